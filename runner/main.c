@@ -1,0 +1,60 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "target.h"
+#include "wherry.h"
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+} commands[] = {
+    {"verify", command_verify, "prove routines, public functions and peers right"},
+    {"sizes", command_sizes, "measure and print the size table"},
+    {"measure", command_measure, "read rows from standard input, write measured cells as JSON lines"},
+    {"list", command_list, "the routines there are"},
+    {"cpu", command_cpu, "what this CPU is"},
+};
+
+int misuse(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("wherry-run: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    return EXIT_MISUSE;
+}
+
+static void help(void)
+{
+    puts("wherry-run: verifies and measures memory routines, with no need of Python\n\n"
+         "usage: wherry-run COMMAND [OPTION ...]\n");
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        printf("  %-9s %s\n", commands[i].name, commands[i].summary);
+    puts("\nwherry-run COMMAND --help tells more. Example: wherry-run sizes");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        help();
+        return EXIT_MISUSE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        help();
+        return EXIT_OK;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("wherry-run %s\n", wherry_version());
+        return EXIT_OK;
+    }
+    targets_init();
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    return misuse("no command '%s'; wherry-run --help lists them", argv[1]);
+}

@@ -1,0 +1,182 @@
+#include "target.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "dispatch/dispatch.h"
+#include "target_internal.h"
+#include "wherry.h"
+
+static struct wherry_cpu cpu;
+
+void targets_init(void) { wherry_cpu_detect(&cpu); }
+
+struct target *target_append(struct target_list *list)
+{
+    if ((list->count & (list->count + 1)) == 0) { /* the room is one less than a power of two, doubled when full */
+        struct target *items = realloc(list->items, (2 * list->count + 1) * sizeof *items);
+        if (!items) {
+            fputs("wherry-run: out of memory\n", stderr);
+            exit(1);
+        }
+        list->items = items;
+    }
+    struct target *added = &list->items[list->count++];
+    memset(added, 0, sizeof *added);
+    return added;
+}
+
+const char *target_unavailable(const struct target *target)
+{
+    enum wherry_needs needs = WHERRY_NEEDS_BASE;
+    if (target->routine)
+        needs = target->routine->needs;
+    else if (target->forced && target->isa == WHERRY_ISA_AVX2)
+        needs = WHERRY_NEEDS_AVX2;
+    else if (target->forced && target->isa == WHERRY_ISA_AVX512)
+        needs = WHERRY_NEEDS_AVX512;
+    if (wherry_plan_can_run(&cpu, needs))
+        return NULL;
+    return needs == WHERRY_NEEDS_AVX512 ? "needs AVX-512 (F, BW, VL, DQ), which this CPU or its operating system lacks"
+                                        : "needs AVX2, BMI1 and BMI2, which this CPU or its operating system lacks";
+}
+
+void targets_add_routines(struct target_list *list)
+{
+    for (size_t i = 0; i < wherry_routine_count; i++) {
+        const struct wherry_routine *routine = &wherry_routines[i];
+        struct target *t = target_append(list);
+        snprintf(t->name, sizeof t->name, "%s", routine->name);
+        snprintf(t->function, sizeof t->function, "%s", routine->name);
+        t->kind = TARGET_ROUTINE;
+        t->op = routine->op;
+        t->routine = routine;
+        bool sets = routine->op == WHERRY_OP_set || routine->op == WHERRY_OP_zero;
+        t->abi = sets ? ABI_MEMSET : ABI_MEMCPY;
+        t->fn = sets ? (void (*)(void))routine->set : (void (*)(void))routine->copy;
+    }
+}
+
+static const struct {
+    const char *name;
+    enum target_abi abi;
+    enum wherry_op op;       /* as libc and peers promise it */
+    void (*wherry)(void);    /* the public function of this name */
+    enum wherry_op promised; /* by the public function */
+    void (*libc)(void);
+} functions[] = {
+#define FUNCTION(f, abi, op, promised) {#f, abi, op, (void (*)(void))wherry_##f, promised, (void (*)(void))f}
+    FUNCTION(memcpy, ABI_MEMCPY, WHERRY_OP_copy, WHERRY_OP_move),
+    FUNCTION(memmove, ABI_MEMCPY, WHERRY_OP_move, WHERRY_OP_move),
+    FUNCTION(mempcpy, ABI_MEMPCPY, WHERRY_OP_copy, WHERRY_OP_move),
+    FUNCTION(memset, ABI_MEMSET, WHERRY_OP_set, WHERRY_OP_set),
+    FUNCTION(bzero, ABI_BZERO, WHERRY_OP_zero, WHERRY_OP_zero),
+    FUNCTION(bcopy, ABI_BCOPY, WHERRY_OP_move, WHERRY_OP_move),
+#undef FUNCTION
+};
+enum { FUNCTION_COUNT = sizeof functions / sizeof functions[0] };
+
+static void add_public(struct target_list *list, const char *name, bool forced, enum wherry_isa isa)
+{
+    for (int i = 0; i < FUNCTION_COUNT; i++) {
+        struct target *t = target_append(list);
+        snprintf(t->name, sizeof t->name, "%s", name);
+        snprintf(t->function, sizeof t->function, "wherry_%s", functions[i].name);
+        t->kind = TARGET_PUBLIC;
+        t->abi = functions[i].abi;
+        t->op = functions[i].promised;
+        t->forced = forced;
+        t->isa = isa;
+        t->fn = functions[i].wherry;
+    }
+}
+
+void targets_add_public(struct target_list *list, bool every_tier)
+{
+    add_public(list, "wherry", false, wherry_plan_isa(&cpu));
+    for (int isa = 0; every_tier && isa < WHERRY_ISA_COUNT; isa++) {
+        char name[32];
+        snprintf(name, sizeof name, "wherry@%s", wherry_isa_names[isa]);
+        add_public(list, name, true, (enum wherry_isa)isa);
+    }
+}
+
+void targets_add_libc(struct target_list *list)
+{
+    for (int i = 0; i < FUNCTION_COUNT; i++) {
+        struct target *t = target_append(list);
+        snprintf(t->name, sizeof t->name, "libc");
+        snprintf(t->function, sizeof t->function, "%s", functions[i].name);
+        t->kind = TARGET_LIBC;
+        t->abi = functions[i].abi;
+        t->op = functions[i].op;
+        t->fn = functions[i].libc;
+    }
+}
+
+size_t target_add_peer_functions(struct target_list *list, const char *name, const char *spec, const char *prefix,
+                                 void *handle)
+{
+    size_t found = 0;
+    for (int i = 0; i < FUNCTION_COUNT; i++) {
+        char symbol[128];
+        snprintf(symbol, sizeof symbol, "%s%s", prefix, functions[i].name);
+        void (*fn)(void) = (void (*)(void))dlsym(handle, symbol);
+        /* dlsym also finds what the object merely links against, libc's own memcpy above all. */
+        Dl_info info, object;
+        if (!fn || !dladdr((void *)fn, &info) || !peer_owns(handle, &info, &object))
+            continue;
+        struct target *t = target_append(list);
+        snprintf(t->name, sizeof t->name, "%s", name);
+        snprintf(t->function, sizeof t->function, "%s", symbol);
+        t->kind = TARGET_PEER;
+        t->abi = functions[i].abi;
+        t->op = functions[i].op;
+        t->peer_path = spec;
+        t->fn = fn;
+        found++;
+    }
+    return found;
+}
+
+const struct target *target_for(const struct target_list *list, const char *who, enum wherry_op op)
+{
+    const struct target *second_best = NULL;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct target *t = &list->items[i];
+        if (strcmp(t->name, who) != 0)
+            continue;
+        bool sets = op == WHERRY_OP_set || op == WHERRY_OP_zero;
+        if (t->abi != (sets ? ABI_MEMSET : ABI_MEMCPY))
+            continue;
+        if (t->routine) {
+            bool serves = t->op == op || (op == WHERRY_OP_copy && t->op == WHERRY_OP_move) ||
+                          (op == WHERRY_OP_zero && t->op == WHERRY_OP_set);
+            if (serves)
+                return t;
+        } else if (sets) {
+            return t;
+        } else {
+            bool is_move = strstr(t->function, "memmove") != NULL;
+            if (is_move == (op == WHERRY_OP_move))
+                return t;
+            if (is_move)
+                second_best = t;
+        }
+    }
+    return second_best;
+}
+
+void (*libc_second_copy(enum wherry_op op))(void)
+{
+    static void *space;
+    if (!space)
+        space = dlmopen(LM_ID_NEWLM, "libc.so.6", RTLD_NOW | RTLD_LOCAL);
+    if (!space)
+        return NULL;
+    static const char *const names[WHERRY_OP_COUNT] = {"memcpy", "memmove", "memset", "memset"};
+    return (void (*)(void))dlsym(space, names[op]);
+}

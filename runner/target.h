@@ -1,0 +1,68 @@
+/* Who can be called: every registry routine, the public functions (by default and by forced tier), libc, peers. */
+#ifndef RUNNER_TARGET_H
+#define RUNNER_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "plan/plan.h"
+#include "routines/registry.h"
+
+enum target_kind { TARGET_ROUTINE, TARGET_PUBLIC, TARGET_LIBC, TARGET_PEER };
+
+/* Argument order and return value of the function behind a target. */
+enum target_abi {
+    ABI_MEMCPY,  /* void *f(void *dst, const void *src, size_t n), returns dst */
+    ABI_MEMPCPY, /* the same, returns dst + n */
+    ABI_BCOPY,   /* void f(const void *src, void *dst, size_t n) */
+    ABI_MEMSET,  /* void *f(void *dst, int c, size_t n), returns dst */
+    ABI_BZERO,   /* void f(void *dst, size_t n) */
+};
+
+struct target {
+    char name[80];      /* what users type: "rep_movsb", "libc", "wherry", "wherry@avx2", a peer's name */
+    char function[128]; /* the symbol called: "rep_movsb", "memcpy", "wherry_mempcpy", "foo_memset" */
+    enum target_kind kind;
+    enum target_abi abi;
+    enum wherry_op op;                    /* the promise it is held to: copy (disjoint), move, set, zero */
+    const struct wherry_routine *routine; /* TARGET_ROUTINE only, else NULL */
+    bool forced;                          /* TARGET_PUBLIC: call wherry_dispatch_force(isa) first */
+    enum wherry_isa isa;
+    const char *peer_path;                /* TARGET_PEER: for the command that repeats a case, "NAME=PATH[:PREFIX]" */
+    void (*fn)(void);                     /* cast by abi */
+};
+
+struct target_list {
+    struct target *items;
+    size_t count;
+};
+
+/* Fills cpu-dependent state once; call first. */
+void targets_init(void);
+
+/* Why this CPU cannot run the target ("needs AVX-512 (F, BW, VL, DQ)"), or NULL when it can. Static string. */
+const char *target_unavailable(const struct target *target);
+
+/* Appends every registry routine, also those this CPU cannot run. */
+void targets_add_routines(struct target_list *list);
+/* Appends the public functions under the default plan ("wherry") and, with every_tier, under each forced tier this CPU
+ * can run ("wherry@sse2" ...). wherry_memcpy is held to op move, since it promises to be right for overlap. */
+void targets_add_public(struct target_list *list, bool every_tier);
+/* Appends libc's memcpy (op copy), memmove, mempcpy, memset, bzero, bcopy. */
+void targets_add_libc(struct target_list *list);
+/* Loads "NAME=PATH[:PREFIX]" and appends whatever it has of memcpy (op copy), memmove, mempcpy, memset, bzero, bcopy,
+ * each looked up as PREFIX + name. Returns NULL, or one line that says what is wrong and what to do (not found, not
+ * ELF, another machine's, does not load, has none of the functions, bad NAME, NAME taken). Static buffer. The object's
+ * constructors run here: they may crash or hang, so guard the call (guarded.h). */
+const char *targets_add_peer(struct target_list *list, const char *spec);
+
+/* The target that serves `who` for an op when it is measured: a routine's own function; memcpy, memmove or memset of
+ * libc, wherry or a peer. A peer with memmove only serves copy too. NULL when it has none. The one called is always
+ * of ABI_MEMCPY or ABI_MEMSET, so that one loop times everything; zero is memset with c = 0. */
+const struct target *target_for(const struct target_list *list, const char *who, enum wherry_op op);
+
+/* A second copy of libc's function for the op at another address (its own link namespace), for the noise floor;
+ * NULL when the loader refuses. */
+void (*libc_second_copy(enum wherry_op op))(void);
+
+#endif

@@ -1,0 +1,20 @@
+/* Pure: from a CPU to the routine that serves each public call. No I/O, no state. */
+#ifndef WHERRY_PLAN_H
+#define WHERRY_PLAN_H
+
+#include "cpu/cpu.h"
+#include "routines/registry.h"
+
+#include <stdbool.h>
+
+enum wherry_isa { WHERRY_ISA_SSE2, WHERRY_ISA_AVX2, WHERRY_ISA_AVX512, WHERRY_ISA_COUNT };
+
+extern const char *const wherry_isa_names[WHERRY_ISA_COUNT]; /* "sse2", "avx2", "avx512" */
+
+/* Can this CPU, under this operating system, execute routines that need this? */
+bool wherry_plan_can_run(const struct wherry_cpu *cpu, enum wherry_needs needs);
+
+/* The tier the public functions use on this CPU by default. */
+enum wherry_isa wherry_plan_isa(const struct wherry_cpu *cpu);
+
+#endif

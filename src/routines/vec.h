@@ -1,0 +1,63 @@
+/* The vector vocabulary: one set of words over SSE2, AVX2 and AVX-512, chosen by VEC_BYTES (16, 32 or 64).
+ * A vec_* operation is one instruction. */
+#ifndef WHERRY_VEC_H
+#define WHERRY_VEC_H
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+#if VEC_BYTES == 16
+typedef __m128i vec;
+INLINE vec vec_load(const void *p) { return _mm_loadu_si128(p); }
+INLINE void vec_store(void *p, vec v) { _mm_storeu_si128(p, v); }
+INLINE void vec_store_aligned(void *p, vec v) { _mm_store_si128(p, v); }
+INLINE void vec_store_nt(void *p, vec v) { _mm_stream_si128(p, v); }
+INLINE vec vec_set1(int c) { return _mm_set1_epi8((char)c); }
+#elif VEC_BYTES == 32
+typedef __m256i vec;
+INLINE vec vec_load(const void *p) { return _mm256_loadu_si256(p); }
+INLINE void vec_store(void *p, vec v) { _mm256_storeu_si256(p, v); }
+INLINE void vec_store_aligned(void *p, vec v) { _mm256_store_si256(p, v); }
+INLINE void vec_store_nt(void *p, vec v) { _mm256_stream_si256(p, v); }
+INLINE vec vec_set1(int c) { return _mm256_set1_epi8((char)c); }
+#elif VEC_BYTES == 64
+typedef __m512i vec;
+INLINE vec vec_load(const void *p) { return _mm512_loadu_si512(p); }
+INLINE void vec_store(void *p, vec v) { _mm512_storeu_si512(p, v); }
+INLINE void vec_store_aligned(void *p, vec v) { _mm512_store_si512(p, v); }
+INLINE void vec_store_nt(void *p, vec v) { _mm512_stream_si512(p, v); }
+INLINE vec vec_set1(int c) { return _mm512_set1_epi8((char)c); }
+#else
+#error "VEC_BYTES must be 16, 32 or 64"
+#endif
+
+/* One step of a loop is four vectors: enough loads in flight to hide an L1 hit, few enough to stay in registers. */
+enum { STEP_BYTES = 4 * VEC_BYTES };
+
+/* The scalar blocks, for sizes below a vector. memcpy of a constant size is one move, never a call. */
+INLINE uint64_t load8(const void *p)
+{
+    uint64_t v;
+    __builtin_memcpy(&v, p, 8);
+    return v;
+}
+INLINE uint32_t load4(const void *p)
+{
+    uint32_t v;
+    __builtin_memcpy(&v, p, 4);
+    return v;
+}
+INLINE uint16_t load2(const void *p)
+{
+    uint16_t v;
+    __builtin_memcpy(&v, p, 2);
+    return v;
+}
+INLINE void store8(void *p, uint64_t v) { __builtin_memcpy(p, &v, 8); }
+INLINE void store4(void *p, uint32_t v) { __builtin_memcpy(p, &v, 4); }
+INLINE void store2(void *p, uint16_t v) { __builtin_memcpy(p, &v, 2); }
+
+#endif

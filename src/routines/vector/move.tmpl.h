@@ -1,0 +1,172 @@
+/* memmove, one algorithm for every vector width V = VEC_BYTES.
+ *
+ *   n < V          head and tail of the largest power of two <= n, overlapping in the middle
+ *   V   .. 2V      head_tail of one vector:     |--V--|
+ *                                                  |--V--|
+ *   2V  .. 4V      head_tail of two
+ *   4V  .. 8V      head_tail of four
+ *   > 8V           loop of four vectors a step, the destination aligned, in the direction that reads every byte
+ *                  before it is written
+ *
+ * Every size up to 8V loads all it needs before it stores anything, so overlap needs no thought there. The loops
+ * load the block at the far end first and the block at the near end before they start; both are stored last, since a
+ * store before the loop could overwrite source bytes that the loop has yet to read.
+ * The includer defines VEC_BYTES and MOVE (the symbol).
+ */
+#include "../vec.h"
+
+INLINE void move_small(uint8_t *dst, const uint8_t *src, size_t n)
+{
+#if VEC_BYTES >= 64
+    if (n >= 32) {
+        __m256i head = _mm256_loadu_si256((const void *)src);
+        __m256i tail = _mm256_loadu_si256((const void *)(src + n - 32));
+        _mm256_storeu_si256((void *)dst, head);
+        _mm256_storeu_si256((void *)(dst + n - 32), tail);
+        return;
+    }
+#endif
+#if VEC_BYTES >= 32
+    if (n >= 16) {
+        __m128i head = _mm_loadu_si128((const void *)src);
+        __m128i tail = _mm_loadu_si128((const void *)(src + n - 16));
+        _mm_storeu_si128((void *)dst, head);
+        _mm_storeu_si128((void *)(dst + n - 16), tail);
+        return;
+    }
+#endif
+    if (n >= 8) {
+        uint64_t head = load8(src), tail = load8(src + n - 8);
+        store8(dst, head);
+        store8(dst + n - 8, tail);
+    } else if (n >= 4) {
+        uint32_t head = load4(src), tail = load4(src + n - 4);
+        store4(dst, head);
+        store4(dst + n - 4, tail);
+    } else if (n >= 2) {
+        uint16_t head = load2(src), tail = load2(src + n - 2);
+        store2(dst, head);
+        store2(dst + n - 2, tail);
+    } else if (n == 1) {
+        *dst = *src;
+    }
+}
+
+INLINE void move_2(uint8_t *dst, const uint8_t *src, size_t n)
+{
+    vec head = vec_load(src), tail = vec_load(src + n - VEC_BYTES);
+    vec_store(dst, head);
+    vec_store(dst + n - VEC_BYTES, tail);
+}
+
+INLINE void move_4(uint8_t *dst, const uint8_t *src, size_t n)
+{
+    const uint8_t *src_end = src + n;
+    uint8_t *dst_end = dst + n;
+    vec head0 = vec_load(src), head1 = vec_load(src + VEC_BYTES);
+    vec tail1 = vec_load(src_end - 2 * VEC_BYTES), tail0 = vec_load(src_end - VEC_BYTES);
+    vec_store(dst, head0);
+    vec_store(dst + VEC_BYTES, head1);
+    vec_store(dst_end - 2 * VEC_BYTES, tail1);
+    vec_store(dst_end - VEC_BYTES, tail0);
+}
+
+INLINE void move_8(uint8_t *dst, const uint8_t *src, size_t n)
+{
+    const uint8_t *src_end = src + n;
+    uint8_t *dst_end = dst + n;
+    vec head0 = vec_load(src), head1 = vec_load(src + VEC_BYTES);
+    vec head2 = vec_load(src + 2 * VEC_BYTES), head3 = vec_load(src + 3 * VEC_BYTES);
+    vec tail3 = vec_load(src_end - 4 * VEC_BYTES), tail2 = vec_load(src_end - 3 * VEC_BYTES);
+    vec tail1 = vec_load(src_end - 2 * VEC_BYTES), tail0 = vec_load(src_end - VEC_BYTES);
+    vec_store(dst, head0);
+    vec_store(dst + VEC_BYTES, head1);
+    vec_store(dst + 2 * VEC_BYTES, head2);
+    vec_store(dst + 3 * VEC_BYTES, head3);
+    vec_store(dst_end - 4 * VEC_BYTES, tail3);
+    vec_store(dst_end - 3 * VEC_BYTES, tail2);
+    vec_store(dst_end - 2 * VEC_BYTES, tail1);
+    vec_store(dst_end - VEC_BYTES, tail0);
+}
+
+/* n > 8V, and no destination byte below one still to be read: the destination lies before the source, or apart. */
+INLINE void move_forward(uint8_t *dst, const uint8_t *src, size_t n)
+{
+    uint8_t *const dst_start = dst;
+    uint8_t *const dst_end = dst + n;
+    const uint8_t *const src_end = src + n;
+    vec head = vec_load(src);
+    vec tail3 = vec_load(src_end - 4 * VEC_BYTES), tail2 = vec_load(src_end - 3 * VEC_BYTES);
+    vec tail1 = vec_load(src_end - 2 * VEC_BYTES), tail0 = vec_load(src_end - VEC_BYTES);
+
+    size_t to_aligned = VEC_BYTES - ((uintptr_t)dst & (VEC_BYTES - 1)); /* 1 .. V, covered by the head */
+    dst += to_aligned;
+    src += to_aligned;
+    uint8_t *const last = dst_end - STEP_BYTES; /* from here on the tail covers what is left */
+    do {
+        vec a = vec_load(src), b = vec_load(src + VEC_BYTES);
+        vec c = vec_load(src + 2 * VEC_BYTES), d = vec_load(src + 3 * VEC_BYTES);
+        vec_store_aligned(dst, a);
+        vec_store_aligned(dst + VEC_BYTES, b);
+        vec_store_aligned(dst + 2 * VEC_BYTES, c);
+        vec_store_aligned(dst + 3 * VEC_BYTES, d);
+        src += STEP_BYTES;
+        dst += STEP_BYTES;
+    } while (dst < last);
+
+    vec_store(dst_end - 4 * VEC_BYTES, tail3);
+    vec_store(dst_end - 3 * VEC_BYTES, tail2);
+    vec_store(dst_end - 2 * VEC_BYTES, tail1);
+    vec_store(dst_end - VEC_BYTES, tail0);
+    vec_store(dst_start, head);
+}
+
+/* n > 8V, and the destination starts inside the source: from the end down. */
+INLINE void move_backward(uint8_t *dst, const uint8_t *src, size_t n)
+{
+    uint8_t *const dst_end = dst + n;
+    const uint8_t *src_cursor = src + n;
+    vec tail = vec_load(src_cursor - VEC_BYTES);
+    vec head0 = vec_load(src), head1 = vec_load(src + VEC_BYTES);
+    vec head2 = vec_load(src + 2 * VEC_BYTES), head3 = vec_load(src + 3 * VEC_BYTES);
+
+    size_t to_aligned = (((uintptr_t)dst_end - 1) & (VEC_BYTES - 1)) + 1; /* 1 .. V, covered by the tail */
+    uint8_t *cursor = dst_end - to_aligned;
+    src_cursor -= to_aligned;
+    uint8_t *const first = dst + STEP_BYTES; /* up to here the head covers what is left */
+    do {
+        cursor -= STEP_BYTES;
+        src_cursor -= STEP_BYTES;
+        vec d = vec_load(src_cursor + 3 * VEC_BYTES), c = vec_load(src_cursor + 2 * VEC_BYTES);
+        vec b = vec_load(src_cursor + VEC_BYTES), a = vec_load(src_cursor);
+        vec_store_aligned(cursor + 3 * VEC_BYTES, d);
+        vec_store_aligned(cursor + 2 * VEC_BYTES, c);
+        vec_store_aligned(cursor + VEC_BYTES, b);
+        vec_store_aligned(cursor, a);
+    } while (cursor > first);
+
+    vec_store(dst, head0);
+    vec_store(dst + VEC_BYTES, head1);
+    vec_store(dst + 2 * VEC_BYTES, head2);
+    vec_store(dst + 3 * VEC_BYTES, head3);
+    vec_store(dst_end - VEC_BYTES, tail);
+}
+
+void *MOVE(void *dst_, const void *src_, size_t n)
+{
+    uint8_t *dst = dst_;
+    const uint8_t *src = src_;
+    if (n < VEC_BYTES)
+        move_small(dst, src, n);
+    else if (n <= 2 * VEC_BYTES)
+        move_2(dst, src, n);
+    else if (n <= 4 * VEC_BYTES)
+        move_4(dst, src, n);
+    else if (n <= 8 * VEC_BYTES)
+        move_8(dst, src, n);
+    else if ((uintptr_t)dst - (uintptr_t)src >= n) /* wraps to a huge distance when dst is below src */
+        move_forward(dst, src, n);
+    else
+        move_backward(dst, src, n);
+    return dst_;
+}

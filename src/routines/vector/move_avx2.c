@@ -1,0 +1,4 @@
+/* move_avx2: memmove with 32-byte vectors; the algorithm is in move.tmpl.h. */
+#define VEC_BYTES 32
+#define MOVE wherry_routine_move_avx2
+#include "move.tmpl.h"
