@@ -26,7 +26,8 @@ static void on_signal(int signo, siginfo_t *info, void *context)
 struct guarded_result guarded_call(void (*call)(void *), void *context, unsigned limit_ms)
 {
     struct guarded_result result = {0};
-    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK}, old[FATAL_COUNT], old_alarm;
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK}, old[FATAL_COUNT],
+                     old_alarm;
     stack_t stack = {.ss_sp = handler_stack, .ss_size = STACK_BYTES}, old_stack;
     sigaltstack(&stack, &old_stack);
     sigemptyset(&action.sa_mask);

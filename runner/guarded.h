@@ -7,8 +7,8 @@
 /* How a guarded call ended. */
 struct guarded_result {
     bool crashed, hung;
-    int signo;          /* of a crash */
-    void *address;      /* si_addr of a crash */
+    int signo;     /* of a crash */
+    void *address; /* si_addr of a crash */
 };
 
 /* Runs call(context) with SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT and SIGTRAP caught on a stack of their own and,

@@ -6,14 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void json_begin(const char *event); /* {"event":"...", */
+void json_begin(const char *event);                   /* {"event":"...", */
 void json_string(const char *key, const char *value); /* NULL is null */
 void json_int(const char *key, int64_t value);
 void json_uint(const char *key, uint64_t value);
 void json_double(const char *key, double value); /* NaN and infinities are null */
 void json_bool(const char *key, bool value);
 void json_doubles(const char *key, const double *values, size_t count);
-void json_open(const char *key);  /* nested object; key NULL inside an array */
+void json_open(const char *key); /* nested object; key NULL inside an array */
 void json_close(void);
 void json_open_array(const char *key);
 void json_close_array(void);

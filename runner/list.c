@@ -27,8 +27,9 @@ int command_list(int argc, char **argv)
         if (strcmp(argv[i], "--json") == 0)
             json = true;
         else if (strcmp(argv[i], "--help") == 0)
-            return puts("usage: wherry-run list [--json]\n\nThe routines there are, one a line: op, what it needs, size "
-                        "quantum, era, idea."),
+            return puts(
+                       "usage: wherry-run list [--json]\n\nThe routines there are, one a line: op, what it needs, size "
+                       "quantum, era, idea."),
                    EXIT_OK;
         else
             return misuse("list: unknown argument '%s'; wherry-run list --help", argv[i]);

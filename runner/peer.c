@@ -58,9 +58,10 @@ static const char *look_at_file(const char *name, const char *path)
         snprintf(message, sizeof message, "peer %s: %s is for %s; this is x86-64", name, path,
                  machine_name(header.e_machine));
     else if (header.e_type != ET_DYN)
-        snprintf(message, sizeof message,
-                 "peer %s: %s is not a shared object; link it with -shared (an archive or object file cannot be loaded)",
-                 name, path);
+        snprintf(
+            message, sizeof message,
+            "peer %s: %s is not a shared object; link it with -shared (an archive or object file cannot be loaded)",
+            name, path);
     else
         return NULL;
     return message;
@@ -81,8 +82,8 @@ const char *targets_add_peer(struct target_list *list, const char *spec)
     size_t name_length = equals ? (size_t)(equals - spec) : 0;
     char name[80];
     if (!equals || name_length == 0 || name_length >= sizeof name || !equals[1]) {
-        snprintf(message, sizeof message, "--peer '%s': give NAME=PATH or NAME=PATH:PREFIX, as in musl=/lib/libc.musl.so",
-                 spec);
+        snprintf(message, sizeof message,
+                 "--peer '%s': give NAME=PATH or NAME=PATH:PREFIX, as in musl=/lib/libc.musl.so", spec);
         return message;
     }
     memcpy(name, spec, name_length);

@@ -11,8 +11,23 @@
 #include "wherry.h"
 
 static struct wherry_cpu cpu;
+static struct wherry_thresholds default_thresholds;
 
-void targets_init(void) { wherry_cpu_detect(&cpu); }
+void targets_init(void)
+{
+    wherry_cpu_detect(&cpu);
+    default_thresholds = wherry_thresholds;
+}
+
+void target_prepare(const struct target *target)
+{
+    enum wherry_isa isa = target->forced ? target->isa : wherry_plan_isa(&cpu);
+    if (wherry_dispatch_isa() != isa) /* forcing asks CPUID, which a hypervisor makes slow */
+        wherry_dispatch_force(isa);
+    wherry_thresholds = default_thresholds;
+    if (target->stream)
+        wherry_thresholds.stream_from = 0;
+}
 
 struct target *target_append(struct target_list *list)
 {
@@ -79,7 +94,7 @@ static const struct {
 };
 enum { FUNCTION_COUNT = sizeof functions / sizeof functions[0] };
 
-static void add_public(struct target_list *list, const char *name, bool forced, enum wherry_isa isa)
+static void add_public(struct target_list *list, const char *name, bool forced, enum wherry_isa isa, bool stream)
 {
     for (int i = 0; i < FUNCTION_COUNT; i++) {
         struct target *t = target_append(list);
@@ -90,17 +105,20 @@ static void add_public(struct target_list *list, const char *name, bool forced, 
         t->op = functions[i].promised;
         t->forced = forced;
         t->isa = isa;
+        t->stream = stream;
         t->fn = functions[i].wherry;
     }
 }
 
 void targets_add_public(struct target_list *list, bool every_tier)
 {
-    add_public(list, "wherry", false, wherry_plan_isa(&cpu));
+    add_public(list, "wherry", false, wherry_plan_isa(&cpu), false);
     for (int isa = 0; every_tier && isa < WHERRY_ISA_COUNT; isa++) {
         char name[32];
         snprintf(name, sizeof name, "wherry@%s", wherry_isa_names[isa]);
-        add_public(list, name, true, (enum wherry_isa)isa);
+        add_public(list, name, true, (enum wherry_isa)isa, false);
+        snprintf(name, sizeof name, "wherry@%s+stream", wherry_isa_names[isa]);
+        add_public(list, name, true, (enum wherry_isa)isa, true);
     }
 }
 

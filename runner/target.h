@@ -28,8 +28,9 @@ struct target {
     const struct wherry_routine *routine; /* TARGET_ROUTINE only, else NULL */
     bool forced;                          /* TARGET_PUBLIC: call wherry_dispatch_force(isa) first */
     enum wherry_isa isa;
-    const char *peer_path;                /* TARGET_PEER: for the command that repeats a case, "NAME=PATH[:PREFIX]" */
-    void (*fn)(void);                     /* cast by abi */
+    bool stream;           /* TARGET_PUBLIC, forced: non-temporal stores from the smallest size that can have them */
+    const char *peer_path; /* TARGET_PEER: for the command that repeats a case, "NAME=PATH[:PREFIX]" */
+    void (*fn)(void);      /* cast by abi */
 };
 
 struct target_list {
@@ -43,10 +44,15 @@ void targets_init(void);
 /* Why this CPU cannot run the target ("needs AVX-512 (F, BW, VL, DQ)"), or NULL when it can. Static string. */
 const char *target_unavailable(const struct target *target);
 
+/* Puts the dispatch into the state the target asks for: its tier and thresholds, or the default plan. Call before each
+ * batch of calls when targets are interleaved. */
+void target_prepare(const struct target *target);
+
 /* Appends every registry routine, also those this CPU cannot run. */
 void targets_add_routines(struct target_list *list);
 /* Appends the public functions under the default plan ("wherry") and, with every_tier, under each forced tier this CPU
- * can run ("wherry@sse2" ...). wherry_memcpy is held to op move, since it promises to be right for overlap. */
+ * can run ("wherry@sse2" ...), each also with streaming from the smallest size on ("wherry@sse2+stream"), so that short
+ * tests reach that path. wherry_memcpy is held to op move, since it promises to be right for overlap. */
 void targets_add_public(struct target_list *list, bool every_tier);
 /* Appends libc's memcpy (op copy), memmove, mempcpy, memset, bzero, bcopy. */
 void targets_add_libc(struct target_list *list);

@@ -6,6 +6,7 @@
 #include "dispatch/dispatch.h"
 
 #include <stdatomic.h>
+#include <stdint.h>
 
 #include "wherry.h"
 
@@ -17,6 +18,9 @@ void *wherry_routine_move_avx512(void *, const void *, size_t);
 void *wherry_routine_set_sse2(void *, int, size_t);
 void *wherry_routine_set_avx2(void *, int, size_t);
 void *wherry_routine_set_avx512(void *, int, size_t);
+
+/* Never streaming is right for every size, so that is what holds before the constructor. */
+struct wherry_thresholds wherry_thresholds = {.stream_from = SIZE_MAX};
 
 static _Atomic(wherry_copy_fn *) move_in_force;
 static _Atomic(wherry_set_fn *) set_in_force;
@@ -54,6 +58,7 @@ __attribute__((constructor)) static void choose(void)
 {
     struct wherry_cpu cpu;
     wherry_cpu_detect(&cpu);
+    wherry_thresholds = wherry_plan_thresholds(0);
     use(wherry_plan_isa(&cpu));
 }
 
@@ -77,42 +82,18 @@ bool wherry_dispatch_force(enum wherry_isa isa)
     return true;
 }
 
-PUBLIC void *wherry_memcpy(void *dst, const void *src, size_t n)
-{
-    return current_move()(dst, src, n);
-}
+PUBLIC void *wherry_memcpy(void *dst, const void *src, size_t n) { return current_move()(dst, src, n); }
 
-PUBLIC void *wherry_memmove(void *dst, const void *src, size_t n)
-{
-    return current_move()(dst, src, n);
-}
+PUBLIC void *wherry_memmove(void *dst, const void *src, size_t n) { return current_move()(dst, src, n); }
 
-PUBLIC void *wherry_mempcpy(void *dst, const void *src, size_t n)
-{
-    return (char *)current_move()(dst, src, n) + n;
-}
+PUBLIC void *wherry_mempcpy(void *dst, const void *src, size_t n) { return (char *)current_move()(dst, src, n) + n; }
 
-PUBLIC void *wherry_memset(void *dst, int c, size_t n)
-{
-    return current_set()(dst, c, n);
-}
+PUBLIC void *wherry_memset(void *dst, int c, size_t n) { return current_set()(dst, c, n); }
 
-PUBLIC void wherry_bcopy(const void *src, void *dst, size_t n)
-{
-    current_move()(dst, src, n);
-}
+PUBLIC void wherry_bcopy(const void *src, void *dst, size_t n) { current_move()(dst, src, n); }
 
-PUBLIC void wherry_bzero(void *dst, size_t n)
-{
-    current_set()(dst, 0, n);
-}
+PUBLIC void wherry_bzero(void *dst, size_t n) { current_set()(dst, 0, n); }
 
-PUBLIC const char *wherry_version(void)
-{
-    return WHERRY_VERSION;
-}
+PUBLIC const char *wherry_version(void) { return WHERRY_VERSION; }
 
-PUBLIC const char *wherry_isa(void)
-{
-    return wherry_isa_names[wherry_dispatch_isa()];
-}
+PUBLIC const char *wherry_isa(void) { return wherry_isa_names[wherry_dispatch_isa()]; }

@@ -33,3 +33,17 @@ enum wherry_isa wherry_plan_isa(const struct wherry_cpu *cpu)
         return WHERRY_ISA_AVX512;
     return has_avx2(cpu) ? WHERRY_ISA_AVX2 : WHERRY_ISA_SSE2;
 }
+
+/* What is copied comes to twice the size, and others share the cache; below this, finding the destination in the cache
+ * afterwards is worth more than the saved read of it. Bounded, because hypervisors report what they like. */
+enum { STREAM_LEAST = 4 << 20, STREAM_MOST = 64 << 20, LAST_LEVEL_UNKNOWN = 16 << 20 };
+
+struct wherry_thresholds wherry_plan_thresholds(uint64_t last_level_bytes)
+{
+    uint64_t from = (last_level_bytes ? last_level_bytes : LAST_LEVEL_UNKNOWN) / 4 * 3;
+    if (from < STREAM_LEAST)
+        from = STREAM_LEAST;
+    if (from > STREAM_MOST)
+        from = STREAM_MOST;
+    return (struct wherry_thresholds){.stream_from = from};
+}

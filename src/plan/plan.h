@@ -4,6 +4,7 @@
 
 #include "cpu/cpu.h"
 #include "routines/registry.h"
+#include "routines/thresholds.h"
 
 #include <stdbool.h>
 
@@ -16,5 +17,8 @@ bool wherry_plan_can_run(const struct wherry_cpu *cpu, enum wherry_needs needs);
 
 /* The tier the public functions use on this CPU by default. */
 enum wherry_isa wherry_plan_isa(const struct wherry_cpu *cpu);
+
+/* The sizes at which the public functions change method, for a last-level cache of this many bytes (0: unknown). */
+struct wherry_thresholds wherry_plan_thresholds(uint64_t last_level_bytes);
 
 #endif

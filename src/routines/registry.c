@@ -16,16 +16,16 @@
 #define MEMBER_zero(symbol) .set = symbol
 
 const struct wherry_routine wherry_routines[] = {
-#define ROUTINE(n, o, need, trait, quant, year, path, src, text) \
-    {.name = #n,                                                 \
-     .op = WHERRY_OP_##o,                                        \
-     .needs = WHERRY_NEEDS_##need,                               \
-     .traits = (trait),                                          \
-     .quantum = (quant),                                         \
-     .era = (year),                                              \
-     .file = #path,                                              \
-     .source = (src),                                            \
-     .idea = (text),                                             \
+#define ROUTINE(n, o, need, trait, quant, year, path, src, text)                                                       \
+    {.name = #n,                                                                                                       \
+     .op = WHERRY_OP_##o,                                                                                              \
+     .needs = WHERRY_NEEDS_##need,                                                                                     \
+     .traits = (trait),                                                                                                \
+     .quantum = (quant),                                                                                               \
+     .era = (year),                                                                                                    \
+     .file = #path,                                                                                                    \
+     .source = (src),                                                                                                  \
+     .idea = (text),                                                                                                   \
      MEMBER_##o(wherry_routine_##n)},
 #include "registry.def"
 #undef ROUTINE

@@ -11,14 +11,15 @@ enum wherry_op { WHERRY_OP_copy, WHERRY_OP_move, WHERRY_OP_set, WHERRY_OP_zero, 
 enum wherry_needs { WHERRY_NEEDS_BASE, WHERRY_NEEDS_AVX2, WHERRY_NEEDS_AVX512 };
 
 enum wherry_trait {
-    TRAIT_REP = 1 << 0,        /* a string instruction does the bulk */
-    TRAIT_X87 = 1 << 1,        /* uses x87 registers; saves and restores what was in them */
+    TRAIT_REP = 1 << 0,         /* a string instruction does the bulk */
+    TRAIT_X87 = 1 << 1,         /* uses x87 registers; saves and restores what was in them */
     TRAIT_X87_CLOBBER = 1 << 2, /* uses x87 registers, leaves them empty as the ABI asks */
-    TRAIT_MMX_CLOBBER = 1 << 3, /* uses MMX registers and ends with emms: x87/MMX contents are lost, the stack is empty */
-    TRAIT_NT = 1 << 4,         /* non-temporal stores, fenced before return */
+    TRAIT_MMX_CLOBBER = 1
+        << 3,          /* uses MMX registers and ends with emms: x87/MMX contents are lost, the stack is empty */
+    TRAIT_NT = 1 << 4, /* non-temporal stores, fenced before return */
     TRAIT_READS_FIRST = 1 << 5, /* reads the destination before it writes */
-    TRAIT_PREFETCH = 1 << 6,   /* asks for lines ahead */
-    TRAIT_CALLS_LIBC = 1 << 7, /* hands large sizes to the stock routine */
+    TRAIT_PREFETCH = 1 << 6,    /* asks for lines ahead */
+    TRAIT_CALLS_LIBC = 1 << 7,  /* hands large sizes to the stock routine */
 };
 
 /* Every op is called with the same three registers, so that one loop times all of them. */

@@ -7,12 +7,15 @@
  *   4V  .. 8V      head_tail of four
  *   > 8V           loop of four vectors a step, the destination aligned, in the direction that reads every byte
  *                  before it is written
+ *   >= stream_from disjoint: the forward loop with non-temporal stores, since what does not fit the last-level cache
+ *                  is better off without the read of each destination line that an ordinary store begins with
  *
  * Every size up to 8V loads all it needs before it stores anything, so overlap needs no thought there. The loops
  * load the block at the far end first and the block at the near end before they start; both are stored last, since a
  * store before the loop could overwrite source bytes that the loop has yet to read.
  * The includer defines VEC_BYTES and MOVE (the symbol).
  */
+#include "../thresholds.h"
 #include "../vec.h"
 
 INLINE void move_small(uint8_t *dst, const uint8_t *src, size_t n)
@@ -152,6 +155,32 @@ INLINE void move_backward(uint8_t *dst, const uint8_t *src, size_t n)
     vec_store(dst_end - VEC_BYTES, tail);
 }
 
+/* n > 8V, disjoint. Non-temporal stores fill whole destination lines; the first and the last line may be shared
+ * with neighbours and go by ordinary stores. */
+INLINE void move_stream(uint8_t *dst, const uint8_t *src, size_t n)
+{
+    uint8_t *const dst_end = dst + n;
+    const uint8_t *const src_end = src + n;
+    for (int i = 0; i < 64; i += VEC_BYTES)
+        vec_store(dst + i, vec_load(src + i));
+    size_t to_line = 64 - ((uintptr_t)dst & 63); /* 1 .. 64, covered by the head */
+    dst += to_line;
+    src += to_line;
+    uint8_t *const last = dst_end - STEP_BYTES;
+    do {
+        vec a = vec_load(src), b = vec_load(src + VEC_BYTES);
+        vec c = vec_load(src + 2 * VEC_BYTES), d = vec_load(src + 3 * VEC_BYTES);
+        vec_store_nt(dst, a);
+        vec_store_nt(dst + VEC_BYTES, b);
+        vec_store_nt(dst + 2 * VEC_BYTES, c);
+        vec_store_nt(dst + 3 * VEC_BYTES, d);
+        src += STEP_BYTES;
+        dst += STEP_BYTES;
+    } while (dst < last);
+    _mm_sfence(); /* the caller's next ordinary store must not become visible before these */
+    move_4(dst_end - STEP_BYTES, src_end - STEP_BYTES, STEP_BYTES);
+}
+
 void *MOVE(void *dst_, const void *src_, size_t n)
 {
     uint8_t *dst = dst_;
@@ -164,9 +193,12 @@ void *MOVE(void *dst_, const void *src_, size_t n)
         move_4(dst, src, n);
     else if (n <= 8 * VEC_BYTES)
         move_8(dst, src, n);
-    else if ((uintptr_t)dst - (uintptr_t)src >= n) /* wraps to a huge distance when dst is below src */
-        move_forward(dst, src, n);
-    else
+    else if ((uintptr_t)dst - (uintptr_t)src >= n) { /* wraps to a huge distance when dst is below src */
+        if (__builtin_expect(n >= wherry_thresholds.stream_from, 0) && (uintptr_t)src - (uintptr_t)dst >= n)
+            move_stream(dst, src, n);
+        else
+            move_forward(dst, src, n);
+    } else
         move_backward(dst, src, n);
     return dst_;
 }

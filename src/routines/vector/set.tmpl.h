@@ -1,7 +1,9 @@
 /* memset, one algorithm for every vector width V = VEC_BYTES: overlapping blocks from both ends up to 8V (see
- * move.tmpl.h for the picture), then a loop of four aligned vectors a step between a head and a tail.
+ * move.tmpl.h for the picture), then a loop of four aligned vectors a step between a head and a tail, with
+ * non-temporal stores from stream_from on.
  * The includer defines VEC_BYTES and SET (the symbol).
  */
+#include "../thresholds.h"
 #include "../vec.h"
 
 INLINE void set_small(uint8_t *dst, vec v, size_t n)
@@ -66,6 +68,18 @@ void *SET(void *dst_, int c, size_t n)
     /* The head of four vectors is written; go on from the first aligned address inside it. */
     dst = (uint8_t *)(((uintptr_t)dst + 4 * VEC_BYTES) & ~(uintptr_t)(VEC_BYTES - 1));
     uint8_t *const last = end - STEP_BYTES; /* from here on the tail covers what is left */
+    if (__builtin_expect(n >= wherry_thresholds.stream_from, 0)) {
+        for (; (uintptr_t)dst & 63; dst += VEC_BYTES) /* non-temporal stores fill whole lines */
+            vec_store_aligned(dst, v);
+        for (; dst < last; dst += STEP_BYTES) {
+            vec_store_nt(dst, v);
+            vec_store_nt(dst + VEC_BYTES, v);
+            vec_store_nt(dst + 2 * VEC_BYTES, v);
+            vec_store_nt(dst + 3 * VEC_BYTES, v);
+        }
+        _mm_sfence(); /* the caller's next ordinary store must not become visible before these */
+        return dst_;
+    }
     do {
         vec_store_aligned(dst, v);
         vec_store_aligned(dst + VEC_BYTES, v);
