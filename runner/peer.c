@@ -36,7 +36,8 @@ static const char *machine_name(unsigned machine)
 /* NULL when the file is an x86-64 shared object. */
 static const char *look_at_file(const char *name, const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* Without O_NONBLOCK a named pipe would wait here for a writer. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         snprintf(message, sizeof message, "peer %s: cannot open %s: %s", name, path, strerror(errno));
         return message;
