@@ -1,0 +1,30 @@
+"""The public functions work before anything has been set up, and report the tier in force."""
+
+import shutil
+import subprocess
+
+import pytest
+
+
+def run(command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_calls_before_constructors_and_relocation(build_dir):
+    """An IFUNC resolver and an early constructor call in before the constructor of the library."""
+    assert "resolver 1 constructor 1 main 1" in run([build_dir / "tests" / "c" / "early-static"])
+
+
+@pytest.mark.skipif(not shutil.which("qemu-x86_64"), reason="needs the Debian package qemu-user")
+@pytest.mark.parametrize(("model", "tier"), [("Nehalem", "sse2"), ("Haswell", "avx2")])
+def test_the_tier_follows_the_cpu(build_dir, model, tier):
+    program = build_dir / "tests" / "c" / "early-static"
+    assert f"isa {tier}" in run(["qemu-x86_64", "-cpu", model, program])
+
+
+@pytest.mark.skipif(not shutil.which("valgrind"), reason="needs the Debian package valgrind")
+def test_valgrind_hides_avx512_and_finds_nothing(build_dir):
+    program = build_dir / "tests" / "c" / "early-static"
+    run(["valgrind", "--quiet", "--error-exitcode=9", program])
