@@ -9,7 +9,6 @@
 #include "../plain.h"
 #include "../vec.h"
 
-enum { LINE_BYTES = 64 };
 
 INLINE void zero_line(uint8_t *dst, vec zero)
 {

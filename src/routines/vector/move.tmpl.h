@@ -4,15 +4,16 @@
  *   V   .. 2V      head_tail of one vector:     |--V--|
  *                                                  |--V--|
  *   2V  .. 4V      head_tail of two
- *   4V  .. 8V      head_tail of four
- *   > 8V           loop of four vectors a step, the destination aligned, in the direction that reads every byte
- *                  before it is written
+ *   4V  .. 6V      head_tail of three
+ *   6V  .. 8V      head_tail of four
+ *   > 8V           loop of four vectors a step, the destination aligned to a line, in the direction that reads every
+ * byte before it is written
  *   >= stream_from disjoint: the forward loop with non-temporal stores, since what does not fit the last-level cache
  *                  is better off without the read of each destination line that an ordinary store begins with
  *
- * Every size up to 8V loads all it needs before it stores anything, so overlap needs no thought there. The loops
- * load the block at the far end first and the block at the near end before they start; both are stored last, since a
- * store before the loop could overwrite source bytes that the loop has yet to read.
+ * Every size up to 8V loads all it needs before it stores anything, so overlap needs no thought there. The loops load
+ * the first and the last block before they start and store both last: a store before the loop could overwrite source
+ * bytes that the loop has yet to read, and the loop overwrites source bytes of the block at its far end.
  * The includer defines VEC_BYTES and MOVE (the symbol).
  */
 #include "../thresholds.h"
@@ -74,6 +75,21 @@ INLINE void move_4(uint8_t *dst, const uint8_t *src, size_t n)
     vec_store(dst_end - VEC_BYTES, tail0);
 }
 
+INLINE void move_6(uint8_t *dst, const uint8_t *src, size_t n)
+{
+    const uint8_t *src_end = src + n;
+    uint8_t *dst_end = dst + n;
+    vec head0 = vec_load(src), head1 = vec_load(src + VEC_BYTES), head2 = vec_load(src + 2 * VEC_BYTES);
+    vec tail2 = vec_load(src_end - 3 * VEC_BYTES), tail1 = vec_load(src_end - 2 * VEC_BYTES);
+    vec tail0 = vec_load(src_end - VEC_BYTES);
+    vec_store(dst, head0);
+    vec_store(dst + VEC_BYTES, head1);
+    vec_store(dst + 2 * VEC_BYTES, head2);
+    vec_store(dst_end - 3 * VEC_BYTES, tail2);
+    vec_store(dst_end - 2 * VEC_BYTES, tail1);
+    vec_store(dst_end - VEC_BYTES, tail0);
+}
+
 INLINE void move_8(uint8_t *dst, const uint8_t *src, size_t n)
 {
     const uint8_t *src_end = src + n;
@@ -92,67 +108,83 @@ INLINE void move_8(uint8_t *dst, const uint8_t *src, size_t n)
     vec_store(dst_end - VEC_BYTES, tail0);
 }
 
-/* n > 8V, and no destination byte below one still to be read: the destination lies before the source, or apart. */
+/* n > 8V, and no destination byte below one still to be read: the destination lies before the source, or apart. After
+ * the loop up to 4V are left; two branches on how many whole vectors those are cost less than four overlapping ones,
+ * which would cross lines at both ends. */
 INLINE void move_forward(uint8_t *dst, const uint8_t *src, size_t n)
 {
     uint8_t *const dst_start = dst;
     uint8_t *const dst_end = dst + n;
-    const uint8_t *const src_end = src + n;
-    vec head = vec_load(src);
-    vec tail3 = vec_load(src_end - 4 * VEC_BYTES), tail2 = vec_load(src_end - 3 * VEC_BYTES);
-    vec tail1 = vec_load(src_end - 2 * VEC_BYTES), tail0 = vec_load(src_end - VEC_BYTES);
+    const struct line head = line_load(src);
+    const vec tail = vec_load(src + n - VEC_BYTES);
 
-    size_t to_aligned = VEC_BYTES - ((uintptr_t)dst & (VEC_BYTES - 1)); /* 1 .. V, covered by the head */
-    dst += to_aligned;
-    src += to_aligned;
-    uint8_t *const last = dst_end - STEP_BYTES; /* from here on the tail covers what is left */
+    size_t to_line = -(uintptr_t)dst & (LINE_BYTES - 1); /* covered by the head */
+    dst += to_line;
+    src += to_line;
+    uint8_t *const last = dst_end - STEP_BYTES; /* up to 4V are left from here on */
     do {
         vec a = vec_load(src), b = vec_load(src + VEC_BYTES);
         vec c = vec_load(src + 2 * VEC_BYTES), d = vec_load(src + 3 * VEC_BYTES);
+        LOADS_THEN_STORES();
         vec_store_aligned(dst, a);
         vec_store_aligned(dst + VEC_BYTES, b);
         vec_store_aligned(dst + 2 * VEC_BYTES, c);
         vec_store_aligned(dst + 3 * VEC_BYTES, d);
         src += STEP_BYTES;
         dst += STEP_BYTES;
+        KEEP_CURSORS(dst, src);
     } while (dst < last);
 
-    vec_store(dst_end - 4 * VEC_BYTES, tail3);
-    vec_store(dst_end - 3 * VEC_BYTES, tail2);
-    vec_store(dst_end - 2 * VEC_BYTES, tail1);
-    vec_store(dst_end - VEC_BYTES, tail0);
-    vec_store(dst_start, head);
+    if (dst_end - dst > 2 * VEC_BYTES) {
+        vec a = vec_load(src), b = vec_load(src + VEC_BYTES);
+        vec_store_aligned(dst, a);
+        vec_store_aligned(dst + VEC_BYTES, b);
+        src += 2 * VEC_BYTES;
+        dst += 2 * VEC_BYTES;
+    }
+    if (dst_end - dst > VEC_BYTES)
+        vec_store_aligned(dst, vec_load(src));
+    vec_store(dst_end - VEC_BYTES, tail);
+    line_store(dst_start, head);
 }
 
-/* n > 8V, and the destination starts inside the source: from the end down. */
+/* n > 8V, and the destination starts inside the source: the same from the end down. */
 INLINE void move_backward(uint8_t *dst, const uint8_t *src, size_t n)
 {
     uint8_t *const dst_end = dst + n;
-    const uint8_t *src_cursor = src + n;
-    vec tail = vec_load(src_cursor - VEC_BYTES);
-    vec head0 = vec_load(src), head1 = vec_load(src + VEC_BYTES);
-    vec head2 = vec_load(src + 2 * VEC_BYTES), head3 = vec_load(src + 3 * VEC_BYTES);
+    uint8_t *to = dst_end; /* what is written already begins here, and at from in the source */
+    const uint8_t *from = src + n;
+    const vec head = vec_load(src);
+    const struct line tail = line_load(from - LINE_BYTES);
 
-    size_t to_aligned = (((uintptr_t)dst_end - 1) & (VEC_BYTES - 1)) + 1; /* 1 .. V, covered by the tail */
-    uint8_t *cursor = dst_end - to_aligned;
-    src_cursor -= to_aligned;
-    uint8_t *const first = dst + STEP_BYTES; /* up to here the head covers what is left */
+    size_t to_line = (uintptr_t)dst_end & (LINE_BYTES - 1); /* covered by the tail */
+    to -= to_line;
+    from -= to_line;
+    uint8_t *const first = dst + STEP_BYTES; /* up to 4V are left from here down */
     do {
-        cursor -= STEP_BYTES;
-        src_cursor -= STEP_BYTES;
-        vec d = vec_load(src_cursor + 3 * VEC_BYTES), c = vec_load(src_cursor + 2 * VEC_BYTES);
-        vec b = vec_load(src_cursor + VEC_BYTES), a = vec_load(src_cursor);
-        vec_store_aligned(cursor + 3 * VEC_BYTES, d);
-        vec_store_aligned(cursor + 2 * VEC_BYTES, c);
-        vec_store_aligned(cursor + VEC_BYTES, b);
-        vec_store_aligned(cursor, a);
-    } while (cursor > first);
+        to -= STEP_BYTES;
+        from -= STEP_BYTES;
+        vec d = vec_load(from + 3 * VEC_BYTES), c = vec_load(from + 2 * VEC_BYTES);
+        vec b = vec_load(from + VEC_BYTES), a = vec_load(from);
+        LOADS_THEN_STORES();
+        vec_store_aligned(to + 3 * VEC_BYTES, d);
+        vec_store_aligned(to + 2 * VEC_BYTES, c);
+        vec_store_aligned(to + VEC_BYTES, b);
+        vec_store_aligned(to, a);
+        KEEP_CURSORS(to, from);
+    } while (to > first);
 
-    vec_store(dst, head0);
-    vec_store(dst + VEC_BYTES, head1);
-    vec_store(dst + 2 * VEC_BYTES, head2);
-    vec_store(dst + 3 * VEC_BYTES, head3);
-    vec_store(dst_end - VEC_BYTES, tail);
+    if (to - dst > 2 * VEC_BYTES) {
+        to -= 2 * VEC_BYTES;
+        from -= 2 * VEC_BYTES;
+        vec b = vec_load(from + VEC_BYTES), a = vec_load(from);
+        vec_store_aligned(to + VEC_BYTES, b);
+        vec_store_aligned(to, a);
+    }
+    if (to - dst > VEC_BYTES)
+        vec_store_aligned(to - VEC_BYTES, vec_load(from - VEC_BYTES));
+    vec_store(dst, head);
+    line_store(dst_end - LINE_BYTES, tail);
 }
 
 /* n > 8V, disjoint. Non-temporal stores fill whole destination lines; the first and the last line may be shared
@@ -161,21 +193,22 @@ INLINE void move_stream(uint8_t *dst, const uint8_t *src, size_t n)
 {
     uint8_t *const dst_end = dst + n;
     const uint8_t *const src_end = src + n;
-    for (int i = 0; i < 64; i += VEC_BYTES)
-        vec_store(dst + i, vec_load(src + i));
-    size_t to_line = 64 - ((uintptr_t)dst & 63); /* 1 .. 64, covered by the head */
+    line_store(dst, line_load(src));
+    size_t to_line = -(uintptr_t)dst & (LINE_BYTES - 1); /* covered by the head */
     dst += to_line;
     src += to_line;
     uint8_t *const last = dst_end - STEP_BYTES;
     do {
         vec a = vec_load(src), b = vec_load(src + VEC_BYTES);
         vec c = vec_load(src + 2 * VEC_BYTES), d = vec_load(src + 3 * VEC_BYTES);
+        LOADS_THEN_STORES();
         vec_store_nt(dst, a);
         vec_store_nt(dst + VEC_BYTES, b);
         vec_store_nt(dst + 2 * VEC_BYTES, c);
         vec_store_nt(dst + 3 * VEC_BYTES, d);
         src += STEP_BYTES;
         dst += STEP_BYTES;
+        KEEP_CURSORS(dst, src);
     } while (dst < last);
     _mm_sfence(); /* the caller's next ordinary store must not become visible before these */
     move_4(dst_end - STEP_BYTES, src_end - STEP_BYTES, STEP_BYTES);
@@ -191,6 +224,8 @@ void *MOVE(void *dst_, const void *src_, size_t n)
         move_2(dst, src, n);
     else if (n <= 4 * VEC_BYTES)
         move_4(dst, src, n);
+    else if (n <= 6 * VEC_BYTES)
+        move_6(dst, src, n);
     else if (n <= 8 * VEC_BYTES)
         move_8(dst, src, n);
     else if ((uintptr_t)dst - (uintptr_t)src >= n) { /* wraps to a huge distance when dst is below src */
