@@ -4,8 +4,7 @@
  *   V   .. 2V      head_tail of one vector:     |--V--|
  *                                                  |--V--|
  *   2V  .. 4V      head_tail of two
- *   4V  .. 6V      head_tail of three
- *   6V  .. 8V      head_tail of four
+ *   4V  .. 8V      four to seven vectors from the front, one from the back
  *   > 8V           loop of four vectors a step, the destination aligned to a line, in the direction that reads every
  * byte before it is written
  *   >= stream_from disjoint: the forward loop with non-temporal stores, since what does not fit the last-level cache
@@ -75,37 +74,34 @@ INLINE void move_4(uint8_t *dst, const uint8_t *src, size_t n)
     vec_store(dst_end - VEC_BYTES, tail0);
 }
 
-INLINE void move_6(uint8_t *dst, const uint8_t *src, size_t n)
+/* blocks - 1 vectors from the front and one from the back; (blocks - 1) V <= n <= blocks V. Only the last one can cross
+ * a line when both sides are aligned, which head_tail of more than two would pay for. */
+INLINE void move_blocks(uint8_t *dst, const uint8_t *src, size_t n, const int blocks)
 {
-    const uint8_t *src_end = src + n;
-    uint8_t *dst_end = dst + n;
-    vec head0 = vec_load(src), head1 = vec_load(src + VEC_BYTES), head2 = vec_load(src + 2 * VEC_BYTES);
-    vec tail2 = vec_load(src_end - 3 * VEC_BYTES), tail1 = vec_load(src_end - 2 * VEC_BYTES);
-    vec tail0 = vec_load(src_end - VEC_BYTES);
-    vec_store(dst, head0);
-    vec_store(dst + VEC_BYTES, head1);
-    vec_store(dst + 2 * VEC_BYTES, head2);
-    vec_store(dst_end - 3 * VEC_BYTES, tail2);
-    vec_store(dst_end - 2 * VEC_BYTES, tail1);
-    vec_store(dst_end - VEC_BYTES, tail0);
+    vec front[7];
+#pragma GCC unroll 8
+    for (int i = 0; i < blocks - 1; i++)
+        front[i] = vec_load(src + i * VEC_BYTES);
+    vec back = vec_load(src + n - VEC_BYTES);
+    LOADS_THEN_STORES();
+#pragma GCC unroll 8
+    for (int i = 0; i < blocks - 1; i++)
+        vec_store(dst + i * VEC_BYTES, front[i]);
+    vec_store(dst + n - VEC_BYTES, back);
 }
 
-INLINE void move_8(uint8_t *dst, const uint8_t *src, size_t n)
+INLINE void move_5_to_8(uint8_t *dst, const uint8_t *src, size_t n)
 {
-    const uint8_t *src_end = src + n;
-    uint8_t *dst_end = dst + n;
-    vec head0 = vec_load(src), head1 = vec_load(src + VEC_BYTES);
-    vec head2 = vec_load(src + 2 * VEC_BYTES), head3 = vec_load(src + 3 * VEC_BYTES);
-    vec tail3 = vec_load(src_end - 4 * VEC_BYTES), tail2 = vec_load(src_end - 3 * VEC_BYTES);
-    vec tail1 = vec_load(src_end - 2 * VEC_BYTES), tail0 = vec_load(src_end - VEC_BYTES);
-    vec_store(dst, head0);
-    vec_store(dst + VEC_BYTES, head1);
-    vec_store(dst + 2 * VEC_BYTES, head2);
-    vec_store(dst + 3 * VEC_BYTES, head3);
-    vec_store(dst_end - 4 * VEC_BYTES, tail3);
-    vec_store(dst_end - 3 * VEC_BYTES, tail2);
-    vec_store(dst_end - 2 * VEC_BYTES, tail1);
-    vec_store(dst_end - VEC_BYTES, tail0);
+    if (n <= 6 * VEC_BYTES) {
+        if (n <= 5 * VEC_BYTES)
+            move_blocks(dst, src, n, 5);
+        else
+            move_blocks(dst, src, n, 6);
+    } else if (n <= 7 * VEC_BYTES) {
+        move_blocks(dst, src, n, 7);
+    } else {
+        move_blocks(dst, src, n, 8);
+    }
 }
 
 /* n > 8V, and no destination byte below one still to be read: the destination lies before the source, or apart. After
@@ -118,7 +114,7 @@ INLINE void move_forward(uint8_t *dst, const uint8_t *src, size_t n)
     const struct line head = line_load(src);
     const vec tail = vec_load(src + n - VEC_BYTES);
 
-    size_t to_line = -(uintptr_t)dst & (LINE_BYTES - 1); /* covered by the head */
+    size_t to_line = LINE_BYTES - ((uintptr_t)dst & (LINE_BYTES - 1)); /* 1 .. 64, covered by the head */
     dst += to_line;
     src += to_line;
     uint8_t *const last = dst_end - STEP_BYTES; /* up to 4V are left from here on */
@@ -157,7 +153,7 @@ INLINE void move_backward(uint8_t *dst, const uint8_t *src, size_t n)
     const vec head = vec_load(src);
     const struct line tail = line_load(from - LINE_BYTES);
 
-    size_t to_line = (uintptr_t)dst_end & (LINE_BYTES - 1); /* covered by the tail */
+    size_t to_line = (((uintptr_t)dst_end - 1) & (LINE_BYTES - 1)) + 1; /* 1 .. 64, covered by the tail */
     to -= to_line;
     from -= to_line;
     uint8_t *const first = dst + STEP_BYTES; /* up to 4V are left from here down */
@@ -194,7 +190,7 @@ INLINE void move_stream(uint8_t *dst, const uint8_t *src, size_t n)
     uint8_t *const dst_end = dst + n;
     const uint8_t *const src_end = src + n;
     line_store(dst, line_load(src));
-    size_t to_line = -(uintptr_t)dst & (LINE_BYTES - 1); /* covered by the head */
+    size_t to_line = LINE_BYTES - ((uintptr_t)dst & (LINE_BYTES - 1)); /* 1 .. 64, covered by the head */
     dst += to_line;
     src += to_line;
     uint8_t *const last = dst_end - STEP_BYTES;
@@ -224,10 +220,8 @@ void *MOVE(void *dst_, const void *src_, size_t n)
         move_2(dst, src, n);
     else if (n <= 4 * VEC_BYTES)
         move_4(dst, src, n);
-    else if (n <= 6 * VEC_BYTES)
-        move_6(dst, src, n);
     else if (n <= 8 * VEC_BYTES)
-        move_8(dst, src, n);
+        move_5_to_8(dst, src, n);
     else if ((uintptr_t)dst - (uintptr_t)src >= n) { /* wraps to a huge distance when dst is below src */
         if (__builtin_expect(n >= wherry_thresholds.stream_from, 0) && (uintptr_t)src - (uintptr_t)dst >= n)
             move_stream(dst, src, n);
