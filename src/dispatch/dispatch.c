@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "cpu/caches.h"
 #include "wherry.h"
 
 #define PUBLIC __attribute__((visibility("default")))
@@ -57,8 +58,12 @@ static void use(enum wherry_isa isa)
 __attribute__((constructor)) static void choose(void)
 {
     struct wherry_cpu cpu;
-    wherry_cpu_detect(&cpu);
-    wherry_thresholds = wherry_plan_thresholds(0);
+    struct wherry_caches caches;
+    const struct wherry_cpu_source native = wherry_cpu_native();
+    wherry_cpu_decode(&native, &cpu);
+    wherry_cpu_read_caches(&native, &caches);
+    const struct wherry_believed believed = wherry_cpu_believe(cpu.vendor, &caches);
+    wherry_thresholds = wherry_plan_thresholds(believed.size[WHERRY_L3]);
     use(wherry_plan_isa(&cpu));
 }
 

@@ -1,0 +1,59 @@
+/* Measures a row: all its routines interleaved, round by round. */
+#ifndef MEASURE_BENCH_H
+#define MEASURE_BENCH_H
+
+#include "guarded.h"
+#include "host.h"
+#include "pool.h"
+#include "row.h"
+#include "target.h"
+
+/* One routine of a row; the A/A entry is one more. */
+struct cell {
+    const char *name;
+    const struct target *target; /* NULL: call_floor */
+    loop_fn *fn;
+    bool aa, left_out; /* left out: skipped or wrong, already told */
+    uint64_t calls;    /* in one sample */
+    double call_ns;    /* estimate from calibration */
+    double *ns;        /* one figure a round */
+};
+
+struct result {
+    struct cell cells[ROW_ROUTINES + 1];
+    size_t cell_count;
+    double bytes;    /* a call's mean */
+    unsigned rounds; /* figures in each cell's ns */
+    unsigned valid;  /* rounds that nothing disturbed */
+    unsigned voided;
+    unsigned reasons[DISTURBANCE_COUNT];
+};
+
+/* Told as things happen. A routine of NULL means the whole row, a pool of NULL that none was made. */
+struct listener {
+    void *context;
+    void (*row)(void *context, const struct row *row, const struct pool *pool);
+    void (*trying)(void *context, const struct row *row, const char *routine);
+    void (*skip)(void *context, const struct row *row, const char *routine, const char *reason);
+    void (*wrong)(void *context, const struct row *row, const char *routine, const char *message);
+    void (*fault)(void *context, const struct row *row, const char *routine, struct guarded_result how,
+                  const char *message);
+};
+
+struct bench {
+    const struct target_list *targets;
+    struct host host;
+    struct caches caches;
+    struct pool *pools; /* one a thread; the first is the main thread's */
+    unsigned pool_count;
+    uint64_t random;
+};
+
+void bench_init(struct bench *bench, const struct target_list *targets, const struct host *host, uint64_t seed);
+
+/* Returns EXIT_OK (also when nothing could be measured), or EXIT_FAILED after a crash or a hang: then the process
+ * should end soon. Ends early when host_interrupted is set. Free the result in any case. */
+int bench_row(struct bench *bench, const struct row *row, const struct listener *listener, struct result *result);
+void result_free(struct result *result);
+
+#endif

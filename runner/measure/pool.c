@@ -1,0 +1,335 @@
+#include "pool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "random.h"
+
+enum { ARENA_KEPT = 1 << 30, LINE = 64, PAGE = 4096, HUGE = 2 << 20, FEW_SLOTS = 64, MARGIN = 2 * PAGE };
+
+static _Thread_local char problem[256];
+
+static size_t up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+static size_t most(size_t a, size_t b) { return a > b ? a : b; }
+
+/* Bytes that one side may touch so that its state holds; 0 when the size does not fit it. Sides share a cache, so each
+ * gets half of what one side alone would. A single slot may take half as much again. */
+static size_t side_target(enum state state, const struct row *row, size_t touched, const struct caches *c)
+{
+    size_t share = row_copies(row) ? 2 : 1, l3 = c->l3 / row->threads, target = 0;
+    switch (state) {
+    case STATE_L1:
+        target = c->l1d / 2 / share;
+        break;
+    case STATE_L2:
+        target = c->l2 / 2 / share;
+        break;
+    case STATE_L3:
+        target = most(l3 / 4, 5 * c->l2 / 2) / share;
+        if (target * share > l3 * 3 / 4)
+            return 0;
+        break;
+    default:
+        return most(most((size_t)256 << 20, 4 * c->l3), 2 * touched);
+    }
+    return touched <= target + target / 2 ? most(target, touched) : 0;
+}
+
+/* Does a state mean that the bytes are beyond the cache before it? Then a pool smaller than that cache would lie. */
+static size_t side_at_least(enum state state, const struct caches *c)
+{
+    return state == STATE_L2 ? c->l1d : state == STATE_L3 ? c->l2 : 0;
+}
+
+static bool side_plan(struct side *side, const struct row *row, bool is_dst, const struct caches *c)
+{
+    size_t largest = row_largest(row), mean = (size_t)row_mean(row) + 1;
+    size_t off = is_dst ? row->dst_off : row->src_off;
+    size_t distance = (size_t)(row->overlap < 0 ? -row->overlap : row->overlap);
+    bool placed = is_dst && row->delta >= 0; /* anywhere in the page, as the source's slot asks */
+    size_t within = placed ? PAGE : off;
+    enum state state = is_dst ? row->dst_state : row->src_state;
+    side->paged = placed || off >= LINE;
+    side->span = up(off % LINE + largest + distance, LINE);
+    if (side->span == 0)
+        side->span = LINE;
+    /* What lies between two sides that do not meet is never touched. */
+    size_t apart = least(distance, largest);
+    size_t target = side_target(state, row, up(off % LINE + largest + apart, LINE), c);
+    if (target == 0)
+        return false;
+    /* Slots of a mix may overlap each other: what counts is how much is touched between two visits. */
+    size_t pace = row->table > 1 ? up(off % LINE + mean + least(distance, mean), LINE) : side->span;
+    side->stride = side->paged ? up(within + pace, PAGE) : pace;
+    if (state == STATE_DRAM) {
+        /* Enough slots that what is touched is twice any L3, but no longer a table than that takes. */
+        size_t wanted = most(2 * c->l3 / pace, 1024);
+        side->stride = most(side->stride, target / wanted / (side->paged ? PAGE : LINE) * (side->paged ? PAGE : LINE));
+    }
+    if (!side->paged)
+        side->stride |= LINE; /* an odd number of lines: slots come to lie everywhere in a page */
+    side->slots =
+        target > side->span + (side->paged ? within % PAGE : 0) ? (target - side->span) / side->stride + 1 : 1;
+    if (side->slots * pace < side_at_least(state, c) && side->slots > 1)
+        side->slots = side_at_least(state, c) / pace + 1;
+    side->bytes = (side->slots - 1) * side->stride + up(within + side->span, PAGE) + PAGE;
+    return true;
+}
+
+static bool row_plan(struct side *src, struct side *dst, const struct row *row, const struct caches *c)
+{
+    memset(src, 0, sizeof *src);
+    memset(dst, 0, sizeof *dst);
+    if (row->stream) {
+        size_t pass = row->size ? row->buffer / row->size * row->size : LINE;
+        src->bytes = row_copies(row) ? up(row->src_off + pass, PAGE) + 2 * PAGE : 0;
+        dst->bytes = up(row->dst_off + pass, PAGE) + 3 * PAGE;
+        return true;
+    }
+    if (row_copies(row) && !side_plan(src, row, false, c))
+        return false;
+    if (row->overlaps) {
+        src->bytes += up((size_t)(row->overlap < 0 ? -row->overlap : row->overlap), PAGE);
+        return true;
+    }
+    return side_plan(dst, row, true, c);
+}
+
+size_t pool_bytes_needed(const struct row *row, const struct caches *c)
+{
+    struct side src, dst;
+    return row_plan(&src, &dst, row, c) ? src.bytes + dst.bytes + 4 * MARGIN : 0;
+}
+
+static volatile unsigned char sink;
+
+/* Reads a byte of each page, so that a row does not pay for page-table entries that the next row finds cached. */
+static void touch_pages(const char *at, size_t bytes)
+{
+    unsigned char sum = 0;
+    for (size_t i = 0; i < bytes; i += PAGE)
+        sum ^= *(const volatile unsigned char *)(at + i);
+    sink = sum;
+}
+
+static void fill_random(char *at, size_t bytes, uint64_t *random)
+{
+    /* A plain xorshift keeps pace with memory; the contents only have to differ. */
+    uint64_t x = random_next(random) | 1;
+    for (size_t i = 0; i + 8 <= bytes; i += 8) {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        *(uint64_t *)(at + i) = x;
+    }
+}
+
+static bool arena_hold(struct arena *arena, size_t bytes, bool huge, uint64_t *random)
+{
+    bytes = up(bytes, huge ? HUGE : PAGE);
+    bool far_too_large = arena->bytes > ARENA_KEPT && arena->bytes / 4 > bytes; /* memory is not ours alone */
+    if (arena->base && arena->bytes >= bytes && arena->huge == huge && !far_too_large)
+        return true;
+    if (arena->base)
+        munmap(arena->base, arena->bytes);
+    arena->base = NULL;
+    char *whole = mmap(NULL, bytes + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (whole == MAP_FAILED)
+        return false;
+    char *base = (char *)up((size_t)whole, HUGE);
+    if (base > whole)
+        munmap(whole, (size_t)(base - whole));
+    if (whole + HUGE > base)
+        munmap(base + bytes, (size_t)(whole + HUGE - base));
+    madvise(base, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    fill_random(base, bytes, random);
+    *arena = (struct arena){base, bytes, huge};
+    return true;
+}
+
+static void shuffle(uint32_t *items, size_t count, uint64_t *random)
+{
+    for (size_t i = count; i > 1; i--) {
+        size_t other = random_below(random, i);
+        uint32_t held = items[i - 1];
+        items[i - 1] = items[other];
+        items[other] = held;
+    }
+}
+
+/* The lines where the slots of one side begin, in shuffled order, over and over until there are `count`. */
+static void place(uint32_t *places, size_t count, const struct side *side, bool shifts, uint64_t *random)
+{
+    for (size_t done = 0; done < count; done += side->slots) {
+        size_t some = least(side->slots, count - done);
+        uint32_t *turn = places + done;
+        /* Spare places of the last turn fall off its end after shuffling, so each slot has the same chance. */
+        uint32_t order[FEW_SLOTS];
+        uint32_t *all = some < side->slots && side->slots <= FEW_SLOTS ? order : turn;
+        size_t made = all == order ? side->slots : some;
+        for (size_t i = 0; i < made; i++) {
+            size_t at = i * side->stride / LINE;
+            all[i] = (uint32_t)(at + (shifts && !side->paged ? random_below(random, PAGE / LINE) : 0));
+        }
+        shuffle(all, made, random);
+        if (all == order)
+            memcpy(turn, order, some * sizeof *turn);
+    }
+}
+
+static bool lay_out(struct pool *pool, const struct row *row)
+{
+    const struct side *src = &pool->src_side, *dst = &pool->dst_side;
+    size_t count = most(most(src->slots, dst->slots), 1);
+    uint32_t *sources = calloc(count, sizeof *sources), *destinations = calloc(count, sizeof *destinations);
+    if (pool->slot_count != count || !pool->slots) {
+        free(pool->slots);
+        pool->slots = malloc(count * sizeof *pool->slots);
+        pool->slot_count = count;
+    }
+    bool good = sources && destinations && pool->slots;
+    if (good && src->slots)
+        place(sources, count, src, pool->shifts, &pool->random);
+    if (good && dst->slots)
+        place(destinations, count, dst, pool->shifts, &pool->random);
+    for (size_t i = 0; good && i < count; i++) {
+        if (row->overlaps)
+            destinations[i] = sources[i];
+        else if (row->delta >= 0) /* the page is the destination's own, the place in it the source's plus delta */
+            destinations[i] += (uint32_t)((sources[i] + (row->src_off + (size_t)row->delta) / LINE) % (PAGE / LINE));
+        pool->slots[i] = (struct slot){destinations[i], sources[i]};
+    }
+    free(sources);
+    free(destinations);
+    pool->walk.slots = pool->walk.slot = pool->slots;
+    pool->walk.slots_end = good ? pool->slots + count : pool->slots;
+    return good;
+}
+
+const char *pool_make(struct pool *pool, const struct row *row, const struct caches *caches)
+{
+    struct side src, dst;
+    if (!row_plan(&src, &dst, row, caches)) {
+        snprintf(
+            problem, sizeof problem,
+            "%zu bytes do not fit %s beside the other side (L1d %zu KiB, L2 %zu KiB, L3 %zu KiB); choose a smaller "
+            "size or a state further out",
+            row_largest(row),
+            row_copies(row) && row->src_state < row->dst_state ? state_names[row->src_state]
+                                                               : state_names[row->dst_state],
+            caches->l1d >> 10, caches->l2 >> 10, caches->l3 >> 10);
+        return problem;
+    }
+    if ((src.bytes && !arena_hold(&pool->src, src.bytes + 2 * MARGIN, row->huge, &pool->random)) ||
+        (dst.bytes && !arena_hold(&pool->dst, dst.bytes + 2 * MARGIN, row->huge, &pool->random))) {
+        snprintf(problem, sizeof problem, "no memory for pools of %zu MiB", (src.bytes + dst.bytes) >> 20);
+        return problem;
+    }
+    pool->src_side = src;
+    pool->dst_side = dst;
+    pool->src_base = pool->src.base ? pool->src.base + MARGIN : NULL;
+    pool->dst_base = pool->dst.base ? pool->dst.base + MARGIN : NULL;
+    touch_pages(pool->src_base, src.bytes);
+    touch_pages(pool->dst_base, dst.bytes);
+    pool->walk = (struct walk){.sizes = row->sizes, .sizes_end = row->sizes + row->table, .size = row->sizes};
+    if (row->stream) {
+        pool->walk.step = row->size;
+        pool->walk.src_mask = row_copies(row) ? SIZE_MAX : 0;
+        pool->walk.span = row->size ? row->buffer / row->size * row->size : 0;
+        pool->keep_warm = src.bytes + dst.bytes <= (size_t)64 << 20;
+        pool->shifts = true;
+        pool_begin_round(pool, row);
+        return NULL;
+    }
+    pool->keep_warm = row->dst_state != STATE_DRAM || (row_copies(row) && row->src_state != STATE_DRAM);
+    pool->shifts = (!src.slots || src.slots < FEW_SLOTS) && (!dst.slots || dst.slots < FEW_SLOTS);
+    if (row->overlaps) {
+        size_t before = row->overlap < 0 ? up((size_t)-row->overlap, PAGE) : 0;
+        pool->walk.src = pool->src_base + before + row->src_off;
+        pool->walk.dst = pool->walk.src + row->overlap;
+    } else {
+        pool->walk.dst = pool->dst_base + (row->delta >= 0 ? (row->src_off + (size_t)row->delta) % LINE : row->dst_off);
+        /* A set takes its byte where a copy takes its source. */
+        pool->walk.src =
+            row_copies(row) ? pool->src_base + row->src_off : (char *)(uintptr_t)(row->op == WHERRY_OP_set ? 0x5a : 0);
+    }
+    return lay_out(pool, row) ? NULL : "no memory for the table of slots";
+}
+
+void pool_begin_round(struct pool *pool, const struct row *row)
+{
+    if (!pool->shifts)
+        return;
+    if (!row->stream) {
+        lay_out(pool, row);
+        return;
+    }
+    size_t shift = random_below(&pool->random, PAGE / LINE) * LINE;
+    pool->walk.src =
+        row_copies(row) ? pool->src_base + row->src_off : (char *)(uintptr_t)(row->op == WHERRY_OP_set ? 0x5a : 0);
+    if (row->delta >= 0)
+        shift = (row->src_off + (size_t)row->delta) % PAGE;
+    pool->walk.dst = pool->dst_base + shift + (row->delta >= 0 ? 0 : row->dst_off);
+}
+
+void pool_warm(struct pool *pool)
+{
+    if (!pool->keep_warm)
+        return;
+    /* Reads the source and writes the destination, a line at a time, in address order: what the timed calls find is the
+     * same for every routine, also after one whose stores went around the caches. A side that lives in DRAM is left. */
+    enum { WARM_AT_MOST = 80 << 20 };
+    unsigned char sum = 0;
+    if (pool->src_side.bytes && pool->src_side.bytes <= WARM_AT_MOST)
+        for (size_t at = 0; at < pool->src_side.bytes; at += LINE)
+            sum ^= *(volatile unsigned char *)(pool->src_base + at);
+    if (pool->dst_side.bytes && pool->dst_side.bytes <= WARM_AT_MOST)
+        for (size_t at = 0; at < pool->dst_side.bytes; at += LINE) {
+            volatile unsigned char *line = (volatile unsigned char *)(pool->dst_base + at);
+            *line = (unsigned char)(*line + 1);
+        }
+    sink = sum;
+}
+
+/* How much of the mapping that holds `at` is in huge pages, by /proc/self/smaps. */
+static size_t huge_bytes(const char *at)
+{
+    FILE *file = fopen("/proc/self/smaps", "re");
+    if (!file)
+        return 0;
+    char line[512];
+    bool inside = false;
+    size_t kib = 0, found = 0;
+    while (fgets(line, sizeof line, file)) {
+        unsigned long low, high;
+        if (sscanf(line, "%lx-%lx ", &low, &high) == 2)
+            inside = (unsigned long)at >= low && (unsigned long)at < high;
+        else if (inside && sscanf(line, "AnonHugePages: %zu kB", &kib) == 1)
+            found = kib * 1024;
+    }
+    fclose(file);
+    return found;
+}
+
+bool pool_is_huge(const struct pool *pool)
+{
+    const struct arena *arenas[] = {&pool->src, &pool->dst};
+    const size_t used[] = {pool->src_side.bytes, pool->dst_side.bytes};
+    for (int i = 0; i < 2; i++)
+        if (used[i] && huge_bytes(arenas[i]->base) < least(used[i], arenas[i]->bytes / 10 * 9))
+            return false;
+    return true;
+}
+
+void pool_free(struct pool *pool)
+{
+    if (pool->src.base)
+        munmap(pool->src.base, pool->src.bytes);
+    if (pool->dst.base)
+        munmap(pool->dst.base, pool->dst.bytes);
+    free(pool->slots);
+    *pool = (struct pool){0};
+}

@@ -1,0 +1,57 @@
+/* The memory a row works in: per side a pool of slots whose footprint keeps a cache state, visited in shuffled order;
+ * or two buffers that are walked from end to end. */
+#ifndef MEASURE_POOL_H
+#define MEASURE_POOL_H
+
+#include "caches.h"
+#include "loops.h"
+#include "row.h"
+
+/* One mapping, kept from row to row and made anew only when it is too small or its pages are of the wrong kind. */
+struct arena {
+    char *base;
+    size_t bytes;
+    bool huge;
+};
+
+/* One side of a row as its layout needs it. */
+struct side {
+    size_t span;   /* bytes from a slot's first line to the end of its last */
+    size_t stride; /* from slot to slot */
+    size_t slots;
+    size_t bytes; /* of memory that slots may lie in */
+    bool paged;   /* slots begin at page boundaries */
+};
+
+/* One thread's memory. */
+struct pool {
+    struct arena src, dst;
+    struct side src_side, dst_side; /* .bytes is 0 for a side that the row does not have */
+    char *src_base, *dst_base;      /* where those bytes begin */
+    struct slot *slots;
+    size_t slot_count;
+    bool shifts;    /* few slots: their places are drawn anew for every round */
+    bool keep_warm; /* the state is one that a pass over the pool restores */
+    struct walk walk;
+    uint64_t random; /* the generator's state */
+};
+
+/* Makes the pool for a row: maps, fills with random bytes, lays out. `threads` such pools will exist at once.
+ * Returns NULL, or why this row cannot be measured on this machine (a static buffer a thread). */
+const char *pool_make(struct pool *pool, const struct row *row, const struct caches *caches);
+
+/* Lays a round out: new places when there are few slots, so that (dst - src) mod 4096 moves about. */
+void pool_begin_round(struct pool *pool, const struct row *row);
+
+/* One untimed pass over the pool, so that no routine finds what the one before it left behind. */
+void pool_warm(struct pool *pool);
+
+/* How many bytes a row's thread needs in all; for the check against memory before anything is mapped. */
+size_t pool_bytes_needed(const struct row *row, const struct caches *caches);
+
+/* Are the pool's pages huge ones? */
+bool pool_is_huge(const struct pool *pool);
+
+void pool_free(struct pool *pool);
+
+#endif

@@ -1,0 +1,317 @@
+#include "row.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mix.h"
+
+const char *const state_names[STATE_COUNT] = {"L1", "L2", "L3", "DRAM"};
+
+static char problem[1024];
+
+void row_init(struct row *row)
+{
+    *row = (struct row){.table = 65536, .delta = -1, .buffer = 4194304, .threads = 1, .rounds = 15, .batch_us = 200};
+}
+
+static bool parse_int(const char *text, int64_t low, int64_t high, int64_t *value)
+{
+    char *end;
+    if (!(*text >= '0' && *text <= '9') && *text != '-') /* strtoll would also take spaces and a plus */
+        return false;
+    errno = 0;
+    long long parsed = strtoll(text, &end, 10);
+    if (end == text || *end || errno || parsed < low || parsed > high)
+        return false;
+    *value = parsed;
+    return true;
+}
+
+static int choice(const char *text, const char *const *names, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(text, names[i]) == 0)
+            return i;
+    return -1;
+}
+
+enum key {
+    KEY_id,
+    KEY_op,
+    KEY_routines,
+    KEY_size,
+    KEY_mix,
+    KEY_table,
+    KEY_src_off,
+    KEY_dst_off,
+    KEY_delta,
+    KEY_walk,
+    KEY_buffer,
+    KEY_src_state,
+    KEY_dst_state,
+    KEY_overlap,
+    KEY_mode,
+    KEY_threads,
+    KEY_huge,
+    KEY_rounds,
+    KEY_batch_us,
+    KEY_calls,
+    KEY_aa,
+    KEY_COUNT
+};
+
+static const int64_t LARGEST = (int64_t)1 << 46;
+
+/* Names, least and greatest of the keys that are numbers; the words allowed of those that are not. */
+static const struct {
+    const char *name;
+    int64_t low, high;
+    const char *words;
+} keys[KEY_COUNT] = {
+    [KEY_id] = {"id", INT64_MIN, INT64_MAX, NULL},
+    [KEY_op] = {"op", 0, 0, "copy, move, set or zero"},
+    [KEY_routines] = {"routines", 0, 0, "names with commas between them, each once, at most 64"},
+    [KEY_size] = {"size", 0, LARGEST, NULL},
+    [KEY_mix] = {"mix", 0, 0, ""},
+    [KEY_table] = {"table", 1, 1 << 24, NULL},
+    [KEY_src_off] = {"src_off", 0, 4095, NULL},
+    [KEY_dst_off] = {"dst_off", 0, 4095, NULL},
+    [KEY_delta] = {"delta", 0, 4095, "any, or 0 to 4095"},
+    [KEY_walk] = {"walk", 0, 0, "pool or stream"},
+    [KEY_buffer] = {"buffer", 1, LARGEST, NULL},
+    [KEY_src_state] = {"src_state", 0, 0, "L1, L2, L3 or DRAM"},
+    [KEY_dst_state] = {"dst_state", 0, 0, "L1, L2, L3 or DRAM"},
+    [KEY_overlap] = {"overlap", -LARGEST, LARGEST, NULL},
+    [KEY_mode] = {"mode", 0, 0, "throughput or latency"},
+    [KEY_threads] = {"threads", 1, 0, NULL},
+    [KEY_huge] = {"huge", 0, 1, NULL},
+    [KEY_rounds] = {"rounds", 1, ROW_ROUNDS, NULL},
+    [KEY_batch_us] = {"batch_us", 1, 1000000, NULL},
+    [KEY_calls] = {"calls", 0, (int64_t)1 << 40, NULL},
+    [KEY_aa] = {"aa", 0, 0, "one of the row's routines"},
+};
+
+static const char *bad_value(enum key key, const char *value, int64_t high)
+{
+    int at = snprintf(problem, sizeof problem, "%s=%.200s: give ", keys[key].name, value);
+    if (keys[key].words)
+        snprintf(problem + at, sizeof problem - (size_t)at, "%s", keys[key].words);
+    else if (key == KEY_id)
+        snprintf(problem + at, sizeof problem - (size_t)at, "an integer");
+    else
+        snprintf(problem + at, sizeof problem - (size_t)at, "a number from %lld to %lld", (long long)keys[key].low,
+                 (long long)high);
+    return problem;
+}
+
+static bool parse_routines(struct row *row, char *value)
+{
+    if (!*value)
+        return false;
+    for (char *name = value; name; row->routine_count++) {
+        char *comma = strchr(name, ',');
+        if (comma)
+            *comma = '\0';
+        if (row->routine_count == ROW_ROUTINES || !*name)
+            return false;
+        for (size_t i = 0; i < row->routine_count; i++)
+            if (strcmp(row->routines[i], name) == 0)
+                return false;
+        row->routines[row->routine_count] = name;
+        name = comma ? comma + 1 : NULL;
+    }
+    return true;
+}
+
+/* Takes one key; *mix keeps a mix until the length of its table is known. */
+static const char *take(struct row *row, enum key key, char *value, unsigned cpus, const char **mix)
+{
+    int64_t number = 0;
+    int64_t high = key == KEY_threads ? (int64_t)cpus : keys[key].high;
+    bool any = key == KEY_delta && strcmp(value, "any") == 0;
+    bool numeric = (!keys[key].words || key == KEY_delta) && !any;
+    char original[256];
+    snprintf(original, sizeof original, "%s", value);
+    if (numeric && !parse_int(value, keys[key].low, high, &number))
+        return bad_value(key, value, high);
+    int word = 0;
+    switch (key) {
+    case KEY_id:
+        row->id = number;
+        break;
+    case KEY_op:
+        word = choice(value, wherry_op_names, WHERRY_OP_COUNT);
+        row->op = (enum wherry_op)word;
+        break;
+    case KEY_routines:
+        word = parse_routines(row, value) ? 0 : -1;
+        break;
+    case KEY_size:
+        row->size = (size_t)number;
+        break;
+    case KEY_mix:
+        *mix = value;
+        break;
+    case KEY_table:
+        row->table = (size_t)number;
+        break;
+    case KEY_src_off:
+        row->src_off = (size_t)number;
+        break;
+    case KEY_dst_off:
+        row->dst_off = (size_t)number;
+        break;
+    case KEY_delta:
+        row->delta = any ? -1 : (int)number;
+        break;
+    case KEY_walk:
+        word = choice(value, (const char *const[]){"pool", "stream"}, 2);
+        row->stream = word == 1;
+        break;
+    case KEY_buffer:
+        row->buffer = (size_t)number;
+        break;
+    case KEY_src_state:
+    case KEY_dst_state:
+        word = choice(value, state_names, STATE_COUNT);
+        *(key == KEY_src_state ? &row->src_state : &row->dst_state) = (enum state)word;
+        break;
+    case KEY_overlap:
+        row->overlaps = true;
+        row->overlap = number;
+        break;
+    case KEY_mode:
+        word = choice(value, (const char *const[]){"throughput", "latency"}, 2);
+        row->latency = word == 1;
+        break;
+    case KEY_threads:
+        row->threads = (unsigned)number;
+        break;
+    case KEY_huge:
+        row->huge = number == 1;
+        break;
+    case KEY_rounds:
+        row->rounds = (unsigned)number;
+        break;
+    case KEY_batch_us:
+        row->batch_us = (unsigned)number;
+        break;
+    case KEY_calls:
+        row->calls = (uint64_t)number;
+        break;
+    case KEY_aa:
+        row->aa = value;
+        break;
+    case KEY_COUNT:
+        break;
+    }
+    return word < 0 ? bad_value(key, original, high) : NULL;
+}
+
+static const char *say(const char *text)
+{
+    snprintf(problem, sizeof problem, "%s", text);
+    return problem;
+}
+
+/* Keys that are good alone but not together. */
+static const char *contradiction(struct row *row, const bool *given, bool mixed)
+{
+    if (given[KEY_size] == mixed)
+        return say("give one of size and mix");
+    if (!row->aa)
+        row->aa = row->routines[0];
+    bool known = false;
+    for (size_t i = 0; i < row->routine_count; i++)
+        known = known || strcmp(row->aa, row->routines[i]) == 0;
+    if (!known)
+        return bad_value(KEY_aa, row->aa, 0);
+    if (row->overlaps && row->op != WHERRY_OP_move)
+        return say("overlap needs op=move");
+    if (row->overlaps && row->src_state != row->dst_state)
+        return say("overlap needs src_state and dst_state to be the same: both sides share their bytes");
+    if (row->overlaps && (row->delta >= 0 || row->dst_off))
+        return say("overlap says where dst lies; give no delta and no dst_off with it");
+    if (row->delta >= 0 && !row_copies(row))
+        return say("delta needs a source; op=set and op=zero have none");
+    if (row->delta >= 0 && row->dst_off)
+        return say("delta says where dst lies; give no dst_off with it");
+    if (row->stream && (mixed || row->overlaps))
+        return say("walk=stream takes one size and two buffers of its own; give no mix and no overlap");
+    if (row->stream && row->size > row->buffer)
+        return say("size is larger than buffer; give a buffer of at least the size");
+    return NULL;
+}
+
+const char *row_parse(struct row *row, const char *line, unsigned cpus, uint64_t seed)
+{
+    row_init(row);
+    row->text = strdup(line);
+    bool given[KEY_COUNT] = {false};
+    const char *mix = NULL;
+    char *rest = NULL;
+    for (char *word = strtok_r(row->text, " \t\r\n", &rest); word; word = strtok_r(NULL, " \t\r\n", &rest)) {
+        char *equals = strchr(word, '=');
+        if (equals)
+            *equals = '\0';
+        int key = 0;
+        while (key < KEY_COUNT && strcmp(word, keys[key].name) != 0)
+            key++;
+        if (!equals || key == KEY_COUNT) {
+            int at =
+                snprintf(problem, sizeof problem, "'%.100s' is not a key%s; keys are", word, equals ? "" : "=value");
+            for (key = 0; key < KEY_COUNT; key++)
+                at += snprintf(problem + at, sizeof problem - (size_t)at, " %s", keys[key].name);
+            return problem;
+        }
+        if (given[key]) {
+            snprintf(problem, sizeof problem, "%s is given twice", word);
+            return problem;
+        }
+        given[key] = true;
+        const char *wrong = take(row, (enum key)key, equals + 1, cpus, &mix);
+        if (wrong)
+            return wrong;
+    }
+    for (int key = KEY_id; key <= KEY_routines; key++)
+        if (!given[key]) {
+            snprintf(problem, sizeof problem, "%s is missing", keys[key].name);
+            return problem;
+        }
+    const char *wrong = contradiction(row, given, mix != NULL);
+    if (wrong)
+        return wrong;
+    if (!mix)
+        row->table = 1;
+    row->sizes = malloc(row->table * sizeof *row->sizes);
+    if (!row->sizes)
+        return say("out of memory");
+    row->sizes[0] = row->size;
+    return mix ? mix_draw(mix, row->sizes, row->table, seed) : NULL;
+}
+
+void row_free(struct row *row)
+{
+    free(row->sizes);
+    free(row->text);
+    row->sizes = NULL;
+    row->text = NULL;
+}
+
+size_t row_largest(const struct row *row)
+{
+    size_t largest = 0;
+    for (size_t i = 0; i < row->table; i++)
+        largest = row->sizes[i] > largest ? row->sizes[i] : largest;
+    return largest;
+}
+
+double row_mean(const struct row *row)
+{
+    double sum = 0;
+    for (size_t i = 0; i < row->table; i++)
+        sum += (double)row->sizes[i];
+    return sum / (double)row->table;
+}

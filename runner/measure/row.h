@@ -1,0 +1,51 @@
+/* A row: cells that differ only in the routine. docs/runner-protocol.md tells the keys. */
+#ifndef MEASURE_ROW_H
+#define MEASURE_ROW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "routines/registry.h"
+
+enum { ROW_ROUTINES = 64, ROW_ROUNDS = 1000 };
+enum state { STATE_L1, STATE_L2, STATE_L3, STATE_DRAM, STATE_COUNT };
+extern const char *const state_names[STATE_COUNT];
+
+struct row {
+    int64_t id;
+    enum wherry_op op;
+    char *routines[ROW_ROUTINES]; /* point into text */
+    size_t routine_count;
+    const char *aa;  /* one of routines */
+    size_t size;     /* when there is no mix */
+    uint64_t *sizes; /* the size table: one entry, or a mix's */
+    size_t table;    /* its length */
+    size_t src_off, dst_off;
+    int delta; /* -1: any */
+    bool stream;
+    size_t buffer;
+    enum state src_state, dst_state;
+    bool overlaps;
+    int64_t overlap;
+    bool latency, huge;
+    unsigned threads, rounds, batch_us;
+    uint64_t calls;
+    char *text;
+};
+
+/* The defaults of every key that has one. */
+void row_init(struct row *row);
+
+/* Parses one line; cpus bounds `threads`. Returns NULL, or what is wrong and what is allowed (a static buffer). */
+const char *row_parse(struct row *row, const char *line, unsigned cpus, uint64_t seed);
+
+void row_free(struct row *row);
+
+static inline bool row_copies(const struct row *row) { return row->op == WHERRY_OP_copy || row->op == WHERRY_OP_move; }
+
+/* Largest and mean entry of the size table. */
+size_t row_largest(const struct row *row);
+double row_mean(const struct row *row);
+
+#endif

@@ -1,0 +1,394 @@
+"""The measuring half of wherry-run: what goes in, what comes out, and what bad input gets.
+
+Nothing here depends on how fast anything was.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import textwrap
+from pathlib import Path
+
+import pytest
+
+LIMIT_S = 120
+
+
+@pytest.fixture
+def runner(build_dir):
+    path = build_dir / "runner" / "wherry-run"
+    if not path.exists():
+        pytest.skip("wherry-run is not built")
+    return path
+
+
+def measure(runner, rows, *options, status=0):
+    """Runs `wherry-run measure` on rows; returns its events and what it said to standard error."""
+    done = subprocess.run(
+        [runner, "measure", "--seed", "1", *options],
+        input="".join(row + "\n" for row in rows),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == status, done.stderr + done.stdout
+    return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+
+def of(events, kind):
+    return [event for event in events if event["event"] == kind]
+
+
+QUICK = "rounds=3 batch_us=20"
+
+ROWS = {
+    "plain": "op=copy routines=libc,wherry,call_floor size=1024",
+    "nothing": "op=copy routines=libc,wherry size=0",
+    "latency": "op=copy routines=libc,wherry size=64 mode=latency",
+    "stream latency": "op=copy routines=libc,wherry size=64 mode=latency walk=stream buffer=65536",
+    "uniform": "op=copy routines=libc,wherry mix=uniform:0-64 table=65536",
+    "log": "op=move routines=libc,wherry mix=log:1-4096",
+    "set": "op=set routines=libc,wherry size=200 dst_off=3",
+    "zero": "op=zero routines=libc,wherry size=4096 dst_off=64",
+    "L2": "op=copy routines=libc,wherry size=256 src_state=L2 dst_state=L1",
+    "huge": "op=copy routines=libc,wherry size=4096 src_state=L2 dst_state=L2 huge=1",
+    "DRAM": "op=copy routines=libc,wherry size=1448 src_state=DRAM dst_state=L1 src_off=63",
+    "offsets": "op=copy routines=libc,wherry size=1448 src_off=4095 dst_off=100",
+    "delta": "op=copy routines=libc,wherry size=300 delta=8 src_off=5",
+    "overlap up": "op=move routines=libc,wherry size=512 overlap=17",
+    "overlap down": "op=move routines=libc,wherry size=5000 overlap=-4999 src_state=L2 dst_state=L2",
+    "stream": "op=copy routines=libc,wherry size=32 walk=stream buffer=262144",
+    "stream set": "op=set routines=libc,wherry size=48 walk=stream buffer=100000",
+    "stream zero": "op=zero routines=libc,wherry size=4096 walk=stream buffer=1000000",
+    "stream delta": "op=copy routines=libc,wherry size=512 walk=stream buffer=65536 delta=1",
+    "tiers": "op=copy routines=wherry,wherry@sse2,wherry@avx2,wherry@avx512 size=700 aa=wherry@sse2",
+    "calls": "op=copy routines=libc size=64 calls=1000",
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_events_of_a_row(runner, name):
+    events, said = measure(runner, [f"id=7 {ROWS[name]} {QUICK}"])
+    assert said == ""
+    assert [events[0]["event"], events[-1]["event"]] == ["start", "end"]
+    assert events[-1]["rows"] == 1
+    start = events[0]
+    assert start["cpu"] in os.sched_getaffinity(0)
+    assert start["seed"] == 1 and start["clock_ns"] > 0 and start["cpus"] >= 1
+    assert {event["id"] for event in events[1:-1]} == {7}
+    (row,) = of(events, "row")
+    assert row["pool_bytes_dst"] > 0 and isinstance(row["huge"], bool)
+    sets = "op=set" in ROWS[name] or "op=zero" in ROWS[name]
+    assert (row["pool_bytes_src"] == 0) == sets
+    cells = of(events, "cell")
+    skipped = {event["routine"] for event in of(events, "skip")}
+    wanted = next(w for w in ROWS[name].split() if w.startswith("routines="))[9:].split(",")
+    assert [c["routine"] for c in cells if not c["aa"]] == [r for r in wanted if r not in skipped]
+    assert len([c for c in cells if c["aa"]]) == 1
+    lengths = {len(cell["ns"]) for cell in cells}
+    assert len(lengths) == 1 and lengths.pop() >= 1, "samples of one round share an index"
+    for cell in cells:
+        assert cell["verified"] is True and cell["calls"] >= 1 and all(ns > 0 for ns in cell["ns"])
+        assert cell["disturbed"] or len(cell["ns"]) == cell["rounds"]
+        if "size=" in ROWS[name]:
+            assert cell["bytes"] == int(ROWS[name].split("size=")[1].split()[0])
+    assert {event["routine"] for event in of(events, "trying")} == set(wanted) - skipped
+    (end,) = of(events, "rowend")
+    assert set(end["reasons"]) == {"migrated", "descheduled", "steal"}
+    assert end["voided"] == sum(end["reasons"].values())
+
+
+def test_a_row_on_two_cpus(runner):
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one CPU")
+    events, _ = measure(runner, [f"id=1 op=copy routines=libc,wherry size=256 threads=2 {QUICK}"])
+    assert len(of(events, "cell")) == 3
+
+
+def test_the_second_entry_is_the_one_asked_for(runner):
+    events, _ = measure(runner, [f"id=1 op=copy routines=libc,wherry size=64 aa=wherry {QUICK}"])
+    assert [c["routine"] for c in of(events, "cell") if c["aa"]] == ["wherry"]
+
+
+def test_calls_that_are_given_are_kept(runner):
+    events, _ = measure(
+        runner, [f"id=1 op=copy routines=libc,call_floor size=64 calls=777 {QUICK}"]
+    )
+    assert {cell["calls"] for cell in of(events, "cell")} == {777}
+
+
+def test_mix_from_a_file(runner, tmp_path):
+    mix = tmp_path / "mix"
+    mix.write_text("8:0.75,64:0.25\nthe rest is not read\n")
+    events, _ = measure(runner, [f"id=1 op=copy routines=libc mix=@{mix} {QUICK}"])
+    assert of(events, "cell")[0]["bytes"] == pytest.approx(22, abs=1)
+    mix.write_text("8:much\n")
+    _, said = measure(runner, [f"id=1 op=copy routines=libc mix=@{mix}"], status=2)
+    assert str(mix) in said and "size:probability" in said
+
+
+def test_rows_blank_lines_and_comments(runner):
+    rows = [
+        "# nothing",
+        "",
+        f"id=-3 op=copy routines=libc size=8 {QUICK}",
+        f"id=4 op=set routines=libc size=8 {QUICK}",
+    ]
+    events, _ = measure(runner, rows)
+    assert [event["id"] for event in of(events, "rowend")] == [-3, 4]
+    assert events[-1]["rows"] == 2
+
+
+def test_size_that_its_routine_cannot_take(runner):
+    """A routine with a size quantum is skipped, and the others are measured."""
+    listed = subprocess.run([runner, "list", "--json"], capture_output=True, text=True, check=True)
+    routines = [json.loads(line) for line in listed.stdout.splitlines()]
+    coarse = [
+        r for r in routines if r["quantum"] > 1 and r["op"] == "copy" and not r["unavailable"]
+    ]
+    if not coarse:
+        pytest.skip("no routine with a quantum")
+    name, quantum = coarse[0]["name"], coarse[0]["quantum"]
+    rows = [f"id={i} op=copy routines=libc,{name} size={quantum + i} {QUICK}" for i in range(2)]
+    events, _ = measure(runner, rows)
+    (skip,) = of(events, "skip")
+    assert (skip["id"], skip["routine"]) == (1, name) and str(quantum) in skip["reason"]
+    assert {c["routine"] for c in of(events, "cell") if c["id"] == 0} == {"libc", name}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "op=copy routines=libc size=4194304 src_state=L1 dst_state=L1",
+        "op=copy routines=libc size=70368744177664 src_state=DRAM dst_state=DRAM",
+        "op=set routines=libc walk=stream size=64 buffer=70368744177664",
+    ],
+)
+def test_row_that_this_machine_cannot_hold(runner, row):
+    events, _ = measure(runner, [f"id=1 {row}", f"id=2 op=copy routines=libc size=8 {QUICK}"])
+    (skip,) = of(events, "skip")
+    assert skip["routine"] is None and "choose a smaller size" in skip["reason"]
+    assert {cell["id"] for cell in of(events, "cell")} == {2}
+
+
+@pytest.mark.parametrize(
+    ("row", "hint"),
+    [
+        ("op=copy routines=libc size=8", "id is missing"),
+        ("id=1 routines=libc size=8", "op is missing"),
+        ("id=1 op=copy size=8", "routines is missing"),
+        ("id=1 op=copy routines=libc", "one of size and mix"),
+        ("id=1 op=copy routines=libc size=8 mix=log:1-2", "one of size and mix"),
+        ("id=x op=copy routines=libc size=8", "an integer"),
+        ("id=1 op=jump routines=libc size=8", "copy, move, set or zero"),
+        ("id=1 op=copy routines=libc size=-1", "0 to"),
+        ("id=1 op=copy routines=libc size=4X", "0 to"),
+        ("id=1 op=copy routines=libc size=99999999999999999999", "0 to"),
+        ("id=1 op=copy routines=libc,libc size=8", "each once"),
+        ("id=1 op=copy routines=libc, size=8", "names with commas"),
+        ("id=1 op=copy routines=nobody size=8", "nobody"),
+        ("id=1 op=copy routines=libc size=8 aa=wherry", "one of the row's routines"),
+        ("id=1 op=copy routines=libc size=8 colour=red", "colour"),
+        ("id=1 op=copy routines=libc size=8 size=9", "twice"),
+        ("id=1 op=copy routines=libc size=8 rounds=0", "1 to 1000"),
+        ("id=1 op=copy routines=libc size=8 threads=100000", "1 to"),
+        ("id=1 op=copy routines=libc size=8 src_off=4096", "0 to 4095"),
+        ("id=1 op=copy routines=libc size=8 src_state=L9", "L1, L2, L3 or DRAM"),
+        ("id=1 op=copy routines=libc size=8 overlap=1", "op=move"),
+        ("id=1 op=move routines=libc size=8 overlap=1 src_state=L2", "the same"),
+        ("id=1 op=copy routines=libc size=8 delta=1 dst_off=5", "no dst_off"),
+        ("id=1 op=copy routines=libc size=99 walk=stream buffer=98", "buffer"),
+        ("id=1 op=copy routines=libc mix=log:0-8", "LO-HI"),
+        ("id=1 op=copy routines=libc mix=uniform:9-8", "LO-HI"),
+        ("id=1 op=copy routines=libc mix=normal:1-8", "@FILE"),
+        ("id=1 op=copy routines=libc mix=@/nonexistent/mix", "cannot be read"),
+        ("hello", "not a key=value"),
+    ],
+)
+def test_bad_row(runner, row, hint):
+    events, said = measure(runner, ["# first line", row], status=2)
+    assert [event["event"] for event in events] == ["start"]
+    assert said.count("\n") == 1 and "line 2" in said and hint in said
+
+
+@pytest.mark.parametrize("pin", ["4000", "99999999", "-1", "one"])
+@pytest.mark.parametrize("command", ["measure", "sizes"])
+def test_pin_to_a_cpu_that_is_not_there(runner, command, pin):
+    done = subprocess.run(
+        [runner, command, "--pin", pin], input="", capture_output=True, text=True, timeout=LIMIT_S
+    )
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.count("\n") == 1 and pin in done.stderr
+
+
+def test_pin_to_each_cpu(runner):
+    for cpu in sorted(os.sched_getaffinity(0))[:2]:
+        events, _ = measure(runner, [], "--pin", str(cpu))
+        assert events[0]["cpu"] == cpu
+
+
+PEERS = """
+#include <stddef.h>
+void *good_memcpy(void *d, const void *s, size_t n)
+{ char *p = d; const char *q = s; while (n--) { *p++ = *q++; __asm__(""); } return d; }
+void *wrong_memcpy(void *d, const void *s, size_t n)
+{ good_memcpy(d, s, n); if (n > 100) ((char *)d)[n - 1] ^= 1; return d; }
+void *beyond_memcpy(void *d, const void *s, size_t n)
+{ good_memcpy(d, s, n); ((char *)d)[n] ^= 1; return d; }
+void *crash_memcpy(void *d, const void *s, size_t n)
+{ (void)d; (void)s; (void)n; __builtin_trap(); }
+void *hang_memcpy(void *d, const void *s, size_t n)
+{ for (;;) __asm__ volatile("" : : "r"(d), "r"(s), "r"(n)); }
+static unsigned long calls;
+void *tired_memcpy(void *d, const void *s, size_t n)
+{ good_memcpy(d, s, n); if (++calls > 3000) ((char *)d)[n / 2] ^= 1; return d; }
+"""
+
+
+@pytest.fixture(scope="module")
+def peers(tmp_path_factory):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        pytest.skip("no C compiler")
+    folder = tmp_path_factory.mktemp("peers")
+    (folder / "peers.c").write_text(textwrap.dedent(PEERS))
+    subprocess.run(
+        [
+            compiler,
+            "-O1",
+            "-fno-builtin",
+            "-shared",
+            "-fPIC",
+            "-o",
+            folder / "peers.so",
+            folder / "peers.c",
+        ],
+        check=True,
+    )
+    return folder / "peers.so"
+
+
+def test_peer_is_measured(runner, peers):
+    events, _ = measure(
+        runner, [f"id=1 op=copy routines=libc,p size=128 {QUICK}"], "--peer", f"p={peers}:good_"
+    )
+    assert "p" in {cell["routine"] for cell in of(events, "cell")}
+
+
+@pytest.mark.parametrize("prefix", ["wrong_", "beyond_"])
+def test_wrong_peer_has_no_cell(runner, peers, prefix):
+    row = f"id=1 op=copy routines=libc,p size=128 {QUICK}"
+    events, _ = measure(runner, [row], "--peer", f"p={peers}:{prefix}", status=1)
+    (wrong,) = of(events, "wrong")
+    assert wrong["routine"] == "p" and "128 bytes" in wrong["message"]
+    assert {cell["routine"] for cell in of(events, "cell")} == {"libc"}
+    assert events[-1]["event"] == "end"
+
+
+def test_peer_that_is_wrong_later_loses_its_cell(runner, peers):
+    row = f"id=1 op=copy routines=libc,p size=128 aa=p {QUICK}"
+    events, _ = measure(runner, [row], "--peer", f"p={peers}:tired_", status=1)
+    (wrong,) = of(events, "wrong")
+    assert "after timing" in wrong["message"]
+    assert {cell["routine"] for cell in of(events, "cell")} == {"libc"}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_peer_that_crashes(runner, peers, threads):
+    if len(os.sched_getaffinity(0)) < threads:
+        pytest.skip("one CPU")
+    row = f"id=1 op=copy routines=libc,p size=128 threads={threads} {QUICK}"
+    events, _ = measure(runner, [row], "--peer", f"p={peers}:crash_", status=1)
+    assert events[-1]["event"] == "crash"
+    assert events[-1]["routine"] == of(events, "trying")[-1]["routine"] == "p"
+    assert events[-1]["signal"] == 4 and "SIGILL" in events[-1]["message"]
+
+
+def test_peer_that_hangs(runner, peers):
+    row = f"id=1 op=copy routines=libc,p size=128 {QUICK}"
+    events, _ = measure(runner, [row], "--peer", f"p={peers}:hang_", status=1)
+    assert events[-1]["event"] == "hang" and events[-1]["routine"] == "p"
+
+
+def test_closed_output(runner):
+    row = f"id=1 op=copy routines=libc size=8 {QUICK}\n"
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [runner, "measure"], input=row, stdout=writing, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writing)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1 and "cannot write" in done.stderr
+
+
+@pytest.mark.parametrize("command", [["measure"], ["sizes", "--size", "64", "--rounds", "2"]])
+def test_full_disk(runner, command):
+    row = f"id=1 op=copy routines=libc size=8 {QUICK}\n"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [runner, *command], input=row, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1 and "No space left" in done.stderr
+
+
+def test_interrupt_keeps_whole_lines(runner):
+    row = "op=copy routines=libc size=65536 src_state=L2 dst_state=L2 rounds=1000 batch_us=20000"
+    with subprocess.Popen(
+        [runner, "measure"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        process.stdin.write(f"id=1 {QUICK} op=copy routines=libc size=8\nid=2 {row}\n")
+        process.stdin.flush()
+        lines = []
+        while not lines or json.loads(lines[-1]).get("id") != 2:
+            lines.append(process.stdout.readline())
+        process.terminate()
+        lines += process.stdout.readlines()
+        assert process.wait(LIMIT_S) == -15
+    assert all(json.loads(line) for line in lines)
+
+
+def test_sizes_prints_a_table(runner, peers):
+    command = [
+        runner,
+        "sizes",
+        "--size",
+        "64",
+        "--size",
+        "4K",
+        "--rounds",
+        "3",
+        "--peer",
+        f"mine={peers}:good_",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
+    assert done.returncode == 0 and done.stderr == ""
+    lines = done.stdout.splitlines()
+    head = next(i for i, line in enumerate(lines) if line.startswith(" size, B"))
+    assert {"libc", "rep_movsb", "wherry", "mine"} <= set(lines[head].split())
+    assert [line.split()[0] for line in lines[head + 1 : head + 3]] == ["64", "4096"]
+    assert any(line.startswith("Noise floor: ") for line in lines[:head])
+    for word in ("CPU", "caches", "kernel", "libc", "pages", "virtual"):
+        assert any(line.startswith(f"  {word}") for line in lines[:head])
+    assert "\033" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--size", "0"],
+        ["--size", "4X"],
+        ["--size", "-1"],
+        ["--rounds", "0"],
+        ["--routine", "nobody"],
+        ["--speed"],
+    ],
+)
+def test_sizes_misuse(runner, options):
+    done = subprocess.run(
+        [runner, "sizes", *options], capture_output=True, text=True, timeout=LIMIT_S
+    )
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.count("\n") == 1 and options[-1] in done.stderr
