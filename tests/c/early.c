@@ -29,7 +29,7 @@ static int works(char *target)
 
 static int answer(void) { return 42; }
 
-static int (*resolve(void))(void)
+__attribute__((used)) static int (*resolve(void))(void)
 {
     resolver_right = works(from_resolver);
     return answer;

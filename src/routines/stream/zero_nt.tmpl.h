@@ -9,7 +9,6 @@
 #include "../plain.h"
 #include "../vec.h"
 
-
 INLINE void zero_line(uint8_t *dst, vec zero)
 {
     for (int i = 0; i < LINE_BYTES; i += VEC_BYTES)

@@ -1,0 +1,31 @@
+# Wherry in two commands: `make bench` and `make test`. `tools/setup` makes .venv and the native build first, and
+# does nothing when they are up to date.
+WHERRY = .venv/bin/wherry
+
+.PHONY: help bench test verify-full extras clean
+
+help:
+	@echo 'make bench        set up, verify the routines, measure them, print the tables   (about 4 minutes)'
+	@echo 'make test         set up and run the tests                                      (up to 10 minutes)'
+	@echo 'make verify-full  set up and verify everything there is to verify               (up to 10 minutes)'
+	@echo 'make extras       install the Debian packages that some tests use when present  (as root)'
+	@echo 'make clean        remove .venv and build/; run files stay'
+	@echo 'After any of them:  .venv/bin/wherry --help'
+
+bench:
+	@tools/setup run
+	@$(WHERRY) bench --verify sizes zero small alignment --quick
+
+test:
+	@tools/setup test
+	@.venv/bin/python -m pytest $(PYTEST_ARGS)
+
+verify-full:
+	@tools/setup run
+	@$(WHERRY) verify --full
+
+extras:
+	@tools/extras
+
+clean:
+	rm -rf .venv build

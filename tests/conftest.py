@@ -1,0 +1,96 @@
+"""What every test may use: the native build, the runner, the `wherry` command, reasons to skip."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+# The tools of the interpreter that runs the tests come first: they are the pinned ones.
+TOOLS = Path(sys.prefix) / "bin"
+os.environ["PATH"] = f"{TOOLS}{os.pathsep}{os.environ['PATH']}"
+
+
+def run(*command: str | Path, check: bool = True, **options) -> subprocess.CompletedProcess[str]:
+    """Runs a command; when it fails, the test fails with what the command said."""
+    options.setdefault("timeout", 600)
+    result = subprocess.run(
+        [str(word) for word in command], check=False, capture_output=True, text=True, **options
+    )
+    if check and result.returncode != 0:
+        said = (result.stdout + result.stderr)[-4000:]
+        shown = " ".join(map(str, command))
+        pytest.fail(f"exit {result.returncode} from: {shown}\n{said}", pytrace=False)
+    return result
+
+
+def need_tool(name: str, package: str) -> str:
+    """The path of a program, or a skip that names the Debian package which brings it."""
+    path = shutil.which(name)
+    if path is None:
+        pytest.skip(f"{name} is not installed (Debian package {package}; make extras)")
+    return path
+
+
+def need_root() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+
+
+def copy_tree(target: Path) -> Path:
+    """The project without what is made in it."""
+
+    def made(directory: str, names: list[str]) -> set[str]:
+        top = {".git", ".venv", "build", "runs", "dist"} if Path(directory) == ROOT else set()
+        return {n for n in names if n in top or n.endswith("_cache") or n == "__pycache__"}
+
+    shutil.copytree(ROOT, target, ignore=made, symlinks=True)
+    return target
+
+
+def meson_build(
+    source: Path, build: Path, *options: str, env: dict[str, str] | None = None
+) -> Path:
+    """Sets up a Meson build directory, unless it is, and builds everything in it."""
+    environment = {**os.environ, **(env or {})}
+    if not (build / "build.ninja").exists():
+        shutil.rmtree(build, ignore_errors=True)
+        run("meson", "setup", build, source, *options, env=environment)
+    run("ninja", "-C", build, env=environment)
+    return build
+
+
+@pytest.fixture(scope="session")
+def build_dir() -> Path:
+    """A Meson build directory with all built, native tests too. WHERRY_BUILD names another."""
+    if chosen := os.environ.get("WHERRY_BUILD"):
+        return Path(chosen).resolve()
+    build = ROOT / "build" / "test"
+    build.parent.mkdir(exist_ok=True)
+    with build.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return meson_build(ROOT, build)
+
+
+@pytest.fixture(scope="session")
+def wherry_run(build_dir: Path) -> Path:
+    """The native runner of that build."""
+    return build_dir / "runner" / "wherry-run"
+
+
+@pytest.fixture
+def wherry(wherry_run: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the `wherry` command with that runner; does not judge its exit status."""
+
+    def call(*args: str | Path, env: dict[str, str] | None = None, **options):
+        environment = {**os.environ, "WHERRY_RUN": str(wherry_run), **(env or {})}
+        return run(sys.executable, "-m", "wherry", *args, check=False, env=environment, **options)
+
+    return call

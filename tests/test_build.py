@@ -1,0 +1,212 @@
+"""The build: no warnings, routines that call nothing, a package that works, a set-up that says what is missing."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, copy_tree, meson_build, need_tool, run
+
+REGISTRY = ROOT / "src/routines/registry.def"
+
+
+# --- the native build ----------------------------------------------------------------------------
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_no_warnings(compiler: str):
+    numbered = (f"{compiler}-{number}" for number in range(30, 10, -1))
+    if not shutil.which(compiler):
+        compiler = next(filter(shutil.which, numbered), compiler)
+    need_tool(compiler, compiler)
+    build = ROOT / "build" / f"warnings-{compiler}"
+    meson_build(ROOT, build, "-Dwerror=true", env={"CC": compiler})
+
+
+def undefined(objects: list[Path]) -> dict[str, set[str]]:
+    """What each object wants from outside itself."""
+    wanted = {}
+    for path in objects:
+        lines = run("nm", "-u", path).stdout.split("\n")
+        wanted[path.name] = {line.split()[-1] for line in lines if line.strip()}
+    return wanted
+
+
+def test_routines_call_nothing(build_dir: Path):
+    """A routine that calls memcpy would be this library calling itself, without end."""
+    rows = re.findall(r"^ROUTINE\((.*)\)$", REGISTRY.read_text(), flags=re.MULTILINE)
+    columns = [[word.strip() for word in row.split(",")] for row in rows]
+    callers = {
+        "routines_" + row[6].replace("/", "_") + ".o"
+        for row in columns
+        if "TRAIT_CALLS_LIBC" in row[3]
+    }
+    objects = sorted((build_dir / "src").glob("libroutines-*.a.p/*.o"))
+    assert len(objects) >= len({row[6] for row in columns})
+    for name, symbols in undefined(objects).items():
+        allowed = {"_GLOBAL_OFFSET_TABLE_", "wherry_thresholds"} | (
+            {"memmove", "bcopy"} if name in callers else set()
+        )
+        assert symbols <= allowed, f"{name} wants {symbols - allowed}"
+
+
+def test_a_call_in_a_routine_is_seen(tmp_path: Path):
+    (tmp_path / "a.c").write_text("void f(void *d, void *s) { __builtin_memcpy(d, s, 1 << 20); }\n")
+    run("cc", "-c", "a.c", cwd=tmp_path)
+    assert undefined([tmp_path / "a.o"]) == {"a.o": {"memcpy"}}
+
+
+def test_a_routine_is_one_file_and_one_line(tmp_path: Path):
+    """As CONTRIBUTING shows it: its example is what is built here."""
+    tree = copy_tree(tmp_path / "tree")
+    guide = (ROOT / "CONTRIBUTING.md").read_text()
+    code = re.search(r"```c\n(.*?)```", guide, flags=re.DOTALL)
+    line = re.search(r"^ROUTINE\((\w+),.*$", guide, flags=re.MULTILINE)
+    assert code
+    assert line
+    name = line[1]
+    (tree / "src/routines" / line[0].split(",")[6].strip()).write_text(code[1])
+    with (tree / "src/routines/registry.def").open("a") as registry:
+        registry.write(line[0] + "\n")
+    build = meson_build(tree, tmp_path / "build", "-Dtests=false", "-Dwerror=true")
+    runner = build / "runner/wherry-run"
+    assert name in run(runner, "list").stdout
+    assert run(runner, "verify", name, "--brief").returncode == 0
+
+
+# --- the package ---------------------------------------------------------------------------------
+@pytest.fixture(scope="session")
+def wheel_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh venv with the wheel in it; the pinned dependencies are lent by the venv of the tests."""
+    base = tmp_path_factory.mktemp("wheel")
+    tree = copy_tree(base / "tree")
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input")
+    run(*pip, "wheel", "--no-build-isolation", "--no-deps", "--no-index", "-w", base, tree)
+    wheel = next(base.glob("wherry-*.whl"))
+    home = base / "venv"
+    run(sys.executable, "-m", "venv", "--without-pip", home)
+    python = home / "bin/python"
+    run(*pip, "--python", python, "install", "--no-deps", "--no-index", wheel)
+    purelib = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    lent = run(sys.executable, "-c", purelib).stdout.strip()
+    Path(run(python, "-c", purelib).stdout.strip(), "lent.pth").write_text(lent + "\n")
+    shutil.rmtree(tree)
+    return home
+
+
+def bare(home: Path, *command: str | Path) -> subprocess.CompletedProcess[str]:
+    """Runs a script of a venv without the PATH and the settings of the tests."""
+    return run(home / "bin" / command[0], *command[1:], env={"PATH": "/usr/bin:/bin"}, cwd="/")
+
+
+def test_the_wheel_works(wheel_home: Path):
+    assert "bench" in bare(wheel_home, "wherry", "--help").stdout
+    assert "rep_movsb" in bare(wheel_home, "wherry-run", "list").stdout
+
+
+def test_the_wheel_holds_what_it_needs(wheel_home: Path):
+    package = next(wheel_home.glob("lib/python*/site-packages/wherry"))
+    assert (package / "bin/wherry-run").stat().st_mode & stat.S_IXUSR
+    files = {p.relative_to(package) for p in package.rglob("*.py")}
+    source = ROOT / "python/wherry"
+    assert files == {p.relative_to(source) for p in source.rglob("*.py")}
+    schemas = {p.name for p in (package / "schema").glob("*.json")}
+    assert schemas == {p.name for p in (ROOT / "schema").glob("*.json")}
+
+
+# --- the set-up ----------------------------------------------------------------------------------
+BASICS = "sh uname cat dirname cksum head tail sed grep cut mkdir rm env printf flock"
+
+
+@pytest.fixture
+def setup(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs tools/setup in an empty tree, with only the basics on PATH and those programs that a test asks for."""
+    tree = tmp_path / "a tree"
+    (tree / "tools").mkdir(parents=True)
+    shutil.copy(ROOT / "tools/setup", tree / "tools/setup")
+    path = tmp_path / "path"
+    path.mkdir()
+
+    def call(*programs: str, fake: dict[str, str] | None = None, **env: str):
+        for name in (*BASICS.split(), *programs):
+            if found := shutil.which(name):
+                (path / name).symlink_to(found)
+        for name, script in (fake or {}).items():
+            (path / name).unlink(missing_ok=True)
+            (path / name).write_text("#!/bin/sh\n" + script)
+            (path / name).chmod(0o755)
+        assert not (tree / "build").exists()
+        return run(tree / "tools/setup", "run", check=False, env={"PATH": str(path), **env})
+
+    return call
+
+
+TOOLCHAIN = ("gcc", "as", "ld", "python3")
+
+
+def test_all_that_is_missing_is_named_at_once(setup):
+    result = setup()
+    assert result.returncode == 2
+    assert "apt-get install gcc" in result.stderr
+    assert "python3 python3-venv" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("fake", "message"),
+    [
+        ({"uname": '[ "$1" = -m ] && echo aarch64 || echo Linux\n'}, "x86-64 Linux only; this is aarch64"),
+        ({"python3": '[ "$1" = -c ] && echo 3.9.2; exit 1\n'}, r"Python 3.10 or newer \(python3 is 3.9.2\)"),
+        ({"python3": 'case $2 in *ensurepip*) exit 1;; esac\n'}, "apt-get install python3-venv\n"),
+        ({"gcc": "printf '#define __GNUC__ 10\\n#define __x86_64__ 1\\n'\n"}, r"GCC 11 or newer \(gcc is 10\)"),
+        (
+            {"gcc": "printf '#define __GNUC__ 4\\n#define __clang_major__ 13\\n#define __x86_64__ 1\\n'\n"},
+            r"clang 14 or newer \(gcc is 13\)",
+        ),
+        (
+            {"gcc": "[ $1 = -dM ] && printf '#define __GNUC__ 12\\n#define __x86_64__ 1\\n'\n"},
+            "apt-get install libc6-dev\n",
+        ),
+        ({"gcc": "printf '#define __GNUC__ 12\\n#define __aarch64__ 1\\n'\n"}, "does not compile for x86-64"),
+        ({"gcc": "exit 1\n"}, "does not compile"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said(setup, fake: dict[str, str], message: str):
+    result = setup(*TOOLCHAIN, fake=fake)
+    assert result.returncode == 2
+    assert re.search(message, result.stderr), result.stderr
+
+
+def test_a_missing_linker_is_named(setup):
+    result = setup("gcc", "python3")
+    assert "apt-get install binutils\n" in result.stderr
+
+
+def test_a_wrong_choice_is_named(setup):
+    result = setup(*TOOLCHAIN, CC="nocc -O2", PYTHON="nopython")
+    assert "CC=nocc -O2 is not there" in result.stderr
+    assert "PYTHON=nopython is not there" in result.stderr
+
+
+def test_no_package_index_is_said(setup, tmp_path: Path):
+    tree = tmp_path / "a tree"
+    shutil.copytree(ROOT / "requirements", tree / "requirements")
+    nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_CONFIG_FILE": os.devnull}
+    result = setup(*TOOLCHAIN, PYTHON=sys.executable, HOME=str(tmp_path), **nowhere)
+    assert result.returncode == 2
+    assert "check the network" in result.stderr
+    assert (tree / ".venv/busy").exists()  # so that the next set-up begins anew
+
+
+def test_no_requirement_names_a_host():
+    for path in (ROOT / "requirements").iterdir():
+        assert "://" not in path.read_text()
+    for path in (ROOT / "requirements").glob("*.txt"):
+        pins = re.findall(r"^[a-z][^ ]*==.*$", path.read_text(), flags=re.MULTILINE)
+        assert len(pins) >= 5
+        assert path.read_text().count("--hash=sha256:") >= len(pins)

@@ -1,0 +1,146 @@
+"""Who may use whom: the directions between the rooms, and that this test sees a wrong one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+PUBLIC = "include/wherry.h"
+# A file of a room includes its own room's files and those whose path begins with one of these.
+MAY_INCLUDE = {
+    "include": [],
+    "src/cpu": [],
+    "src/routines": [],
+    "src/plan": ["src/cpu/", "src/routines/registry.", "src/routines/thresholds.h"],
+    "src/dispatch": [
+        "src/plan/",
+        "src/cpu/",
+        "src/routines/registry.",
+        "src/routines/thresholds.h",
+        PUBLIC,
+    ],
+    "runner": ["src/plan/", "src/cpu/", "src/dispatch/", "src/routines/registry.", PUBLIC],
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+FORBIDDEN_MODULES = {"ctypes", "cffi", "tests", "conftest"}
+
+
+def room_of(path: str) -> str | None:
+    return next((room for room in MAY_INCLUDE if path.startswith(room + "/")), None)
+
+
+def resolve(root: Path, file: Path, name: str) -> str | None:
+    """The project's file that an include line means, or None when it is not one of ours."""
+    for base in (file.parent, root / "src", root / "include", root / "runner"):
+        target = (base / name).resolve()
+        if target.is_file() and target.is_relative_to(root):
+            return target.relative_to(root).as_posix()
+    return None
+
+
+def wrong_includes(root: Path) -> list[str]:
+    wrong = []
+    for top in ("include", "src", "runner"):
+        for file in sorted((root / top).rglob("*")):
+            if file.suffix not in {".c", ".h", ".S", ".def"}:
+                continue
+            path = file.relative_to(root).as_posix()
+            room = room_of(path)
+            if room is None:
+                wrong.append(f"{path} is in no room of the house")
+                continue
+            for mark, name in INCLUDE.findall(file.read_text()):
+                target = resolve(root, file, name)
+                if target is None:
+                    if mark == '"':
+                        wrong.append(f'{path} includes "{name}", which is nowhere')
+                elif not any(target.startswith(p) for p in (room + "/", *MAY_INCLUDE[room])):
+                    wrong.append(f"{path} includes {target}; {room} may not")
+    return wrong
+
+
+def wrong_imports(root: Path) -> list[str]:
+    wrong = []
+    for file in sorted((root / "python").rglob("*.py")):
+        path = file.relative_to(root).as_posix()
+        for node in ast.walk(ast.parse(file.read_text(), path)):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+                names = [node.module]
+            wrong += [
+                f"{path}:{node.lineno} imports {name}"
+                for name in names
+                if name.split(".")[0] in FORBIDDEN_MODULES
+            ]
+    return wrong
+
+
+def test_c_directions():
+    assert wrong_includes(ROOT) == []
+
+
+def test_python_directions():
+    assert wrong_imports(ROOT) == []
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    for path in (
+        "src/cpu/cpu.h",
+        "src/routines/registry.h",
+        "src/routines/vec.h",
+        PUBLIC,
+        "tests/t.h",
+    ):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "fault"),
+    [
+        ("src/cpu/a.c", '#include "routines/registry.h"', "src/cpu may not"),
+        ("src/cpu/a.c", "#include <wherry.h>", "src/cpu may not"),
+        ("src/routines/rep/a.c", '#include "cpu/cpu.h"', "src/routines may not"),
+        ("src/routines/a.S", '# include "../cpu/cpu.h"', "src/routines may not"),
+        ("src/plan/a.c", '#include "routines/vec.h"', "src/plan may not"),
+        ("src/plan/a.c", '#include "wherry.h"', "src/plan may not"),
+        ("runner/a.c", '#include "../tests/t.h"', "runner may not"),
+        ("src/routines/a.c", '#include "gone.h"', "nowhere"),
+        ("src/new/a.c", "", "no room"),
+    ],
+)
+def test_a_wrong_include_is_seen(house: Path, path: str, line: str, fault: str):
+    (house / path).parent.mkdir(parents=True, exist_ok=True)
+    (house / path).write_text(line + "\n")
+    found = wrong_includes(house)
+    assert len(found) == 1
+    assert fault in found[0]
+
+
+def test_right_includes_are_let_pass(house: Path):
+    for path, line in [
+        (
+            "src/plan/a.c",
+            '#include "cpu/cpu.h"\n#include "routines/registry.h"\n#include <stdio.h>',
+        ),
+        ("src/routines/rep/a.c", '#include "../vec.h"\n#include "routines/registry.h"'),
+        ("runner/a.c", "#include <wherry.h>"),
+    ]:
+        (house / path).parent.mkdir(parents=True, exist_ok=True)
+        (house / path).write_text(line + "\n")
+    assert wrong_includes(house) == []
+
+
+@pytest.mark.parametrize("line", ["import ctypes", "from ctypes import util", "import a, tests.x"])
+def test_a_wrong_import_is_seen(tmp_path: Path, line: str):
+    (tmp_path / "python").mkdir()
+    (tmp_path / "python/a.py").write_text(f"def f():\n    {line}\n")
+    assert len(wrong_imports(tmp_path)) == 1

@@ -1,0 +1,169 @@
+"""What `meson install` gives: a library that a C program finds by pkg-config, and its insides."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, meson_build, need_tool, run
+
+PROGRAM = """\
+#include <stdio.h>
+#include <string.h>
+#include <wherry.h>
+int main(void)
+{
+    char a[] = "carry this over", b[sizeof a];
+    if (wherry_memcpy(b, a, sizeof a) != b || strcmp(a, b) != 0)
+        return 1;
+    return printf("%s %s\\n", b, wherry_version()) < 0;
+}
+"""
+SAID = re.compile(r"^carry this over \d+\.\d+\.\d+$")
+CC = shlex.split(os.environ.get("CC", "cc"))
+STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
+
+
+def public_functions() -> set[str]:
+    text = re.sub(r"/\*.*?\*/", "", (ROOT / "include/wherry.h").read_text(), flags=re.DOTALL)
+    text = re.sub(r"static inline.*?\n}", "", text, flags=re.DOTALL)
+    return set(re.findall(r"\b(wherry_\w+)\s*\([^)]*\)\s*;", text))
+
+
+class Installed:
+    def __init__(self, prefix: Path):
+        self.prefix = prefix
+        self.lib = next(prefix.rglob("libwherry.so")).parent
+
+    def flags(self, *options: str) -> list[str]:
+        env = {**os.environ, "PKG_CONFIG_PATH": str(self.lib / "pkgconfig")}
+        return shlex.split(run("pkg-config", *options, "wherry", env=env).stdout)
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    need_tool("pkg-config", "pkgconf")
+    base = tmp_path_factory.mktemp("install")
+    prefix = base / "pre fix"
+    build = meson_build(ROOT, base / "build", f"--prefix={prefix}", "-Dtests=false")
+    run("meson", "install", "-C", build, "--no-rebuild")
+    return Installed(prefix)
+
+
+def test_everything_is_there(installed: Installed):
+    names = {p.name for p in installed.prefix.rglob("*") if p.is_file()}
+    assert {"libwherry.so", "libwherry.a", "wherry.h", "wherry.pc", "wherry-run"} <= names
+    assert {"wherry.1", "wherry-run.1", "wherry.3", "wherry_memcpy.3"} <= {
+        name.removesuffix(".gz") for name in names
+    }
+    assert SAID.match("carry this over " + installed_version(installed))
+
+
+def installed_version(installed: Installed) -> str:
+    return run(installed.prefix / "bin/wherry-run", "--version").stdout.split()[-1]
+
+
+@pytest.mark.parametrize("standard", ["c11", "gnu17"])
+def test_a_program_with_the_shared_library(installed: Installed, tmp_path: Path, standard: str):
+    (tmp_path / "p.c").write_text(PROGRAM)
+    flags = installed.flags("--cflags", "--libs")
+    run(*CC, f"-std={standard}", *STRICT, "p.c", "-o", "p", *flags, cwd=tmp_path)
+    env = {**os.environ, "LD_LIBRARY_PATH": str(installed.lib)}
+    assert SAID.match(run(tmp_path / "p", env=env).stdout.strip())
+
+
+def test_a_program_with_the_static_library(installed: Installed, tmp_path: Path):
+    (tmp_path / "p.c").write_text(PROGRAM)
+    flags = installed.flags("--static", "--cflags", "--libs")
+    run(*CC, "p.c", "-o", "p", "-static", *flags, cwd=tmp_path)
+    assert SAID.match(run(tmp_path / "p").stdout.strip())
+
+
+def test_a_cpp_program(installed: Installed, tmp_path: Path):
+    need_tool("c++", "g++")
+    (tmp_path / "p.cc").write_text(PROGRAM)
+    flags = installed.flags("--cflags", "--libs")
+    run("c++", "-std=c++11", *STRICT, "p.cc", "-o", "p", *flags, cwd=tmp_path)
+    env = {**os.environ, "LD_LIBRARY_PATH": str(installed.lib)}
+    assert SAID.match(run(tmp_path / "p", env=env).stdout.strip())
+
+
+def test_the_header_alone(tmp_path: Path):
+    (tmp_path / "h.c").write_text("#include <wherry.h>\n#include <wherry.h>\n")
+    run(*CC, "-std=c11", *STRICT, "-I", ROOT / "include", "-fsyntax-only", "h.c", cwd=tmp_path)
+
+
+def test_the_shared_object_has_a_soname_and_versions(installed: Installed):
+    dynamic = run("readelf", "-dW", installed.lib / "libwherry.so").stdout
+    assert "[libwherry.so.0]" in dynamic
+    assert "TEXTREL" not in dynamic
+    assert "BIND_NOW" in dynamic or "NOW" in dynamic
+
+
+def test_exactly_the_public_functions_are_exported(installed: Installed):
+    symbols = run("nm", "-D", "--defined-only", installed.lib / "libwherry.so").stdout
+    rows = [line.split() for line in symbols.splitlines()]
+    exported = {row[-1].split("@")[0] for row in rows if row[-2] != "A"}
+    assert exported == public_functions()
+    assert all("@@WHERRY_0" in row[-1] for row in rows if row[-2] != "A")
+
+
+@pytest.mark.parametrize("name", ["libwherry.so", "wherry-run"])
+def test_no_executable_stack(installed: Installed, name: str):
+    where = installed.lib if name.endswith(".so") else installed.prefix / "bin"
+    segments = run("readelf", "-lW", where / name).stdout
+    stack = next(line for line in segments.splitlines() if "GNU_STACK" in line)
+    assert "RWE" not in stack
+
+
+def test_control_flow_marks():
+    """With -fcf-protection each object carries both marks: one without them would take them from the whole program."""
+    options = ("-Dc_args=-fcf-protection=full", "-Dtests=false", "-Drunner=false")
+    build = meson_build(ROOT, ROOT / "build/cet", *options)
+    objects = sorted((build / "src").rglob("*.o"))
+    assert objects
+    for path in objects:
+        notes = run("readelf", "-nW", path).stdout
+        assert "IBT" in notes, path
+        assert "SHSTK" in notes, path
+
+
+def test_every_public_function_has_a_page():
+    pages = {page.stem for page in (ROOT / "man").glob("*.3")}
+    assert public_functions() - pages == set()
+    text = (ROOT / "man/wherry.3").read_text()
+    header = (ROOT / "include/wherry.h").read_text()
+    for name in public_functions():
+        assert name in text, f"man/wherry.3 does not tell of {name}"
+    assert pages - public_functions() == {"wherry"}
+    assert all(f"'{page.name}'" in (ROOT / "man/meson.build").read_text()
+               for page in (ROOT / "man").glob("*.[13]"))  # fmt: skip
+    for prototype in re.findall(r"^[a-z].*\);$", header, flags=re.MULTILINE):
+        words = re.findall(r"\w+", prototype)
+        flat = re.findall(r"\w+", re.sub(r'^\.\w+|"', " ", text, flags=re.MULTILINE))
+        assert " ".join(words) in " ".join(flat), f"man/wherry.3 has another prototype: {prototype}"
+
+
+@pytest.mark.parametrize("command", ["bench", "verify", "list", "doctor"])
+def test_the_page_knows_every_option(wherry, command: str):
+    page = (ROOT / "man/wherry.1").read_text().replace("\\-", "-")
+    told = set(re.findall(r"--[a-z][a-z-]*", page))
+    said = wherry(command, "--help").stdout
+    options = set(re.findall(r"^ +(?:-\w, )?(--[a-z][a-z-]*)", said, flags=re.MULTILINE))
+    assert "--help" in options
+    assert options <= told
+    assert re.search(rf"^\.B {command}$", page, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "man").glob("*.[13]")), ids=lambda p: p.name)
+def test_the_pages_are_sound(page: Path):
+    groff = need_tool("groff", "groff")
+
+    if not list(Path("/usr/share/groff").rglob("an.tmac")):
+        pytest.skip("the man macros are not installed (Debian package groff)")
+    said = run(groff, "-man", "-Tutf8", "-ww", "-z", "-I", ROOT / "man", page, cwd=ROOT / "man")
+    complaints = [line for line in said.stderr.splitlines() if "man3/wherry.3" not in line]
+    assert complaints == []
