@@ -1,0 +1,4 @@
+from wherry.cli import main
+
+if __name__ == "__main__":
+    main()

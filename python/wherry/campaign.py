@@ -1,0 +1,279 @@
+"""Takes rows through the runner: several fresh processes, on after a crash or a hang without the culprit, and with
+whatever was measured when the user interrupts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from wherry import runner
+from wherry.errors import FailedError
+
+# Longer than the runner's own limit, so that it can name the culprit itself; ours is for a runner that cannot.
+HANG_LIMIT = 60.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """Cells that differ only in the routine, measured interleaved; the words are those of docs/runner-protocol.md."""
+
+    experiment: str
+    op: str
+    routines: tuple[str, ...]
+    size: int
+    src_off: int = 0
+    dst_off: int = 0
+    walk: str = "pool"
+    buffer: int = 4 << 20
+    src_state: str = "L1"
+    dst_state: str = "L1"
+    mode: str = "throughput"
+    threads: int = 1
+    huge: int = 0
+    rounds: int = 15
+    batch_us: int = 200
+    calls: int = 0
+
+    def dimensions(self) -> dict[str, object]:
+        """Everything that says what was measured, for the run file."""
+        own = {
+            "op": self.op,
+            "size": self.size,
+            "src_off": self.src_off,
+            "dst_off": self.dst_off,
+            "walk": self.walk,
+            "mode": self.mode,
+            "threads": self.threads,
+            "huge": bool(self.huge),
+        }
+        if self.walk == "stream":
+            own["buffer"] = self.buffer
+        else:
+            own["src_state"] = self.src_state
+            own["dst_state"] = self.dst_state
+        return own
+
+    def line(self, number: int) -> str:
+        words = {
+            "id": number,
+            "op": self.op,
+            "routines": ",".join(self.routines),
+            "size": self.size,
+        }
+        words |= {"src_off": self.src_off, "dst_off": self.dst_off, "walk": self.walk}
+        if self.walk == "stream":
+            words["buffer"] = self.buffer
+        else:
+            words |= {"src_state": self.src_state, "dst_state": self.dst_state}
+        words |= {"mode": self.mode, "threads": self.threads, "huge": self.huge}
+        words |= {"rounds": self.rounds, "batch_us": self.batch_us, "calls": self.calls}
+        return " ".join(f"{key}={value}" for key, value in words.items())
+
+
+@dataclass
+class Cell:
+    """One routine of a row, over all processes."""
+
+    calls: int = 0
+    bytes: float = 0
+    ns: dict[int, np.ndarray] = field(default_factory=dict)
+    voided: int = 0
+    verified: bool = True
+    disturbed: bool = False  # in some process only rounds that should have been thrown away
+
+
+@dataclass
+class Problem:
+    kind: str  # skip, wrong, crash, hang, lost
+    routine: str
+    message: str
+    row: int | None = None
+    experiment: str | None = None
+
+
+@dataclass
+class _PassState:
+    """What one runner has said so far."""
+
+    trying: tuple[int, str] | None = None
+    cells: dict[tuple[str, bool], dict] = field(default_factory=dict)
+    blamed: bool = False
+    ended: bool = False
+
+
+class Watcher:
+    """What a campaign tells while it runs; the command line shows it as progress."""
+
+    def cells(self, done: int) -> None: ...
+
+    def row(self, row: int) -> None: ...
+
+
+class Campaign:
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        *,
+        processes: int,
+        peers: Sequence[str] = (),
+        pin: int | None = None,
+        seed: int = 0,
+        excluded: Sequence[str] = (),
+        hang_limit: float = HANG_LIMIT,
+        watcher: Watcher | None = None,
+    ):
+        self.rows = list(rows)
+        self.processes = processes
+        self.peers = list(peers)
+        self.pin = pin
+        self.seed = seed
+        self.hang_limit = hang_limit
+        self.watcher = watcher or Watcher()
+        self.excluded = set(excluded)
+        self.wrong: set[str] = set()
+        self.cells: dict[tuple[int, str, bool], Cell] = {}
+        self.problems: list[Problem] = []
+        self.interrupted = False
+        self.start: dict = {}
+        self.voided: dict[str, int] = {}
+        self.finished_rows = 0  # over all processes
+        self._done = 0
+
+    def total_cells(self) -> int:
+        return self.processes * sum(len(row.routines) for row in self.rows)
+
+    def run(self) -> None:
+        try:
+            for process in range(self.processes):
+                self._process(process)
+        except KeyboardInterrupt:
+            self.interrupted = True
+        for name in self.wrong:
+            for key in [key for key in self.cells if key[1] == name]:
+                del self.cells[key]
+
+    def _process(self, process: int) -> None:
+        pending = list(range(len(self.rows)))
+        while pending:
+            pending = [i for i in pending if self._routines(i)]
+            if not pending:
+                return
+            before = (len(pending), len(self.excluded))
+            self._pass(process, pending)
+            if (len(pending), len(self.excluded)) == before:
+                # Neither a row done nor a culprit found: the row it stopped at goes, or this would never end.
+                row = pending.pop(0)
+                self._problem("lost", "", "the runner stopped here and did not say why", row)
+
+    def _routines(self, row: int) -> tuple[str, ...]:
+        return tuple(r for r in self.rows[row].routines if r not in self.excluded)
+
+    def _silence(self, row: int) -> float:
+        """Seconds that a row of large sizes may rightly be silent: all its samples at a crawl."""
+        own = self.rows[row]
+        return 20 * own.rounds * len(own.routines) * own.size / 1e9
+
+    def _arguments(self, process: int) -> list[str]:
+        arguments = ["measure", "--seed", str(self.seed + process)]
+        for spec in self.peers:
+            if spec.partition("=")[0] not in self.excluded:
+                arguments += ["--peer", spec]
+        if self.pin is not None:
+            arguments += ["--pin", str(self.pin)]
+        return arguments
+
+    def _problem(self, kind: str, routine: str, message: str, row: int | None) -> None:
+        experiment = None if row is None else self.rows[row].experiment
+        problem = Problem(kind, routine, message, row, experiment)
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+    def _pass(self, process: int, pending: list[int]) -> None:
+        """One runner, until it ends, dies or hangs. Rows that are done leave `pending`."""
+        lines = [replace(self.rows[i], routines=self._routines(i)).line(i) for i in pending]
+        state = _PassState()
+        limit = max([self.hang_limit, *(self._silence(i) for i in pending)])
+        with runner.Stream(self._arguments(process), lines, limit) as stream:
+            try:
+                for event in stream:
+                    self._event(event, process, pending, state)
+            except runner.HangError:
+                self._blame("hang", state, f"no sign of life for {limit:g} s; stopped")
+                return
+            except runner.BadLineError as error:
+                self._blame("crash", state, f"the runner's output was damaged: {error}")
+                return
+            status = stream.end()
+            if state.ended:
+                return
+            if status == 2:
+                said = stream.complaint()
+                raise FailedError(
+                    f"wherry-run refused what it was asked: {said or 'no reason given'}"
+                )
+            if not state.blamed:
+                self._blame("crash", state, f"the runner {runner.ended_by(status)}")
+
+    def _blame(self, kind: str, state: _PassState, message: str) -> None:
+        if state.trying is None:
+            return
+        row, routine = state.trying
+        self._problem(kind, routine, message, row)
+        self._exclude(routine)
+
+    def _exclude(self, routine: str) -> None:
+        self.excluded.add(routine)
+
+    def _event(self, event: dict, process: int, pending: list[int], state: _PassState) -> None:
+        kind = event["event"]
+        row = event.get("id")
+        if kind == "start":
+            self.start = event
+        elif kind == "row":
+            state.cells = {}
+            self.watcher.row(row)
+        elif kind == "trying":
+            state.trying = (row, event["routine"])
+        elif kind == "cell":
+            state.cells[event["routine"], bool(event.get("aa"))] = event
+            if not event.get("aa"):
+                self._done += 1
+                self.watcher.cells(self._done)
+        elif kind == "skip":
+            # Without a routine, the whole row cannot be measured here.
+            self._problem("skip", event.get("routine") or "", event.get("reason", ""), row)
+            self._done += 1
+            self.watcher.cells(self._done)
+        elif kind == "wrong":
+            self._problem("wrong", event["routine"], event.get("message", "wrong bytes"), row)
+            self.wrong.add(event["routine"])
+            self._exclude(event["routine"])
+        elif kind in ("crash", "hang"):
+            state.trying = (row, event["routine"])
+            state.blamed = True
+            self._blame(kind, state, event.get("message") or kind)
+        elif kind == "rowend":
+            self._keep(process, row, state.cells)
+            state.cells = {}
+            for reason, count in (event.get("reasons") or {}).items():
+                self.voided[reason] = self.voided.get(reason, 0) + int(count)
+            if row in pending:
+                pending.remove(row)
+            self.finished_rows += 1
+            state.trying = None
+        elif kind == "end":
+            state.ended = True
+
+    def _keep(self, process: int, row: int, events: dict[tuple[str, bool], dict]) -> None:
+        for (routine, twin), event in events.items():
+            values = np.array([v for v in event.get("ns") or [] if v is not None], dtype=float)
+            cell = self.cells.setdefault((row, routine, twin), Cell())
+            cell.calls = event.get("calls", 0)
+            cell.bytes = event.get("bytes", self.rows[row].size)
+            cell.voided += event.get("voided", 0)
+            cell.disturbed = cell.disturbed or bool(event.get("disturbed"))
+            cell.verified = cell.verified and bool(event.get("verified", True))
+            if len(values):
+                cell.ns[process] = values

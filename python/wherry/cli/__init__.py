@@ -1,0 +1,126 @@
+"""The command line: one module a command, loaded when it is asked for. Here ends every error: as one line."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import sys
+
+import click
+
+from wherry import errors
+
+COMMANDS = ("bench", "doctor", "list", "verify")
+
+
+class _Group(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        return importlib.import_module(f"wherry.cli.{name}").command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]):
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            raise errors.unknown("command", name, COMMANDS, "wherry --help")
+        return super().resolve_command(ctx, args)
+
+
+def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from wherry import version
+
+        click.echo(f"wherry {version()}")
+        ctx.exit()
+
+
+@click.group(
+    cls=_Group,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Example: wherry bench sizes --routine rep_movsb,avx2_loop",
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_version,
+    help="Show the version and exit.",
+)
+def wherry() -> None:
+    """Measures, verifies and explains memory routines: memcpy, memmove, memset and their relatives."""
+
+
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError):
+        print(" ".join(line.split()), file=sys.stderr)
+
+
+def _silence_stdout() -> None:
+    """So that the interpreter's own flush at exit has nothing left to fail on."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())
+    os.close(devnull)
+
+
+def _usage(error: click.UsageError) -> str:
+    where = error.ctx.command_path if error.ctx else "wherry"
+    return f"{where}: {error.format_message().rstrip('.')} ({where} --help tells more)"
+
+
+def _run(arguments: list[str] | None) -> int:
+    try:
+        status = wherry.main(args=arguments, prog_name="wherry", standalone_mode=False)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except errors.WherryError as error:
+        _say(f"wherry: {error}")
+        return error.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return errors.EXIT_MISUSE
+    except click.UsageError as error:
+        _say(_usage(error))
+        return errors.EXIT_MISUSE
+    except click.ClickException as error:
+        _say(f"wherry: {error.format_message()}")
+        return errors.EXIT_MISUSE
+    except (KeyboardInterrupt, click.Abort):
+        _say("wherry: interrupted")
+        return errors.EXIT_INTERRUPTED
+    except (errors.StdoutClosedError, BrokenPipeError):
+        return errors.EXIT_OK
+    except OSError as error:
+        if os.environ.get("WHERRY_DEBUG"):
+            raise
+        _say(
+            f"wherry: {error.filename + ': ' if isinstance(error.filename, str) else ''}"
+            f"{error.strerror or error}"
+        )
+        return errors.EXIT_FAILED
+    except Exception as error:
+        if os.environ.get("WHERRY_DEBUG"):
+            raise
+        _say(
+            f"wherry: this is a bug in Wherry: {type(error).__name__}: {error} "
+            "(WHERRY_DEBUG=1 shows where)"
+        )
+        return errors.EXIT_FAILED
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The console script `wherry`."""
+    status = _run(arguments)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _silence_stdout()
+    except OSError as error:
+        _silence_stdout()
+        _say(f"wherry: cannot write to standard output: {error.strerror}")
+        status = status or errors.EXIT_FAILED
+    sys.exit(status)

@@ -1,0 +1,78 @@
+"""`wherry bench`: measures, prints, saves."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command(
+    epilog="Example: wherry bench sizes small --routine rep_movsb,avx2_loop --peer musl=/lib/ld-musl-x86_64.so.1"
+)
+@click.argument("experiments", metavar="[EXPERIMENT ...]", nargs=-1)
+@click.option(
+    "--routine",
+    "routines",
+    multiple=True,
+    metavar="NAME,...",
+    help="Only these beside libc; 'all' for every one of the op. Repeatable.",
+)
+@click.option(
+    "--size",
+    "sizes",
+    multiple=True,
+    metavar="SIZE,...",
+    help="Only these sizes: 1448, 4K, 8M. Repeatable.",
+)
+@click.option(
+    "--peer",
+    "peers",
+    multiple=True,
+    metavar="NAME=PATH[:PREFIX]",
+    help="Also somebody else's shared object. Repeatable.",
+)
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    metavar="STATE,...",
+    help="Where the bytes are: L1, L2, L3, DRAM, or SOURCE/DESTINATION.",
+)
+@click.option("--quick", is_flag=True, help="The short form of experiments that have one.")
+@click.option(
+    "--verify",
+    "verify_first",
+    is_flag=True,
+    help="A brief verification first; what fails it is named and not measured.",
+)
+@click.option("--pin", type=click.IntRange(0), metavar="CPU", help="Run on this CPU.")
+@click.option("--processes", type=click.IntRange(1, 100), help="Fresh processes to measure in.")
+@click.option("--rounds", type=click.IntRange(1, 1000), help="Rounds in each process.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Of all random choices.")
+@click.option(
+    "--hang-limit",
+    type=click.FloatRange(0.1),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Stop a runner that is silent for so long.",
+)
+@click.option("--save", metavar="FILE", help="The run file (default: runs/TIME-HOST.json).")
+@click.option("--raw", is_flag=True, help="Raw samples beside it, in FILE.raw.json.gz.")
+@click.option("--json", "as_json", is_flag=True, help="The run as JSON instead of tables.")
+@click.option("--show", metavar="FILE", help="Print the tables of a run file; measure nothing.")
+def command(experiments, show, as_json, **options) -> int:
+    """Measures routines and prints the tables: `sizes` when no experiment is named."""
+    from wherry.cli import benching
+    from wherry.errors import EXIT_OK, WherryError
+
+    if show is None:
+        return benching.bench(experiments, as_json=as_json, **options)
+    given = [
+        "--" + key.rstrip("s") if key != "verify_first" else "--verify"
+        for key, value in options.items()
+        if value and key not in ("hang_limit",)
+    ]
+    if given:
+        raise WherryError(f"--show only prints what was measured; leave out {', '.join(given)}")
+    benching.show(show, experiments, as_json)
+    return EXIT_OK

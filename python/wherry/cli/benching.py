@@ -1,0 +1,369 @@
+"""What `wherry bench` does, from the options to the run file."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import re
+import secrets
+import signal
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from wherry import experiments as rooms
+from wherry import machine, results, runfile, runner, stats, verification, version
+from wherry.campaign import Campaign, Problem, Watcher
+from wherry.cli import names, report
+from wherry.cli.printer import Printer
+from wherry.cli.progress import CampaignProgress, Progress
+from wherry.errors import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_TERMINATED,
+    FailedError,
+    WherryError,
+    unknown,
+)
+from wherry.experiments import Experiment, Request
+from wherry.units import parse_size
+
+# More cells than this and the default run file is packed.
+PACK_FROM = 5000
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _default_path(rows: int) -> Path:
+    stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    host = re.sub(r"[^\w.-]", "-", os.uname().nodename) or "host"
+    return Path("runs") / f"{stamp}-{host}.json{'.gz' if rows > PACK_FROM else ''}"
+
+
+def show(file: str, given, as_json: bool) -> None:
+    run = runfile.read(Path(file))
+    printer = Printer()
+    if as_json:
+        printer.write(runfile.encode(run).decode())
+        return
+    has = [e["name"] for e in run["experiments"]]
+    for name in given:
+        if name not in has:
+            raise unknown("experiment", name, has, "the run file")
+    report.heading(printer, run)
+    for name in has:
+        if not given or name in given:
+            report.experiment(printer, run, name)
+    report.problems(printer, run)
+
+
+# What to end with when interrupted; a list, since a signal handler has nowhere else to put it.
+_interrupted_status = [EXIT_INTERRUPTED]
+
+
+def _on_sigterm(number: int, frame: object) -> None:
+    """What was measured is kept, as with Ctrl-C; only the exit status differs."""
+    _interrupted_status[:] = [EXIT_TERMINATED]
+    raise KeyboardInterrupt
+
+
+def bench(
+    experiments,
+    *,
+    routines,
+    sizes,
+    peers,
+    states,
+    quick,
+    verify_first,
+    pin,
+    processes,
+    rounds,
+    seed,
+    hang_limit,
+    save,
+    raw,
+    as_json,
+) -> int:
+    chosen = [
+        rooms.load(name)
+        for name in names.experiment_names(experiments or ("sizes",), rooms.names())
+    ]
+    wanted = names.split(routines)
+    # Source and destination have to fit together.
+    size_list = tuple(parse_size(text, buffers=2) for text in names.split(sizes))
+    state_list = names.states(states)
+    names.check_pin(pin)
+    catalogue = runner.routines()
+    peer_problems = _check_peers(peers, hang_limit)
+    known = names.targets(catalogue, peers)
+    for name in wanted:
+        if name != "all" and names.unknown_routine(name, known):
+            raise unknown("routine", name, known | {"all"}, "wherry list routines")
+    refused = {problem.routine for problem in peer_problems}
+    request = Request(
+        catalogue=catalogue,
+        routines=tuple(name for name in wanted if name != "all"),
+        all_routines="all" in wanted,
+        peers=tuple(n for n in (spec.partition("=")[0] for spec in peers) if n not in refused),
+        sizes=size_list,
+        states=state_list,
+        quick=quick,
+        processes=processes,
+        rounds=rounds,
+    )
+    plan = [(experiment, experiment.rows(request)) for experiment in chosen]
+    path = Path(save) if save else _default_path(sum(len(rows) for _, rows in plan))
+    runfile.check_target(path)
+    seed = secrets.randbits(32) if seed is None else seed
+    job = _Bench(
+        plan,
+        request,
+        path,
+        raw=raw,
+        as_json=as_json,
+        explicit=bool(save),
+        peers=[spec for spec in peers if spec.partition("=")[0] not in refused],
+        pin=pin,
+        seed=seed,
+        hang_limit=hang_limit,
+        verify_first=verify_first,
+        problems=peer_problems,
+    )
+    with contextlib.suppress(ValueError):
+        signal.signal(signal.SIGTERM, _on_sigterm)
+    return job.run()
+
+
+def _check_peers(peers, hang_limit: float) -> list[Problem]:
+    found = []
+    taken = set()
+    for spec in peers:
+        name = spec.partition("=")[0]
+        if name in taken:
+            raise WherryError(f"--peer '{spec}': the name {name} is taken; choose another")
+        taken.add(name)
+        wrong = runner.check_peer(spec, min(hang_limit, 20.0))
+        if wrong:
+            kind = "hang" if wrong.startswith("hung") else "crash"
+            found.append(Problem(kind, name, wrong))
+    return found
+
+
+class _Bench:
+    def __init__(
+        self,
+        plan: list[tuple[Experiment, list]],
+        request: Request,
+        path: Path,
+        *,
+        raw: bool,
+        as_json: bool,
+        explicit: bool,
+        peers: list[str],
+        pin: int | None,
+        seed: int,
+        hang_limit: float,
+        verify_first: bool,
+        problems: list[Problem],
+    ):
+        self.plan = plan
+        self.request = request
+        self.path = path
+        self.raw = raw
+        self.as_json = as_json
+        self.explicit = explicit
+        self.peers = peers
+        self.pin = pin
+        self.seed = seed
+        self.hang_limit = hang_limit
+        self.verify_first = verify_first
+        self.printer = Printer()
+        self.excluded: set[str] = set()
+        self.samples: list[dict] = []
+        self.began = time.monotonic()
+        self.document = {
+            "format": runfile.FORMAT,
+            "format_version": runfile.FORMAT_VERSION,
+            "wherry": version(),
+            "runner": {},
+            "started": _now(),
+            "finished": _now(),
+            "seconds": 0.0,
+            "interrupted": False,
+            "machine": machine.record(),
+            "method": {
+                "command": ["wherry", *sys.argv[1:]],
+                "seed": seed,
+                "pin": pin,
+                "quick": request.quick,
+                "peers": peers,
+                "verified": verify_first,
+                "resamples": stats.RESAMPLES,
+            },
+            "noise": {"floor": None},
+            "ideas": {r["name"]: r.get("idea", "") for r in request.catalogue},
+            "experiments": [],
+            "rows": [],
+            "cells": [],
+            "problems": [asdict(problem) for problem in problems],
+        }
+
+    def run(self) -> int:
+        if not self.as_json:
+            report.heading(self.printer, self.document)
+        if self.verify_first:
+            self._verify()
+        for experiment, rows in self.plan:
+            if self.document["interrupted"]:
+                break
+            self._measure(experiment, rows)
+        if not self.document["rows"]:
+            report.problems_to_stderr(self.document)
+            if self.document["interrupted"]:
+                print(
+                    "wherry: interrupted before anything was measured; nothing saved",
+                    file=sys.stderr,
+                )
+                return _interrupted_status[0]
+            raise FailedError("nothing could be measured")
+        self._save()
+        return self._finish()
+
+    def _verify(self) -> None:
+        targets = dict.fromkeys(
+            name for _, rows in self.plan for row in rows for name in row.routines
+        )
+        arguments = [name for name in targets if name != "call_floor"]
+        for spec in self.peers:
+            arguments += ["--peer", spec]
+        with Progress("verify", "parts", 0) as progress:
+            result = verification.verify(
+                [*arguments, "--brief", "--seed", str(self.seed)],
+                lambda done, total, what: progress.at(done, total, f"verify {what}"[:40]),
+            )
+        if result.interrupted:
+            self.document["interrupted"] = True
+            return
+        for target, message in result.wrong_targets().items():
+            name = re.split("[:]", target)[0]
+            self.excluded.add(name)
+            self.document["problems"].append(asdict(Problem("wrong", name, message)))
+        if not self.as_json:
+            report.verified(self.printer, result)
+
+    def _measure(self, experiment: Experiment, rows: list) -> None:
+        began = time.monotonic()
+        campaign = Campaign(
+            rows,
+            processes=experiment.process_count(self.request),
+            peers=self.peers,
+            pin=self.pin,
+            seed=self.seed,
+            excluded=self.excluded,
+            hang_limit=self.hang_limit,
+        )
+        draft = report.Draft(campaign, experiment, self.printer.width) if len(rows) < 100 else None
+        with Progress(experiment.name, "cells", campaign.total_cells(), draft) as progress:
+            campaign.watcher = CampaignProgress(progress) if sys.stderr.isatty() else Watcher()
+            campaign.run()
+        self.excluded |= campaign.excluded
+        document = self.document
+        document["interrupted"] = campaign.interrupted
+        document["runner"] = {k: v for k, v in campaign.start.items() if k != "event"}
+        first = 1 + max((row["row"] for row in document["rows"]), default=-1)
+        new_rows, cells, floor = results.digest(campaign, first)
+        document["rows"] += new_rows
+        document["cells"] += cells
+        document["problems"] += [
+            asdict(p) | {"row": None if p.row is None else first + p.row} for p in campaign.problems
+        ]
+        document["experiments"].append(
+            {
+                "name": experiment.name,
+                "processes": campaign.processes,
+                "rounds": experiment.round_count(self.request),
+                "seconds": round(time.monotonic() - began, 2),
+                "noise_floor": floor,
+                "voided": campaign.voided,
+                "complete": not campaign.interrupted,
+            }
+        )
+        floors = [e["noise_floor"] for e in document["experiments"] if e["noise_floor"] is not None]
+        document["noise"]["floor"] = max(floors, default=None)
+        document["finished"] = _now()
+        document["seconds"] = round(time.monotonic() - self.began, 2)
+        if self.raw:
+            self.samples += [
+                {
+                    "experiment": experiment.name,
+                    "row": first + row,
+                    "routine": routine,
+                    "aa": aa,
+                    "process": process,
+                    "ns": [float(f"{v:.6g}") for v in values],
+                }
+                for (row, routine, aa), cell in campaign.cells.items()
+                for process, values in cell.ns.items()
+            ]
+        if new_rows:
+            # Before printing: a reader of our output that leaves must not cost what was measured.
+            self._save(quiet=True)
+        if not self.as_json:
+            report.experiment(self.printer, document, experiment.name)
+
+    def _save(self, quiet: bool = False) -> None:
+        """After each experiment, and at the end; a failure is told once, at the end."""
+        # Ctrl-C now would throw away what it is meant to keep.
+        with _deaf():
+            try:
+                runfile.write(self.path, self.document)
+                if self.raw:
+                    raw_path = self.path.with_name(self.path.name + ".raw.json.gz")
+                    runfile.write(raw_path, {"run": self.path.name, "samples": self.samples})
+            except FailedError:
+                if not quiet:
+                    if self.as_json:
+                        self.printer.write(runfile.encode(self.document).decode())
+                    raise
+
+    def _finish(self) -> int:
+        document = self.document
+        if self.as_json:
+            self.printer.write(runfile.encode(document).decode())
+            report.problems_to_stderr(document)
+        else:
+            report.problems(self.printer, document)
+            self.printer.text()
+        if document["interrupted"]:
+            print(
+                f"wherry: interrupted; what was measured until then is in {self.path}",
+                file=sys.stderr,
+            )
+        elif not self.as_json:
+            self.printer.text(
+                f"Saved as {self.path}" + (", raw samples beside it" if self.raw else "")
+            )
+        if document["interrupted"]:
+            return _interrupted_status[0]
+        bad = any(p["kind"] != "skip" for p in document["problems"])
+        return EXIT_FAILED if bad else EXIT_OK
+
+
+@contextlib.contextmanager
+def _deaf():
+    """Ctrl-C waits until the block is done."""
+    try:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except ValueError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,74 @@
+"""Names that users type for what can be called, and options that several commands read."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+
+from wherry.errors import WherryError, unknown
+
+STATES = ("L1", "L2", "L3", "DRAM")
+
+
+def targets(catalogue: Sequence[dict], peers: Iterable[str]) -> set[str]:
+    own = {"libc", "wherry", "call_floor"}
+    return own | {row["name"] for row in catalogue} | {spec.partition("=")[0] for spec in peers}
+
+
+def unknown_routine(name: str, known: set[str]) -> bool:
+    """Whether the runner would not know it either: `wherry@avx2`, `libc:memmove` and `wherry_mempcpy` are fine."""
+    base = re.split("[@:]", name)[0]
+    return (
+        base not in known
+        and not name.startswith("wherry_mem")
+        and name not in ("wherry_bcopy", "wherry_bzero")
+    )
+
+
+def split(values: Iterable[str]) -> list[str]:
+    """Repeated options and commas alike, in order, each once."""
+    words = (word.strip() for value in values for word in value.split(","))
+    return list(dict.fromkeys(word for word in words if word))
+
+
+def states(values: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """`L1` for both sides, `DRAM/L1` for source and destination."""
+    pairs = []
+    for word in split(values):
+        sides = word.upper().split("/")
+        if len(sides) > 2 or any(side not in STATES for side in sides):
+            raise WherryError(
+                f"no cache state '{word}'; give L1, L2, L3 or DRAM, or SOURCE/DESTINATION as in DRAM/L1"
+            )
+        pairs.append((sides[0], sides[-1]))
+    return tuple(dict.fromkeys(pairs))
+
+
+def check_pin(cpu: int | None) -> None:
+    if cpu is None:
+        return
+    usable = sorted(os.sched_getaffinity(0))
+    if cpu not in usable:
+        raise WherryError(
+            f"CPU {cpu} is not there for this process; it may run on {ranges(usable)} (--pin)"
+        )
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """0, 1, 2, 5 is `CPUs 0-2, 5`."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and parts[-1][-1] == number - 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    text = ", ".join(str(p[0]) if len(p) == 1 else f"{p[0]}-{p[-1]}" for p in parts)
+    return f"CPU{'s' if len(numbers) != 1 else ''} {text}"
+
+
+def experiment_names(given: Sequence[str], known: Sequence[str]) -> list[str]:
+    for name in given:
+        if name not in known:
+            raise unknown("experiment", name, known, "wherry list experiments")
+    return list(dict.fromkeys(given))

@@ -1,0 +1,94 @@
+"""Progress on standard error, only when that is a terminal."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable
+
+from wherry.campaign import Watcher
+
+
+def _bar():
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[unit]}, left"),
+        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+        auto_refresh=False,
+        expand=False,
+    )
+
+
+class Progress:
+    """Counts what is done; above the bar, the lines that `draft` gives, as they come. A context manager."""
+
+    def __init__(
+        self, what: str, unit: str, total: int, draft: Callable[[], list[str]] | None = None
+    ):
+        self._live = None
+        self._draft = draft
+        self._drawn = 0.0
+        if not sys.stderr.isatty():
+            return
+        from rich.console import Console
+        from rich.live import Live
+
+        self._progress = _bar()
+        self._task = self._progress.add_task(what, total=total, unit=unit)
+        self._live = Live(
+            console=Console(stderr=True),
+            transient=True,
+            refresh_per_second=4,
+            auto_refresh=False,
+            get_renderable=self._picture,
+        )
+
+    def _picture(self):
+        from rich.console import Group
+        from rich.text import Text
+
+        if self._draft is None:
+            return self._progress.get_renderable()
+        lines = self._draft()
+        room = max(shutil.get_terminal_size().lines - 3, 0)
+        if len(lines) > room:
+            lines = lines[:2] + lines[len(lines) - room + 2 :] if room > 4 else []
+        table = Text("\n".join(lines), no_wrap=True, overflow="crop", style="dim")
+        return Group(table, self._progress.get_renderable())
+
+    def __enter__(self) -> Progress:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live:
+            self._live.stop()
+
+    def at(self, done: int, total: int | None = None, what: str | None = None) -> None:
+        if not self._live:
+            return
+        self._progress.update(self._task, completed=done, total=total, description=what)
+        now = time.monotonic()
+        if now - self._drawn > 0.2:
+            self._drawn = now
+            self._live.refresh()
+
+
+class CampaignProgress(Watcher):
+    def __init__(self, progress: Progress):
+        self._progress = progress
+
+    def cells(self, done: int) -> None:
+        self._progress.at(done)

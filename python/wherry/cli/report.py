@@ -1,0 +1,155 @@
+"""A run, printed: the block that heads a mail, the tables and sentences of its experiments, what went wrong."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from wherry import experiments as rooms
+from wherry import machine, stats, tables
+from wherry.campaign import Campaign
+from wherry.cli.printer import Printer
+from wherry.experiments import Experiment
+from wherry.units import percent, seconds_in_words
+
+
+def heading(printer: Printer, run: dict) -> None:
+    record = run["machine"]
+    stamp = run["started"].replace("T", " ").replace("Z", " UTC")
+    printer.text(f"Wherry {run['wherry']} on {record['host']}, {stamp}", "title")
+    printer.pairs(machine.heading(record))
+
+
+def verified(printer: Printer, result) -> None:
+    printer.text()
+    wrong = result.wrong_targets()
+    end = result.end or {}
+    text = (
+        f"Verified: {end.get('cases', 0):,} cases in {seconds_in_words(end.get('seconds', 0))}"
+        + (f", seed {result.start['seed']}" if "seed" in result.start else "")
+    )
+    if not wrong:
+        printer.text(f"{text}; all right.")
+        return
+    printer.text(f"{text}; WRONG and not measured: {', '.join(wrong)}", "bad")
+    for target, message in wrong.items():
+        printer.paragraph(f"{target}: {message}", indent="  ")
+
+
+def experiment(printer: Printer, run: dict, name: str) -> None:
+    own = next(e for e in run["experiments"] if e["name"] == name)
+    if not tables.rows_of(run, name):
+        return
+    floor = own["noise_floor"]
+    noise = (
+        f"{name}: noise floor {percent(floor)} (libc against itself); "
+        if floor is not None
+        else f"{name}: noise floor not measured; "
+    )
+    voided = sum(own.get("voided", {}).values())
+    disturbed = sum(
+        bool(c.get("disturbed")) for c in run["cells"] if c["experiment"] == name and not c["aa"]
+    )
+    printer.text()
+    printer.paragraph(
+        noise
+        + f"medians of {own['processes']} process{'es' if own['processes'] != 1 else ''} x "
+        + f"{own['rounds']} rounds"
+        + (f"; {voided} rounds thrown away" if voided else "")
+        + (f"; {disturbed} cells have disturbed rounds" if disturbed else "")
+        + ("" if own["complete"] else "; INTERRUPTED, so fewer")
+    )
+    printer.paragraph(tables.LEGEND, "dim")
+    if name not in rooms.names():
+        printer.text(f"(this Wherry has no experiment {name}; its cells are in the file)")
+        return
+    blocks = rooms.load(name).blocks(run | {"noise": {"floor": floor}}, printer.width)
+    for block in blocks:
+        printer.block(block)
+
+
+def _grouped(run: dict) -> list[tuple[str, str]]:
+    """(kind, sentence), each thing said once."""
+    found: dict[tuple[str, str, str], int] = {}
+    for problem in run["problems"]:
+        key = (problem["kind"], problem["routine"], problem["message"])
+        found[key] = found.get(key, 0) + 1
+    words = {
+        "skip": "skipped",
+        "wrong": "WRONG, so it has no speed",
+        "crash": "CRASHED and was left out from there on",
+        "hang": "HUNG and was left out from there on",
+        "lost": "not measured",
+    }
+    lines = []
+    for (kind, routine, message), count in found.items():
+        rows = f" ({count} rows)" if count > 1 else ""
+        who = f"{routine} " if routine else ""
+        lines.append((kind, f"{who}{words.get(kind, kind)}{rows}: {message}"))
+    return lines
+
+
+def problems(printer: Printer, run: dict) -> None:
+    lines = _grouped(run)
+    if not lines:
+        return
+    printer.text()
+    for kind, line in lines:
+        printer.paragraph(line, "dim" if kind == "skip" else "bad")
+
+
+def problems_to_stderr(run: dict) -> None:
+    for kind, line in _grouped(run):
+        if kind != "skip":
+            print(f"wherry: {line}", file=sys.stderr)
+
+
+class Draft:
+    """The table so far, from rows that are not done in every process yet: medians, no verdicts."""
+
+    def __init__(self, campaign: Campaign, own: Experiment, width: int):
+        self.campaign = campaign
+        self.own = own
+        self.width = width
+        self.seen = -1
+        self.lines: list[str] = []
+        self.made = 0.0
+
+    def __call__(self) -> list[str]:
+        campaign = self.campaign
+        if campaign.finished_rows == self.seen or time.monotonic() - self.made < 0.3:
+            return self.lines
+        self.seen = campaign.finished_rows
+        rows, cells = [], []
+        for number, row in enumerate(campaign.rows):
+            own = {
+                name: campaign.cells[number, name, False]
+                for name in row.routines
+                if (number, name, False) in campaign.cells
+                and campaign.cells[number, name, False].ns
+            }
+            if not own:
+                continue
+            where = {"experiment": row.experiment, "row": number} | row.dimensions()
+            rows.append(where | {"fastest": None, "tied": [], "lead": None})
+            for name, cell in own.items():
+                cells.append(
+                    where
+                    | {
+                        "routine": name,
+                        "aa": False,
+                        "bytes": cell.bytes,
+                        "calls": cell.calls,
+                        "ns": stats.quantiles(cell.ns),
+                        "ratio": None,
+                    }
+                )
+        run = {"rows": rows, "cells": cells, "noise": {"floor": None}, "machine": {}}
+        blocks = self.own.blocks(run, self.width) if rows else []
+        self.lines = [
+            line
+            for block in blocks
+            for line in (block.title, *tables.plain(block.lines).split("\n"))
+        ]
+        self.made = time.monotonic()
+        return self.lines

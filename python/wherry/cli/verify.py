@@ -1,0 +1,135 @@
+"""`wherry verify`: proves routines, the public functions and peers right."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+
+@click.command(
+    epilog="Example: wherry verify rep_movsb --peer musl=/lib/ld-musl-x86_64.so.1 --full. "
+    "Exit status: 0 all right, 1 something wrong, 2 misuse."
+)
+@click.argument("targets", metavar="[ROUTINE ...]", nargs=-1)
+@click.option(
+    "--peer",
+    "peers",
+    multiple=True,
+    metavar="NAME=PATH[:PREFIX]",
+    help="Also somebody else's shared object. Repeatable.",
+)
+@click.option("--only-peers", is_flag=True, help="Peers and nothing else.")
+@click.option("--full", "level", flag_value="--full", help="Everything (up to 10 minutes).")
+@click.option(
+    "--quick", "level", flag_value="--quick", default=True, help="About a minute; the default."
+)
+@click.option("--brief", "level", flag_value="--brief", help="What make bench runs, under 20 s.")
+@click.option("--family", metavar="NAME,...", help="Only these families of checks.")
+@click.option("--isa", metavar="TIER", help="The public functions forced to this tier.")
+@click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="Repeat a run's random choices.")
+@click.option("--jobs", type=click.IntRange(1, 4096), help="Processes at once (default: CPUs).")
+@click.option("--case", "case", metavar="CASE", help="Just one case, as a failure prints it.")
+@click.option("--json", "as_json", is_flag=True, help="The result as JSON, for a program.")
+def command(targets, peers, only_peers, level, family, isa, seed, jobs, case, as_json) -> int:
+    """Proves routines right against a byte-by-byte reference."""
+    from wherry import runner, verification
+    from wherry.cli.printer import Printer
+    from wherry.cli.progress import Progress
+    from wherry.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, WherryError, unknown
+
+    if only_peers and not peers:
+        raise WherryError("--only-peers, but no --peer NAME=PATH to verify")
+    from wherry.cli import names
+
+    known = names.targets(runner.routines(), peers)
+    for target in targets:
+        if names.unknown_routine(target, known):
+            raise unknown("routine", target, known, "wherry list routines")
+    arguments = [*targets, level]
+    for peer in peers:
+        arguments += ["--peer", peer]
+    if only_peers:
+        arguments.append("--only-peers")
+    for option, value in (
+        ("--family", family),
+        ("--isa", isa),
+        ("--seed", seed),
+        ("--jobs", jobs),
+        ("--case", case),
+    ):
+        if value is not None:
+            arguments += [option, str(value)]
+    with Progress("verify", "parts", 0) as progress:
+        result = verification.verify(
+            arguments, lambda done, total, what: progress.at(done, total, f"verify {what}"[:40])
+        )
+    printer = Printer()
+    if as_json:
+        _json(printer, result)
+    else:
+        report(printer, result)
+    if result.interrupted:
+        print("wherry: interrupted; what was verified until then is above", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    return EXIT_FAILED if result.failures else EXIT_OK
+
+
+def _json(printer, result) -> None:
+    from wherry.runfile import encode
+
+    document = {
+        "start": result.start,
+        "families": result.families,
+        "skips": result.skips,
+        "failures": result.failures,
+        "end": result.end,
+        "interrupted": result.interrupted,
+    }
+    printer.write(encode(document).decode())
+
+
+# Of one wrong routine: more are the same bug seen again.
+SHOWN_OF_ONE = 3
+
+
+def report(printer, result) -> None:
+    """Failures with the command that repeats each, skips by reason, the sum."""
+    from wherry.units import seconds_in_words
+
+    by_target: dict[str, list[dict]] = {}
+    for failure in result.failures:
+        by_target.setdefault(failure.get("target", "?"), []).append(failure)
+    for target, failures in by_target.items():
+        printer.text(f"WRONG: {target}", "bad")
+        for failure in failures[:SHOWN_OF_ONE]:
+            printer.paragraph(failure.get("message", "wrong"), indent="  ")
+            if failure.get("repeat"):
+                printer.text(f"    repeat: {failure['repeat']}", "dim")
+        if len(failures) > SHOWN_OF_ONE:
+            printer.text(f"  and {len(failures) - SHOWN_OF_ONE} more like these")
+    reasons: dict[str, list[str]] = {}
+    for skip in result.skips:
+        if skip.get("family"):
+            continue
+        names = reasons.setdefault(skip.get("reason", ""), [])
+        if skip.get("target") not in names:
+            names.append(skip.get("target", "?"))
+    for reason, names in reasons.items():
+        printer.paragraph(f"Skipped ({reason}): {', '.join(names)}.", "dim")
+    if result.end:
+        targets = sorted({f.get("target", "?") for f in result.families})
+        seed = f", seed {result.start['seed']}" if "seed" in result.start else ""
+        state = (
+            "all right"
+            if not result.failures
+            else (
+                f"{len(result.failures)} failure{'s' if len(result.failures) != 1 else ''} in "
+                f"{', '.join(by_target)}"
+            )
+        )
+        printer.paragraph(
+            f"Verified {len(targets)} target{'s' if len(targets) != 1 else ''}, "
+            f"{result.end.get('cases', 0):,} cases in {seconds_in_words(result.end.get('seconds', 0))}"
+            f"{seed}: {state}."
+        )

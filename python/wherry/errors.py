@@ -1,0 +1,44 @@
+"""What can go wrong in a way the user can act on: one line that says what is wrong and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_MISUSE = 2
+EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
+
+
+class WherryError(Exception):
+    """Misuse: the message is all that the user sees."""
+
+    exit_code = EXIT_MISUSE
+
+
+class FailedError(WherryError):
+    """Not the user's mistake: a check failed, a disk was full, the runner broke."""
+
+    exit_code = EXIT_FAILED
+
+
+class StdoutClosedError(Exception):
+    """Whoever read our output has gone, as with `| head`; not an error."""
+
+
+# More names than this do not fit in a line; then the command that lists them is named instead.
+SHOWN_NAMES = 8
+
+
+def unknown(kind: str, name: str, known: Iterable[str], where: str) -> WherryError:
+    """`no routine 'rep_mosb'; did you mean rep_movsb? (wherry list routines lists all)`"""
+    choices = sorted(set(known))
+    close = difflib.get_close_matches(name.lower(), choices, n=1, cutoff=0.4)
+    if len(choices) <= SHOWN_NAMES:
+        there = f"there is {', '.join(choices)}"
+    else:
+        there = f"{where} lists all"
+    hint = f"did you mean {close[0]}? ({there})" if close else there
+    return WherryError(f"no {kind} '{name}'; {hint}")

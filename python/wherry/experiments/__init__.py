@@ -1,0 +1,109 @@
+"""The experiments: one module each, found here by looking into the package. A module offers `EXPERIMENT`, an object
+with the attributes and methods of `Experiment`; nothing else names it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wherry.campaign import Row
+from wherry.errors import WherryError
+from wherry.tables import Block
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for; empty means the experiment's own choice."""
+
+    catalogue: Sequence[dict] = ()  # the registry's rows, as the runner lists them
+    routines: tuple[str, ...] = ()
+    all_routines: bool = False
+    peers: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = ()
+    states: tuple[tuple[str, str], ...] = ()  # (source, destination)
+    quick: bool = False
+    processes: int | None = None
+    rounds: int | None = None
+
+    def choose(self, ops: tuple[str, ...], own: Sequence[str]) -> tuple[str, ...]:
+        """The routines of a row for one of `ops`: libc first, since every ratio is to it."""
+        op_of = {row["name"]: row["op"] for row in self.catalogue}
+        if self.all_routines:
+            usable = [
+                name
+                for name, op in op_of.items()
+                if op in ops and not _cannot_run(self.catalogue, name)
+            ]
+            names = ["libc", *usable, "wherry", *self.peers]
+        elif self.routines:
+            names = [
+                "libc",
+                *(n for n in self.routines if op_of.get(n, ops[0]) in ops),
+                *self.peers,
+            ]
+        else:
+            known = set(op_of) | {"libc", "wherry", "call_floor"}
+            names = ["libc", *(name for name in own if name in known), *self.peers]
+        return tuple(dict.fromkeys(names))
+
+
+def _cannot_run(catalogue: Sequence[dict], name: str) -> bool:
+    return any(row["name"] == name and row.get("unavailable") for row in catalogue)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What every experiment has; a module subclasses it and fills in the two methods."""
+
+    name: str
+    after: str  # whose measurement it repeats
+    shows: str  # one sentence
+    op: str
+    ops: tuple[str, ...]  # ops of the routines that can stand in a row
+    routines: tuple[str, ...]  # its own choice
+    processes: int
+    rounds: int
+
+    def chosen(self, request: Request) -> tuple[str, ...]:
+        names = request.choose(self.ops, self.routines)
+        if request.routines and not request.all_routines and not request.peers:
+            op_of = {row["name"]: row["op"] for row in request.catalogue}
+            if not any(op_of.get(name, self.op) in self.ops for name in request.routines):
+                raise WherryError(
+                    f"{self.name} measures {self.op}, which {' and '.join(request.routines)} "
+                    f"{'does' if len(request.routines) == 1 else 'do'} not do; "
+                    "wherry list routines shows the op of each"
+                )
+        return names
+
+    def fitting(self, names: Sequence[str], size: int, request: Request) -> tuple[str, ...]:
+        """Without those that take only multiples of something else."""
+        quantum = {row["name"]: row.get("quantum") or 1 for row in request.catalogue}
+        return tuple(name for name in names if size % quantum.get(name, 1) == 0)
+
+    def process_count(self, request: Request) -> int:
+        return request.processes or self.processes
+
+    def round_count(self, request: Request) -> int:
+        return request.rounds or self.rounds
+
+    def rows(self, request: Request) -> list[Row]:
+        raise NotImplementedError
+
+    def blocks(self, run: dict, width: int) -> list[Block]:
+        """Tables and sentences of a run (as the run file has it), ready to print."""
+        raise NotImplementedError
+
+
+def names() -> list[str]:
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def load(name: str) -> Experiment:
+    return importlib.import_module(f"{__name__}.{name}").EXPERIMENT
+
+
+def load_all() -> list[Experiment]:
+    return [load(name) for name in names()]

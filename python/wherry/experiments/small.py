@@ -1,0 +1,118 @@
+"""Luigi Rizzo, 2012: nanoseconds a call for packets of 1 B to 4 KiB, in L1 and not, with the lengths 8n + {4..7} that
+cost his bcopy 20 ns more. `Not in L1` is L3 here, both sides: what a packet that another core received costs."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from wherry import sentences, tables
+from wherry.campaign import Row
+from wherry.experiments import Experiment, Request
+from wherry.units import ns_label, size_label
+
+TAILS = (20, 21, 22, 23, 60, 61, 62, 63)
+EVEN = (16, 24, 56, 64)
+SIZES = tuple(sorted({1, 3, 4, 8, 32, 65, 128, 256, 512, 1024, 2048, 4096, *TAILS, *EVEN}))
+STATES = (("L1", "L1"), ("L3", "L3"))
+
+
+def _label(row: dict) -> str:
+    return size_label(row["size"])
+
+
+def _place(row: dict) -> str:
+    source, destination = row["src_state"], row["dst_state"]
+    if source == destination:
+        return f"source and destination in {source}" + ("" if source == "L1" else ", not in L1")
+    return f"source in {source}, destination in {destination}"
+
+
+class Small(Experiment):
+    def rows(self, request: Request) -> list[Row]:
+        routines = self.chosen(request)
+        return [
+            Row(
+                self.name,
+                self.op,
+                self.fitting(routines, size, request),
+                size,
+                src_state=source,
+                dst_state=destination,
+                rounds=self.round_count(request),
+                batch_us=200,
+            )
+            for source, destination in request.states or STATES
+            for size in request.sizes or SIZES
+        ]
+
+    def blocks(self, run: dict, width: int) -> list[tables.Block]:
+        cells = tables.cells_of(run, self.name)
+        groups: dict[str, list[dict]] = {}
+        for row in tables.rows_of(run, self.name):
+            groups.setdefault(_place(row), []).append(row)
+        return [self._block(run, rows, cells, place, width) for place, rows in groups.items()]
+
+    def _block(self, run, rows, cells, place, width) -> tables.Block:
+        names = tables.routines_in({row["row"]: cells[row["row"]] for row in rows})
+        # The yardstick stands last, beside the figures that it is the floor of.
+        names.sort(key=lambda name: name == "call_floor")
+        columns = [tables.Column("size", "bytes"), *(tables.Column(n, "ns") for n in names)]
+        body = [
+            [
+                tables.Figure(_label(row)),
+                *(
+                    tables.figure(ns_label(cells[row["row"]][n]["ns"]["median"]), n, row)
+                    if n in cells[row["row"]]
+                    else tables.MISSING
+                    for n in names
+                ),
+            ]
+            for row in rows
+        ]
+        said = [
+            sentences.leaders(rows, _label),
+            sentences.libc_loss(rows, cells, _label, run["noise"]["floor"] or 0),
+            self._tails(rows, cells),
+        ]
+        notes = []
+        if any(figure is tables.MISSING for line in body for figure in line):
+            notes = [
+                "- not measured: the routine takes only multiples of its quantum (wherry list routines)"
+            ]
+        return tables.Block(
+            f"small: copy, ns per call, {place}",
+            tables.layout(columns, body, width),
+            [s for s in said if s],
+            notes,
+        )
+
+    @staticmethod
+    def _tails(rows: list[dict], cells: dict) -> str:
+        """His first finding: 8n + {4..7} cost 20 ns more."""
+        by_size = {row["size"]: cells[row["row"]] for row in rows}
+
+        def middle(sizes: tuple[int, ...]) -> float | None:
+            found = [
+                by_size[s]["libc"]["ns"]["median"] for s in sizes if "libc" in by_size.get(s, {})
+            ]
+            return median(found) if len(found) == len(sizes) else None
+
+        odd, even = middle(TAILS), middle(EVEN)
+        if odd is None or even is None:
+            return ""
+        return (
+            f"The tails that cost Rizzo's bcopy 20 ns, 8n + {{4..7}} bytes, cost libc "
+            f"{odd - even:+.1f} ns here (17 to 63 bytes)."
+        )
+
+
+EXPERIMENT = Small(
+    name="small",
+    after="Rizzo 2012",
+    shows="copy, ns per call for 1 B to 4 KiB, in L1 and not, with the tails 8n + {4..7}",
+    op="copy",
+    ops=("copy", "move"),
+    routines=("wherry", "int4x8", "int4x8_bcopy1k", "int4x8_prefetch", "rep_movsb", "call_floor"),
+    processes=5,
+    rounds=11,
+)

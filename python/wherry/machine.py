@@ -1,0 +1,314 @@
+"""What this machine is: the record kept in a run file and the block that heads a mail. Everything is read from files
+and from `wherry-run cpu`; what cannot be read is left out, not guessed."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import socket
+import time
+from pathlib import Path
+
+from wherry import runner
+from wherry.units import size_in_words
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _chosen(text: str) -> str:
+    """`always [madvise] never` is madvise."""
+    match = re.search(r"\[([^\]]+)\]", text)
+    return match.group(1) if match else text
+
+
+def _cpuinfo() -> dict[str, str]:
+    first = _read("/proc/cpuinfo").split("\n\n")[0]
+    pairs = (line.split(":", 1) for line in first.splitlines() if ":" in line)
+    return {key.strip(): value.strip() for key, value in pairs}
+
+
+def _meminfo() -> dict[str, int]:
+    found = {}
+    for line in _read("/proc/meminfo").splitlines():
+        match = re.match(r"(\w+):\s+(\d+) kB", line)
+        if match:
+            found[match[1]] = int(match[2]) * 1024
+    return found
+
+
+def _kernel_caches() -> list[dict]:
+    """The caches of CPU 0 as the kernel lists them."""
+    caches = []
+    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index[0-9]*")):
+        size = re.fullmatch(r"(\d+)([KM]?)", _read(f"{index}/size"))
+        level = _read(f"{index}/level")
+        if not size or not level.isdigit():
+            continue
+        caches.append(
+            {
+                "level": int(level),
+                "type": _read(f"{index}/type").lower(),
+                "bytes": int(size[1]) * {"": 1, "K": 1 << 10, "M": 1 << 20}[size[2]],
+                "shared_by": _read(f"{index}/shared_cpu_list"),
+            }
+        )
+    return caches
+
+
+def _virtualisation(flags: set[str], reported: dict) -> dict:
+    hypervisor = reported.get("hypervisor")
+    name = _read("/sys/class/dmi/id/sys_vendor")
+    product = _read("/sys/class/dmi/id/product_name")
+    virtual = bool(hypervisor) or "hypervisor" in flags
+    return {
+        "virtual": virtual,
+        "hypervisor": hypervisor if isinstance(hypervisor, str) else None,
+        "product": " ".join(word for word in (name, product) if word) or None,
+        "container": Path("/.dockerenv").exists() or Path("/run/.containerenv").exists(),
+    }
+
+
+def _turbo() -> bool | None:
+    """Whether the clock may rise above its base; None when the kernel does not say."""
+    no_turbo = _read("/sys/devices/system/cpu/intel_pstate/no_turbo")
+    if no_turbo:
+        return no_turbo == "0"
+    boost = _read("/sys/devices/system/cpu/cpufreq/boost")
+    return boost == "1" if boost else None
+
+
+def _number(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"-?\d+", text) else None
+
+
+def record() -> dict:
+    """The machine record (schema/machine.schema.json)."""
+    info = _cpuinfo()
+    memory = _meminfo()
+    reported = runner.cpu()
+    flags = set(info.get("flags", "").split())
+    megahertz = re.fullmatch(r"[\d.]+", info.get("cpu MHz", ""))
+    try:
+        libc = os.confstr("CS_GNU_LIBC_VERSION")
+    except (OSError, ValueError):
+        libc = None
+    machine = {
+        "host": socket.gethostname(),
+        "cpu": {
+            "model": info.get("model name") or reported.get("brand") or "unknown",
+            "vendor": info.get("vendor_id") or reported.get("vendor"),
+            "family": _number(info.get("cpu family", "")),
+            "model_number": _number(info.get("model", "")),
+            "stepping": _number(info.get("stepping", "")),
+            "count": os.cpu_count(),
+            "usable": sorted(os.sched_getaffinity(0)),
+            "mhz": float(megahertz[0]) if megahertz else None,
+            "string_flags": sorted(flags & {"erms", "fsrm", "fzrm", "fsrs"}),
+        },
+        "caches": _kernel_caches(),
+        "reported": {key: value for key, value in reported.items() if key != "event"},
+        "kernel": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "libc": libc,
+        "compiler": reported.get("compiler") or runner.compiler(),
+        "pages": {
+            "bytes": os.sysconf("SC_PAGE_SIZE"),
+            "thp": _chosen(_read("/sys/kernel/mm/transparent_hugepage/enabled")) or None,
+            "thp_defrag": _chosen(_read("/sys/kernel/mm/transparent_hugepage/defrag")) or None,
+        },
+        "clock_source": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+        or None,
+        "virtualisation": _virtualisation(flags, reported),
+        "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor") or None,
+        "turbo": _turbo(),
+        "load": list(os.getloadavg()),
+        "memory": {"total": memory.get("MemTotal"), "available": memory.get("MemAvailable")},
+        "smt": _read("/sys/devices/system/cpu/smt/active") == "1",
+        "counters": _number(_read("/proc/sys/kernel/perf_event_paranoid")),
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+    machine["uncontrolled"] = uncontrolled(machine)
+    return machine
+
+
+def uncontrolled(machine: dict) -> list[dict[str, str]]:
+    """What may have moved the figures and was not held still: what, why it matters, what could be done."""
+    found = []
+
+    def note(what: str, why: str, do: str) -> None:
+        found.append({"what": what, "why": why, "do": do})
+
+    if machine["virtualisation"]["virtual"]:
+        note(
+            "virtual machine",
+            "other guests share the caches, the memory and the time; cache sizes may be made up",
+            "measure on the bare machine, or trust differences only when two runs agree",
+        )
+    governor = machine["governor"]
+    if governor is None:
+        note(
+            "clock speed not visible",
+            "the kernel shows no frequency governor, so the clock may have moved unseen",
+            "nothing from here; the host decides",
+        )
+    elif governor != "performance":
+        note(
+            f"frequency governor {governor}",
+            "the clock rises only after work has begun",
+            "cpupower frequency-set -g performance (as root)",
+        )
+    if machine["turbo"]:
+        note(
+            "turbo on",
+            "the clock depends on temperature and on the other cores",
+            "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, "
+            "or echo 0 > /sys/devices/system/cpu/cpufreq/boost (as root)",
+        )
+    if machine["smt"]:
+        note(
+            "SMT siblings active",
+            "another thread on the same core takes half of its ports and its L1",
+            "echo off > /sys/devices/system/cpu/smt/control (as root)",
+        )
+    busy = machine["load"][0]
+    if busy > 0.5:
+        note(
+            f"load {busy:.1f} when it began",
+            "other programs were running",
+            "end them, and wait a minute",
+        )
+    if machine["clock_source"] not in (None, "tsc"):
+        note(
+            f"clock source {machine['clock_source']}",
+            "reading the time is slow and coarse",
+            "boot with clocksource=tsc if the CPU's counter is stable",
+        )
+    if machine["pages"]["thp"] == "always":
+        note(
+            "transparent huge pages always",
+            "large buffers may or may not get huge pages from run to run",
+            "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (as root)",
+        )
+    return found
+
+
+# ---- in words -------------------------------------------------------------------------------------------------------
+
+
+def _caches_in_words(caches: list[dict]) -> str:
+    words = []
+    for cache in caches:
+        if cache["type"] == "instruction":
+            continue
+        name = f"L{cache['level']}{'d' if cache['level'] == 1 else ''}"
+        words.append(f"{name} {size_in_words(cache['bytes'])}")
+    return ", ".join(words)
+
+
+_LEVELS = ("L1d", "L2", "L3", "L4")
+# Eight or twelve letters that a hypervisor answers CPUID with, and what people call it.
+_HYPERVISORS = {
+    "KVMKVMKVM": "KVM",
+    "Microsoft Hv": "Hyper-V",
+    "VMwareVMware": "VMware",
+    "XenVMMXenVMM": "Xen",
+    "TCGTCGTCGTCG": "QEMU without KVM",
+    "bhyve bhyve ": "bhyve",
+    "ACRNACRNACRN": "ACRN",
+}
+
+
+def _levels_in_words(sizes: dict) -> str:
+    words = []
+    for level in _LEVELS:
+        size = (sizes.get(level) or {}).get("size")
+        if size:
+            words.append(f"{level} {size_in_words(size)}")
+    return ", ".join(words)
+
+
+def caches_by_source(machine: dict) -> list[tuple[str, str, str]]:
+    """(source, sizes, the levels it is believed for): the runner's sources; the kernel's when it names none."""
+    sources = machine["reported"].get("caches")
+    believed = machine["reported"].get("believed")
+    if not isinstance(sources, dict) or not isinstance(believed, dict):
+        return [("sysfs", _caches_in_words(machine["caches"]) or "nothing", "all")]
+    found = []
+    for source, sizes in sources.items():
+        levels = [
+            level
+            for level in _LEVELS
+            if isinstance(believed.get(level), dict) and believed[level].get("source") == source
+        ]
+        found.append((source, _levels_in_words(sizes or {}) or "nothing", ", ".join(levels)))
+    return found
+
+
+def caches(machine: dict) -> str:
+    believed = machine["reported"].get("believed")
+    if isinstance(believed, dict):
+        text = _levels_in_words(believed)
+        sources = {v["source"] for v in believed.values() if isinstance(v, dict) and "source" in v}
+        if text:
+            return f"{text} (by {', '.join(sorted(sources))})"
+    text = _caches_in_words(machine["caches"])
+    return f"{text} (by sysfs)" if text else "not told"
+
+
+def cpu(machine: dict) -> str:
+    own = machine["cpu"]
+    ident = [
+        f"{word} {own[key]}"
+        for word, key in (("family", "family"), ("model", "model_number"), ("stepping", "stepping"))
+        if own.get(key) is not None
+    ]
+    count = own.get("count") or 1
+    text = own["model"] + (f" ({', '.join(ident)})" if ident else "")
+    return f"{text}, {count} CPU{'' if count == 1 else 's'}"
+
+
+def pages(machine: dict) -> str:
+    own = machine["pages"]
+    thp = f", transparent huge pages {own['thp']}" if own.get("thp") else ", no huge pages"
+    return f"{size_in_words(own['bytes'])}{thp}"
+
+
+def virtual(machine: dict) -> str:
+    own = machine["virtualisation"]
+    text = "bare metal as far as can be seen"
+    if own["virtual"]:
+        name = _HYPERVISORS.get(own["hypervisor"] or "", own["hypervisor"]) or own["product"]
+        text = f"virtual machine{f' ({name})' if name else ''}"
+    return text + (", in a container" if own.get("container") else "")
+
+
+def clock(machine: dict) -> str:
+    own = machine["cpu"]
+    speed = (
+        f"{own['mhz'] / 1000:.2f} GHz as the kernel says" if own.get("mhz") else "speed not told"
+    )
+    governor = f", governor {machine['governor']}" if machine["governor"] else ""
+    turbo = {True: ", turbo on", False: ", turbo off", None: ""}[machine["turbo"]]
+    return f"{speed}{governor}{turbo}; clock source {machine['clock_source'] or 'not told'}"
+
+
+def heading(machine: dict) -> list[tuple[str, str]]:
+    """Label and text, one a line, for the block at the head of every output."""
+    lines = [
+        ("CPU", cpu(machine)),
+        ("Caches", caches(machine)),
+        ("Clock", clock(machine)),
+        ("Kernel", machine["kernel"]),
+        ("libc", machine["libc"] or "not told"),
+    ]
+    if machine.get("compiler"):
+        lines.append(("Compiler", machine["compiler"]))
+    lines += [("Pages", pages(machine)), ("Machine", virtual(machine))]
+    whats = [item["what"] for item in machine["uncontrolled"]]
+    lines.append(("Uncontrolled", "; ".join(whats) if whats else "nothing that is known"))
+    return lines

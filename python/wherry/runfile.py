@@ -1,0 +1,198 @@
+"""The run file: one JSON document, gzip accepted, checked against schema/run.schema.json when it is read."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import math
+import os
+import tempfile
+import zlib
+from pathlib import Path
+
+from wherry.errors import FailedError, WherryError
+
+FORMAT = "wherry-run"
+FORMAT_VERSION = 1
+_GZIP = b"\x1f\x8b"
+# Unpacked; a gzip that says more is not a run file.
+LARGEST = 1 << 30
+
+
+def schema_text(name: str) -> str:
+    """A schema of the package, or of the source tree that the package is in."""
+    from importlib import resources
+
+    file = name + ".schema.json"
+    inside = resources.files("wherry") / "schema" / file
+    if inside.is_file():
+        return inside.read_text(encoding="utf-8")
+    tree = Path(__file__).resolve().parents[2] / "schema" / file
+    try:
+        return tree.read_text(encoding="utf-8")
+    except OSError:
+        raise FailedError(f"{file} is missing; install Wherry again") from None
+
+
+def _validator():
+    import jsonschema
+    from referencing import Registry, Resource
+
+    run, machine = (json.loads(schema_text(name)) for name in ("run", "machine"))
+    registry = Registry().with_resource(machine["$id"], Resource.from_contents(machine))
+    return jsonschema.Draft202012Validator(run, registry=registry)
+
+
+# From here on, of entries with the same keys and types only one is checked in full: a minute saved.
+MANY = 2000
+
+
+def _shape(value: object) -> object:
+    if isinstance(value, dict):
+        return tuple((key, _shape(item)) for key, item in value.items())
+    return type(value)
+
+
+def _one_of_each_shape(entries: object) -> object:
+    if not isinstance(entries, list) or len(entries) <= MANY:
+        return entries
+    return list({_shape(entry): entry for entry in entries}.values())
+
+
+def fault(run: object) -> str | None:
+    """What the schema has against it, in one line; None when nothing."""
+    from jsonschema.exceptions import best_match
+
+    if isinstance(run, dict):
+        run = run | {k: _one_of_each_shape(run[k]) for k in ("rows", "cells") if k in run}
+    error = best_match(_validator().iter_errors(run))
+    if error is None:
+        return None
+    place = "/".join(str(part) for part in error.absolute_path) or "its top"
+    message = error.message if len(error.message) < 120 else error.message[:117] + "..."
+    return f"at {place}: {message}"
+
+
+# ---- reading --------------------------------------------------------------------------------------------------------
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        if path.exists() and not path.is_file():
+            raise WherryError(f"{path} is not a file; give a run file, as in runs/")
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+        if data[:2] == _GZIP:
+            with gzip.open(path) as file:
+                data = file.read(LARGEST + 1)
+    except (EOFError, zlib.error):
+        raise WherryError(f"{path} is a gzip that is cut short or damaged") from None
+    except gzip.BadGzipFile as error:
+        raise WherryError(f"{path} is a damaged gzip: {error}") from None
+    except OSError as error:
+        raise WherryError(f"cannot read {path}: {error.strerror}") from None
+    if len(data) > LARGEST:
+        raise WherryError(f"{path} is too large to be a run file (over 1 GiB)")
+    return data
+
+
+def _no_constant(word: str) -> float:
+    raise ValueError(f"{word} is not a number JSON has")
+
+
+def read(path: Path) -> dict:
+    data = _bytes(path)
+    if not data.strip():
+        raise WherryError(f"{path} is empty")
+    try:
+        run = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+    except UnicodeDecodeError:
+        raise WherryError(f"{path} is not a run file: it is not text") from None
+    except RecursionError:
+        raise WherryError(f"{path} is not a run file: it is nested too deeply") from None
+    except ValueError as error:
+        line = getattr(error, "lineno", None)
+        at = f" (line {line}, column {error.colno})" if line else ""
+        what = "is not JSON" if data.rstrip().endswith(b"}") else "is cut short, or not JSON"
+        raise WherryError(f"{path} is not a run file: it {what}{at}") from None
+    if not isinstance(run, dict) or run.get("format") != FORMAT:
+        raise WherryError(f'{path} is JSON, but not a run file (no "format": "{FORMAT}")')
+    number = run.get("format_version")
+    if isinstance(number, int) and number > FORMAT_VERSION:
+        raise WherryError(
+            f"{path} is a run file of format {number}; this Wherry reads {FORMAT_VERSION}; use a newer one"
+        )
+    wrong = fault(run)
+    if wrong:
+        raise WherryError(f"{path} is not a right run file: {wrong}")
+    return run
+
+
+# ---- writing --------------------------------------------------------------------------------------------------------
+
+
+def encode(run: object) -> bytes:
+    return json.dumps(_clean(run), separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def _clean(value: object) -> object:
+    """NaN and infinities have no JSON; they become null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _clean(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean(item) for item in value]
+    return value
+
+
+def check_target(path: Path) -> None:
+    """Finds out before an hour of measuring whether the file can be written after it."""
+    if path.is_dir():
+        raise WherryError(f"cannot save to {path}: it is a directory; give a file name")
+    if path.exists() and not path.is_file():
+        raise WherryError(
+            f"cannot save to {path}: it is not a regular file; --json writes to stdout"
+        )
+    try:
+        _write(path, b"\0" * 65536, keep=False)
+    except OSError as error:
+        raise WherryError(
+            f"cannot save to {path}: {error.strerror}; choose another place with --save FILE"
+        ) from None
+
+
+def write(path: Path, document: object) -> None:
+    """Under a temporary name, then renamed: there is the whole file or none."""
+    data = encode(document)
+    if path.suffix == ".gz":
+        data = gzip.compress(data, 6, mtime=0)
+    try:
+        _write(path, data, keep=True)
+    except OSError as error:
+        raise FailedError(
+            f"could not save {path}: {error.strerror}; nothing was left behind there"
+        ) from None
+
+
+def _write(path: Path, data: bytes, keep: bool) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if keep:
+            # mkstemp makes files that only their owner reads; a run file is to be handed on.
+            umask = os.umask(0)
+            os.umask(umask)
+            Path(name).chmod(0o666 & ~umask)
+            Path(name).replace(path)
+            return
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise
+    Path(name).unlink()

@@ -1,0 +1,231 @@
+"""Where `wherry-run` is, and how to talk to it: events as JSON lines (docs/runner-protocol.md)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from wherry.errors import FailedError, WherryError
+
+Event = dict
+
+
+class HangError(Exception):
+    """Nothing was heard of the runner for longer than the limit."""
+
+
+class BadLineError(Exception):
+    """The runner wrote something that is not an event."""
+
+
+def path() -> str:
+    """The native runner: WHERRY_RUN when set, else the one inside the package."""
+    given = os.environ.get("WHERRY_RUN")
+    if given:
+        if not os.access(given, os.X_OK) or not Path(given).is_file():
+            raise WherryError(
+                f"WHERRY_RUN={given} is not a program that can be run; unset or mend it"
+            )
+        return given
+    from importlib import resources
+
+    inside = resources.files("wherry") / "bin" / "wherry-run"
+    if not inside.is_file():
+        raise WherryError("wherry-run is not built; run make bench once, or set WHERRY_RUN to it")
+    return str(inside)
+
+
+def exec_native() -> None:
+    """The console script `wherry-run`: becomes the native program."""
+    try:
+        native = path()
+        os.execv(native, ["wherry-run", *sys.argv[1:]])
+    except WherryError as error:
+        print(f"wherry-run: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except OSError as error:
+        print(f"wherry-run: cannot start {native}: {error.strerror}", file=sys.stderr)
+        sys.exit(1)
+
+
+def version() -> str:
+    words = _run(["--version"]).stdout.split()
+    return words[-1] if words else "unknown"
+
+
+def compiler() -> str | None:
+    """The compiler that built the runner, which it leaves in the program's .comment."""
+    try:
+        program = Path(path()).read_bytes()
+    except OSError:
+        return None
+    found = re.search(rb"clang version [\d.]+", program) or re.search(
+        rb"GCC: \([^)\0]*\) [\d.]+", program
+    )
+    return found[0].decode(errors="replace").replace("GCC: ", "GCC ") if found else None
+
+
+def _run(arguments: Sequence[str], limit: float = 60) -> subprocess.CompletedProcess:
+    native = path()
+    try:
+        return subprocess.run(
+            [native, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=limit,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise FailedError(f"wherry-run {arguments[0]} did not end within {limit:.0f} s") from None
+    except OSError as error:
+        raise FailedError(f"cannot start {native}: {error.strerror}") from None
+
+
+def complaint(text: str) -> str:
+    """The last line of a standard error, without the program's name before it."""
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return lines[-1].removeprefix("wherry-run: ").strip() if lines else ""
+
+
+def ended_by(returncode: int) -> str:
+    if returncode >= 0:
+        return f"ended with status {returncode}"
+    try:
+        return f"was ended by {signal.Signals(-returncode).name}"
+    except ValueError:
+        return f"was ended by signal {-returncode}"
+
+
+def routines() -> list[Event]:
+    """The registry, one event a routine."""
+    done = _run(["list", "--json"])
+    if done.returncode != 0:
+        raise FailedError(f"wherry-run list {ended_by(done.returncode)}: {complaint(done.stderr)}")
+    return [e for e in _events(done.stdout) if e.get("event") == "routine"]
+
+
+def cpu() -> Event:
+    """What the runner says of the CPU; empty when it says nothing."""
+    done = _run(["cpu", "--json"])
+    events = [e for e in _events(done.stdout) if e.get("event") == "cpu"]
+    return events[0] if events else {}
+
+
+def check_peer(spec: str, limit: float) -> str | None:
+    """Loads a peer in a runner of its own. None when it loads; raises for misuse; else what it did wrong."""
+    try:
+        done = _run(["measure", "--peer", spec], limit)
+    except FailedError:
+        return f"hung while it was loaded (stopped after {limit:.0f} s)"
+    if done.returncode == 2:
+        raise WherryError(complaint(done.stderr) or f"peer '{spec}' was refused")
+    if done.returncode == 0:
+        return None
+    said = complaint(done.stderr)
+    return f"failed while it was loaded: the runner {ended_by(done.returncode)}" + (
+        f" ({said})" if said else ""
+    )
+
+
+def _events(text: str) -> list[Event]:
+    events = []
+    for line in text.splitlines():
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict):
+            events.append(event)
+    return events
+
+
+class Stream:
+    """One `wherry-run` whose events are read as they come. A context manager: leaving it ends the program."""
+
+    def __init__(self, arguments: Sequence[str], lines: Sequence[str] = (), limit: float = 60):
+        self.limit = limit
+        self._errors = tempfile.TemporaryFile()
+        # A file, not a pipe: thousands of rows must not wait for a reader that is busy measuring.
+        with tempfile.TemporaryFile() as rows:
+            rows.write("".join(line + "\n" for line in lines).encode())
+            rows.seek(0)
+            native = path()
+            try:
+                # A session of its own: Ctrl-C reaches us alone, and we decide what becomes of the runner.
+                self._process = subprocess.Popen(
+                    [native, *arguments],
+                    stdin=rows,
+                    stdout=subprocess.PIPE,
+                    stderr=self._errors,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise FailedError(f"cannot start {native}: {error.strerror}") from None
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self._kill()
+        self._process.stdout.close()
+        self._errors.close()
+
+    def _kill(self) -> None:
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            self._process.kill()
+        self._process.wait()
+
+    def __iter__(self) -> Iterator[Event]:
+        """Events until the output ends; HangError after `limit` seconds of silence."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            rest = b""
+            while True:
+                deadline = time.monotonic() + self.limit
+                while not selector.select(max(0.0, deadline - time.monotonic())):
+                    if time.monotonic() >= deadline:
+                        self._kill()
+                        raise HangError
+                data = os.read(self._process.stdout.fileno(), 1 << 16)
+                if not data:
+                    return
+                *lines, rest = (rest + data).split(b"\n")
+                for line in lines:
+                    if line.strip():
+                        yield self._event(line)
+
+    @staticmethod
+    def _event(line: bytes) -> Event:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            event = None
+        if not isinstance(event, dict) or "event" not in event:
+            raise BadLineError(line[:80].decode(errors="replace"))
+        return event
+
+    def end(self) -> int:
+        """Waits for the program, whose output has ended; its status (negative: the signal)."""
+        try:
+            return self._process.wait(timeout=self.limit)
+        except subprocess.TimeoutExpired:
+            self._kill()
+            return -signal.SIGKILL
+
+    def complaint(self) -> str:
+        self._errors.seek(0)
+        return complaint(self._errors.read().decode(errors="replace"))

@@ -1,0 +1,127 @@
+"""What a table says, in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+
+def join(words: Sequence[str]) -> str:
+    if len(words) < 2:
+        return "".join(words)
+    return ", ".join(words[:-1]) + " and " + words[-1]
+
+
+def times(ratio: float) -> str:
+    """How much faster, from the ratio of times: 1.07 is `7 % faster`, 2.3 is `2.3 times as fast`."""
+    if ratio < 1.005:
+        return "no faster"
+    return f"{(ratio - 1) * 100:.0f} % faster" if ratio < 1.95 else f"{ratio:.1f} times as fast"
+
+
+def times_as(ratio: float) -> str:
+    """The same, before a name: `7 % faster than`, `2.3 times as fast as`."""
+    return f"{times(ratio)} {'as' if ratio >= 1.95 else 'than'}"
+
+
+def slower_than(ratio: float) -> str:
+    """How much longer, before a name: `7 % longer than`, `2.3 times as long as`."""
+    if ratio < 1.005:
+        return "no longer than"
+    if ratio < 1.95:
+        return f"{(ratio - 1) * 100:.0f} % longer than"
+    return f"{ratio:.1f} times as long as"
+
+
+def _between(low: float, high: float) -> str:
+    """The range of several leads, before a name."""
+    if times(low) == times(high):
+        return times_as(high)
+    if high < 1.95:
+        return f"{(low - 1) * 100:.0f} to {(high - 1) * 100:.0f} % faster than"
+    return f"{low:.1f} to {high:.1f} times as fast as"
+
+
+def stretches(
+    rows: Sequence[dict], label: Callable[[dict], str]
+) -> list[tuple[str | None, str, list[dict]]]:
+    """Neighbouring rows with the same leader, as (leader or None for a tie, `from A to B`, rows)."""
+    groups: list[list[dict]] = []
+    for row in rows:
+        if groups and groups[-1][-1]["fastest"] == row["fastest"]:
+            groups[-1].append(row)
+        else:
+            groups.append([row])
+    found = []
+    for group in groups:
+        first, last = label(group[0]), label(group[-1])
+        found.append(
+            (
+                group[0]["fastest"],
+                f"at {first}" if first == last else f"from {first} to {last}",
+                group,
+            )
+        )
+    return found
+
+
+def leaders(rows: Sequence[dict], label: Callable[[dict], str]) -> str:
+    """Who was fastest where, and by how much."""
+    rows = [row for row in rows if row["fastest"] or row["tied"]]
+    if not rows:
+        return ""
+    where: dict[str, list[str]] = {}
+    leads: dict[str, list[float]] = {}
+    tied = 0
+    for name, place, group in stretches(rows, label):
+        if name is None:
+            tied += len(group)
+            continue
+        where.setdefault(name, []).append(place)
+        leads.setdefault(name, []).extend(r["lead"]["median"] for r in group if r["lead"])
+    parts = []
+    for name in sorted(where, key=lambda n: -len(leads[n])):
+        lead = _between(min(leads[name]), max(leads[name]))
+        places = where[name]
+        if len(places) > 4:
+            places = [*places[:3], f"in {len(places) - 3} more places"]
+        parts.append(f"{name} was fastest {join(places)} ({lead} the next)")
+    if not parts:
+        return "No routine led anywhere by more than the noise floor: all rows are ties."
+    if tied:
+        parts.append("one row was a tie" if tied == 1 else f"{tied} of {len(rows)} rows were ties")
+    return "; ".join(parts) + "."
+
+
+def libc_loss(
+    rows: Sequence[dict],
+    cells: dict[int, dict[str, dict]],
+    label: Callable[[dict], str],
+    floor: float,
+    yardsticks: frozenset[str] = frozenset({"call_floor"}),
+) -> str:
+    """Where libc lost most, and where it was as good as any."""
+    worst: tuple[float, str, str] | None = None
+    good = counted = 0
+    for row in rows:
+        own = {n: c for n, c in cells.get(row["row"], {}).items() if n not in yardsticks}
+        if "libc" not in own or len(own) < 2:
+            continue
+        counted += 1
+        best = min(own, key=lambda n: own[n]["ns"]["median"])
+        loss = own["libc"]["ns"]["median"] / own[best]["ns"]["median"]
+        if row["fastest"] == "libc" or "libc" in row["tied"] or loss <= 1 + floor:
+            good += 1
+        elif worst is None or loss > worst[0]:
+            worst = (loss, best, label(row))
+    if not counted:
+        return ""
+    if worst is None:
+        return f"libc was fastest or tied with the fastest in {_all_of(good, counted)}."
+    return (
+        f"libc lost most at {worst[2]}, where it took {slower_than(worst[0])} {worst[1]}; it was "
+        f"fastest or tied in {good or 'none'} of {counted} rows."
+    )
+
+
+def _all_of(count: int, total: int) -> str:
+    return f"all {total} rows" if count == total and total > 1 else f"{count} of {total} rows"

@@ -1,0 +1,77 @@
+"""`wherry-run verify`, followed event by event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from wherry import runner
+from wherry.errors import FailedError, WherryError
+
+# A family of checks of one function may be long without a word (lengths beyond 4 GiB).
+SILENCE = 300.0
+
+
+@dataclass
+class Verification:
+    start: dict = field(default_factory=dict)
+    families: list[dict] = field(default_factory=list)
+    failures: list[dict] = field(default_factory=list)
+    skips: list[dict] = field(default_factory=list)
+    end: dict | None = None
+    interrupted: bool = False
+
+    def wrong_targets(self) -> dict[str, str]:
+        """Target to the first thing that was wrong with it."""
+        first: dict[str, str] = {}
+        for failure in self.failures:
+            first.setdefault(failure.get("target") or "?", failure.get("message") or "wrong")
+        return first
+
+
+def verify(
+    arguments: Sequence[str],
+    progress: Callable[[int, int, str], None] = lambda done, total, what: None,
+) -> Verification:
+    """Raises for misuse and for a runner that broke; wrong routines are in what it returns."""
+    result = Verification()
+    trying = ""
+    try:
+        with runner.Stream(["verify", "--json", *arguments], limit=SILENCE) as stream:
+            try:
+                for event in stream:
+                    kind = event["event"]
+                    if kind == "start":
+                        result.start = event
+                    elif kind == "progress":
+                        trying = " ".join(filter(None, (event.get("target"), event.get("family"))))
+                        progress(event.get("done", 0), event.get("total", 0), trying)
+                    elif kind == "family":
+                        result.families.append(event)
+                    elif kind == "failure":
+                        result.failures.append(event)
+                    elif kind == "skip":
+                        result.skips.append(event)
+                    elif kind == "end":
+                        result.end = event
+            except runner.HangError:
+                raise FailedError(
+                    f"verification said nothing for {SILENCE:.0f} s (last: {trying or 'nothing'}); stopped"
+                ) from None
+            except runner.BadLineError as error:
+                raise FailedError(
+                    f"verification: the runner's output was damaged: {error}"
+                ) from None
+            status = stream.end()
+            said = stream.complaint()
+    except KeyboardInterrupt:
+        result.interrupted = True
+        return result
+    if status == 2:
+        raise WherryError(said or "wherry-run verify refused what it was asked")
+    if result.end is None or status not in (0, 1):
+        at = f" at {trying}" if trying else ""
+        raise FailedError(
+            f"verification broke off{at}: the runner {runner.ended_by(status)} {said}"
+        )
+    return result

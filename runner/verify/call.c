@@ -1,0 +1,254 @@
+/* One call of a target: faults and hangs become outcomes, and what the ABI promises is looked at each time. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <ucontext.h>
+
+#include "verify.h"
+
+__thread void *verify_frame;
+__thread step_hook *call_on_step;
+__thread fault_hook *call_on_fault;
+__thread void *call_hook_context;
+
+static __thread sigjmp_buf escape;
+static __thread volatile sig_atomic_t inside;
+static __thread volatile int caught;
+static __thread volatile uintptr_t caught_address;
+static __thread volatile bool caught_writing;
+static struct unit *running;
+
+enum { TRAP_FLAG = 0x100, DIRECTION_FLAG = 0x400, ALIGNMENT_CHECK = 0x40000, STACK_BYTES = 256 * 1024 };
+
+static void on_signal(int signo, siginfo_t *info, void *opaque)
+{
+    __asm__ volatile("cld"); /* the routine may have left the direction flag set */
+    ucontext_t *context = opaque;
+    greg_t *regs = context->uc_mcontext.gregs;
+    if (signo == SIGPROF) {
+        /* A tick of CPU time: when no call has ended since the last one but one, this call does not end. */
+        static uint64_t last = UINT64_MAX;
+        static int same;
+        uint64_t beats = running->pulse->beats;
+        same = beats == last ? same + 1 : 0;
+        last = beats;
+        if (!inside)
+            same = 0;
+        if (same < 6 || call_on_step)
+            return;
+        same = 0;
+    }
+    if (signo == SIGTRAP && inside && call_on_step) {
+        uintptr_t rip = (uintptr_t)regs[REG_RIP];
+        if (rip == (uintptr_t)verify_returned || !call_on_step(call_hook_context, rip))
+            regs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
+        return;
+    }
+    bool step = false;
+    if (signo == SIGSEGV && inside && call_on_fault &&
+        call_on_fault(call_hook_context, (uintptr_t)info->si_addr, &step)) {
+        if (step)
+            regs[REG_EFL] |= TRAP_FLAG;
+        return;
+    }
+    if (!inside)
+        _Exit(4); /* the verifier itself fell over memory that a routine damaged */
+    caught = signo;
+    caught_address = (uintptr_t)info->si_addr;
+    caught_writing = signo == SIGSEGV && (regs[REG_ERR] & 2);
+    siglongjmp(escape, 1);
+}
+
+void call_init_thread(void)
+{
+    stack_t stack = {.ss_sp = map_or_die(STACK_BYTES, 3), .ss_size = STACK_BYTES};
+    sigaltstack(&stack, NULL);
+}
+
+void call_init(struct unit *unit)
+{
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGPROF};
+    running = unit;
+    call_init_thread();
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        sigaction(signals[i], &action, NULL);
+    const struct itimerval tick = {.it_interval = {.tv_usec = 200000}, .it_value = {.tv_usec = 200000}};
+    if (strcmp(unit->family->name, "huge") != 0 || unit->level != LEVEL_FULL)
+        setitimer(ITIMER_PROF, &tick, NULL);
+}
+
+bool is_set(const struct target *target) { return target->op == WHERRY_OP_set || target->op == WHERRY_OP_zero; }
+
+int value_of(const struct target *target, int c) { return target->op == WHERRY_OP_zero ? 0 : c; }
+
+/* By itself, so that nothing of the caller's lives across the jump. */
+static __attribute__((noinline)) void guarded(void (*fn)(void), uint64_t a, uint64_t b, uint64_t c,
+                                              struct outcome *seen)
+{
+    inside = 1;
+    atomic_signal_fence(memory_order_seq_cst);
+    if (sigsetjmp(escape, 0) == 0) {
+        seen->returned = verify_trampoline(fn, a, b, c, &seen->regs);
+    } else {
+        __asm__ volatile("cld\n\tfninit");
+        seen->hung = caught == SIGPROF;
+        seen->faulted = true;
+        seen->signo = caught;
+        seen->address = caught_address;
+        seen->writing = caught_writing;
+    }
+    atomic_signal_fence(memory_order_seq_cst);
+    inside = 0;
+}
+
+struct outcome call_raw(struct unit *unit, const struct vcase *one, void *dst, const void *src, size_t n)
+{
+    const struct target *t = unit->target;
+    struct outcome seen = {0};
+    uint64_t a = (uintptr_t)dst, b = (uintptr_t)src, c = n;
+    switch (t->abi) {
+    case ABI_BCOPY:
+        a = (uintptr_t)src, b = (uintptr_t)dst;
+        break;
+    case ABI_MEMSET: /* an int argument leaves the upper half of its register undefined */
+        b = (uint32_t)value_of(t, one->c) | (uint64_t)0xa5c3f00d << 32;
+        break;
+    case ABI_BZERO:
+        b = n, c = 0x0123456789abcdef;
+        break;
+    default:
+        break;
+    }
+    seen.regs.trap = call_on_step != NULL && call_on_fault == NULL;
+    guarded(t->fn, a, b, c, &seen);
+    unit->ordinal++;
+    unit->pulse->beats++;
+    return seen;
+}
+
+static const char *signal_name(int signo)
+{
+    switch (signo) {
+    case SIGSEGV:
+        return "a segmentation fault";
+    case SIGBUS:
+        return "a bus error";
+    case SIGILL:
+        return "an illegal instruction";
+    case SIGFPE:
+        return "an arithmetic exception";
+    case SIGABRT:
+        return "abort()";
+    default:
+        return "a trap";
+    }
+}
+
+/* "1 byte past the end of the source" or false when the address is near neither buffer. */
+static bool near(char *text, size_t room, uintptr_t address, uintptr_t start, size_t n, const char *name)
+{
+    const uintptr_t reach = 16 * PAGE;
+    if (address >= start + n && address - (start + n) < reach)
+        snprintf(text, room, "%" PRIuPTR " B past the end of the %s", address - (start + n) + 1, name);
+    else if (address < start && start - address <= reach)
+        snprintf(text, room, "%" PRIuPTR " B before the %s", start - address, name);
+    else if (address >= start && address - start < n)
+        snprintf(text, room, "byte %" PRIuPTR " of the %s", address - start, name);
+    else
+        return false;
+    return true;
+}
+
+static void fail_fault(struct unit *unit, const struct vcase *one, const struct outcome *seen, void *dst,
+                       const void *src, size_t n)
+{
+    char where[160];
+    if (seen->hung) {
+        fail(unit, one, dst, src, "hang", "did not return within 1.2 s of CPU time; stopped");
+        unit->failure.hung = true;
+        return;
+    }
+    if (seen->signo == SIGSEGV) {
+        uintptr_t d = (uintptr_t)dst, s = (uintptr_t)src, a = seen->address;
+        bool source = src && !seen->writing && near(where, sizeof where, a, s, n, "source");
+        if (source || near(where, sizeof where, a, d, n, "destination") ||
+            (src && near(where, sizeof where, a, s, n, "source"))) {
+            fail(unit, one, dst, src, seen->writing ? "write fault" : "read fault", "%s %s (address 0x%" PRIxPTR ")",
+                 seen->writing ? "wrote" : "read", where, a);
+            return;
+        }
+        fail(unit, one, dst, src, "crash", "crashed with a segmentation fault, %s address 0x%" PRIxPTR,
+             seen->writing ? "writing to" : "reading from", a);
+        return;
+    }
+    fail(unit, one, dst, src, "crash", "crashed with %s (signal %d)", signal_name(seen->signo), seen->signo);
+}
+
+bool call_judge(struct unit *unit, const struct vcase *one, const struct outcome *seen, void *dst, const void *src,
+                size_t n)
+{
+    static const char *const names[6] = {"rbx", "rbp", "r12", "r13", "r14", "r15"};
+    if (seen->faulted) {
+        fail_fault(unit, one, seen, dst, src, n);
+        return false;
+    }
+    const struct verify_regs *r = &seen->regs;
+    for (unsigned i = 0; i < 6; i++)
+        if (r->saved[i] != 0xb0b0b0b0b0b0b0b1u + i) {
+            fail(unit, one, dst, src, names[i],
+                 "register %s was not preserved: 0x%016" PRIx64 " came back as 0x%016" PRIx64, names[i],
+                 (uint64_t)(0xb0b0b0b0b0b0b0b1u + i), r->saved[i]);
+            return false;
+        }
+    const char *state = r->rsp_moved                 ? "rsp"
+                        : r->flags & DIRECTION_FLAG  ? "direction flag"
+                        : r->flags & ALIGNMENT_CHECK ? "alignment-check flag"
+                                                     : NULL;
+    if (state) {
+        fail(unit, one, dst, src, state, r->rsp_moved ? "stack pointer %s came back moved" : "left the %s set", state);
+        return false;
+    }
+    if (r->canary[0] != 0x5ca1ab1e0ddba11au || r->canary[1] != 0x5ca1ab1e0ddba11au) {
+        fail(unit, one, dst, src, "stack", "wrote over its caller's stack");
+        return false;
+    }
+    uintptr_t expected = (uintptr_t)dst + (unit->target->abi == ABI_MEMPCPY ? n : 0);
+    bool returns = unit->target->abi != ABI_BCOPY && unit->target->abi != ABI_BZERO;
+    if (returns && (uintptr_t)seen->returned != expected) {
+        fail(unit, one, dst, src, "return value", "returned %p, expected %p (%s)", seen->returned, (void *)expected,
+             unit->target->abi == ABI_MEMPCPY ? "destination + size" : "the destination");
+        return false;
+    }
+    /* Exception flags are sticky and nobody's; the control bits belong to the caller. The family that sets them to
+     * something unusual looks at them by itself. */
+    enum { MXCSR_DEFAULT = 0x1f80, MXCSR_CONTROL = 0xffc0, FCW_DEFAULT = 0x37f };
+    if (strcmp(unit->family->name, "state") == 0)
+        return true;
+    if ((r->mxcsr & MXCSR_CONTROL) != MXCSR_DEFAULT) {
+        fail(unit, one, dst, src, "MXCSR", "changed MXCSR: 0x%04x came back as 0x%04x", MXCSR_DEFAULT, r->mxcsr);
+        return false;
+    }
+    if (r->fcw != FCW_DEFAULT) {
+        fail(unit, one, dst, src, "x87 control word", "changed the x87 control word: 0x%04x came back as 0x%04x",
+             FCW_DEFAULT, r->fcw);
+        return false;
+    }
+    return true;
+}
+
+bool call_checked(struct unit *unit, const struct vcase *one, void *dst, const void *src, size_t n)
+{
+    unit->pulse->now = *one;
+    unit->pulse->now_dst_off = (unsigned)((uintptr_t)dst % PAGE);
+    unit->pulse->now_src_off = (unsigned)((uintptr_t)src % PAGE);
+    unit->pulse->now_distance = src ? (int64_t)((uintptr_t)dst - (uintptr_t)src) : 0;
+    struct outcome seen = call_raw(unit, one, dst, src, n);
+    return call_judge(unit, one, &seen, dst, src, n);
+}

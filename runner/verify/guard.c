@@ -1,0 +1,94 @@
+/* Inaccessible pages flush against both ends of both buffers, and a source that cannot be written. */
+#include <sys/mman.h>
+
+#include "verify.h"
+
+enum { ROOM = 6 * PAGE, SOURCE_AT_END = 1, DESTINATION_AT_END = 2, PAGE_ONLY = 4 };
+
+static struct arena source, even, odd;
+
+static void prepare(struct unit *unit, uint64_t seed)
+{
+    if (even.length)
+        return;
+    even = arena_make(ROOM, seed, 0);
+    if (is_set(unit->target)) {
+        odd = arena_make(ROOM, seed, 1);
+        return;
+    }
+    source = arena_make(ROOM, seed, 1);
+    mprotect(source.base, source.length, PROT_READ);
+}
+
+static void run(struct unit *unit, const struct vcase *one)
+{
+    prepare(unit, one->seed);
+    bool set = is_set(unit->target);
+    int c = value_of(unit->target, one->c);
+    struct arena *a = set && c % 2 == 0 ? &odd : &even;
+    size_t n = one->n;
+    if (n > ROOM) {
+        fail(unit, one, NULL, NULL, "", "the guard family has room for %d bytes", ROOM);
+        return;
+    }
+    /* d and s move the buffer away from the guard, for a case that wants it. */
+    uint8_t *dst = a->base + (one->at & DESTINATION_AT_END ? a->length - n - one->d % 64 : one->d % 64);
+    const uint8_t *src = NULL, *model = NULL;
+    if (!set) {
+        src = source.base + (one->at & SOURCE_AT_END ? source.length - n - one->s % 64 : one->s % 64);
+        model = source.back + (src - source.base);
+    }
+    for (uint64_t i = 0; i < one->calls && !unit->failed; i++) {
+        unit->cases++;
+        if (!call_checked(unit, one, dst, src, n))
+            break;
+        if (src ? !plain_equal(dst, model, n) : !plain_all(dst, (uint8_t)c, n)) {
+            size_t at = src ? first_difference(dst, model, n) : first_other(dst, (uint8_t)c, n);
+            fail_byte(unit, one, dst, src, "destination", (int64_t)at, src ? model[at] : (uint8_t)c, dst[at]);
+        }
+        plain_copy(dst, a->back + (dst - a->base), n);
+        if (!plain_equal(a->base, a->back, a->length) && !unit->failed) {
+            int64_t at = (int64_t)first_difference(a->base, a->back, a->length);
+            fail_byte(unit, one, dst, src, "destination", at - (dst - a->base), a->back[at], a->base[at]);
+        }
+    }
+    if (unit->failed)
+        plain_copy(a->base, a->back, a->length);
+}
+
+static void generate(struct unit *unit)
+{
+    struct vcase one = {.calls = 1, .seed = unit->seed};
+    bool set = is_set(unit->target), brief = unit->level == LEVEL_BRIEF;
+    for (one.n = 0; one.n <= 6000; one.n++) {
+        if (!size_fits(unit->target, one.n) || (brief && one.n > 600 && one.n % 16 > 1 && one.n % 16 < 15))
+            continue;
+        for (one.at = 0; one.at < 4 && !unit->failed; one.at++) {
+            if (set && one.at & SOURCE_AT_END)
+                continue;
+            one.c = (int)next_random(&unit->random);
+            run(unit, &one);
+        }
+        /* One side flush, the other anywhere: code that looks at the distance to the page's end comes in stages. */
+        for (unsigned k = 0; k < (unit->level == LEVEL_FULL ? 64u : brief ? 1u : 4u) && !unit->failed; k++) {
+            uint64_t r = next_random(&unit->random);
+            struct vcase other = one;
+            other.at = set ? 2 : r & 3;
+            other.d = r & 4 || set ? r >> 8 & 63 : 0;
+            other.s = r & 4 ? 0 : r >> 16 & 63;
+            if (other.n + 64 <= ROOM)
+                run(unit, &other);
+        }
+        if (unit->failed)
+            return;
+    }
+}
+
+static bool any(const struct target *target)
+{
+    (void)target;
+    return true;
+}
+
+const struct family family_guard = {"guard", "inaccessible pages against both ends of both buffers; read-only source",
+                                    any, generate, run};

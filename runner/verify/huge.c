@@ -1,0 +1,221 @@
+/* Lengths and distances beyond 2, 4 and 5 GiB.
+ *
+ * quick: only both ends of the buffers exist and a hole lies between them. A right routine must fault in the hole;
+ * one that cuts the size to 32 or 31 bits returns. So a length of 5 GiB costs a few microseconds. With overlap, the
+ * bytes that the routine has written when it faults tell whether it went in the direction that loses none.
+ * full: the hole is filled with one small piece of memory mapped over and over; the ends and the places around 2 and
+ * 4 GiB are memory of their own, and all of them are checked.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "verify.h"
+
+enum { END = 256 * 1024, PIECE = 1024 * 1024, FILLED = 1, OVERLAPPING = 2 };
+static const uint64_t GIB = (uint64_t)1 << 30;
+
+static uint8_t *reserve(size_t length) { return map_or_die(length, PROT_NONE); }
+
+static void open_window(uint8_t *at, size_t length)
+{
+    if (mmap(at, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != at)
+        _Exit(3);
+}
+
+static uint8_t *page_of(uint8_t *p) { return (uint8_t *)((uintptr_t)p & ~(uintptr_t)(PAGE - 1)); }
+
+/* A whole length of one piece mapped over and over, with windows of its own at the ends and around 2 and 4 GiB. */
+static uint8_t *filled(size_t length)
+{
+    uint8_t *base = reserve(length + 2 * PIECE);
+    int fd = memfd_create("wherry-verify", MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, PIECE) != 0)
+        _Exit(3);
+    for (size_t at = 0; at < length; at += PIECE)
+        if (mmap(base + at, PIECE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+            _Exit(3);
+    close(fd);
+    return base;
+}
+
+struct window {
+    uint64_t at, length; /* relative to the buffer */
+};
+
+static unsigned windows_of(uint64_t n, struct window *w)
+{
+    unsigned count = 0;
+    w[count++] = (struct window){0, END};
+    for (uint64_t mark = 2 * GIB; mark <= 4 * GIB; mark += 2 * GIB)
+        if (n > mark + 2 * END)
+            w[count++] = (struct window){mark - END, 2 * END};
+    w[count++] = (struct window){n - END, END};
+    return count;
+}
+
+static void run_filled(struct unit *unit, const struct vcase *one)
+{
+    bool set = is_set(unit->target);
+    uint8_t c = (uint8_t)value_of(unit->target, one->c);
+    uint8_t *dst = filled(one->n + 4 * PIECE) + PIECE + one->d % PAGE;
+    uint8_t *src = set ? NULL : filled(one->n + 4 * PIECE) + PIECE + one->s % PAGE;
+    struct window w[4];
+    unsigned count = windows_of(one->n, w);
+    for (unsigned i = 0; i < count; i++) {
+        uint8_t *to = dst + w[i].at;
+        open_window(page_of(to - PAGE), w[i].length + 3 * PAGE);
+        if (set)
+            plain_fill(to - 64, (uint8_t)~c, w[i].length + 128);
+        else
+            pattern_fill(to - 64, w[i].length + 128, one->seed, 0);
+        if (set)
+            continue;
+        open_window(page_of(src + w[i].at - PAGE), w[i].length + 3 * PAGE);
+        pattern_fill(src + w[i].at, w[i].length, one->seed + w[i].at, 1);
+    }
+    uint8_t before[64], after[64];
+    plain_copy(before, dst - 64, 64);
+    plain_copy(after, dst + one->n, 64);
+    unit->cases++;
+    if (!call_checked(unit, one, dst, src, one->n))
+        return;
+    for (unsigned i = 0; i < count && !unit->failed; i++) {
+        uint8_t *to = dst + w[i].at;
+        size_t at = set ? first_other(to, c, w[i].length) : first_difference(to, src + w[i].at, w[i].length);
+        if (at < w[i].length)
+            fail_byte(unit, one, dst, src, "destination", (int64_t)(w[i].at + at), set ? c : src[w[i].at + at], to[at]);
+    }
+    if (!plain_equal(before, dst - 64, 64) || !plain_equal(after, dst + one->n, 64))
+        fail(unit, one, dst, src, "", "wrote outside the destination");
+    munmap(page_of(dst) - PIECE, one->n + 6 * PIECE);
+    if (src)
+        munmap(page_of(src) - PIECE, one->n + 6 * PIECE);
+}
+
+static void run_hole(struct unit *unit, const struct vcase *one)
+{
+    bool set = is_set(unit->target);
+    uint8_t *whole[2] = {reserve(one->n + 4 * PIECE), set ? NULL : reserve(one->n + 4 * PIECE)};
+    uint8_t *start[2] = {whole[0] + PIECE + one->d % PAGE, set ? NULL : whole[1] + PIECE + one->s % PAGE};
+    for (int side = 0; side < (set ? 1 : 2); side++) {
+        open_window(page_of(start[side]) - PAGE, END);
+        open_window(page_of(start[side] + one->n) - END, END + 2 * PAGE);
+    }
+    unit->cases++;
+    unit->pulse->now = *one;
+    struct outcome seen = call_raw(unit, one, start[0], start[1], one->n);
+    uintptr_t a = seen.address, d = (uintptr_t)start[0], s = (uintptr_t)start[1];
+    bool in_hole = seen.faulted && !seen.hung && (a - d < one->n || (!set && a - s < one->n));
+    /* The address of a fault at 64-byte blocks' width may be reported as the block's. */
+    if (seen.faulted && !in_hole)
+        call_judge(unit, one, &seen, start[0], start[1], one->n);
+    else if (!seen.faulted)
+        fail(unit, one, start[0], start[1], "size",
+             "returned without having touched the middle of the buffers: the size was cut (to 0x%08x?)",
+             (unsigned)one->n);
+    munmap(whole[0], one->n + 4 * PIECE);
+    if (!set)
+        munmap(whole[1], one->n + 4 * PIECE);
+}
+
+/* dst = src + dist, and only the last (or first) 128 KiB have both parts in common; hole between. */
+static void run_hole_overlap(struct unit *unit, const struct vcase *one)
+{
+    enum { COMMON = 128 * 1024 };
+    uint64_t reach = (uint64_t)(one->dist < 0 ? -one->dist : one->dist), n = reach + COMMON;
+    uint8_t *whole = reserve(2 * n + 8 * PIECE), *low = whole + PIECE + one->s % PAGE;
+    uint8_t *src = one->dist < 0 ? low + reach : low, *dst = src + one->dist;
+    /* Three places exist: where the lower buffer begins, where the two overlap, where the upper one ends. */
+    uint8_t *places[3] = {low, low + reach, low + 2 * reach};
+    for (int i = 0; i < 3; i++)
+        open_window(page_of(places[i]) - 4 * PAGE, COMMON + 9 * PAGE);
+    for (int i = 0; i < 3; i++)
+        pattern_fill(places[i] - PAGE, COMMON + 2 * PAGE, one->seed + (unsigned)i, i == 1);
+    uint8_t *kept = map_or_die(COMMON, PROT_READ | PROT_WRITE);
+    plain_copy(kept, low + reach, COMMON);
+    /* The common bytes are source; they belong at the end of the upper or the beginning of the lower buffer. */
+    uint8_t *goal = one->dist > 0 ? low + 2 * reach : low;
+    struct vcase noted = *one;
+    noted.n = n;
+    unit->cases++;
+    unit->pulse->now = noted;
+    struct outcome seen = call_raw(unit, &noted, dst, src, n);
+    if (seen.faulted && seen.hung)
+        call_judge(unit, &noted, &seen, dst, src, n);
+    else if (!seen.faulted)
+        fail(unit, &noted, dst, src, "size", "returned without having touched the middle of the buffers");
+    for (size_t i = 0; i < COMMON && !unit->failed; i++)
+        if (low[reach + i] != kept[i] && goal[i] != kept[i]) {
+            int64_t byte = (int64_t)(one->dist > 0 ? reach + i : i);
+            fail(unit, &noted, dst, src, "direction",
+                 "went in the wrong direction: byte %lld of the source was overwritten before it was copied",
+                 (long long)byte);
+            unit->failure.byte = byte;
+        }
+    munmap(kept, COMMON);
+    munmap(whole, 2 * n + 8 * PIECE);
+}
+
+static void run(struct unit *unit, const struct vcase *one)
+{
+    for (uint64_t i = 0; i < one->calls && i < 1000 && !unit->failed; i++) {
+        if (one->at & OVERLAPPING && one->dist != 0)
+            run_hole_overlap(unit, one);
+        else if (one->n < 4 * END)
+            fail(unit, one, NULL, NULL, "", "the huge family wants n of 1 MiB or more");
+        else if (one->at & FILLED)
+            run_filled(unit, one);
+        else
+            run_hole(unit, one);
+    }
+}
+
+static void generate(struct unit *unit)
+{
+    static const uint64_t marks[] = {2, 4, 5, 6};
+    struct vcase one = {.calls = 1, .seed = unit->seed};
+    for (size_t k = 0; k < 4; k++)
+        for (int shape = 0; shape < 6 && !unit->failed; shape++) {
+            /* A few bytes, a kilobyte, a megabyte are left when the upper bits are lost; one is just below. */
+            static const int64_t beyond[] = {0, 17, 300, 2100, 300000, -64};
+            one.n = fit(unit->target, marks[k] * GIB + (uint64_t)beyond[shape]);
+            one.d = below(unit, 64);
+            one.s = below(unit, 64);
+            one.c = (int)next_random(&unit->random) | 1;
+            one.at = 0;
+            run(unit, &one);
+        }
+    static const int64_t distances[] = {1, 2, 3, 4, 5};
+    for (size_t k = 0; k < 5 && unit->target->op == WHERRY_OP_move; k++)
+        for (int sign = -1; sign <= 1 && !unit->failed; sign += 2) {
+            one.at = OVERLAPPING;
+            one.s = below(unit, 64);
+            one.dist = sign * (distances[k] * (int64_t)GIB + 4096 + (int64_t)below(unit, 4096));
+            one.n = (uint64_t)(one.dist < 0 ? -one.dist : one.dist) + 128 * 1024;
+            run(unit, &one);
+        }
+    if (unit->level != LEVEL_FULL)
+        return;
+    bool slow = unit->target->routine != NULL; /* a historic routine may take 1 s a GiB */
+    for (size_t k = slow ? 1 : 0; k < (slow ? 2u : 3u) && !unit->failed; k++) {
+        one.at = FILLED;
+        one.dist = 0;
+        one.n = fit(unit->target, marks[k] * GIB + 4097);
+        one.c = 0x1ab;
+        run(unit, &one);
+    }
+    if (slow)
+        snprintf(unit->skipped, sizeof unit->skipped,
+                 "whole lengths of 2 and 5 GiB (4 GiB was copied; the others were judged by a hole)");
+}
+
+static bool any(const struct target *target)
+{
+    (void)target;
+    return true;
+}
+
+const struct family family_huge = {"huge", "lengths and overlap distances beyond 2, 4 and 5 GiB", any, generate, run};

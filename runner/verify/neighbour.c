@@ -1,0 +1,227 @@
+/* Bytes beside the destination that belong to somebody else.
+ *
+ * neighbour: the call is stepped, one instruction at a time, and after each the bytes around the destination are
+ * changed, as another thread might. Whoever writes back what it read there earlier loses the change. Deterministic,
+ * on one CPU too. An instruction that reads and writes back in one go escapes it.
+ * race: a real thread increments the byte before and the byte after meanwhile, and sees its own count set back.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include "verify.h"
+
+enum { BESIDE = 64, ROOM = 65536, MOST_STEPS = 30000 };
+
+static uint8_t *buffer, *origin;
+
+static void prepare(struct unit *unit, uint64_t seed)
+{
+    if (buffer)
+        return;
+    (void)unit;
+    buffer = map_or_die(2 * ROOM, PROT_READ | PROT_WRITE);
+    origin = map_or_die(2 * ROOM, PROT_READ | PROT_WRITE);
+    pattern_fill(origin, 2 * ROOM, seed, 1);
+}
+
+struct stepping {
+    volatile uint8_t *before, *after; /* 64 bytes each */
+    unsigned steps;
+    uint8_t count;
+    bool wrong_side;
+    int64_t wrong;
+};
+
+/* Runs inside the signal handler. */
+static bool change_neighbours(void *context, uintptr_t rip)
+{
+    struct stepping *s = context;
+    (void)rip;
+    for (int i = 0; i < BESIDE && s->wrong < 0; i++) {
+        if (s->before[i] != s->count)
+            s->wrong = i, s->wrong_side = false;
+        else if (s->after[i] != s->count)
+            s->wrong = i, s->wrong_side = true;
+    }
+    s->count++;
+    for (int i = 0; i < BESIDE; i++)
+        s->before[i] = s->after[i] = s->count;
+    return ++s->steps < MOST_STEPS && s->wrong < 0;
+}
+
+static void run_steps(struct unit *unit, const struct vcase *one)
+{
+    prepare(unit, one->seed);
+    if (one->n > ROOM) {
+        fail(unit, one, NULL, NULL, "", "the neighbour family has room for %d bytes", ROOM);
+        return;
+    }
+    uint8_t *dst = buffer + PAGE + one->d % PAGE;
+    const uint8_t *src = is_set(unit->target) ? NULL : origin + PAGE + one->s % PAGE;
+    for (uint64_t k = 0; k < one->calls && !unit->failed; k++) {
+        struct stepping s = {.before = dst - BESIDE, .after = dst + one->n, .count = 7, .wrong = -1};
+        plain_fill(dst - BESIDE, 7, BESIDE);
+        plain_fill(dst + one->n, 7, BESIDE);
+        call_hook_context = &s;
+        call_on_step = change_neighbours;
+        unit->cases++;
+        bool right = call_checked(unit, one, dst, src, one->n);
+        call_on_step = NULL;
+        if (!right)
+            return;
+        change_neighbours(&s, 0);
+        if (s.wrong < 0)
+            continue;
+        int64_t byte = s.wrong_side ? (int64_t)one->n + s.wrong : s.wrong - BESIDE;
+        fail(unit, one, dst, src, "neighbour",
+             "wrote byte %lld, outside the destination: a neighbour's write in the meantime was lost "
+             "(read-modify-write)",
+             (long long)byte);
+        unit->failure.byte = byte;
+    }
+}
+
+static void generate_steps(struct unit *unit)
+{
+    struct vcase one = {.calls = 1, .seed = unit->seed};
+    static const uint16_t larger[] = {128, 160, 200, 256, 300, 511, 700, 1030, 2050, 4100};
+    bool brief = unit->level == LEVEL_BRIEF;
+    unsigned rounds = unit->level == LEVEL_FULL ? 16 : unit->few ? 4 : 1;
+    unsigned steps = 0;
+    for (unsigned round = 0; round < rounds; round++)
+        for (unsigned k = 0; k < 128 + 10 && !unit->failed; k++) {
+            if (brief && k > 16 && k % 8 != round % 8)
+                continue;
+            one.n = fit(unit->target, k < 128 ? k : larger[k - 128]);
+            /* A byte loop needs thousands of steps; its tail is no other for large sizes. */
+            if (k >= 128 && steps > 400 && round + 1 < rounds)
+                continue;
+            one.d = below(unit, 64);
+            one.s = below(unit, 64);
+            one.c = (int)next_random(&unit->random);
+            run_steps(unit, &one);
+            steps = (unsigned)one.n;
+        }
+}
+
+struct racing {
+    volatile uint8_t *volatile before, *volatile after;
+    atomic_uint lost, go, acknowledged;
+};
+
+static void *increment(void *context)
+{
+    struct racing *r = context;
+    unsigned seen = 0;
+    uint8_t count = 0;
+    for (;;) {
+        unsigned go = atomic_load_explicit(&r->go, memory_order_acquire);
+        if (go == UINT32_MAX)
+            return NULL;
+        if (go != seen) { /* new places */
+            seen = go;
+            count = 0;
+            *r->before = *r->after = 0;
+            atomic_store_explicit(&r->acknowledged, go, memory_order_release);
+        }
+        if (!seen || seen % 2 == 0) {
+            sched_yield();
+            continue;
+        }
+        for (int i = 0; i < 16; i++) {
+            volatile uint8_t *b = r->before, *a = r->after;
+            if (*b != count)
+                atomic_store(&r->lost, 1);
+            else if (*a != count)
+                atomic_store(&r->lost, 2);
+            count++;
+            *b = *a = count;
+        }
+    }
+}
+
+static void change_phase(struct racing *r, unsigned phase)
+{
+    atomic_store_explicit(&r->go, phase, memory_order_release);
+    while (atomic_load_explicit(&r->acknowledged, memory_order_acquire) != phase)
+        sched_yield();
+}
+
+static struct racing racing;
+static bool racing_begun;
+
+static void race(struct unit *unit, const struct vcase *one, unsigned repeats)
+{
+    static unsigned phase;
+    prepare(unit, one->seed);
+    if (!racing_begun) {
+        pthread_t thread;
+        racing.before = buffer;
+        racing.after = buffer;
+        racing_begun = pthread_create(&thread, NULL, increment, &racing) == 0;
+        if (!racing_begun) {
+            snprintf(unit->skipped, sizeof unit->skipped, "cannot start a thread");
+            return;
+        }
+    }
+    uint8_t *dst = buffer + PAGE + one->d % PAGE;
+    const uint8_t *src = is_set(unit->target) ? NULL : origin + PAGE + one->s % PAGE;
+    racing.before = dst - 1;
+    racing.after = dst + one->n;
+    atomic_store(&racing.lost, 0);
+    phase += 2;
+    change_phase(&racing, phase | 1);
+    for (unsigned i = 0; i < repeats && !unit->failed && !atomic_load_explicit(&racing.lost, memory_order_relaxed);
+         i++) {
+        unit->cases++;
+        call_checked(unit, one, dst, src, one->n);
+    }
+    change_phase(&racing, (phase | 1) + 1);
+    phase++;
+    unsigned lost = atomic_load(&racing.lost);
+    if (!lost)
+        return;
+    int64_t byte = lost == 1 ? -1 : (int64_t)one->n;
+    fail(unit, one, dst, src, "neighbour",
+         "wrote byte %lld, outside the destination: another thread's increment of it was lost (read-modify-write)",
+         (long long)byte);
+    unit->failure.byte = byte;
+}
+
+static void run_race(struct unit *unit, const struct vcase *one)
+{
+    if (one->n > ROOM)
+        fail(unit, one, NULL, NULL, "", "the race family has room for %d bytes", ROOM);
+    else
+        race(unit, one, one->calls > 200000 ? (unsigned)one->calls : 200000);
+}
+
+static void generate_race(struct unit *unit)
+{
+    struct vcase one = {.calls = 1, .seed = unit->seed};
+    bool brief = unit->level == LEVEL_BRIEF;
+    unsigned rounds = unit->level == LEVEL_FULL ? 400 : brief ? 12 : unit->few ? 80 : 30;
+    for (unsigned k = 0; k < rounds && !unit->failed; k++) {
+        one.n = fit(unit->target, 1 + below(unit, k % 4 == 3 ? 600 : 70));
+        one.d = 64 + below(unit, 64);
+        one.s = below(unit, 64);
+        one.c = (int)next_random(&unit->random);
+        if (one.n)
+            race(unit, &one, 1000);
+    }
+}
+
+static bool any(const struct target *target)
+{
+    (void)target;
+    return true;
+}
+
+const struct family family_neighbour = {
+    "neighbour", "bytes beside the destination are not read and written back (stepped by instruction)", any,
+    generate_steps, run_steps};
+const struct family family_race = {"race", "the same with a real thread that changes the neighbours", any,
+                                   generate_race, run_race};

@@ -1,0 +1,146 @@
+/* Non-temporal stores must be fenced before the routine returns, or a flag written afterwards may be seen first.
+ *
+ * Waiting for the reordering to show is a lottery. Instead the last pages of the destination are closed; the fault
+ * there opens them and steps the rest of the call, one instruction at a time. Of each the bytes are looked at: a
+ * non-temporal store that no fence or locked instruction follows is the bug.
+ */
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include "verify.h"
+
+enum { CLOSED_PAGES = 3, MOST_STEPS = 6000 };
+
+struct watch {
+    uintptr_t closed; /* first closed page, 0 when all are open */
+    uintptr_t end;
+    unsigned steps;
+    bool pending, stepped;
+};
+
+enum kind { PLAIN, NON_TEMPORAL, FENCE, REPEATED };
+
+static enum kind kind_of(const uint8_t *at)
+{
+    bool locked = false, repeated = false;
+    for (;; at++) {
+        if (*at == 0xf0)
+            locked = true;
+        else if (*at == 0xf3)
+            repeated = true;
+        else if (*at != 0x66 && *at != 0xf2 && *at != 0xf3 && *at != 0x2e && *at != 0x3e && *at != 0x64 &&
+                 *at != 0x65 && (*at & 0xf0) != 0x40)
+            break;
+    }
+    if (locked)
+        return FENCE;
+    if (repeated && (*at == 0xa4 || *at == 0xa5 || *at == 0xaa || *at == 0xab))
+        return REPEATED;
+    if ((*at == 0x86 || *at == 0x87) && at[1] < 0xc0) /* xchg with memory locks by itself */
+        return FENCE;
+    uint8_t opcode = 0;
+    if (at[0] == 0x0f) {
+        if (at[1] == 0xae && at[2] >= 0xf0) /* mfence, sfence */
+            return FENCE;
+        if (at[1] == 0xc3) /* movnti */
+            return NON_TEMPORAL;
+        if (at[1] == 0xf7) /* maskmovq, maskmovdqu */
+            return NON_TEMPORAL;
+        opcode = at[1];
+    } else if (at[0] == 0xc5) {
+        opcode = at[2];
+    } else if (at[0] == 0xc4 && (at[1] & 0x1f) == 1) {
+        opcode = at[3];
+    } else if (at[0] == 0x62 && (at[1] & 7) == 1) {
+        opcode = at[4];
+    }
+    return opcode == 0x2b || opcode == 0xe7 ? NON_TEMPORAL : PLAIN; /* movntps/pd, movntq/dq */
+}
+
+static bool on_step(void *context, uintptr_t rip)
+{
+    struct watch *w = context;
+    enum kind kind = kind_of((const uint8_t *)rip);
+    w->stepped = true;
+    if (kind == NON_TEMPORAL)
+        w->pending = true;
+    else if (kind == FENCE)
+        w->pending = false;
+    /* A string instruction traps once an element; the next closed page begins the stepping again. */
+    return kind != REPEATED && ++w->steps < MOST_STEPS;
+}
+
+static bool on_fault(void *context, uintptr_t address, bool *step)
+{
+    struct watch *w = context;
+    if (address < w->closed || address >= w->end)
+        return false;
+    /* One page a time, so that a routine that stores its tail first is stepped again when it gets there. */
+    mprotect((void *)(address & ~(uintptr_t)(PAGE - 1)), PAGE, PROT_READ | PROT_WRITE);
+    w->steps = 0;
+    *step = true;
+    return true;
+}
+
+static uint8_t *dst_base, *src_base;
+static size_t mapped;
+
+static void run(struct unit *unit, const struct vcase *one)
+{
+    size_t need = ((size_t)one->n + 4 * PAGE + PAGE - 1) & ~(size_t)(PAGE - 1);
+    if (mapped < need) {
+        dst_base = map_or_die(need, PROT_READ | PROT_WRITE);
+        if (!is_set(unit->target)) /* all zero, so that untouched pages of the source cost nothing */
+            src_base = map_or_die(need, PROT_READ | PROT_WRITE);
+        mapped = need;
+    }
+    uint8_t *dst = dst_base + one->d % PAGE;
+    const uint8_t *src = is_set(unit->target) ? NULL : src_base + one->s % PAGE;
+    for (uint64_t k = 0; k < one->calls && !unit->failed; k++) {
+        struct watch w = {.end = ((uintptr_t)dst + one->n + PAGE - 1) & ~(uintptr_t)(PAGE - 1)};
+        w.closed = w.end - CLOSED_PAGES * PAGE;
+        if (w.closed <= (uintptr_t)dst)
+            w.closed = ((uintptr_t)dst + PAGE) & ~(uintptr_t)(PAGE - 1);
+        if (w.closed >= w.end)
+            return;
+        mprotect((void *)w.closed, w.end - w.closed, PROT_NONE);
+        call_hook_context = &w;
+        call_on_step = on_step;
+        call_on_fault = on_fault;
+        unit->cases++;
+        bool right = call_checked(unit, one, dst, src, one->n);
+        call_on_step = NULL;
+        call_on_fault = NULL;
+        mprotect((void *)w.closed, w.end - w.closed, PROT_READ | PROT_WRITE);
+        if (right && w.pending)
+            fail(unit, one, dst, src, "store order",
+                 "non-temporal stores were not fenced (sfence) before it returned: another thread may see what is "
+                 "written afterwards first");
+    }
+}
+
+static void generate(struct unit *unit)
+{
+    static const uint32_t sizes[] = {16 << 10, 70 << 10, 300 << 10, 1100 << 10, 3 << 20, 5 << 20, 9 << 20, 40 << 20};
+    struct vcase one = {.calls = 1, .seed = unit->seed};
+    size_t count = unit->level == LEVEL_BRIEF ? 3 : unit->level == LEVEL_FULL || unit->few ? 8 : 6;
+    bool streams = unit->target->routine && unit->target->routine->traits & TRAIT_NT;
+    for (size_t k = 0; k < count && !unit->failed; k++) {
+        /* Historic routines take long and either stream at every size or at none. */
+        if (k > 3 && unit->target->routine && !streams)
+            break;
+        one.n = fit(unit->target, sizes[k] + below(unit, 8192));
+        one.d = below(unit, 64);
+        one.s = below(unit, 64);
+        one.c = (int)next_random(&unit->random);
+        run(unit, &one);
+    }
+}
+
+static bool any(const struct target *target)
+{
+    (void)target;
+    return true;
+}
+
+const struct family family_ordering = {"ordering", "non-temporal stores are fenced before return", any, generate, run};

@@ -1,0 +1,102 @@
+/* Source and destination in one buffer, at every distance. */
+#include "verify.h"
+
+enum { MARGIN = PAGE };
+
+static struct arena both;
+
+static void prepare(uint64_t n, uint64_t reach, uint64_t seed)
+{
+    static uint64_t prepared_seed;
+    size_t length = 2 * n + 2 * reach + 4 * MARGIN + 65536;
+    if (both.length >= length && prepared_seed == seed)
+        return;
+    prepared_seed = seed;
+    both = arena_make(length, seed, PARITY_ANY);
+}
+
+static void run(struct unit *unit, const struct vcase *one)
+{
+    uint64_t reach = (uint64_t)(one->dist < 0 ? -one->dist : one->dist);
+    prepare(one->n, reach, one->seed);
+    size_t n = one->n;
+    enum { LOOK = 64 };
+    uint8_t *low = both.base + MARGIN + one->s;
+    uint8_t *src = one->dist < 0 ? low + reach : low;
+    uint8_t *dst = src + one->dist;
+    uint8_t *model = both.back + (src - both.base), *back = both.back + (dst - both.base);
+    for (uint64_t i = 0; i < one->calls && !unit->failed; i++) {
+        unit->cases++;
+        if (!call_checked(unit, one, dst, src, n))
+            break;
+        if (!plain_equal(dst, model, n)) {
+            size_t at = first_difference(dst, model, n);
+            fail_byte(unit, one, dst, src, "destination", (int64_t)at, model[at], dst[at]);
+        }
+        plain_copy(dst, back, n);
+        /* What the two have in common is restored, so source and surroundings are compared in one piece. */
+        const uint8_t *from = low - LOOK;
+        size_t span = n + reach + 2 * LOOK;
+        if (!unit->failed && !plain_equal(from, both.back + (from - both.base), span)) {
+            int64_t at = (int64_t)first_difference(from, both.back + (from - both.base), span);
+            const uint8_t *p = from + at;
+            fail_byte(unit, one, dst, src, p >= src && p < src + n ? "source" : "destination",
+                      p >= src && p < src + n ? p - src : p - dst, both.back[p - both.base], *p);
+        }
+    }
+    if (unit->failed)
+        plain_copy(both.base, both.back, both.length);
+}
+
+static void generate(struct unit *unit)
+{
+    bool full = unit->level == LEVEL_FULL, brief = unit->level == LEVEL_BRIEF;
+    struct vcase one = {.calls = 1, .seed = unit->seed};
+    prepare(32768, 32768, unit->seed);
+    unsigned alignments = full ? 64 : unit->few ? 8 : 1;
+    for (one.n = 0; one.n <= 512; one.n++)
+        for (one.dist = -(int64_t)one.n - 1; one.dist <= (int64_t)one.n + 1; one.dist++) {
+            if (brief && (one.dist > 72 || one.dist < -72) && next_random(&unit->random) % 8)
+                continue;
+            for (unsigned k = 0; k < alignments && !unit->failed; k++) {
+                one.s = full ? k : below(unit, 64);
+                run(unit, &one);
+            }
+            if (unit->failed)
+                return;
+        }
+    /* Beyond 512 bytes: every short distance at some sizes, then any distance at any. */
+    unsigned sizes = full ? 256 : brief ? 8 : unit->few ? 96 : 24;
+    for (unsigned k = 0; k < sizes; k++) {
+        one.n = 513 + below(unit, k % 4 ? 4096 : 16384);
+        int64_t most = full ? 1100 : 300;
+        for (one.dist = -most; one.dist <= most && !unit->failed; one.dist++) {
+            one.s = below(unit, 64);
+            run(unit, &one);
+        }
+    }
+    unsigned any = full ? 400000 : brief ? 2000 : unit->few ? 40000 : 8000;
+    for (unsigned k = 0; k < any && !unit->failed; k++) {
+        one.n = 1 + below(unit, k % 2 ? 2048 : 16384);
+        one.dist = (int64_t)below(unit, 2 * one.n + 3) - (int64_t)one.n - 1;
+        one.s = below(unit, 64);
+        run(unit, &one);
+    }
+    if (brief || unit->failed)
+        return;
+    static const int64_t distances[] = {0, 1, -1, 8, -8, 63, -64, 4096, -4096, 65537, -70000, 1000003};
+    size_t most = full ? (size_t)64 << 20 : unit->few ? (size_t)8 << 20 : (size_t)1 << 20;
+    prepare(most + 64, 1000003, unit->seed);
+    for (size_t n = (size_t)1 << 20; n <= most; n *= full ? 4 : 8)
+        for (size_t k = 0; k < sizeof distances / sizeof distances[0] && !unit->failed; k++) {
+            one.n = n + below(unit, 64);
+            one.dist = distances[k];
+            one.s = below(unit, 64);
+            run(unit, &one);
+        }
+}
+
+static bool moves(const struct target *target) { return target->op == WHERRY_OP_move; }
+
+const struct family family_overlap = {"overlap", "source and destination overlap at every distance, and are the same",
+                                      moves, generate, run};

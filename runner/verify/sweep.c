@@ -1,0 +1,223 @@
+/* Sizes and offsets, between red zones: the bytes, the bytes around them, the source, the return value. */
+#include <stdlib.h>
+
+#include "verify.h"
+
+enum { MARGIN = PAGE, RED_ZONE = 128, RING = 32 };
+
+/* Destination bytes are even and source bytes odd, so no byte is right before it is copied; a set of an even value
+ * goes into the odd arena. */
+static struct arena source, even, odd;
+static struct vcase ring[RING];
+static unsigned ring_at;
+
+static void prepare(struct unit *unit, uint64_t n, uint64_t seed)
+{
+    static uint64_t prepared_seed;
+    size_t length = n + 2 * MARGIN + 2 * 65536;
+    if (even.length >= length && prepared_seed == seed)
+        return;
+    prepared_seed = seed;
+    even = arena_make(length, seed, 0);
+    if (is_set(unit->target))
+        odd = arena_make(length, seed, 1);
+    else
+        source = arena_make(length, seed, 1);
+}
+
+static struct arena *destination(struct unit *unit, const struct vcase *one)
+{
+    return is_set(unit->target) && value_of(unit->target, one->c) % 2 == 0 ? &odd : &even;
+}
+
+/* Everything outside the last call's destination, and the whole source. True when nothing was touched. */
+static bool untouched(struct unit *unit, const struct vcase *one)
+{
+    struct arena *a = destination(unit, one);
+    size_t length = one->n + 2 * MARGIN + 65536 < a->length ? one->n + 2 * MARGIN + 65536 : a->length;
+    uint8_t *dst = a->base + MARGIN + one->d;
+    const uint8_t *src = is_set(unit->target) ? NULL : source.base + MARGIN + one->s;
+    if (!plain_equal(a->base, a->back, length)) {
+        int64_t at = (int64_t)first_difference(a->base, a->back, length);
+        fail_byte(unit, one, dst, src, "destination", at - (dst - a->base), a->back[at], a->base[at]);
+        plain_copy(a->base, a->back, length);
+        return false;
+    }
+    if (src && !plain_equal(source.base, source.back, length)) {
+        int64_t at = (int64_t)first_difference(source.base, source.back, length);
+        fail_byte(unit, one, dst, src, "source", at - (src - source.base), source.back[at], source.base[at]);
+        plain_copy(source.base, source.back, length);
+        return false;
+    }
+    return true;
+}
+
+static bool one_call(struct unit *unit, const struct vcase *one)
+{
+    struct arena *a = destination(unit, one);
+    size_t n = one->n;
+    uint8_t *dst = a->base + MARGIN + one->d;
+    const uint8_t *src = is_set(unit->target) ? NULL : source.base + MARGIN + one->s;
+    unit->cases++;
+    if (!call_checked(unit, one, dst, src, n)) {
+        plain_copy(a->base, a->back, a->length);
+        return false;
+    }
+    const uint8_t *back = a->back + (dst - a->base);
+    bool right;
+    if (src)
+        right = plain_equal(dst, source.back + (src - source.base), n);
+    else
+        right = plain_all(dst, (uint8_t)value_of(unit->target, one->c), n);
+    if (!right) {
+        const uint8_t *model = src ? source.back + (src - source.base) : NULL;
+        uint8_t c = (uint8_t)value_of(unit->target, one->c);
+        size_t at = src ? first_difference(dst, model, n) : first_other(dst, c, n);
+        fail_byte(unit, one, dst, src, "destination", (int64_t)at, src ? model[at] : c, dst[at]);
+    }
+    plain_copy(dst, back, n);
+    if (right && (!plain_equal(dst - RED_ZONE, back - RED_ZONE, RED_ZONE) || !plain_equal(dst + n, back + n, RED_ZONE)))
+        right = untouched(unit, one);
+    return right;
+}
+
+static void run(struct unit *unit, const struct vcase *one)
+{
+    prepare(unit, one->n, one->seed);
+    for (uint64_t i = 0; i < one->calls && !unit->failed; i++)
+        one_call(unit, one);
+    if (!unit->failed)
+        untouched(unit, one);
+}
+
+/* A far write is noticed some calls later: the last calls are made again, each looked at as a whole. */
+static void sweep_case(struct unit *unit, const struct vcase *one)
+{
+    if (unit->failed || !size_fits(unit->target, one->n))
+        return;
+    ring[ring_at++] = *one;
+    if (!one_call(unit, one))
+        return;
+    if (ring_at < RING && one->n < 65536)
+        return;
+    struct unit probe = *unit;
+    if (!untouched(&probe, one)) {
+        for (unsigned i = 0; i < ring_at && !unit->failed; i++)
+            run(unit, &ring[i]);
+        if (!unit->failed) {
+            unit->failure = probe.failure;
+            unit->failed = true;
+        }
+    }
+    ring_at = 0;
+}
+
+static int some_value(struct unit *unit) { return (int)next_random(&unit->random); }
+
+static void at_offsets(struct unit *unit, size_t n, unsigned pairs)
+{
+    bool set = is_set(unit->target);
+    struct vcase one = {.n = n, .calls = 1, .seed = unit->seed};
+    if (pairs >= 4096) {
+        for (one.d = 0; one.d < 64; one.d++)
+            for (one.s = 0; one.s < (set ? 4 : 64) && !unit->failed; one.s++) {
+                one.c = set ? some_value(unit) : 0;
+                sweep_case(unit, &one);
+            }
+        return;
+    }
+    for (unsigned i = 0; i < pairs && !unit->failed; i++) {
+        uint64_t r = next_random(&unit->random);
+        one.d = r & 63;
+        one.s = r >> 6 & 63;
+        one.c = set ? (int)(r >> 32) : 0;
+        sweep_case(unit, &one);
+    }
+}
+
+/* The public functions and whatever was asked for by name deserve the whole square; the rest a sample. */
+static bool thorough(const struct unit *unit) { return unit->few || unit->target->kind != TARGET_ROUTINE; }
+
+static void generate_sweep(struct unit *unit)
+{
+    prepare(unit, 16384, unit->seed);
+    bool full = unit->level == LEVEL_FULL;
+    unsigned pairs = full && thorough(unit)       ? 4096
+                     : full                       ? 512
+                     : unit->level == LEVEL_QUICK ? (unit->few ? 1024 : 192)
+                                                  : 40;
+    size_t last = full ? 4096 : 1024;
+    for (size_t n = 0; n <= last && !unit->failed; n++)
+        at_offsets(unit, n, pairs);
+    for (size_t n = last + 1; n <= 16384 && !unit->failed; n++) {
+        unsigned many = n <= 4160 ? 12 : 2;
+        at_offsets(unit, n, full ? 32 : unit->level == LEVEL_QUICK ? many : n <= 4160 ? 2 : n % 4 == 0);
+    }
+}
+
+static void generate_sizes(struct unit *unit)
+{
+    prepare(unit, ((size_t)8 << 20) + 65536, unit->seed);
+    bool full = unit->level == LEVEL_FULL, brief = unit->level == LEVEL_BRIEF, set = is_set(unit->target);
+    /* Three sizes an octave, each with its neighbours: programs change method at powers of two and at halves,
+     * thirds and three quarters of caches. */
+    size_t most = brief ? (size_t)1 << 20 : unit->few || full ? (size_t)8 << 20 : (size_t)4 << 20;
+    for (size_t power = 16384; power <= most && !unit->failed; power *= 2) {
+        int reach = full ? (power <= (1 << 20) ? 512 : 64) : brief ? 1 : 2;
+        unsigned pairs = full ? (power <= 1 << 20 ? 16 : 2) : power <= 65536 && !brief ? 8 : unit->few ? 4 : 1;
+        for (int off = -reach; off <= reach && !unit->failed; off++)
+            at_offsets(unit, power + (size_t)(int64_t)off, pairs);
+        for (unsigned i = 0; !brief && power < most && i < (full ? 64u : 8u) && !unit->failed; i++)
+            at_offsets(unit, fit(unit->target, power + below(unit, power)), 1);
+        size_t between = power + power / 2;
+        for (int off = -1; !brief && between < most && off <= 1 && !unit->failed; off++)
+            at_offsets(unit, between + (size_t)(int64_t)off, 2);
+    }
+    /* Every destination alignment beyond 1 MiB. */
+    struct vcase one = {.calls = 1, .seed = unit->seed};
+    for (one.d = 0; one.d < 64 && !unit->failed; one.d += brief ? 4 : 1) {
+        one.s = below(unit, 64);
+        one.n = fit(unit->target, (1 << 20) + 4096 + below(unit, 65536));
+        one.c = set ? some_value(unit) : 0;
+        sweep_case(unit, &one);
+        if ((unit->few && !brief) || full) {
+            one.n = fit(unit->target, ((size_t)4 << 20) + 64 + below(unit, 262144));
+            sweep_case(unit, &one);
+        }
+    }
+}
+
+static void generate_delta(struct unit *unit)
+{
+    prepare(unit, 65536, unit->seed);
+    unsigned each = unit->level == LEVEL_FULL ? 64 : unit->level == LEVEL_QUICK ? (unit->few ? 16 : 6) : 2;
+    struct vcase one = {.calls = 1, .seed = unit->seed};
+    static const uint32_t ceilings[] = {64, 256, 1024, 4096, 16384, 1024, 2048, 512};
+    for (uint64_t delta = 0; delta < PAGE && !unit->failed; delta++)
+        for (unsigned k = 0; k < each && !unit->failed; k++) {
+            uint32_t ceiling = ceilings[k < 8 ? k : next_random(&unit->random) % 8];
+            if (unit->level == LEVEL_BRIEF)
+                ceiling = ceilings[(delta + k) % 4];
+            one.n = fit(unit->target, ceiling / 4 + below(unit, ceiling));
+            /* Half of them across a page's end. */
+            one.d = k % 2 ? PAGE - 1 - below(unit, ceiling < 512 ? ceiling : 512) : below(unit, PAGE);
+            one.s = (one.d - delta) % PAGE;
+            one.c = some_value(unit);
+            sweep_case(unit, &one);
+        }
+}
+
+static bool any(const struct target *target)
+{
+    (void)target;
+    return true;
+}
+
+static void run_any(struct unit *unit, const struct vcase *one) { run(unit, one); }
+
+const struct family family_sweep = {"sweep", "every size, source and destination offsets 0-63, between red zones", any,
+                                    generate_sweep, run_any};
+const struct family family_sizes = {"sizes", "around powers of two and thresholds, to 1 MiB and beyond", any,
+                                    generate_sizes, run_any};
+const struct family family_delta = {"delta", "(dst - src) mod 4096 through its whole range, across page ends", any,
+                                    generate_delta, run_any};

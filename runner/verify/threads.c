@@ -1,0 +1,225 @@
+/* State that a routine keeps between or during calls: two threads at once, and a call in the middle of a call. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include "verify.h"
+
+enum { ROOM = 16384 };
+
+struct buffers {
+    uint8_t *dst, *src;
+    uint8_t value;
+};
+
+static void prepare(struct buffers *b, uint64_t seed)
+{
+    b->dst = map_or_die(2 * ROOM, PROT_READ | PROT_WRITE);
+    b->src = map_or_die(2 * ROOM, PROT_READ | PROT_WRITE);
+    pattern_fill(b->src, 2 * ROOM, seed, 1);
+}
+
+/* One call on these buffers with everything checked. */
+static bool checked(struct unit *unit, struct buffers *b, const struct vcase *one)
+{
+    bool set = is_set(unit->target);
+    uint8_t *dst = b->dst + 64 + one->d % PAGE;
+    const uint8_t *src = set ? NULL : b->src + 64 + one->s % PAGE;
+    uint8_t c = (uint8_t)value_of(unit->target, one->c);
+    plain_fill(dst, set ? (uint8_t)~c : 0, one->n);
+    if (!call_checked(unit, one, dst, src, one->n))
+        return false;
+    size_t at = set ? first_other(dst, c, one->n) : first_difference(dst, src, one->n);
+    if (at < one->n)
+        fail_byte(unit, one, dst, src, "destination", (int64_t)at, set ? c : src[at], dst[at]);
+    return at == one->n;
+}
+
+struct worker {
+    struct unit unit; /* its own record; merged at the end */
+    struct buffers buffers;
+    struct vcase one;
+    unsigned calls;
+    bool vary;
+    atomic_uint *ready;
+};
+
+static void *work(void *context)
+{
+    struct worker *w = context;
+    call_init_thread();
+    atomic_fetch_add(w->ready, 1);
+    while (atomic_load(w->ready) < 2)
+        continue;
+    for (unsigned i = 0; i < w->calls && !w->unit.failed; i++) {
+        struct vcase one = w->one;
+        if (w->vary) {
+            static const uint16_t ceilings[] = {64, 512, 4096, 8192};
+            one.n = fit(w->unit.target, below(&w->unit, ceilings[i % 4]));
+            one.d = below(&w->unit, 64);
+            one.s = below(&w->unit, 64);
+            one.c = (int)next_random(&w->unit.random);
+        }
+        w->unit.cases++;
+        checked(&w->unit, &w->buffers, &one);
+    }
+    return NULL;
+}
+
+static void two_threads(struct unit *unit, const struct vcase *one, unsigned calls, bool vary)
+{
+    static struct worker workers[2];
+    atomic_uint ready = 0;
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) {
+        workers[i].unit = *unit;
+        workers[i].unit.cases = 0;
+        workers[i].unit.random = unit->random + (unsigned)i * 77777;
+        if (!workers[i].buffers.dst)
+            prepare(&workers[i].buffers, one->seed + (unsigned)i);
+        workers[i].one = *one;
+        workers[i].one.c += i;
+        workers[i].calls = calls;
+        workers[i].vary = vary;
+        workers[i].ready = &ready;
+    }
+    if (pthread_create(&threads[0], NULL, work, &workers[0]) != 0) {
+        snprintf(unit->skipped, sizeof unit->skipped, "cannot start a thread");
+        return;
+    }
+    if (pthread_create(&threads[1], NULL, work, &workers[1]) != 0)
+        atomic_fetch_add(&ready, 1);
+    else
+        pthread_join(threads[1], NULL);
+    pthread_join(threads[0], NULL);
+    for (int i = 0; i < 2; i++) {
+        unit->cases += workers[i].unit.cases;
+        if (!workers[i].unit.failed || unit->failed)
+            continue;
+        unit->failed = true;
+        unit->failure = workers[i].unit.failure;
+        size_t length = __builtin_strlen(unit->failure.message);
+        snprintf(unit->failure.message + length, sizeof unit->failure.message - length,
+                 " (while another thread ran it on other buffers)");
+    }
+    next_random(&unit->random);
+}
+
+static void run_threads(struct unit *unit, const struct vcase *one)
+{
+    if (one->n > ROOM)
+        fail(unit, one, NULL, NULL, "", "the threads family has room for %d bytes", ROOM);
+    else
+        two_threads(unit, one, one->calls > 200000 ? (unsigned)one->calls : 200000, false);
+}
+
+static void generate_threads(struct unit *unit)
+{
+    struct vcase one = {.calls = 1, .seed = unit->seed};
+    unsigned calls = unit->level == LEVEL_FULL ? 200000 : unit->level == LEVEL_BRIEF ? 1500 : unit->few ? 20000 : 6000;
+    two_threads(unit, &one, calls, true);
+}
+
+/* The step at which the second call is made, inside the signal handler, as an interrupted program's handler may. */
+struct nesting {
+    struct unit *unit;
+    struct buffers *inner;
+    const struct vcase *one;
+    unsigned steps, at;
+    bool done;
+};
+
+static bool call_again(void *context, uintptr_t rip)
+{
+    struct nesting *nest = context;
+    (void)rip;
+    if (nest->steps++ < nest->at)
+        return true;
+    struct unit *unit = nest->unit;
+    struct verify_regs regs = {.trap = 0};
+    void *frame = verify_frame; /* the trampoline finds the interrupted call by it */
+    uint8_t *dst = nest->inner->dst + 64;
+    const uint8_t *src = nest->inner->src + 64;
+    size_t n = nest->one->n;
+    uint64_t value = (uint32_t)value_of(unit->target, ~nest->one->c);
+    switch (unit->target->abi) {
+    case ABI_BCOPY:
+        verify_trampoline(unit->target->fn, (uintptr_t)src, (uintptr_t)dst, n, &regs);
+        break;
+    case ABI_MEMSET:
+        verify_trampoline(unit->target->fn, (uintptr_t)dst, value, n, &regs);
+        break;
+    case ABI_BZERO:
+        verify_trampoline(unit->target->fn, (uintptr_t)dst, n, 0, &regs);
+        break;
+    default:
+        verify_trampoline(unit->target->fn, (uintptr_t)dst, (uintptr_t)src, n, &regs);
+    }
+    verify_frame = frame;
+    nest->done = true;
+    return false;
+}
+
+static struct buffers outer, inner;
+
+static void run_reentry(struct unit *unit, const struct vcase *one)
+{
+    if (!outer.dst) {
+        prepare(&outer, one->seed);
+        prepare(&inner, one->seed + 1);
+    }
+    if (one->n > ROOM) {
+        fail(unit, one, NULL, NULL, "", "the reentry family has room for %d bytes", ROOM);
+        return;
+    }
+    bool set = is_set(unit->target);
+    for (uint64_t k = 0; k < one->calls && !unit->failed; k++) {
+        struct nesting nest = {.unit = unit, .inner = &inner, .one = one, .at = one->at};
+        uint8_t c = (uint8_t)value_of(unit->target, ~one->c);
+        plain_fill(inner.dst + 64, set ? (uint8_t)~c : 0, one->n);
+        call_hook_context = &nest;
+        call_on_step = call_again;
+        unit->cases++;
+        bool right = checked(unit, &outer, one);
+        call_on_step = NULL;
+        if (right && nest.done) {
+            uint8_t *dst = inner.dst + 64;
+            const uint8_t *src = set ? NULL : inner.src + 64;
+            size_t at = set ? first_other(dst, c, one->n) : first_difference(dst, src, one->n);
+            if (at < one->n)
+                fail_byte(unit, one, dst, src, "destination", (int64_t)at, set ? c : src[at], dst[at]);
+            right = at == one->n;
+        }
+        if (!right) {
+            size_t length = __builtin_strlen(unit->failure.message);
+            snprintf(unit->failure.message + length, sizeof unit->failure.message - length,
+                     " (a signal handler made a second call after %u instructions of the first)", one->at);
+        }
+    }
+}
+
+static void generate_reentry(struct unit *unit)
+{
+    struct vcase one = {.calls = 1, .seed = unit->seed};
+    unsigned count = unit->level == LEVEL_FULL ? 4000 : unit->level == LEVEL_BRIEF ? 60 : unit->few ? 600 : 200;
+    for (unsigned k = 0; k < count && !unit->failed; k++) {
+        one.n = fit(unit->target, 1 + below(unit, k % 4 == 3 ? 4096 : 256));
+        one.at = (unsigned)below(unit, k % 2 ? 16 : 120);
+        one.d = below(unit, 64);
+        one.s = below(unit, 64);
+        one.c = (int)next_random(&unit->random);
+        run_reentry(unit, &one);
+    }
+}
+
+static bool any(const struct target *target)
+{
+    (void)target;
+    return true;
+}
+
+const struct family family_threads = {"threads", "two threads at once on buffers of their own", any, generate_threads,
+                                      run_threads};
+const struct family family_reentry = {"reentry", "a signal handler calls the routine in the middle of a call", any,
+                                      generate_reentry, run_reentry};

@@ -1,0 +1,170 @@
+/* Proving targets right: what the rooms of this directory share. A unit of work is one target under one family; it
+ * runs in a forked child, so that crashes, hangs and damaged memory of wrong routines hurt nothing else. */
+#ifndef RUNNER_VERIFY_H
+#define RUNNER_VERIFY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "target.h"
+
+enum verify_level { LEVEL_BRIEF, LEVEL_QUICK, LEVEL_FULL };
+
+/* One thing checked; text form "sweep:n=777,d=13,s=37,dist=0,c=0,at=0,calls=1,seed=0x5". */
+struct vcase {
+    uint64_t n;     /* bytes */
+    uint64_t d;     /* destination: bytes past a page boundary */
+    uint64_t s;     /* source: likewise */
+    int64_t dist;   /* overlap: dst - src */
+    int c;          /* the value to set, as the int that is passed */
+    unsigned at;    /* which of the family's placements or modes */
+    uint64_t calls; /* the case is repeated this often; the last failure counts */
+    uint64_t seed;  /* of the contents */
+};
+
+struct verify_failure {
+    struct vcase at;
+    unsigned src_off, dst_off; /* address mod 4096 */
+    int64_t distance;          /* dst - src */
+    int64_t byte;              /* first wrong byte, relative to dst (or src); INT64_MIN when none */
+    int expected, got;         /* -1: none */
+    bool hung;
+    uint64_t ordinal; /* calls made by the unit before this one ended */
+    char state[48];   /* what was lost: "rbx", "direction flag" ... or empty */
+    char message[1024];
+};
+
+/* Shared between child and parent: what is being called now, and a counter that shows life. */
+struct verify_pulse {
+    volatile uint64_t beats;
+    struct vcase now;
+    unsigned now_src_off, now_dst_off;
+    int64_t now_distance;
+};
+
+/* What the trampoline saw after the call; the layout is known to trampoline.S. */
+struct verify_regs {
+    uint64_t saved[6]; /* rbx rbp r12 r13 r14 r15 */
+    int64_t rsp_moved;
+    uint64_t flags;
+    uint32_t mxcsr;
+    uint16_t fcw;
+    uint16_t trap; /* in: 1 sets the trap flag for the call */
+    uint64_t canary[2];
+};
+
+struct unit {
+    const struct target *target;
+    const struct family *family;
+    enum verify_level level;
+    bool few;      /* few functions were asked for, so quick can afford more of each */
+    uint64_t seed; /* of this run */
+    uint64_t random;
+    uint64_t cases;
+    uint64_t ordinal;
+    bool failed;
+    struct verify_failure failure;
+    char skipped[160]; /* why part or all of the family was not run */
+    struct verify_pulse *pulse;
+};
+
+struct family {
+    const char *name;
+    const char *what; /* one sentence for --help */
+    bool (*applies)(const struct target *target);
+    void (*generate)(struct unit *unit);                     /* all the cases of the level */
+    void (*run)(struct unit *unit, const struct vcase *one); /* one case */
+};
+
+/* The families, in the order in which they run; NULL past the last. */
+const struct family *verify_family(size_t index);
+
+/* case.c */
+void case_print(char *text, size_t room, const struct family *family, const struct vcase *one);
+const char *case_parse(const char *text, const struct family **family, struct vcase *one); /* NULL or what is wrong */
+
+/* call.c: one call, with faults caught and everything the ABI promises looked at. */
+struct outcome {
+    bool faulted, writing, hung;
+    int signo;
+    uintptr_t address; /* of a fault */
+    void *returned;
+    struct verify_regs regs;
+};
+extern __thread void *verify_frame;
+extern const char verify_returned[]; /* the trampoline's address after the call */
+void *verify_trampoline(void (*fn)(void), uint64_t a, uint64_t b, uint64_t c, struct verify_regs *regs);
+void call_init(struct unit *unit);
+void call_init_thread(void);
+/* Called at each instruction while regs.trap is set; returns false to stop stepping. */
+typedef bool step_hook(void *context, uintptr_t rip);
+/* Called for a fault inside the call; returns true when it removed the cause: the call then goes on, stepped when
+ * *step is set. */
+typedef bool fault_hook(void *context, uintptr_t address, bool *step);
+extern __thread step_hook *call_on_step;
+extern __thread fault_hook *call_on_fault;
+extern __thread void *call_hook_context;
+struct outcome call_raw(struct unit *unit, const struct vcase *one, void *dst, const void *src, size_t n);
+/* call_raw, then every promise but the bytes: no fault, return value, registers. False: the failure is recorded. */
+bool call_checked(struct unit *unit, const struct vcase *one, void *dst, const void *src, size_t n);
+bool call_judge(struct unit *unit, const struct vcase *one, const struct outcome *seen, void *dst, const void *src,
+                size_t n);
+bool is_set(const struct target *target);         /* set or zero: no source */
+int value_of(const struct target *target, int c); /* what is really passed: zero routines get 0 */
+
+/* report.c */
+void fail(struct unit *unit, const struct vcase *one, const void *dst, const void *src, const char *state,
+          const char *format, ...) __attribute__((format(printf, 6, 7)));
+void fail_byte(struct unit *unit, const struct vcase *one, const uint8_t *dst, const uint8_t *src, const char *where,
+               int64_t byte, int expected, int got);
+
+/* memory.c */
+struct arena {
+    uint8_t *base; /* page-aligned, between inaccessible pages */
+    uint8_t *back; /* what it holds when nobody has written to it */
+    size_t length;
+};
+enum { PAGE = 4096, PARITY_ANY = 2 };
+struct arena arena_make(size_t length, uint64_t seed, int parity); /* every byte odd (1), even (0) or any */
+void *map_or_die(size_t length, int protection);
+uint64_t next_random(uint64_t *state);
+uint64_t below(struct unit *unit, uint64_t limit);
+void plain_copy(uint8_t *restrict dst, const uint8_t *restrict src, size_t n);
+void plain_fill(uint8_t *dst, uint8_t c, size_t n);
+bool plain_equal(const uint8_t *a, const uint8_t *b, size_t n);
+bool plain_all(const uint8_t *a, uint8_t c, size_t n);
+size_t first_difference(const uint8_t *a, const uint8_t *b, size_t n); /* n: none */
+size_t first_other(const uint8_t *a, uint8_t c, size_t n);
+void pattern_fill(uint8_t *to, size_t length, uint64_t seed, int parity);
+bool size_fits(const struct target *target, size_t n); /* a multiple of the quantum */
+size_t fit(const struct target *target, size_t n);     /* rounded down to one that fits */
+
+/* drive.c */
+struct verify_options {
+    enum verify_level level;
+    uint64_t seed;
+    int jobs;
+    bool json, few;
+    const struct family *only_case_family; /* --case */
+    struct vcase only_case;
+};
+int verify_drive(const struct target *const *targets, size_t target_count, const struct family *const *families,
+                 size_t family_count, const struct verify_options *options);
+
+/* print.c */
+struct verify_counts {
+    uint64_t cases, failures, skipped;
+    double seconds;
+};
+void print_start(const struct verify_options *o, size_t targets, size_t units);
+void print_progress(const struct verify_options *o, size_t done, size_t total, const struct unit *unit);
+void print_family(const struct verify_options *o, const struct unit *unit, double seconds);
+void print_skip(const struct verify_options *o, const struct target *target, const struct family *family,
+                const char *reason);
+void print_failure(const struct verify_options *o, const struct unit *unit);
+void print_target(const struct verify_options *o, const struct target *target, const struct verify_counts *counts);
+void print_end(const struct verify_options *o, const struct verify_counts *counts);
+const char *selector(const struct target *target); /* what to type for exactly this function; static */
+
+#endif

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""A runner that speaks docs/runner-protocol.md and measures nothing, for what a good runner does not do on request:
+crash, hang, write rubbish, take its time. What goes wrong is chosen by the name of a peer: crash, hang, liar, rubbish,
+silent (dies without a word of its own), slow. WHERRY_FAKE_LOG gets a line for every start."""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+ROUTINES = [
+    ("rep_movsb", "copy", 1, 1978),
+    ("rep_movsl", "copy", 1, 1985),
+    ("x87_fild64", "copy", 1, 1996),
+    ("int4x8", "copy", 32, 2012),
+    ("int_prefetch64_from", "copy", 1, 2002),
+    ("move_avx2", "move", 1, 2026),
+    ("rep_stosl", "zero", 1, 2003),
+    ("mov_loop", "zero", 1, 2003),
+    ("set_avx2", "set", 1, 2026),
+]
+SPEED = {"libc": 20.0, "wherry": 24.0, "call_floor": 900.0}
+
+
+def say(event, **fields):
+    print(json.dumps({"event": event, **fields}), flush=True)
+
+
+def listing():
+    for name, op, quantum, era in ROUTINES:
+        say(
+            "routine",
+            name=name,
+            op=op,
+            needs="any x86-64",
+            unavailable=None,
+            traits=[],
+            quantum=quantum,
+            era=era,
+            file="x.c",
+            source="a test",
+            idea=f"the idea of {name}",
+        )
+
+
+def peers(arguments):
+    found = {}
+    for i, word in enumerate(arguments):
+        if word == "--peer":
+            name, _, path = arguments[i + 1].partition("=")
+            if not Path(path.split(":")[0]).exists():
+                print(
+                    f"wherry-run: peer {name}: cannot open {path}: No such file or directory",
+                    file=sys.stderr,
+                )
+                sys.exit(2)
+            if name == "loadcrash":
+                os.kill(os.getpid(), 11)
+            if name == "loadhang":
+                time.sleep(3600)
+            found[name] = path
+    return found
+
+
+def jitter(*key):
+    return 1 + (hash(key) % 1000 - 500) / 1e5
+
+
+def measure_one(row, routine, aa, rounds):
+    quantum = {name: q for name, _, q, _ in ROUTINES}.get(routine, 1)
+    size = int(row["size"])
+    if size % quantum:
+        say("skip", id=row["id"], routine=routine, reason=f"size must be a multiple of {quantum}")
+        return
+    speed = SPEED.get(routine, 10 + sum(map(ord, routine)) % 12)
+    ns = 2 + size / speed
+    say(
+        "cell",
+        id=row["id"],
+        routine=routine,
+        aa=aa,
+        calls=100,
+        bytes=size,
+        rounds=rounds,
+        voided=1,
+        verified=True,
+        ns=[ns * jitter(routine, aa, size, i, os.getpid()) for i in range(rounds)],
+    )
+
+
+def measure(arguments):
+    found = peers(arguments)
+    say(
+        "start", version="0.1.0", pid=os.getpid(), cpu=0, cpus=2, clock="tsc", clock_ns=10.0, seed=1
+    )
+    rows = 0
+    for line in sys.stdin:
+        row = dict(word.split("=", 1) for word in line.split())
+        row["id"] = int(row["id"])
+        say("row", id=row["id"], pool_bytes_src=1, pool_bytes_dst=1, huge=False)
+        for name in row["routines"].split(","):
+            say("trying", id=row["id"], routine=name)
+            if name in found and name == "crash":
+                say("crash", id=row["id"], routine=name, signal=11, message="SIGSEGV at 0x0")
+                sys.exit(1)
+            if name in found and name == "hang":
+                time.sleep(3600)
+            if name in found and name == "silent":
+                os.kill(os.getpid(), 9)
+            if name in found and name == "rubbish":
+                print("this is no event", flush=True)
+            if name in found and name == "liar":
+                say(
+                    "wrong",
+                    id=row["id"],
+                    routine=name,
+                    message="liar: byte 3 of 32 is 0x00, not 0x5a",
+                )
+                continue
+            if "slow" in found:
+                time.sleep(0.15)
+            measure_one(row, name, False, int(row["rounds"]))
+        measure_one(row, row["routines"].split(",")[0], True, int(row["rounds"]))
+        say("rowend", id=row["id"], voided=1, reasons={"migrated": 1, "descheduled": 0, "steal": 0})
+        rows += 1
+    say("end", rows=rows)
+
+
+def verify(arguments):
+    found = peers(arguments)
+    say("start", seed=7, targets=2, level="brief", jobs=1)
+    say("progress", done=1, total=2, target="libc", family="sizes")
+    say(
+        "family",
+        target="libc",
+        function="memcpy",
+        op="copy",
+        family="sizes",
+        cases=10,
+        seconds=0.1,
+        failures=0,
+    )
+    if "liar" in found:
+        say(
+            "failure",
+            target="liar",
+            function="memcpy",
+            op="copy",
+            family="sizes",
+            size=32,
+            src_off=0,
+            dst_off=0,
+            distance=None,
+            byte=3,
+            expected=90,
+            got=0,
+            state=None,
+            message="liar memcpy: byte 3 is wrong",
+            repeat="wherry-run verify liar --case 1",
+        )
+    say("end", cases=10, failures=int("liar" in found), skipped=0, seconds=0.1)
+    sys.exit(1 if "liar" in found else 0)
+
+
+def main():
+    if os.environ.get("WHERRY_FAKE_LOG"):
+        with Path(os.environ["WHERRY_FAKE_LOG"]).open("a", encoding="utf-8") as log:
+            print(" ".join(sys.argv[1:]), file=log)
+    command = sys.argv[1]
+    if command == "--version":
+        print("wherry-run 0.1.0")
+    elif command == "list":
+        listing()
+    elif command == "cpu":
+        say("cpu")
+    elif command == "measure":
+        measure(sys.argv[2:])
+    elif command == "verify":
+        verify(sys.argv[2:])
+    else:
+        print(f"wherry-run: no command '{command}'", file=sys.stderr)
+        sys.exit(2)
+
+
+main()

@@ -1,0 +1,232 @@
+"""A campaign goes on after a crash, a hang or a wrong routine, and keeps what it measured when interrupted. The runner
+is a fake one (fake_runner.py): a good one does not crash on request."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+FAKE = Path(__file__).with_name("fake_runner.py")
+
+
+@pytest.fixture
+def fake(tmp_path):
+    """Runs `wherry` with the fake runner in an empty directory."""
+    (tmp_path / "peer.so").write_bytes(b"peer")
+    environment = {**os.environ, "WHERRY_RUN": str(FAKE), "WHERRY_FAKE_LOG": str(tmp_path / "log")}
+
+    def call(*args, **options):
+        return subprocess.run(
+            [sys.executable, "-m", "wherry", *args],
+            cwd=tmp_path,
+            env=environment,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            **options,
+        )
+
+    call.environment = environment
+    call.directory = tmp_path
+    return call
+
+
+def saved(directory):
+    (path,) = (directory / "runs").glob("*.json")
+    return json.loads(path.read_text())
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "said"),
+    [
+        ("crash", "crash", "SIGSEGV"),
+        ("silent", "crash", "SIGKILL"),
+        ("rubbish", "crash", "damaged"),
+        ("hang", "hang", "no sign of life"),
+        ("liar", "wrong", "byte 3"),
+    ],
+)
+def test_a_bad_peer_is_named_and_the_campaign_goes_on(fake, name, kind, said):
+    result = fake(
+        "bench",
+        "sizes",
+        "--size",
+        "64,4K",
+        "--peer",
+        f"{name}=peer.so",
+        "--processes",
+        "2",
+        "--hang-limit",
+        "1",
+    )
+    assert result.returncode == 1, result.stderr
+    assert name in result.stdout and said in result.stdout
+    assert "Traceback" not in result.stderr
+    run = saved(fake.directory)
+    problems = [p for p in run["problems"] if p["kind"] != "skip"]
+    assert {(p["kind"], p["routine"]) for p in problems} == {(kind, name)}
+    assert not any(c["routine"] == name for c in run["cells"])
+    # Everybody else was measured everywhere, in every process.
+    others = [c for c in run["cells"] if c["routine"] == "libc" and not c["aa"]]
+    assert [c["size"] for c in others] == [64, 4096] and all(c["processes"] == 2 for c in others)
+
+
+@pytest.mark.parametrize(("name", "word"), [("loadcrash", "SIGSEGV"), ("loadhang", "hung")])
+def test_a_peer_that_dies_while_it_is_loaded(fake, name, word):
+    result = fake("bench", "--size", "64", "--peer", f"{name}=peer.so", "--hang-limit", "1")
+    assert result.returncode == 1 and name in result.stdout and word in result.stdout
+    assert any(c["routine"] == "libc" for c in saved(fake.directory)["cells"])
+
+
+def test_two_bad_peers(fake):
+    result = fake("bench", "--size", "64", "--peer", "crash=peer.so", "--peer", "liar=peer.so")
+    assert result.returncode == 1
+    assert {p["routine"] for p in saved(fake.directory)["problems"]} == {"crash", "liar"}
+
+
+def test_brief_verification_excludes_what_fails_it(fake):
+    result = fake("bench", "--verify", "--size", "64", "--peer", "liar=peer.so")
+    assert result.returncode == 1 and "WRONG and not measured: liar" in result.stdout
+    rows = (fake.directory / "log").read_text().splitlines()
+    measured = [line for line in rows if line.startswith("measure --seed")]
+    assert measured and all("liar" not in line for line in measured)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_keeps_what_it_measured(fake, number, status):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "wherry", "bench", "sizes", "--peer", "slow=peer.so"],
+        cwd=fake.directory,
+        env=fake.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 20
+    log = fake.directory / "log"
+    while time.monotonic() < deadline and not (
+        log.exists() and "measure --seed" in log.read_text()
+    ):
+        time.sleep(0.05)
+    time.sleep(2.5)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == status, err
+    assert "interrupted" in err and "INTERRUPTED" in out and "Traceback" not in err
+    run = saved(fake.directory)
+    assert run["interrupted"] and run["cells"] and len(run["rows"]) < 18
+    again = fake("bench", "--show", str(next((fake.directory / "runs").glob("*.json"))))
+    assert again.returncode == 0 and "INTERRUPTED" in again.stdout
+
+
+def test_interrupted_before_anything_was_measured(fake):
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "wherry",
+            "bench",
+            "--peer",
+            "hang=peer.so",
+            "--routine",
+            "hang",
+            "--size",
+            "64",
+        ],
+        cwd=fake.directory,
+        env=fake.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    log = fake.directory / "log"
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and not (
+        log.exists() and "measure --seed" in log.read_text()
+    ):
+        time.sleep(0.05)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130 and "nothing saved" in err
+    assert not list((fake.directory / "runs").glob("*"))
+
+
+def test_what_the_disk_cannot_hold_is_not_left_in_halves(fake):
+    def small_files():
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    result = fake("bench", "alignment", "--quick", "--save", "run.json", preexec_fn=small_files)
+    assert result.returncode == 1
+    assert "could not save run.json" in result.stderr and result.stderr.count("\n") == 1
+    assert sorted(p.name for p in fake.directory.iterdir()) == ["log", "peer.so"]
+
+
+def test_a_full_disk_is_found_before_measuring(fake):
+    def no_files():
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+    result = fake("bench", "--save", "run.json", preexec_fn=no_files)
+    assert result.returncode == 2 and "cannot save to run.json" in result.stderr
+    assert "measure --seed" not in (fake.directory / "log").read_text()
+
+
+def test_raw_samples_lie_beside_the_run(fake):
+    import gzip
+
+    result = fake("bench", "--size", "64", "--save", "r.json", "--raw", "--processes", "2")
+    assert result.returncode == 0, result.stderr
+    raw = json.loads(gzip.decompress((fake.directory / "r.json.raw.json.gz").read_bytes()))
+    libc = [s for s in raw["samples"] if s["routine"] == "libc" and not s["aa"]]
+    assert [s["process"] for s in libc] == [0, 1] and len(libc[0]["ns"]) >= 5
+
+
+def test_show_prints_what_bench_printed(fake):
+    first = fake("bench", "sizes", "small", "zero", "alignment", "--quick", "--save", "r.json.gz")
+    assert first.returncode == 0, first.stderr
+    again = fake("bench", "--show", "r.json.gz")
+    assert again.returncode == 0, again.stderr
+    body = first.stdout.rsplit("\nSaved as", 1)[0].strip()
+    assert again.stdout.strip() == body
+    assert "\033" not in first.stdout
+    assert max(map(len, first.stdout.splitlines())) <= 100
+
+
+def test_quantum_shows_as_a_dash(fake):
+    result = fake("bench", "small", "--size", "63,64", "--routine", "int4x8")
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert any(line[:1] == ["63"] and line[-1] == "-" for line in lines)
+
+
+def test_json_is_json_and_nothing_else(fake):
+    result = fake("bench", "--size", "64", "--json")
+    run = json.loads(result.stdout)
+    assert result.returncode == 0 and result.stderr == "" and run["format"] == "wherry-run"
+    assert {c["routine"] for c in run["cells"]} >= {"libc", "wherry", "rep_movsb"}
+
+
+def test_a_reader_that_leaves_costs_nothing(fake):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "wherry", "bench", "small", "sizes", "--save", "r.json"],
+        cwd=fake.directory,
+        env=fake.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    while b"noise floor" not in process.stdout.readline():
+        pass
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait(timeout=30) == 0
+    process.stderr.close()
+    assert (fake.directory / "r.json").exists()

@@ -1,0 +1,342 @@
+"""The command line as a user runs it, with the real runner: what it prints, and how it answers bad input."""
+
+import json
+import os
+import pty
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import time
+
+import pytest
+from wherry import units
+from wherry.errors import WherryError
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+FAST = ("--processes", "1", "--rounds", "3")
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1", 1), ("1448", 1448), ("4K", 4096), ("4k", 4096), ("8MiB", 8 << 20), (" 2M ", 2 << 20)],
+)
+def test_sizes_are_read(text, size):
+    assert units.parse_size(text, limit=1 << 40) == size
+
+
+@pytest.mark.parametrize(
+    "text", ["0", "0K", "-1", "-4K", "4X", "", "K", "1.5K", "1e3", "٣", "9" * 50, "2T"]
+)
+def test_what_is_no_size_is_refused(text):
+    with pytest.raises(WherryError):
+        units.parse_size(text, limit=1 << 40)
+
+
+def test_sizes_are_written():
+    assert [units.size_label(n) for n in (1, 1448, 1024, 1536, 1 << 20)] == [
+        "1",
+        "1448",
+        "1K",
+        "1536",
+        "1M",
+    ]
+    assert units.size_in_words(32 << 20) == "32 MiB" and units.ns_label(2.345) == "2.35"
+
+
+def test_help_is_quick_and_has_examples(wherry):
+    best = 9.0
+    for _ in range(3):
+        start = time.monotonic()
+        result = wherry("--help")
+        best = min(best, time.monotonic() - start)
+    assert result.returncode == 0 and "Example:" in result.stdout
+    assert best < 0.5
+    for command in ("bench", "list", "verify", "doctor"):
+        shown = wherry(command, "--help")
+        assert shown.returncode == 0 and "Example:" in shown.stdout, command
+
+
+def test_version(wherry):
+    assert re.fullmatch(r"wherry \d+\.\d+\.\d+\S*\n", wherry("--version").stdout)
+
+
+def test_list_routines(wherry):
+    rows = json.loads(wherry("list", "routines", "--json").stdout)
+    assert {"rep_movsb", "move_avx2"} <= {row["name"] for row in rows}
+    assert {"op", "needs", "era", "source", "idea", "quantum"} <= set(rows[0])
+    text = wherry("list", "routines").stdout
+    assert all(row["name"] in text for row in rows)
+
+
+def test_list_experiments(wherry):
+    names = [row["name"] for row in json.loads(wherry("list", "experiments", "--json").stdout)]
+    assert {"sizes", "zero", "small", "alignment"} <= set(names)
+    assert all(name in wherry("list", "experiments").stdout for name in names)
+
+
+def test_doctor(wherry):
+    record = json.loads(wherry("doctor", "--json").stdout)
+    assert record["cpu"]["model"] and record["kernel"].startswith("Linux")
+    text = wherry("doctor").stdout
+    for word in (
+        "CPU",
+        "Caches by source",
+        "Pages",
+        "clock source",
+        "Machine",
+        "libc",
+        "Not under control",
+    ):
+        assert word in text
+    for item in record["uncontrolled"]:
+        assert item["what"] in text and item["do"]
+
+
+def test_bench_prints_a_table_and_saves_a_run(wherry, tmp_path):
+    result = wherry("bench", "--size", "64,4K", *FAST)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == "" and "\033" not in result.stdout
+    for word in (
+        "CPU",
+        "Caches",
+        "Kernel",
+        "libc",
+        "Pages",
+        "Machine",
+        "noise floor",
+        "MB/s",
+        "x87_fild64",
+    ):
+        assert word in result.stdout
+    last = result.stdout.strip().splitlines()[-1]
+    path = tmp_path / last.removeprefix("Saved as ")
+    run = json.loads(path.read_text())
+    assert re.fullmatch(r"\d{8}T\d{6}Z-.+\.json", path.name)
+    assert {c["routine"] for c in run["cells"]} >= {"libc", "wherry", "rep_movsb"}
+    assert all(c["verified"] for c in run["cells"]) and not run["interrupted"]
+    assert run["noise"]["floor"] > 0
+
+
+def test_every_experiment_runs(wherry):
+    result = wherry(
+        "bench", "sizes", "zero", "small", "alignment", "--quick", "--size", "1448", *FAST, "--json"
+    )
+    assert result.returncode == 0, result.stderr
+    run = json.loads(result.stdout)
+    assert [e["name"] for e in run["experiments"]] == ["sizes", "zero", "small", "alignment"]
+    states = {
+        (r["src_state"], r["dst_state"]) for r in run["rows"] if r["experiment"] == "alignment"
+    }
+    assert states == {("L1", "L1"), ("DRAM", "L1"), ("L1", "DRAM"), ("DRAM", "DRAM")}
+
+
+def test_routine_state_pin_and_seed(wherry):
+    cpu = max(os.sched_getaffinity(0))
+    result = wherry(
+        "bench",
+        "--routine",
+        "rep_movsb",
+        "--routine",
+        "move_sse2,wherry@sse2",
+        "--state",
+        "L2,L1/L3",
+        "--size",
+        "256",
+        "--pin",
+        str(cpu),
+        "--seed",
+        "5",
+        *FAST,
+        "--json",
+    )
+    assert result.returncode == 0, result.stderr
+    run = json.loads(result.stdout)
+    assert {c["routine"] for c in run["cells"]} == {"libc", "rep_movsb", "move_sse2", "wherry@sse2"}
+    assert {(r["src_state"], r["dst_state"]) for r in run["rows"]} == {("L2", "L2"), ("L1", "L3")}
+    assert run["runner"]["cpu"] == cpu and run["runner"]["seed"] == 5
+
+
+def test_all_routines_of_an_op(wherry):
+    catalogue = json.loads(wherry("list", "routines", "--json").stdout)
+    copies = {r["name"] for r in catalogue if r["op"] in ("copy", "move") and not r["unavailable"]}
+    result = wherry("bench", "--routine", "all", "--size", "64", *FAST, "--json")
+    measured = {c["routine"] for c in json.loads(result.stdout)["cells"]}
+    assert copies | {"libc", "wherry"} <= measured
+
+
+def test_a_peer_stands_in_the_table(wherry, tmp_path):
+    source = (
+        "void *my_memcpy(void*d,const void*s,unsigned long n){void*r=d;"
+        '__asm__ volatile("rep movsb":"+D"(d),"+S"(s),"+c"(n)::"memory");return r;}'
+    )
+    library = shared_object(tmp_path, source)
+    result = wherry("bench", "--size", "64", "--peer", f"mine={library}:my_", *FAST)
+    assert result.returncode == 0, result.stderr + result.stdout
+    assert "mine" in result.stdout
+
+
+PEERS = {
+    "crash": ("void *memcpy(void*d,const void*s,unsigned long n){__builtin_trap();}", "CRASHED"),
+    "wrong": (
+        "void *memcpy(void*d,const void*s,unsigned long n){if(n)*(char*)d=1;return d;}",
+        "WRONG",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(PEERS))
+def test_bad_peers_are_named_and_the_rest_is_measured(wherry, tmp_path, kind):
+    source, word = PEERS[kind]
+    library = shared_object(tmp_path, source)
+    result = wherry("bench", "--size", "64,256", "--peer", f"bad={library}", *FAST)
+    assert result.returncode == 1 and f"bad {word}" in result.stdout, result.stderr + result.stdout
+    run = json.loads(next((tmp_path / "runs").glob("*.json")).read_text())
+    assert not any(c["routine"] == "bad" for c in run["cells"])
+    assert len([c for c in run["cells"] if c["routine"] == "libc" and not c["aa"]]) == 2
+
+
+def shared_object(directory, source):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    path = directory / "peer.so"
+    subprocess.run(
+        [compiler, "-O1", "-fno-builtin", "-shared", "-fPIC", "-w", "-x", "c", "-", "-o", path],
+        input=source,
+        text=True,
+        check=True,
+    )
+    return path
+
+
+MISUSE = [
+    (["bench", "size"], "did you mean sizes?"),
+    (["bench", "qqq"], "there is alignment"),
+    (["bnch"], "did you mean bench?"),
+    (["bench", "--routine", "rep_mosb"], "did you mean rep_movsb?"),
+    (["bench", "--routine", "set_sse2"], "does not do"),
+    (["bench", "--size", "0"], "not a positive number"),
+    (["bench", "--size", "-1"], "not a positive number"),
+    (["bench", "--size", "4X"], "not a size"),
+    (["bench", "--size", "900000G"], "larger than this machine's memory"),
+    (["bench", "--state", "L9"], "no cache state"),
+    (["bench", "--peer", "x"], "NAME=PATH"),
+    (["bench", "--peer", "x=/no/such.so"], "No such file"),
+    (["bench", "--peer", "x=text.so"], "not an ELF"),
+    (["bench", "--peer", "x=empty.so"], "has none of memcpy"),
+    (["bench", "--peer", "x=other.so"], "AArch64"),
+    (["bench", "--peer", "wherry=empty.so"], "taken"),
+    (["bench", "--pin", "4095"], "CPU 4095 is not there"),
+    (["bench", "--save", "/dev/full"], "cannot save"),
+    (["bench", "--save", "."], "directory"),
+    (["bench", "--show", "none.json"], "No such file"),
+    (["bench", "--show", "text.so"], "not JSON"),
+    (["bench", "--show", "text.so", "--quick"], "leave out --quick"),
+    (["bench", "--frobnicate"], "No such option"),
+    (["list", "routine"], "did you mean routines?"),
+    (["verify", "rep_mosb"], "did you mean rep_movsb?"),
+    (["verify", "--only-peers"], "no --peer"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), MISUSE, ids=[" ".join(a) for a, _ in MISUSE])
+def test_misuse_is_answered_in_one_line(wherry, tmp_path, arguments, said):
+    (tmp_path / "text.so").write_text(
+        "hello, I am no library, and longer than an ELF header is: " * 3
+    )
+    if any("=empty.so" in a or "=other.so" in a for a in arguments):
+        library = shared_object(tmp_path, "int nothing;")
+        data = bytearray(library.read_bytes())
+        library.rename(tmp_path / "empty.so")
+        data[18:20] = struct.pack("<H", 183)
+        (tmp_path / "other.so").write_bytes(data)
+    result = wherry(*arguments)
+    assert result.returncode == 2, result.stdout + result.stderr
+    assert said in result.stderr and result.stderr.count("\n") == 1
+    assert result.stdout == ""
+    assert not list(tmp_path.glob("runs/*.json"))
+
+
+def test_a_broken_pipe_ends_quietly(wherry_run):
+    result = subprocess.run(
+        f"{sys.executable} -m wherry list routines | head -1",
+        shell=True,
+        check=False,
+        env={**os.environ, "WHERRY_RUN": str(wherry_run)},
+        capture_output=True,
+        text=True,
+    )
+    assert result.stdout.count("\n") == 1 and result.stderr == ""
+
+
+def test_a_full_standard_output_is_told(wherry_run):
+    result = subprocess.run(
+        f"{sys.executable} -m wherry list routines > /dev/full",
+        shell=True,
+        check=False,
+        env={**os.environ, "WHERRY_RUN": str(wherry_run)},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 1 and "No space left" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_an_unexpected_error_is_one_line(wherry, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import wherry.runner\ndef broken():\n    raise ZeroDivisionError('oh')\nwherry.runner.routines = broken\n"
+    )
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    result = wherry("list", "routines", env={"PYTHONPATH": path})
+    assert result.returncode == 1 and result.stderr.count("\n") == 1
+    assert "bug in Wherry" in result.stderr and "WHERRY_DEBUG=1" in result.stderr
+    assert (
+        "Traceback"
+        in wherry("list", "routines", env={"PYTHONPATH": path, "WHERRY_DEBUG": "1"}).stderr
+    )
+
+
+def test_a_runner_that_is_not_there(wherry):
+    result = wherry("list", "routines", env={"WHERRY_RUN": "/no/such/wherry-run"})
+    assert (
+        result.returncode == 2 and "WHERRY_RUN" in result.stderr and result.stderr.count("\n") == 1
+    )
+
+
+def on_terminal(arguments, env):
+    """Runs under a pseudo-terminal and returns all that it showed."""
+    pid, descriptor = pty.fork()
+    if pid == 0:
+        os.execvpe(sys.executable, [sys.executable, "-m", "wherry", *arguments], env)
+    shown = b""
+    while True:
+        try:
+            data = os.read(descriptor, 65536)
+        except OSError:
+            break
+        if not data:
+            break
+        shown += data
+    os.close(descriptor)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode()
+
+
+def test_colour_and_progress_are_for_terminals(wherry_run):
+    base = {
+        **os.environ,
+        "WHERRY_RUN": str(wherry_run),
+        "TERM": "xterm-256color",
+        "COLUMNS": "100",
+        "LINES": "30",
+    }
+    base.pop("NO_COLOR", None)
+    arguments = ["bench", "--size", "64,256", *FAST]
+    status, shown = on_terminal(arguments, base)
+    assert status == 0 and "\033[1m" in shown and "cells" in shown
+    status, shown = on_terminal(["doctor"], {**base, "NO_COLOR": "1"})
+    assert status == 0 and "\033[" not in shown

@@ -1,0 +1,147 @@
+"""The run file: whole or not at all, and every bad one answered in one line."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from wherry import runfile
+from wherry.errors import FailedError, WherryError
+
+FAKE = Path(__file__).with_name("fake_runner.py")
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory) -> dict:
+    directory = tmp_path_factory.mktemp("run")
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "wherry",
+            "bench",
+            "sizes",
+            "zero",
+            "--size",
+            "64,4K",
+            "--save",
+            "r.json",
+        ],
+        cwd=directory,
+        env={**os.environ, "WHERRY_RUN": str(FAKE)},
+        check=True,
+        capture_output=True,
+    )
+    return json.loads((directory / "r.json").read_text())
+
+
+def test_the_schemas_are_schemas():
+    import jsonschema
+
+    for name in ("run", "machine"):
+        jsonschema.Draft202012Validator.check_schema(json.loads(runfile.schema_text(name)))
+
+
+def test_what_bench_writes_keeps_the_schema(good):
+    assert runfile.fault(good) is None
+
+
+def test_every_cell_tells_its_dimensions_and_quantiles(good):
+    for cell in good["cells"]:
+        assert {"op", "routine", "size", "src_off", "dst_off", "walk", "mode", "threads"} <= set(
+            cell
+        )
+        own = cell["ns"]
+        order = [own[q] for q in ("min", "q05", "q25", "median", "q75", "q95", "max")]
+        assert order == sorted(order) and cell["rounds"] > 0
+        assert cell["ratio"] is None or cell["ratio"]["low"] <= cell["ratio"]["high"]
+
+
+@pytest.mark.parametrize("name", ["r.json", "r.json.gz"])
+def test_written_and_read_again(tmp_path, good, name):
+    runfile.write(tmp_path / name, good)
+    assert runfile.read(tmp_path / name) == good
+    assert (tmp_path / name).read_bytes()[:2] == (b"\x1f\x8b" if name.endswith("gz") else b'{"')
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_gzip_is_known_by_its_content(tmp_path, good):
+    path = tmp_path / "packed.json"
+    path.write_bytes(gzip.compress(runfile.encode(good)))
+    assert runfile.read(path) == good
+
+
+def bad_files(good):
+    text = runfile.encode(good)
+    packed = gzip.compress(text)
+    damaged = bytearray(packed)
+    damaged[len(packed) // 2] ^= 0xFF
+    newer = json.dumps({**good, "format_version": 2}).encode()
+    no_cells = json.dumps({k: v for k, v in good.items() if k != "cells"}).encode()
+    negative = json.loads(text)
+    negative["cells"][0]["ns"]["median"] = -1
+    return {
+        "empty": (b"", "empty"),
+        "cut": (text[: len(text) // 2], "cut short"),
+        "binary": (bytes(range(256)) * 8, "not text"),
+        "words": (b"hello", "not JSON"),
+        "list": (b"[]\n", "not a run file"),
+        "object": (b"{}\n", "not a run file"),
+        "nan": (b'{"format": NaN}', "not a run file"),
+        "deep": (b"[" * 100_000, "nested"),
+        "newer": (newer, "format 2"),
+        "no_cells": (no_cells, "'cells' is a required property"),
+        "negative": (json.dumps(negative).encode(), "cells/0/ns/median"),
+        "gzip_cut": (packed[: len(packed) // 2], "cut short"),
+        "gzip_head": (packed[:2], "cut short"),
+        "gzip_damaged": (bytes(damaged), "damaged|not a run file|not a right"),
+        "gzip_of_gzip": (gzip.compress(packed), "not text"),
+    }
+
+
+@pytest.mark.parametrize("case", sorted(bad_files({"cells": [{"ns": {}}]})))
+def test_a_bad_file_is_told_in_one_line(tmp_path, good, case):
+    data, said = bad_files(good)[case]
+    path = tmp_path / "bad"
+    path.write_bytes(data)
+    with pytest.raises(WherryError, match=said) as caught:
+        runfile.read(path)
+    assert "\n" not in str(caught.value) and str(path) in str(caught.value)
+
+
+def test_unreadable(tmp_path):
+    for path, said in ((tmp_path / "none", "No such file"), (tmp_path, "not a file")):
+        with pytest.raises(WherryError, match=said):
+            runfile.read(path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(WherryError, match="not a file"):
+        runfile.read(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("target", ["/dev/full", "/proc/no/where.json", "/dev/null/x"])
+def test_targets_that_cannot_be_written_are_refused_before(target):
+    with pytest.raises(WherryError, match="cannot save"):
+        runfile.check_target(Path(target))
+    assert Path("/dev/full").is_char_device()
+
+
+def test_check_leaves_an_old_file_alone(tmp_path):
+    (tmp_path / "r.json").write_text("old")
+    runfile.check_target(tmp_path / "r.json")
+    assert (tmp_path / "r.json").read_text() == "old" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+    (tmp_path / "r.json").write_text("old")
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(FailedError, match="No space left"):
+        runfile.write(tmp_path / "r.json", {"a": 1})
+    assert (tmp_path / "r.json").read_text() == "old" and len(list(tmp_path.iterdir())) == 1

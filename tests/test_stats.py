@@ -1,0 +1,107 @@
+"""The arithmetic behind a figure: medians, intervals, verdicts that do not fool themselves."""
+
+import numpy as np
+import pytest
+from wherry import stats
+
+SEED = 12345
+
+
+def noisy(rng, centre, processes=5, rounds=9, within=0.01, between=0.0):
+    """Samples whose processes differ among themselves, as fresh processes do."""
+    shift = rng.normal(0, between, processes) if between else np.zeros(processes)
+    return {p: centre * np.exp(shift[p] + rng.normal(0, within, rounds)) for p in range(processes)}
+
+
+def test_quantiles_are_of_all_rounds_of_all_processes():
+    found = stats.quantiles({0: np.array([1.0, 2.0]), 1: np.array([3.0, 4.0, 5.0])})
+    assert found["min"] == 1 and found["median"] == 3 and found["max"] == 5
+    assert list(found) == ["min", "q05", "q25", "median", "q75", "q95", "max"]
+
+
+def test_ratio_pairs_the_same_round_of_the_same_process():
+    # Each round is disturbed alike for both: unpaired medians would differ wildly, the pairs do not.
+    weather = {0: np.array([1.0, 5.0, 2.0]), 1: np.array([9.0, 1.0, 3.0])}
+    other = {p: 2 * values for p, values in weather.items()}
+    ratio = stats.bootstrap(stats.log_ratios(other, weather), np.random.default_rng(SEED))
+    assert ratio.median == pytest.approx(2) and ratio.low == pytest.approx(2)
+
+
+def test_only_processes_that_measured_both_count():
+    pairs = stats.log_ratios({0: np.array([2.0]), 1: np.array([8.0])}, {1: np.array([4.0])})
+    assert len(pairs) == 1 and np.exp(pairs[0][0]) == pytest.approx(2)
+    assert stats.bootstrap([], np.random.default_rng(SEED)) is None
+
+
+def test_interval_resamples_processes_not_rounds():
+    """With processes that differ, many rounds must not shrink the interval to nothing."""
+    rng = np.random.default_rng(SEED)
+    base = {p: np.ones(200) for p in range(5)}
+    other = noisy(rng, 1.0, rounds=200, within=0.001, between=0.05)
+    ratio = stats.bootstrap(stats.log_ratios(other, base), rng)
+    assert ratio.high / ratio.low > 1.02
+
+
+def test_interval_covers_the_truth_most_of_the_time():
+    rng = np.random.default_rng(SEED)
+    held = 0
+    for _ in range(60):
+        pairs = [rng.normal(0.1, 0.02, 9) for _ in range(7)]
+        ratio = stats.bootstrap(pairs, rng, 200)
+        held += ratio.low <= np.exp(0.1) <= ratio.high
+    assert held >= 48
+
+
+def test_processes_of_different_length():
+    ratio = stats.bootstrap([np.zeros(3), np.zeros(7), np.zeros(1)], np.random.default_rng(SEED))
+    assert (ratio.low, ratio.median, ratio.high) == (1, 1, 1)
+
+
+def test_noise_floor_has_a_least_value_and_sees_noise():
+    quiet = {0: np.ones(5)}
+    assert stats.noise_floor([(quiet, quiet)]) == stats.LEAST_FLOOR
+    assert stats.noise_floor([]) is None
+    loud = {0: np.full(5, 1.08)}
+    assert stats.noise_floor([(loud, quiet)]) == pytest.approx(0.08)
+
+
+def test_verdict_names_a_clear_leader_with_its_lead():
+    rng = np.random.default_rng(SEED)
+    cells = {"a": noisy(rng, 10), "b": noisy(rng, 12), "c": noisy(rng, 20)}
+    found = stats.verdict(cells, 0.01, rng)
+    assert found.fastest == "a" and found.tied == ()
+    assert found.lead.median == pytest.approx(1.2, rel=0.03)
+
+
+def test_verdict_calls_a_tie_a_tie():
+    rng = np.random.default_rng(SEED)
+    cells = {"a": noisy(rng, 10), "b": noisy(rng, 10.02), "c": noisy(rng, 20)}
+    found = stats.verdict(cells, 0.01, rng)
+    assert found.fastest is None and set(found.tied) == {"a", "b"}
+
+
+def test_a_lead_within_the_noise_floor_is_a_tie():
+    rng = np.random.default_rng(SEED)
+    cells = {"a": noisy(rng, 10, within=1e-4), "b": noisy(rng, 10.4, within=1e-4)}
+    assert stats.verdict(cells, 0.01, rng).fastest == "a"
+    assert stats.verdict(cells, 0.05, rng).fastest is None
+
+
+def test_equal_routines_seldom_get_a_winner():
+    """The luckiest of twenty equals must not be crowned: it is picked on one half and judged on the other."""
+    rng = np.random.default_rng(SEED)
+    crowned = sum(
+        stats.verdict(
+            {f"r{i}": noisy(rng, 10, within=0.03) for i in range(20)}, 0.005, rng, 200
+        ).fastest
+        is not None
+        for _ in range(20)
+    )
+    assert crowned <= 1
+
+
+def test_a_row_of_one_or_none_has_no_race():
+    rng = np.random.default_rng(SEED)
+    assert stats.verdict({}, 0.01, rng).fastest is None
+    assert stats.verdict({"a": {0: np.ones(3)}}, 0.01, rng) == stats.Verdict(None, (), None)
+    assert stats.verdict({"a": {0: np.ones(3)}, "b": {}}, 0.01, rng).tied == ()
