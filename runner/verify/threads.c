@@ -204,8 +204,8 @@ static void generate_reentry(struct unit *unit)
     struct vcase one = {.calls = 1, .seed = unit->seed};
     unsigned count = unit->level == LEVEL_FULL ? 4000 : unit->level == LEVEL_BRIEF ? 60 : unit->few ? 600 : 200;
     for (unsigned k = 0; k < count && !unit->failed; k++) {
-        one.n = fit(unit->target, 1 + below(unit, k % 4 == 3 ? 4096 : 256));
-        one.at = (unsigned)below(unit, k % 2 ? 16 : 120);
+        one.n = fit(unit->target, 1 + below(unit, k % 3 == 0 ? 8192 : 256));
+        one.at = (unsigned)below(unit, k / 3 % 2 ? 16 : 200); /* by itself, not tied to the size */
         one.d = below(unit, 64);
         one.s = below(unit, 64);
         one.c = (int)next_random(&unit->random);
