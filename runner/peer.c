@@ -1,8 +1,8 @@
 /* Loading peers: look at the file first, so that each thing that can be wrong gets its own plain sentence. */
+#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,15 +66,6 @@ static const char *look_at_file(const char *name, const char *path)
     else
         return NULL;
     return message;
-}
-
-bool peer_owns(void *handle, const Dl_info *info, Dl_info *object)
-{
-    struct link_map *map;
-    (void)object;
-    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0)
-        return false;
-    return info->dli_fbase == (void *)map->l_addr || (info->dli_fname && strcmp(info->dli_fname, map->l_name) == 0);
 }
 
 const char *targets_add_peer(struct target_list *list, const char *spec)

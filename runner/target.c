@@ -1,6 +1,7 @@
 #include "target.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,6 +136,17 @@ void targets_add_libc(struct target_list *list)
     }
 }
 
+/* Is fn of the object behind handle itself? dlsym also finds what that merely links against, libc's own memcpy above
+ * all. */
+static bool defined_by(void *handle, void (*fn)(void))
+{
+    Dl_info info;
+    struct link_map *map;
+    if (!dladdr((void *)fn, &info) || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0)
+        return false;
+    return info.dli_fbase == (void *)map->l_addr || (info.dli_fname && strcmp(info.dli_fname, map->l_name) == 0);
+}
+
 size_t target_add_peer_functions(struct target_list *list, const char *name, const char *spec, const char *prefix,
                                  void *handle)
 {
@@ -143,9 +155,7 @@ size_t target_add_peer_functions(struct target_list *list, const char *name, con
         char symbol[128];
         snprintf(symbol, sizeof symbol, "%s%s", prefix, functions[i].name);
         void (*fn)(void) = (void (*)(void))dlsym(handle, symbol);
-        /* dlsym also finds what the object merely links against, libc's own memcpy above all. */
-        Dl_info info, object;
-        if (!fn || !dladdr((void *)fn, &info) || !peer_owns(handle, &info, &object))
+        if (!fn || !defined_by(handle, fn))
             continue;
         struct target *t = target_append(list);
         snprintf(t->name, sizeof t->name, "%s", name);

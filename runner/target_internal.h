@@ -2,8 +2,6 @@
 #ifndef RUNNER_TARGET_INTERNAL_H
 #define RUNNER_TARGET_INTERNAL_H
 
-#include <dlfcn.h>
-
 #include "target.h"
 
 struct target *target_append(struct target_list *list);
@@ -11,8 +9,5 @@ struct target *target_append(struct target_list *list);
 /* Appends every function that the object behind handle defines itself; returns how many. */
 size_t target_add_peer_functions(struct target_list *list, const char *name, const char *spec, const char *prefix,
                                  void *handle);
-
-/* Does the address described by *info lie in the object behind handle (and not in one it depends on)? */
-bool peer_owns(void *handle, const Dl_info *info, Dl_info *object);
 
 #endif

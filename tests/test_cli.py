@@ -216,7 +216,7 @@ def shared_object(directory, source):
 
 MISUSE = [
     (["bench", "size"], "did you mean sizes?"),
-    (["bench", "qqq"], "there is alignment"),
+    (["bench", "qqq"], "there are alignment"),
     (["bnch"], "did you mean bench?"),
     (["bench", "--routine", "rep_mosb"], "did you mean rep_movsb?"),
     (["bench", "--routine", "set_sse2"], "does not do"),

@@ -37,7 +37,7 @@ def unknown(kind: str, name: str, known: Iterable[str], where: str) -> WherryErr
     choices = sorted(set(known))
     close = difflib.get_close_matches(name.lower(), choices, n=1, cutoff=0.4)
     if len(choices) <= SHOWN_NAMES:
-        there = f"there is {', '.join(choices)}"
+        there = f"there are {', '.join(choices)}"
     else:
         there = f"{where} lists all"
     hint = f"did you mean {close[0]}? ({there})" if close else there
