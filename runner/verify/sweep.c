@@ -150,7 +150,7 @@ static void generate_sweep(struct unit *unit)
     for (size_t n = 0; n <= last && !unit->failed; n++)
         at_offsets(unit, n, pairs);
     for (size_t n = last + 1; n <= 16384 && !unit->failed; n++) {
-        unsigned many = n <= 4160 ? 12 : 2;
+        unsigned many = n <= 4160 ? (unit->few ? 256 : 12) : unit->few ? 12 : 2;
         at_offsets(unit, n, full ? 32 : unit->level == LEVEL_QUICK ? many : n <= 4160 ? 2 : n % 4 == 0);
     }
 }
@@ -165,13 +165,22 @@ static void generate_sizes(struct unit *unit)
     for (size_t power = 16384; power <= most && !unit->failed; power *= 2) {
         int reach = full ? (power <= (1 << 20) ? 512 : 64) : brief ? 1 : 2;
         unsigned pairs = full ? (power <= 1 << 20 ? 16 : 2) : power <= 65536 && !brief ? 8 : unit->few ? 4 : 1;
+        /* A bug in a band of sizes that nothing marks is a matter of luck, which many calls help. */
+        unsigned anywhere = full ? (unsigned)(((size_t)256 << 20) / power) : unit->few ? 64 : 8;
         for (int off = -reach; off <= reach && !unit->failed; off++)
             at_offsets(unit, power + (size_t)(int64_t)off, pairs);
-        for (unsigned i = 0; !brief && power < most && i < (full ? 64u : 8u) && !unit->failed; i++)
+        for (unsigned i = 0; !brief && power < most && i < anywhere && !unit->failed; i++)
             at_offsets(unit, fit(unit->target, power + below(unit, power)), 1);
         size_t between = power + power / 2;
         for (int off = -1; !brief && between < most && off <= 1 && !unit->failed; off++)
             at_offsets(unit, between + (size_t)(int64_t)off, 2);
+    }
+    /* Where the plan in force begins to stream; with a threshold of nothing the other sizes reach that already. */
+    size_t stream_from = wherry_thresholds.stream_from;
+    if (unit->target->kind == TARGET_PUBLIC && !brief && stream_from > most && stream_from <= (size_t)128 << 20) {
+        prepare(unit, stream_from + 65536, unit->seed);
+        for (int off = -1; off <= 1 && !unit->failed; off++)
+            at_offsets(unit, stream_from + (size_t)(int64_t)off, 2);
     }
     /* Every destination alignment beyond 1 MiB. */
     struct vcase one = {.calls = 1, .seed = unit->seed};

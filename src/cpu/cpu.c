@@ -68,8 +68,10 @@ void wherry_cpu_decode(const struct wherry_cpu_source *source, struct wherry_cpu
     struct wherry_cpuid xsave1 = base.eax >= 0xd && one.ecx >> 26 & 1 ? source->cpuid(context, 0xd, 1) : none;
     /* A CPU without extended leaves answers with those of another leaf; only 0x8000xxxx can be believed. */
     uint32_t extended = source->cpuid(context, 0x80000000, 0).eax;
-    struct wherry_cpuid ext1 =
-        extended >> 16 == 0x8000 && extended >= 0x80000001 ? source->cpuid(context, 0x80000001, 0) : none;
+    cpu->last_leaf = base.eax;
+    cpu->last_extended = extended >> 16 == 0x8000 ? extended : 0;
+    struct wherry_cpuid ext1 = cpu->last_extended >= 0x80000001 ? source->cpuid(context, 0x80000001, 0) : none;
+    cpu->topology_extensions = ext1.ecx >> 22 & 1;
 
     put_text(cpu->vendor_name, base.ebx);
     put_text(cpu->vendor_name + 4, base.edx);
@@ -118,8 +120,7 @@ void wherry_cpu_read_names(const struct wherry_cpu_source *source, const struct 
         put_text(names->hypervisor + 4, r.ecx);
         put_text(names->hypervisor + 8, r.edx);
     }
-    uint32_t extended = source->cpuid(source->context, 0x80000000, 0).eax;
-    if (extended >> 16 != 0x8000 || extended < 0x80000004)
+    if (cpu->last_extended < 0x80000004)
         return;
     for (uint32_t i = 0; i < 3; i++) {
         struct wherry_cpuid r = source->cpuid(source->context, 0x80000002 + i, 0);

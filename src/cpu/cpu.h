@@ -71,7 +71,9 @@ struct wherry_cpu {
     uint64_t xcr0;     /* 0 without OSXSAVE */
     enum wherry_cpu_vendor vendor;
     char vendor_name[13];
-    uint32_t family, model, stepping; /* as displayed: extended fields added */
+    uint32_t family, model, stepping;  /* as displayed: extended fields added */
+    uint32_t last_leaf, last_extended; /* the highest of each range; last_extended 0: no such range */
+    bool topology_extensions;          /* AMD's TOPOEXT: 0x8000001D tells caches */
     bool hypervisor;
 };
 

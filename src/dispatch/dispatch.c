@@ -58,12 +58,9 @@ static void use(enum wherry_isa isa)
 __attribute__((constructor)) static void choose(void)
 {
     struct wherry_cpu cpu;
-    struct wherry_caches caches;
     const struct wherry_cpu_source native = wherry_cpu_native();
     wherry_cpu_decode(&native, &cpu);
-    wherry_cpu_read_caches(&native, &caches);
-    const struct wherry_believed believed = wherry_cpu_believe(cpu.vendor, &caches);
-    wherry_thresholds = wherry_plan_thresholds(believed.size[WHERRY_L3]);
+    wherry_thresholds = wherry_plan_thresholds(wherry_cpu_last_level(&native, &cpu));
     use(wherry_plan_isa(&cpu));
 }
 
