@@ -105,3 +105,10 @@ def test_a_row_of_one_or_none_has_no_race():
     assert stats.verdict({}, 0.01, rng).fastest is None
     assert stats.verdict({"a": {0: np.ones(3)}}, 0.01, rng) == stats.Verdict(None, (), None)
     assert stats.verdict({"a": {0: np.ones(3)}, "b": {}}, 0.01, rng).tied == ()
+
+
+def test_noise_of_single_processes_averages_out_of_the_floor():
+    """Layouts differ from process to process in both directions; the figures compared are medians over all of them."""
+    quiet = {p: np.ones(5) for p in range(9)}
+    shaken = {p: np.full(5, 1 + 0.05 * (p % 3 - 1)) for p in range(9)}
+    assert stats.noise_floor([(shaken, quiet)]) == stats.LEAST_FLOOR

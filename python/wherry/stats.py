@@ -94,11 +94,14 @@ def bootstrap(
 
 
 def noise_floor(twins: Iterable[tuple[Samples, Samples]]) -> float | None:
-    """What a routine differs from itself: the 95 % quantile, over rows and processes, of the difference between the
-    two measurements of one routine in the same rounds. A fraction: 0.01 is one per cent."""
-    differences = [
-        abs(float(np.expm1(np.median(pair)))) for a, b in twins for pair in log_ratios(a, b)
-    ]
+    """What a routine differs from itself: the 95 % quantile, over rows, of the difference between the two measurements
+    of one routine, by the statistic that every comparison uses (the median over all processes and rounds). A fraction:
+    0.01 is one per cent."""
+    differences = []
+    for a, b in twins:
+        pairs = log_ratios(a, b)
+        if pairs:
+            differences.append(abs(float(np.expm1(np.median(np.concatenate(pairs))))))
     if not differences:
         return None
     return max(LEAST_FLOOR, float(np.quantile(differences, 0.95)))
