@@ -1,32 +1,58 @@
-"""Tables as text: aligned, with units, readable in a mail. Styles are words that the printer may turn into colour."""
+"""Tables of figures, with units, readable in a mail: rich lays them out, this says what stands where and how it is
+marked. A style is a word of `STYLES`."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from rich.console import Console, RenderableType
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+from rich.theme import Theme
+
+# rich drops blanks at the end of what it aligns to the right; where the blank counts, this
+# character, which is nobody's, stands for it until the text is written.
+BLANK = "\ue000"
 LEAD = "*"
 TIE = "="
 LEGEND = (
     "* fastest, by more than the noise floor and the interval of its lead; = tied with the fastest"
 )
+STYLES = Theme(
+    {
+        "title": "bold",
+        "dim": "dim",
+        "lead": "bold green",
+        "tie": "cyan",
+        "bad": "bold red",
+        # From the best (dark green) to the worst (red), as background of a heat map's cell.
+        **{
+            f"heat{i}": f"color(16) on color({c})"
+            for i, c in enumerate((34, 40, 76, 112, 154, 226, 220, 214, 202, 196))
+        },
+    }
+)
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     text: str
-    style: str = ""  # "", "title", "dim", "lead", "tie", "bad", "heat0" ... "heat9"
+    style: str = ""
 
 
+# A line that is drawn by hand, as a heat map's.
 Line = list[Span]
 
 
 @dataclass
 class Block:
-    """A title, lines, and sentences under them."""
+    """A title, tables or lines, and sentences under them."""
 
     title: str = ""
-    lines: list[Line] = field(default_factory=list)
+    lines: list[Line | RenderableType] = field(default_factory=list)
     sentences: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -36,7 +62,7 @@ class Figure:
     """What stands in one cell of a table."""
 
     text: str
-    mark: str = " "
+    mark: str = BLANK
     style: str = ""
 
 
@@ -45,6 +71,7 @@ class Column:
     head: str
     unit: str = ""
     left: bool = False
+    wraps: bool = False
 
 
 MISSING = Figure("-", style="dim")
@@ -59,85 +86,70 @@ def figure(text: str, name: str, row: dict) -> Figure:
     return Figure(text)
 
 
-def _two_lines(column: Column) -> list[str]:
+def _two_lines(head: str) -> str:
     """`int4x8_bcopy1k` over two lines: `int4x8_`, `bcopy1k`."""
-    first, bar, rest = column.head.rpartition("_")
-    return [first + bar, rest] if bar else ["", column.head]
+    first, bar, rest = head.rpartition("_")
+    return f"{first}{bar}\n{rest}" if bar else f"\n{head}"
+
+
+def _table(columns: Sequence[Column], rows: Sequence[Sequence[Figure]], two_lines: bool) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="title")
+    table.add_column("", min_width=1)  # the indent
+    for column in columns:
+        head = Text(_two_lines(column.head) if two_lines else column.head)
+        if any(c.unit for c in columns):
+            head.append(f"\n{column.unit}", "not bold dim")
+        if not column.left:
+            # The blank after a head stands over the marks of the column.
+            head = Text("\n").join(
+                Text.assemble(line, BLANK) for line in head.split("\n", allow_blank=True)
+            )
+        table.add_column(
+            head,
+            justify="left" if column.left else "right",
+            vertical="top",
+            no_wrap=not column.wraps,
+        )
+    for row in rows:
+        table.add_row(
+            "",
+            *(
+                Text(cell.text if column.left else cell.text + cell.mark, cell.style)
+                for column, cell in zip(columns, row, strict=True)
+            ),
+        )
+    return table
 
 
 def layout(
     columns: Sequence[Column], rows: Sequence[Sequence[Figure]], width: int, keep: int = 1
-) -> list[Line]:
+) -> list[Line | RenderableType]:
     """The table. When it is too wide, its heads go over two lines; when that is not enough, it is printed in several
     parts that each repeat the first `keep` columns."""
+    ruler = Console(width=10_000, theme=STYLES)
 
-    def widths(heads: Sequence[Sequence[str]]) -> list[int]:
-        return [
-            max(*map(len, (*heads[i], c.unit)), *(len(row[i].text) for row in rows), 0)
-            for i, c in enumerate(columns)
-        ]
+    def part(chosen: Sequence[int], two_lines: bool) -> Table:
+        return _table(
+            [columns[i] for i in chosen], [[r[i] for i in chosen] for r in rows], two_lines
+        )
 
-    def needed(chosen: Sequence[int], of: Sequence[int]) -> int:
-        return 2 + sum(of[i] + 2 for i in chosen)
+    def fits(table: Table) -> bool:
+        return Measurement.get(ruler, ruler.options, table).maximum <= width
 
     everything = range(len(columns))
-    heads = [[column.head] for column in columns]
-    own = widths(heads)
-    if needed(everything, own) > width:
-        heads = [_two_lines(column) for column in columns]
-        own = widths(heads)
-    parts: list[list[int]] = []
-    current = list(range(min(keep, len(columns))))
-    for i in range(keep, len(columns)):
-        if len(current) > keep and needed([*current, i], own) > width:
+    whole = part(everything, two_lines=False)
+    if fits(whole):
+        return [whole]
+    parts = []
+    current = list(everything[:keep])
+    for i in everything[keep:]:
+        if len(current) > keep and not fits(part([*current, i], two_lines=True)):
             parts.append(current)
-            current = list(range(keep))
+            current = list(everything[:keep])
         current.append(i)
-    parts.append(current)
-    lines: list[Line] = []
-    for number, chosen in enumerate(parts):
-        if number:
-            lines.append([])
-        lines += _part(
-            [columns[i] for i in chosen],
-            [heads[i] for i in chosen],
-            [[r[i] for i in chosen] for r in rows],
-            [own[i] for i in chosen],
-        )
-    return lines
-
-
-def _head(columns: Sequence[Column], texts: Sequence[str], widths: Sequence[int]) -> str:
-    parts = [
-        # The blank after a head stands over the marks of the column.
-        text.ljust(width) if column.left else text.rjust(width) + " "
-        for column, text, width in zip(columns, texts, widths, strict=True)
-    ]
-    return "  " + " ".join(parts).rstrip()
-
-
-def _part(
-    columns: Sequence[Column],
-    heads: Sequence[Sequence[str]],
-    rows: Sequence[Sequence[Figure]],
-    widths: Sequence[int],
-) -> list[Line]:
-    lines: list[Line] = []
-    for texts in zip(*heads, strict=True):
-        if any(texts):
-            lines.append([Span(_head(columns, texts, widths), "title")])
-    if any(column.unit for column in columns):
-        lines.append([Span(_head(columns, [c.unit for c in columns], widths), "dim")])
-    for row in rows:
-        line: Line = [Span("  ")]
-        for i, (column, cell, width) in enumerate(zip(columns, row, widths, strict=True)):
-            if i:
-                line.append(Span(" "))
-            if column.left:
-                line.append(Span(cell.text.ljust(width), cell.style))
-            else:
-                line.append(Span(cell.text.rjust(width) + cell.mark, cell.style))
-        lines.append(line)
+    lines: list[Line | RenderableType] = []
+    for chosen in [*parts, current]:
+        lines += [*([[]] if lines else []), part(chosen, two_lines=True)]
     return lines
 
 
@@ -161,5 +173,31 @@ def routines_in(cells: dict[int, dict[str, dict]]) -> list[str]:
     return list(dict.fromkeys(name for row in cells.values() for name in row))
 
 
-def plain(lines: Sequence[Line]) -> str:
-    return "\n".join("".join(span.text for span in line).rstrip() for line in lines)
+def console(width: int, colour: bool = False, file=None) -> Console:
+    return Console(
+        file=file or io.StringIO(),
+        width=width,
+        theme=STYLES,
+        color_system="256" if colour else None,
+        force_terminal=colour,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+
+
+def render(lines: Sequence[Line | RenderableType], to: Console) -> str:
+    """As text, with escape sequences when the console has colour, without blanks at the ends of lines."""
+    with to.capture() as captured:
+        for line in lines:
+            if isinstance(line, list):
+                to.print(Text.assemble(*line), no_wrap=True, overflow="ignore", crop=False)
+            else:
+                to.print(line, crop=False)
+    text = captured.get().replace(BLANK, " ")
+    return "".join(f"{line.rstrip()}\n" for line in text.split("\n")[:-1])
+
+
+def plain(lines: Sequence[Line | RenderableType], width: int = 10_000) -> str:
+    return render(lines, console(width)).rstrip("\n")

@@ -37,7 +37,7 @@ def _routines(as_json: bool) -> None:
         Column("needs", left=True),
         Column("quantum"),
         Column("era"),
-        Column("idea", left=True),
+        Column("idea", left=True, wraps=True),
     ]
     table = []
     for row in rows:
@@ -53,19 +53,8 @@ def _routines(as_json: bool) -> None:
                 Figure(row["idea"], style=style),
             ]
         )
-    # The ideas are sentences: wider than any screen, so they go under their routine when there is no room.
-    room = printer.width - sum(
-        max(len(c.head), *(len(r[i].text) for r in table), 0) + 2 for i, c in enumerate(columns[:5])
-    )
-    longest = max((len(r[5].text) for r in table), default=0)
-    if longest <= room:
-        printer.lines(layout(columns, table, 10_000))
-    else:
-        lines = layout(columns[:5], [r[:5] for r in table], 10_000)
-        printer.lines(lines[:1])
-        for line, row in zip(lines[1:], table, strict=True):
-            printer.lines([line])
-            printer.paragraph(row[5].text, row[5].style or "dim", indent="      ")
+    # No parts: the sentences of the last column wrap.
+    printer.lines(layout(columns, table, 10_000))
     printer.text()
     printer.paragraph(
         f"{len(rows)} routines; libc, wherry (and wherry@sse2, wherry@avx2 ...) and peers can stand "

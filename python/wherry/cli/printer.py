@@ -8,21 +8,10 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
+from wherry import tables
 from wherry.errors import FailedError, StdoutClosedError
-from wherry.tables import Block, Line, Span, plain
+from wherry.tables import Block, Line, Span
 
-_SGR = {
-    "title": "1",
-    "dim": "2",
-    "lead": "1;32",
-    "tie": "36",
-    "bad": "1;31",
-    # From the best (dark green) to the worst (red), as background of a heat map's cell.
-    **{
-        f"heat{i}": f"38;5;16;48;5;{c}"
-        for i, c in enumerate((34, 40, 76, 112, 154, 226, 220, 214, 202, 196))
-    },
-}
 # Wide enough for the tables, narrow enough for a mail.
 MAIL_WIDTH = 96
 
@@ -38,6 +27,7 @@ class Printer:
             self.width = min(shutil.get_terminal_size((MAIL_WIDTH, 24)).columns, 160)
         else:
             self.width = MAIL_WIDTH
+        self._console = tables.console(self.width, self.colour)
         # A terminal that has no µ gets a question mark, not a traceback.
         sys.stdout.reconfigure(errors="replace")
 
@@ -54,16 +44,7 @@ class Printer:
         self.lines([[Span(line, style)]])
 
     def lines(self, lines: Sequence[Line]) -> None:
-        if not self.colour:
-            self.write(plain(lines) + "\n")
-            return
-        parts = []
-        for line in lines:
-            for span in line:
-                code = _SGR.get(span.style)
-                parts.append(f"\033[{code}m{span.text}\033[0m" if code else span.text)
-            parts.append("\n")
-        self.write("".join(parts))
+        self.write(tables.render(lines, self._console))
 
     def paragraph(self, text: str, style: str = "", indent: str = "") -> None:
         width = min(self.width, MAIL_WIDTH)
