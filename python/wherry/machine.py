@@ -253,7 +253,9 @@ def caches(machine: dict) -> str:
     believed = machine["reported"].get("believed")
     if isinstance(believed, dict):
         text = _levels_in_words(believed)
-        sources = {v["source"] for v in believed.values() if isinstance(v, dict) and "source" in v}
+        sources = {
+            v["source"] for v in believed.values() if isinstance(v, dict) and v.get("source")
+        }
         if text:
             return f"{text} (by {', '.join(sorted(sources))})"
     text = _caches_in_words(machine["caches"])

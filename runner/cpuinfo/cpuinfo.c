@@ -1,6 +1,7 @@
 #include "commands.h"
 #include "cpuinfo/sysfs.h"
 #include "json.h"
+#include "plan/plan.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,45 +20,111 @@ struct info {
     struct wherry_cpu_names names;
     struct wherry_caches caches;
     struct wherry_believed believed;
+    uint64_t last_level; /* what the library's thresholds are made for: it asks CPUID alone */
 };
 
-static void print_features(const char *title, uint64_t set)
+enum { LABEL = 14, COLUMNS = 100 };
+
+static void print_label(const char *label) { printf("%-*s", LABEL, label); }
+
+/* The names of a set in columns as wide as a mail, then why they stand here. */
+static void print_set(const char *label, uint64_t set, const char *why)
 {
-    printf("%-12s", title);
-    for (int i = 0; i < WHERRY_CPU_FEATURE_COUNT; i++)
-        if (set >> i & 1)
-            printf(" %s", feature_names[i]);
-    puts(set ? "" : " none");
+    int at = LABEL;
+    print_label(label);
+    for (int i = 0; i < WHERRY_CPU_FEATURE_COUNT; i++) {
+        if (!(set >> i & 1))
+            continue;
+        int width = (int)strlen(feature_names[i]) + (at > LABEL);
+        if (at + width > COLUMNS) {
+            printf("\n%*s", LABEL, "");
+            at = LABEL;
+            width = (int)strlen(feature_names[i]);
+        }
+        printf("%s%s", at > LABEL ? " " : "", feature_names[i]);
+        at += width;
+    }
+    puts(set ? "" : "none");
+    if (set && why)
+        printf("%*s%s\n", LABEL, "", why);
+}
+
+static void print_state(uint64_t xcr0)
+{
+    static const struct {
+        uint64_t bits;
+        const char *name;
+    } states[] = {{0x1, "x87"}, {0x2, "SSE"}, {0x4, "AVX"}, {0xe0, "AVX-512"}, {0x200, "PKRU"}, {0x60000, "AMX"}};
+    print_label("OS saves");
+    if (!xcr0) {
+        puts("no more than x87 and SSE (XSAVE is not enabled)");
+        return;
+    }
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+        if ((xcr0 & states[i].bits) == states[i].bits)
+            printf("%s ", states[i].name);
+    printf("(XCR0 0x%" PRIx64 ")\n", xcr0);
+}
+
+static void print_number(uint64_t number, int width)
+{
+    if (number)
+        printf(" %*" PRIu64, width, number);
+    else
+        printf(" %*s", width, "-");
+}
+
+static void print_caches(const struct info *in)
+{
+    printf("\n%-5s %-13s %9s %7s %5s %5s\n", "cache", "source", "KiB", "line B", "ways", "CPUs");
+    for (int l = 0; l < WHERRY_CACHE_LEVEL_COUNT; l++) {
+        for (int s = 0; s < WHERRY_CACHES_SOURCE_COUNT; s++) {
+            const struct wherry_cache *c = &in->caches.of[s][l];
+            if (!c->present)
+                continue;
+            printf("%-5s %-13s", level_names[l], wherry_cache_source_names[s]);
+            print_number(c->size >> 10, 9);
+            print_number(c->line, 7);
+            print_number(c->ways, 5);
+            print_number(c->shared, 5);
+            puts("");
+        }
+        bool told = in->believed.source[l] != WHERRY_CACHES_SOURCE_COUNT;
+        printf("%-5s %-13s", level_names[l], "believed");
+        print_number(in->believed.size[l] >> 10, 9);
+        printf("  %s%s%s\n", told ? wherry_cache_source_names[in->believed.source[l]] : "", told ? ": " : "",
+               wherry_cache_reason_names[in->believed.reason[l]]);
+    }
+    puts("CPUs: logical CPUs that share it (leaf4 may round up); -: not told");
+    const uint64_t believed = wherry_cpu_believed_last_level(&in->believed);
+    printf("One thread counts on %" PRIu64 " KiB of last-level cache", believed >> 10);
+    if (believed != in->last_level)
+        printf("; the library, by CPUID alone, on %" PRIu64 " KiB", in->last_level >> 10);
+    puts(".");
 }
 
 static void print_text(const struct info *in)
 {
     const struct wherry_cpu *cpu = &in->cpu;
-    printf("%-12s %s (%s)\n", "vendor", vendor_names[cpu->vendor], cpu->vendor_name);
-    printf("%-12s %s\n", "brand", in->names.brand[0] ? in->names.brand : "not told");
-    printf("%-12s family %" PRIu32 ", model %" PRIu32 ", stepping %" PRIu32 "\n", "", cpu->family, cpu->model,
-           cpu->stepping);
-    printf("%-12s %s\n", "hypervisor",
-           !cpu->hypervisor          ? "none"
-           : in->names.hypervisor[0] ? in->names.hypervisor
-                                     : "unnamed");
-    printf("%-12s 0x%" PRIx64 "\n", "xcr0", cpu->xcr0);
-    print_features("usable", cpu->features);
-    print_features("OS lacks", cpu->reported & ~cpu->features);
-    printf("\n%-6s %-14s %10s %6s %6s %10s\n", "cache", "source", "KiB", "line B", "ways", "CPUs");
-    for (int l = 0; l < WHERRY_CACHE_LEVEL_COUNT; l++) {
-        for (int s = 0; s < WHERRY_CACHES_SOURCE_COUNT; s++) {
-            const struct wherry_cache *c = &in->caches.of[s][l];
-            if (c->present)
-                printf("%-6s %-14s %10" PRIu64 " %6" PRIu32 " %6" PRIu32 " %10" PRIu32 "\n", level_names[l],
-                       wherry_cache_source_names[s], c->size >> 10, c->line, c->ways, c->shared);
-        }
-        printf("%-6s %-14s %10" PRIu64 "  %s%s%s\n", level_names[l], "believed", in->believed.size[l] >> 10,
-               in->believed.reason[l] == WHERRY_CACHE_DEFAULT ? "" : wherry_cache_source_names[in->believed.source[l]],
-               in->believed.reason[l] == WHERRY_CACHE_DEFAULT ? "" : ": ",
-               wherry_cache_reason_names[in->believed.reason[l]]);
-    }
-    puts("CPUs: logical CPUs that share the cache; 0 in ways or CPUs: not told");
+    /* Intel pads the front of its brands. */
+    const char *brand = in->names.brand + strspn(in->names.brand, " ");
+    print_label("vendor");
+    printf("%s (%s)\n", vendor_names[cpu->vendor], cpu->vendor_name);
+    print_label("brand");
+    puts(*brand ? brand : "not told");
+    print_label("model");
+    printf("family %" PRIu32 ", model %" PRIu32 ", stepping %" PRIu32 "\n", cpu->family, cpu->model, cpu->stepping);
+    print_label("hypervisor");
+    puts(!cpu->hypervisor ? "none" : in->names.hypervisor[0] ? in->names.hypervisor : "one that gives no name");
+    print_state(cpu->xcr0);
+    print_label("tier");
+    puts(wherry_isa_names[wherry_plan_isa(cpu)]);
+    print_set("usable", cpu->features, NULL);
+    print_set("not saved", cpu->unsaved, "the CPU has these, the OS does not save their registers");
+    const uint64_t orphans = cpu->reported & ~cpu->features & ~cpu->unsaved;
+    if (orphans)
+        print_set("not believed", orphans, "the CPU reports these without a set that they build on");
+    print_caches(in);
 }
 
 static void json_features(const char *key, uint64_t set)
@@ -80,6 +147,7 @@ static void print_json(const struct info *in)
     json_uint("stepping", cpu->stepping);
     json_string("hypervisor", cpu->hypervisor ? in->names.hypervisor : NULL);
     json_uint("xcr0", cpu->xcr0);
+    json_string("tier", wherry_isa_names[wherry_plan_isa(cpu)]);
     json_features("features", cpu->features);
     json_features("reported", cpu->reported);
     json_open("caches");
@@ -101,7 +169,7 @@ static void print_json(const struct info *in)
     json_close();
     json_open("believed");
     for (int l = 0; l < WHERRY_CACHE_LEVEL_COUNT; l++) {
-        bool told = in->believed.reason[l] != WHERRY_CACHE_DEFAULT;
+        bool told = in->believed.source[l] != WHERRY_CACHES_SOURCE_COUNT;
         json_open(level_names[l]);
         json_uint("size", in->believed.size[l]);
         json_string("source", told ? wherry_cache_source_names[in->believed.source[l]] : NULL);
@@ -109,6 +177,7 @@ static void print_json(const struct info *in)
         json_close();
     }
     json_close();
+    json_uint("last_level", in->last_level);
     json_end();
 }
 
@@ -125,6 +194,7 @@ int command_cpu(int argc, char **argv)
     wherry_cpu_read_caches(&native, &in.caches);
     sysfs_caches(&in.caches);
     in.believed = wherry_cpu_believe(in.cpu.vendor, &in.caches);
+    in.last_level = wherry_cpu_last_level(&native, &in.cpu);
     if (json)
         print_json(&in);
     else

@@ -2,9 +2,9 @@
 
 const char *const wherry_cache_source_names[] = {"leaf4", "leaf8000001d", "leaf80000005", "sysfs"};
 const char *const wherry_cache_reason_names[] = {
-    "as the first source within bounds tells it",
-    "many CPUs share it; the part of 16 of them, 32 MiB at least",
-    "larger than any that so few CPUs share, or told without them; 32 MiB assumed",
+    "as told by the first source within bounds",
+    "many share it; the part of 16, at least 32 MiB",
+    "sharers untold, or too few for so much; 32 MiB assumed",
     "none: the source that tells L2 tells no L3",
     "no source within bounds; the vendor's default",
 };
@@ -163,6 +163,19 @@ static void believe_l3(struct wherry_believed *b, const struct wherry_cache *l3)
     b->size[WHERRY_L3] = size;
 }
 
+/* Some source that could tell an L3 tells an L2, and none tells an L3, not even one out of bounds. */
+static bool ends_at_l2(enum wherry_cpu_vendor vendor, const struct wherry_caches *caches)
+{
+    bool l2 = false;
+    for (enum wherry_cache_source s = 0; s < WHERRY_CACHES_SOURCE_COUNT; s++) {
+        if (caches->of[s][WHERRY_L3].present)
+            return false;
+        /* Of Intel's old leaf the L3 is reserved, so that its silence says nothing. */
+        l2 |= within_bounds(&caches->of[s][WHERRY_L2], WHERRY_L2) && (s != WHERRY_CACHES_LEAF8_5 || is_amd(vendor));
+    }
+    return l2;
+}
+
 static void believe_level(enum wherry_cpu_vendor vendor, const struct wherry_caches *caches, int level,
                           struct wherry_believed *b)
 {
@@ -181,11 +194,7 @@ static void believe_level(enum wherry_cpu_vendor vendor, const struct wherry_cac
     b->source[level] = WHERRY_CACHES_SOURCE_COUNT;
     b->size[level] = defaults[vendor][level];
     b->reason[level] = WHERRY_CACHE_DEFAULT;
-    for (int i = 0; i < ORDER && level == WHERRY_L3; i++) {
-        /* Intel's old leaf has no room for an L3, so that its silence says nothing. */
-        if (!within_bounds(&caches->of[order[i]][WHERRY_L2], WHERRY_L2) ||
-            (order[i] == WHERRY_CACHES_LEAF8_5 && !is_amd(vendor)))
-            continue;
+    if (level == WHERRY_L3 && ends_at_l2(vendor, caches)) {
         b->size[level] = 0;
         b->reason[level] = WHERRY_CACHE_NONE;
     }
@@ -231,8 +240,6 @@ uint64_t wherry_cpu_last_level(const struct wherry_cpu_source *source, const str
         if (settles(cpu->vendor, &caches, &b))
             break;
     }
-    if (settles(cpu->vendor, &caches, &b))
-        return b.size[WHERRY_L3];
     b = wherry_cpu_believe(cpu->vendor, &caches);
     return wherry_cpu_believed_last_level(&b);
 }

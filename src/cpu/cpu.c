@@ -56,6 +56,13 @@ static uint32_t pick(const struct wherry_cpuid *r, int reg)
     return reg == EAX ? r->eax : reg == EBX ? r->ebx : reg == ECX ? r->ecx : r->edx;
 }
 
+static void note(struct wherry_cpu *cpu, enum wherry_cpu_feature feature, uint64_t state)
+{
+    const uint64_t bit = (uint64_t)1 << feature;
+    cpu->reported |= bit;
+    *((cpu->xcr0 & state) == state ? &cpu->features : &cpu->unsaved) |= bit;
+}
+
 void wherry_cpu_decode(const struct wherry_cpu_source *source, struct wherry_cpu *cpu)
 {
     const void *context = source->context;
@@ -85,15 +92,12 @@ void wherry_cpu_decode(const struct wherry_cpu_source *source, struct wherry_cpu
     cpu->hypervisor = one.ecx >> 31;
     cpu->xcr0 = osxsave ? source->xcr0(context) : 0;
 
-    cpu->features = cpu->reported = 0;
+    cpu->features = cpu->reported = cpu->unsaved = 0;
     const struct wherry_cpuid *r;
 #define X(id, name, leaf, subleaf, reg, bit, state)                                                                    \
     r = (leaf) == 1 ? &one : (leaf) == 0xd ? &xsave1 : (leaf) != 7 ? &ext1 : (subleaf) ? &seven1 : &seven;             \
-    if (pick(r, reg) >> (bit) & 1) {                                                                                   \
-        cpu->reported |= (uint64_t)1 << WHERRY_CPU_##id;                                                               \
-        if ((cpu->xcr0 & STATE_##state) == STATE_##state)                                                              \
-            cpu->features |= (uint64_t)1 << WHERRY_CPU_##id;                                                           \
-    }
+    if (pick(r, reg) >> (bit) & 1)                                                                                     \
+        note(cpu, WHERRY_CPU_##id, STATE_##state);
     WHERRY_CPU_FEATURES(X)
 #undef X
     /* The wider sets build on the narrower; a hypervisor that masks one and forgets the other must not be believed. */

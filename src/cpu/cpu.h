@@ -68,6 +68,8 @@ struct wherry_cpu_source {
 struct wherry_cpu {
     uint64_t features; /* bit i: enum wherry_cpu_feature i, usable (the OS saves its registers) */
     uint64_t reported; /* the same as CPUID alone says */
+    uint64_t unsaved;  /* of the reported: the OS does not save the registers. The rest that is reported and not usable
+                          lacks a set that it builds on */
     uint64_t xcr0;     /* 0 without OSXSAVE */
     enum wherry_cpu_vendor vendor;
     char vendor_name[13];
