@@ -1,14 +1,23 @@
-/* Loading peers: look at the file first, so that each thing that can be wrong gets its own plain sentence. */
+/* Loading peers: look at the file first, so that each thing that can be wrong gets its own plain sentence. Then load it
+ * in a child, since a constructor may end the process in ways that nothing in it can catch. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "measure/yardsticks.h"
 #include "target_internal.h"
 
 static char message[768];
@@ -68,6 +77,147 @@ static const char *look_at_file(const char *name, const char *path)
     return message;
 }
 
+/* What constructors may change for the whole process and what is put back after them. */
+struct surroundings {
+    int standard[3], directory; /* duplicates; -1: it was not open, -2: no room for a duplicate */
+    sigset_t blocked;
+    cpu_set_t cpus;
+    struct sigaction actions[32];
+};
+
+static void surroundings_keep(struct surroundings *s)
+{
+    fflush(stdout);
+    for (int fd = 0; fd < 3; fd++) {
+        s->standard[fd] = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        if (s->standard[fd] < 0 && errno != EBADF)
+            s->standard[fd] = -2;
+    }
+    s->directory = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    sigprocmask(SIG_SETMASK, NULL, &s->blocked);
+    sched_getaffinity(0, sizeof s->cpus, &s->cpus);
+    for (int signo = 1; signo < 32; signo++)
+        sigaction(signo, NULL, &s->actions[signo]);
+}
+
+static void surroundings_restore(struct surroundings *s)
+{
+    fflush(stdout); /* what a constructor has printed goes where its own descriptor 1 went */
+    clearerr(stdout);
+    for (int fd = 0; fd < 3; fd++) {
+        if (s->standard[fd] == -1)
+            close(fd);
+        else if (dup2(s->standard[fd], fd) >= 0)
+            close(s->standard[fd]);
+    }
+    if (s->directory >= 0) {
+        if (fchdir(s->directory) != 0)
+            perror("wherry-run: cannot go back to the directory it was started in");
+        close(s->directory);
+    }
+    for (int signo = 1; signo < 32; signo++)
+        if (signo != SIGKILL && signo != SIGSTOP)
+            sigaction(signo, &s->actions[signo], NULL);
+    sched_setaffinity(0, sizeof s->cpus, &s->cpus);
+    sigprocmask(SIG_SETMASK, &s->blocked, NULL);
+}
+
+/* What constructors print must not mix with our lines, and what they read is not theirs. */
+static void without_input_and_output(int errors)
+{
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(nothing, STDIN_FILENO);
+    dup2(nothing, STDOUT_FILENO);
+    dup2(errors >= 0 ? errors : nothing, STDERR_FILENO);
+    if (nothing > 2)
+        close(nothing);
+}
+
+/* Below the time that callers give to the whole of loading. */
+enum { TRIAL_MS = 8000 };
+
+static _Noreturn void trial_child(const char *path, int errors, volatile bool *returned)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setpgid(0, 0);
+    const struct rlimit no_core = {0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    for (int signo = 1; signo < 32; signo++)
+        signal(signo, SIG_DFL);
+    fflush(stdout);
+    without_input_and_output(errors);
+    dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    *returned = true;
+    _exit(0);
+}
+
+/* The first line that the child left in the file of its standard error, as " (it said: ...)", or nothing. */
+static void first_words(int errors, char *words, size_t room)
+{
+    char said[200];
+    ssize_t got = errors >= 0 ? pread(errors, said, sizeof said - 1, 0) : -1;
+    said[got > 0 ? got : 0] = '\0';
+    said[strcspn(said, "\n")] = '\0';
+    snprintf(words, room, said[0] ? " (it said: %s)" : "%s", said);
+}
+
+/* Loads the object in a child. Returns when that came back, with or without success; otherwise says how it did not and
+ * ends the process: no caller can go on with this peer, and only the caller's caller knows what to do without it. */
+static void try_loading(const char *name, const char *path)
+{
+    volatile bool *returned = mmap(NULL, sizeof *returned, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (returned == MAP_FAILED)
+        return;
+    int errors = memfd_create("peer", MFD_CLOEXEC);
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0)
+        trial_child(path, errors, returned);
+    int status = 0;
+    bool ended = pid < 0;
+    const struct timespec moment = {.tv_nsec = 1000000};
+    for (int waited = 0; !ended && waited < TRIAL_MS; waited++) {
+        ended = waitpid(pid, &status, WNOHANG) != 0;
+        if (!ended)
+            nanosleep(&moment, NULL);
+    }
+    if (pid > 0)
+        kill(-pid, SIGKILL); /* with whatever it has started */
+    if (!ended)
+        waitpid(pid, &status, 0);
+    bool fine = pid < 0 || *returned;
+    char words[240];
+    first_words(errors, words, sizeof words);
+    if (errors >= 0)
+        close(errors);
+    munmap((void *)returned, sizeof *returned);
+    if (fine)
+        return;
+    fprintf(stderr, "wherry-run: peer %s: %s ", name, path);
+    if (!ended)
+        fprintf(stderr, "did not return within %d s while it was loaded", TRIAL_MS / 1000);
+    else if (WIFSIGNALED(status))
+        fprintf(stderr, "crashed while it was loaded: signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        fprintf(stderr, "ended the process with status %d while it was loaded", WEXITSTATUS(status));
+    fprintf(stderr, "%s; leave it out\n", words);
+    exit(1);
+}
+
+static void *load(const char *name, const char *path)
+{
+    char *absolute = realpath(path, NULL); /* dlopen searches for a bare file name instead of opening it here */
+    const char *file = absolute ? absolute : path;
+    try_loading(name, file);
+    struct surroundings before;
+    surroundings_keep(&before);
+    without_input_and_output(-1);
+    void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    surroundings_restore(&before);
+    free(absolute);
+    return handle;
+}
+
 const char *targets_add_peer(struct target_list *list, const char *spec)
 {
     const char *equals = strchr(spec, '=');
@@ -89,8 +239,7 @@ const char *targets_add_peer(struct target_list *list, const char *spec)
             snprintf(message, sizeof message, "--peer '%s': the name %s is taken; choose another", spec, name);
             return message;
         }
-    if (strcmp(name, "libc") == 0 || strcmp(name, "wherry") == 0 || strcmp(name, "call_floor") == 0 ||
-        wherry_routine_find(name)) {
+    if (strcmp(name, "libc") == 0 || strcmp(name, "wherry") == 0 || is_yardstick(name) || wherry_routine_find(name)) {
         snprintf(message, sizeof message, "--peer '%s': the name %s is taken; choose another", spec, name);
         return message;
     }
@@ -98,16 +247,15 @@ const char *targets_add_peer(struct target_list *list, const char *spec)
     const char *prefix = "";
     snprintf(path, sizeof path, "%s", equals + 1);
     char *colon = strrchr(path, ':');
-    if (colon && !strchr(colon, '/')) { /* a path that itself has a colon stays usable: dir:x/lib.so */
+    /* A path that itself has a colon stays usable: dir:x/lib.so, a:b.so. */
+    if (colon && !strchr(colon, '/') && access(path, F_OK) != 0) {
         prefix = equals + 1 + (colon - path) + 1;
         *colon = '\0';
     }
     const char *wrong = look_at_file(name, path);
     if (wrong)
         return wrong;
-    char *absolute = realpath(path, NULL); /* dlopen searches for a bare file name instead of opening it here */
-    void *handle = dlopen(absolute ? absolute : path, RTLD_NOW | RTLD_LOCAL);
-    free(absolute);
+    void *handle = load(name, path);
     if (!handle) {
         snprintf(message, sizeof message, "peer %s: %s does not load: %s", name, path, dlerror());
         return message;

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, copy_tree, meson_build, need_tool, run
+from conftest import ROOT, copy_tree, meson_build, need_root, need_tool, run
 
 REGISTRY = ROOT / "src/routines/registry.def"
 
@@ -210,3 +210,22 @@ def test_no_requirement_names_a_host():
         pins = re.findall(r"^[a-z][^ ]*==.*$", path.read_text(), flags=re.MULTILINE)
         assert len(pins) >= 5
         assert path.read_text().count("--hash=sha256:") >= len(pins)
+
+
+def test_another_user_can_start_what_was_set_up():
+    """In a tree that they cannot write the editable package cannot log its start; that must not matter."""
+    need_root()
+    script = Path(sys.prefix) / "bin" / "wherry"
+    nobody = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": "/"}
+    try:
+        run(script, "--version", check=False, **nobody)
+        python = run(script.with_name("python"), "-c", "", check=False, **nobody).returncode == 0
+    except OSError:
+        python = False
+    if not python:
+        pytest.skip("another user cannot reach .venv or its interpreter here")
+    for name in ("wherry", "wherry-run"):
+        started = run(script.with_name(name), "--version", check=False, **nobody)
+        assert started.returncode == 0, started.stderr
+        assert started.stdout.startswith(f"{name} ")
+        assert started.stderr == ""

@@ -125,6 +125,22 @@ def test_an_interrupted_run_keeps_what_it_measured(fake, number, status):
     assert again.returncode == 0 and "INTERRUPTED" in again.stdout
 
 
+def test_runs_that_begin_together_do_not_take_each_others_file(fake):
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "wherry", "bench", "sizes", "--size", "64"],
+            cwd=fake.directory,
+            env=fake.environment,
+            stdout=subprocess.DEVNULL,
+        )
+        for _ in range(4)
+    ]
+    assert [process.wait(60) for process in processes] == [0] * 4
+    files = list((fake.directory / "runs").iterdir())
+    assert len(files) == 4
+    assert all(json.loads(path.read_text())["cells"] for path in files)
+
+
 def test_interrupted_before_anything_was_measured(fake):
     process = subprocess.Popen(
         [

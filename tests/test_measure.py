@@ -62,6 +62,14 @@ ROWS = {
     "stream set": "op=set routines=libc,wherry size=48 walk=stream buffer=100000",
     "stream zero": "op=zero routines=libc,wherry size=4096 walk=stream buffer=1000000",
     "stream delta": "op=copy routines=libc,wherry size=512 walk=stream buffer=65536 delta=1",
+    "dirty": "op=zero routines=libc,wherry size=4096 dst_state=L2 content=dirty",
+    "clean": "op=zero routines=libc,wherry size=4096 dst_state=DRAM content=zero calls=100",
+    "dirty set": "op=set routines=libc,wherry size=1000 dst_state=L3 dst_off=3 content=dirty",
+    "dirty stream": "op=zero routines=libc,wherry size=4096 walk=stream buffer=1000000 content=dirty",
+    "yardsticks": "op=zero routines=libc,call_floor,read_bandwidth,write_bandwidth,write_nt_bandwidth"
+    " size=1000 dst_off=3",
+    "yardsticks of a copy": "op=copy routines=libc,read_bandwidth,write_bandwidth,write_nt_bandwidth"
+    " size=7 src_off=1",
     "tiers": "op=copy routines=wherry,wherry@sse2,wherry@avx2,wherry@avx512 size=700 aa=wherry@sse2",
     "calls": "op=copy routines=libc size=64 calls=1000",
 }
@@ -203,6 +211,11 @@ def test_row_that_this_machine_cannot_hold(runner, row):
         ("id=1 op=copy routines=libc mix=uniform:9-8", "LO-HI"),
         ("id=1 op=copy routines=libc mix=normal:1-8", "@FILE"),
         ("id=1 op=copy routines=libc mix=@/nonexistent/mix", "cannot be read"),
+        ("id=1 op=copy routines=libc size=8 content=dirty", "op=zero or op=set"),
+        ("id=1 op=set routines=libc size=8 content=zero", "needs op=zero"),
+        ("id=1 op=zero routines=libc mix=uniform:1-8 content=zero", "no mix"),
+        ("id=1 op=zero routines=libc size=0 content=dirty", "from 1 byte on"),
+        ("id=1 op=zero routines=libc size=8 content=old", "any, dirty or zero"),
         ("hello", "not a key=value"),
     ],
 )
@@ -240,6 +253,18 @@ void *crash_memcpy(void *d, const void *s, size_t n)
 { (void)d; (void)s; (void)n; __builtin_trap(); }
 void *hang_memcpy(void *d, const void *s, size_t n)
 { for (;;) __asm__ volatile("" : : "r"(d), "r"(s), "r"(n)); }
+#include <stdio.h>
+#include <stdlib.h>
+/* What each call found: nothing of what it writes, only that, or some of it. */
+static unsigned long found[3];
+void *witness_memset(void *d, int c, size_t n)
+{ unsigned char *p = d; size_t same = 0;
+  for (size_t i = 0; i < n; i++) same += p[i] == (unsigned char)c;
+  __atomic_fetch_add(&found[same == 0 ? 0 : same == n ? 1 : 2], 1, __ATOMIC_RELAXED);
+  for (size_t i = 0; i < n; i++) { p[i] = (unsigned char)c; __asm__(""); } return d; }
+__attribute__((destructor)) static void tell(void)
+{ const char *path = getenv("WITNESS"); FILE *file = path ? fopen(path, "w") : NULL;
+  if (file) { fprintf(file, "%lu %lu %lu", found[0], found[1], found[2]); fclose(file); } }
 static unsigned long calls;
 void *tired_memcpy(void *d, const void *s, size_t n)
 { good_memcpy(d, s, n); if (++calls > 3000) ((char *)d)[n / 2] ^= 1; return d; }
@@ -309,6 +334,67 @@ def test_peer_that_hangs(runner, peers):
     row = f"id=1 op=copy routines=libc,p size=128 {QUICK}"
     events, _ = measure(runner, [row], "--peer", f"p={peers}:hang_", status=1)
     assert events[-1]["event"] == "hang" and events[-1]["routine"] == "p"
+
+
+CONTENTS = {
+    "pages in L2": "op=zero size=4096 dst_state=L2",
+    "pages in L2, moved": "op=zero size=4096 dst_state=L2 dst_off=64",
+    "pages in DRAM": "op=zero size=4096 dst_state=DRAM calls=300",
+    "few large slots": "op=zero size=300000 dst_state=L3",
+    "odd": "op=zero size=777 dst_state=L2 dst_off=7",
+    "several passes": "op=zero size=4096 dst_state=L2 calls=1000",
+    "a stream": "op=zero size=4096 walk=stream buffer=1000000 dst_off=3",
+    "two threads": "op=zero size=4096 dst_state=L2 threads=2",
+    "a set": "op=set size=4096 dst_state=L2",
+}
+
+
+@pytest.mark.parametrize("content", ["dirty", "zero"])
+@pytest.mark.parametrize("name", CONTENTS)
+def test_content_is_what_each_call_finds(runner, peers, tmp_path, monkeypatch, name, content):
+    """A peer looks at what it is handed. Only verification has its own contents: 48 calls before and
+    twice after, and for a stream a walk over its buffer each time."""
+    row = CONTENTS[name]
+    if content == "zero" and "op=set" in row:
+        pytest.skip("a set leaves no zeros")
+    if "threads=2" in row and len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one CPU")
+    told = tmp_path / "found"
+    monkeypatch.setenv("WITNESS", str(told))
+    events, _ = measure(
+        runner,
+        [f"id=1 routines=p,libc,wherry,write_bandwidth content={content} {row} {QUICK}"],
+        "--peer",
+        f"p={peers}:witness_",
+    )
+    calls = [cell["calls"] for cell in of(events, "cell") if cell["routine"] == "p"]
+    assert len(calls) == 2
+    none, only, some = map(int, told.read_text().split())
+    assert some == 0
+    checks = 3 * (48 + (1000000 // 4096 if "stream" in row else 0))
+    if content == "dirty":
+        assert only == 0 and none >= 3 * sum(calls)
+    else:
+        assert none <= checks and only >= 3 * sum(calls)
+
+
+def test_content_that_lasts_too_short(runner):
+    rows = [
+        f"id=1 op=zero routines=libc,wherry size=4096 content=dirty {QUICK}",
+        f"id=2 op=zero routines=libc walk=stream size=64 buffer=64 content=zero {QUICK}",
+        f"id=3 op=copy routines=libc size=8 {QUICK}",
+    ]
+    events, _ = measure(runner, rows)
+    skips = of(events, "skip")
+    assert [(skip["id"], skip["routine"]) for skip in skips] == [(1, None), (2, None)]
+    assert all("one pass" in skip["reason"] and "further out" in skip["reason"] for skip in skips)
+    assert {cell["id"] for cell in of(events, "cell")} == {3}
+    assert [event["id"] for event in of(events, "rowend")] == [1, 2, 3]
+
+
+def test_yardstick_is_no_name_for_a_peer(runner, peers):
+    _, said = measure(runner, [], "--peer", f"read_bandwidth={peers}:good_", status=2)
+    assert "taken" in said
 
 
 def test_closed_output(runner):

@@ -69,10 +69,29 @@ def test_written_and_read_again(tmp_path, good, name):
     assert [p.name for p in tmp_path.iterdir()] == [name]
 
 
+def test_written_through_a_symbolic_link(tmp_path, good):
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "r.json").write_text("old")
+    (tmp_path / "link.json").symlink_to("old/r.json")
+    runfile.write(tmp_path / "link.json", good)
+    assert (tmp_path / "link.json").is_symlink()
+    assert runfile.read(tmp_path / "old" / "r.json") == good
+    assert [p.name for p in (tmp_path / "old").iterdir()] == ["r.json"]
+
+
 def test_gzip_is_known_by_its_content(tmp_path, good):
     path = tmp_path / "packed.json"
     path.write_bytes(gzip.compress(runfile.encode(good)))
     assert runfile.read(path) == good
+
+
+def test_what_a_terminal_would_obey_is_taken_out(tmp_path, good):
+    problem = {"kind": "skip", "routine": "a\x1b[2Jb\x9bc", "message": "d\re\\u001bf"}
+    path = tmp_path / "r.json"
+    for ascii_only in (True, False):
+        path.write_text(json.dumps({**good, "problems": [problem]}, ensure_ascii=ascii_only))
+        found = runfile.read(path)["problems"][0]
+        assert (found["routine"], found["message"]) == ("a?[2Jb?c", "d?e\\u001bf")
 
 
 def bad_files(good):
@@ -82,6 +101,10 @@ def bad_files(good):
     damaged[len(packed) // 2] ^= 0xFF
     newer = json.dumps({**good, "format_version": 2}).encode()
     no_cells = json.dumps({k: v for k, v in good.items() if k != "cells"}).encode()
+    stray = json.loads(text)
+    stray["rows"] = stray.get("rows", [])[1:]
+    bare = json.loads(text)
+    bare["cells"] = []
     negative = json.loads(text)
     negative["cells"][0]["ns"]["median"] = -1
     return {
@@ -95,6 +118,8 @@ def bad_files(good):
         "deep": (b"[" * 100_000, "nested"),
         "newer": (newer, "format 2"),
         "no_cells": (no_cells, "'cells' is a required property"),
+        "stray": (json.dumps(stray).encode(), "has cells, but is missing"),
+        "bare": (json.dumps(bare).encode(), "has no cells"),
         "negative": (json.dumps(negative).encode(), "cells/0/ns/median"),
         "gzip_cut": (packed[: len(packed) // 2], "cut short"),
         "gzip_head": (packed[:2], "cut short"),

@@ -29,6 +29,7 @@ class Row:
     buffer: int = 4 << 20
     src_state: str = "L1"
     dst_state: str = "L1"
+    content: str = "any"
     mode: str = "throughput"
     threads: int = 1
     huge: int = 0
@@ -53,6 +54,8 @@ class Row:
         else:
             own["src_state"] = self.src_state
             own["dst_state"] = self.dst_state
+        if self.content != "any":
+            own["content"] = self.content
         return own
 
     def line(self, number: int) -> str:
@@ -67,6 +70,8 @@ class Row:
             words["buffer"] = self.buffer
         else:
             words |= {"src_state": self.src_state, "dst_state": self.dst_state}
+        if self.content != "any":
+            words["content"] = self.content
         words |= {"mode": self.mode, "threads": self.threads, "huge": self.huge}
         words |= {"rounds": self.rounds, "batch_us": self.batch_us, "calls": self.calls}
         return " ".join(f"{key}={value}" for key, value in words.items())
@@ -214,7 +219,12 @@ class Campaign:
                     f"wherry-run refused what it was asked: {said or 'no reason given'}"
                 )
             if not state.blamed:
-                self._blame("crash", state, f"the runner {runner.ended_by(status)}")
+                said = stream.complaint()
+                self._blame(
+                    "crash",
+                    state,
+                    f"the runner {runner.ended_by(status)}" + (f": {said}" if said else ""),
+                )
 
     def _blame(self, kind: str, state: _PassState, message: str) -> None:
         if state.trying is None:

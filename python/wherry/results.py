@@ -6,10 +6,9 @@ import numpy as np
 
 from wherry import stats
 from wherry.campaign import Campaign, Cell
+from wherry.yardsticks import YARDSTICKS
 
 REFERENCE = "libc"
-# Beside a routine, not in the race: a call that does nothing.
-YARDSTICKS = frozenset({"call_floor"})
 # Beyond this many cells the intervals are resampled less often: a minute of arithmetic buys nobody anything.
 MANY_CELLS = 4000
 

@@ -7,6 +7,7 @@ import gzip
 import json
 import math
 import os
+import re
 import tempfile
 import zlib
 from pathlib import Path
@@ -18,6 +19,10 @@ FORMAT_VERSION = 1
 _GZIP = b"\x1f\x8b"
 # Unpacked; a gzip that says more is not a run file.
 LARGEST = 1 << 30
+# Run files are mailed about; what a terminal would obey becomes a question mark.
+_CONTROLS = re.compile(
+    r"[\x7f-\x9f]|(?<!\\)\\(?:[bfr]|u00(?:[01][0-9a-fA-F]|7[fF]|[89][0-9a-fA-F]))"
+)
 
 
 def schema_text(name: str) -> str:
@@ -74,6 +79,18 @@ def fault(run: object) -> str | None:
     return f"at {place}: {message}"
 
 
+def _stray(run: dict) -> str | None:
+    """Rows and cells that do not belong together, which no schema sees."""
+    rows = {(row["experiment"], row["row"]) for row in run["rows"]}
+    cells = {(cell["experiment"], cell["row"]) for cell in run["cells"] if not cell["aa"]}
+    if rows == cells:
+        return None
+    experiment, row = min(rows ^ cells)
+    return f"row {row} of {experiment} has " + (
+        "no cells" if (experiment, row) in rows else "cells, but is missing"
+    )
+
+
 # ---- reading --------------------------------------------------------------------------------------------------------
 
 
@@ -106,7 +123,7 @@ def read(path: Path) -> dict:
     if not data.strip():
         raise WherryError(f"{path} is empty")
     try:
-        run = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+        run = json.loads(_CONTROLS.sub("?", data.decode("utf-8")), parse_constant=_no_constant)
     except UnicodeDecodeError:
         raise WherryError(f"{path} is not a run file: it is not text") from None
     except RecursionError:
@@ -123,7 +140,7 @@ def read(path: Path) -> dict:
         raise WherryError(
             f"{path} is a run file of format {number}; this Wherry reads {FORMAT_VERSION}; use a newer one"
         )
-    wrong = fault(run)
+    wrong = fault(run) or _stray(run)
     if wrong:
         raise WherryError(f"{path} is not a right run file: {wrong}")
     return run
@@ -177,6 +194,8 @@ def write(path: Path, document: object) -> None:
 
 
 def _write(path: Path, data: bytes, keep: bool) -> None:
+    # Renaming onto a symbolic link would replace the link, not the file that it names.
+    path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -17,6 +18,8 @@ from pathlib import Path
 from wherry.errors import FailedError, WherryError
 
 Event = dict
+# Seconds between two looks at whether a silent runner still runs.
+LOOK_AGAIN = 0.25
 
 
 class HangError(Exception):
@@ -77,19 +80,45 @@ def compiler() -> str | None:
 def _run(arguments: Sequence[str], limit: float = 60) -> subprocess.CompletedProcess:
     native = path()
     try:
-        return subprocess.run(
+        process = subprocess.Popen(
             [native, *arguments],
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=limit,
-            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
         )
-    except subprocess.TimeoutExpired:
-        raise FailedError(f"wherry-run {arguments[0]} did not end within {limit:.0f} s") from None
     except OSError as error:
         raise FailedError(f"cannot start {native}: {error.strerror}") from None
+    deadline = time.monotonic() + limit
+    ended = False
+    try:
+        while True:
+            try:
+                output = process.communicate(timeout=LOOK_AGAIN)
+                break
+            except subprocess.TimeoutExpired as silence:
+                # A process that a peer has started may keep the pipes open long after the runner has ended.
+                if ended:
+                    output = (silence.stdout or b"", silence.stderr or b"")
+                    break
+                ended = process.poll() is not None
+                if time.monotonic() >= deadline:
+                    raise FailedError(
+                        f"wherry-run {arguments[0]} did not end within {limit:.0f} s"
+                    ) from None
+    finally:
+        _kill_session(process)
+        process.stdout.close()
+        process.stderr.close()
+    texts = [part.decode(errors="replace") for part in output]
+    return subprocess.CompletedProcess(process.args, process.returncode, *texts)
+
+
+def _kill_session(process: subprocess.Popen) -> None:
+    """Ends the runner, and whatever a peer has started in its session."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def complaint(text: str) -> str:
@@ -130,9 +159,11 @@ def check_peer(spec: str, limit: float) -> str | None:
         return f"hung while it was loaded (stopped after {limit:.0f} s)"
     if done.returncode == 2:
         raise WherryError(complaint(done.stderr) or f"peer '{spec}' was refused")
-    if done.returncode == 0:
+    if any(event.get("event") == "end" for event in _events(done.stdout)):
         return None
     said = complaint(done.stderr)
+    if "while it was loaded" in said:
+        return said.removeprefix(f"peer {spec.partition('=')[0]}: ").removesuffix("; leave it out")
     return f"failed while it was loaded: the runner {ended_by(done.returncode)}" + (
         f" ({said})" if said else ""
     )
@@ -177,28 +208,23 @@ class Stream:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._process.poll() is None:
-            self._kill()
+        _kill_session(self._process)
         self._process.stdout.close()
         self._errors.close()
 
-    def _kill(self) -> None:
-        try:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            self._process.kill()
-        self._process.wait()
-
     def __iter__(self) -> Iterator[Event]:
-        """Events until the output ends; HangError after `limit` seconds of silence."""
+        """Events until the output or the program ends; HangError after `limit` seconds of silence."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             rest = b""
             while True:
                 deadline = time.monotonic() + self.limit
-                while not selector.select(max(0.0, deadline - time.monotonic())):
+                while not selector.select(LOOK_AGAIN):
+                    # Its output may stay open in a process that a peer has started.
+                    if self._process.poll() is not None and not selector.select(0):
+                        return
                     if time.monotonic() >= deadline:
-                        self._kill()
+                        _kill_session(self._process)
                         raise HangError
                 data = os.read(self._process.stdout.fileno(), 1 << 16)
                 if not data:
@@ -223,7 +249,7 @@ class Stream:
         try:
             return self._process.wait(timeout=self.limit)
         except subprocess.TimeoutExpired:
-            self._kill()
+            _kill_session(self._process)
             return -signal.SIGKILL
 
     def complaint(self) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from wherry.yardsticks import YARDSTICKS
+
 
 def join(words: Sequence[str]) -> str:
     if len(words) < 2:
@@ -97,13 +99,12 @@ def libc_loss(
     cells: dict[int, dict[str, dict]],
     label: Callable[[dict], str],
     floor: float,
-    yardsticks: frozenset[str] = frozenset({"call_floor"}),
 ) -> str:
     """Where libc lost most, and where it was as good as any."""
     worst: tuple[float, str, str] | None = None
     good = counted = 0
     for row in rows:
-        own = {n: c for n, c in cells.get(row["row"], {}).items() if n not in yardsticks}
+        own = {n: c for n, c in cells.get(row["row"], {}).items() if n not in YARDSTICKS}
         if "libc" not in own or len(own) < 2:
             continue
         counted += 1

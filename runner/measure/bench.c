@@ -10,8 +10,9 @@
 #include "crew.h"
 #include "dispatch/dispatch.h"
 #include "random.h"
+#include "yardsticks.h"
 
-enum { SLOWEST_FACTOR = 50, VOID_FACTOR = 2, LEAST_VALID = 3, WARM_CALLS = 256, LIMIT_MS = 10000 };
+enum { SLOWEST_FACTOR = 50, VOID_FACTOR = 2, LEAST_VALID = 3, WARM_CALLS = 256, LIMIT_MS = 10000, CLOCKS = 50 };
 
 static const size_t MOST_BYTES = (size_t)128 << 30;
 
@@ -34,7 +35,8 @@ struct work {
 
 void bench_init(struct bench *bench, const struct target_list *targets, const struct host *host, uint64_t seed)
 {
-    *bench = (struct bench){.targets = targets, .host = *host, .caches = caches_believable(), .random = seed};
+    *bench = (struct bench){
+        .targets = targets, .host = *host, .caches = caches_believable(), .clock_ns = clock_cost_ns(), .random = seed};
 }
 
 void result_free(struct result *result)
@@ -93,16 +95,31 @@ static void job_sample(unsigned lane, void *context)
     struct work *work = context;
     struct pool *pool = &work->bench->pools[lane];
     struct walk *walk = &pool->walk;
-    pool_warm(pool);
+    /* Where the content matters: portions of at most a pass, so that every call finds what the refill has left and no
+     * other call's work. The clock's own time is taken off then, since portions may be short. */
+    bool refilled = work->row->content != CONTENT_ANY;
+    uint64_t most = refilled ? pool_pass(pool, work->row) : work->calls;
     uint64_t warm = work->calls / 16 < WARM_CALLS ? work->calls / 16 : WARM_CALLS;
+    warm = warm < most ? warm : most;
+    if (refilled)
+        pool_refill(pool, work->row, warm);
+    else
+        pool_warm(pool);
     if (warm)
         work->loop(work->cell->fn, walk, warm);
     walk->size = walk->sizes + work->first_size;
-    if (work->crew)
-        crew_meet(work->crew);
-    uint64_t begin = clock_ns();
-    work->loop(work->cell->fn, walk, work->calls);
-    work->elapsed[lane] = clock_ns() - begin;
+    double spent = 0;
+    for (uint64_t left = work->calls, portion; left; left -= portion) {
+        portion = left < most ? left : most;
+        if (refilled)
+            pool_refill(pool, work->row, portion);
+        if (work->crew)
+            crew_meet(work->crew);
+        uint64_t begin = clock_ns();
+        work->loop(work->cell->fn, walk, portion);
+        spent += fmax((double)(clock_ns() - begin) - (refilled ? work->bench->clock_ns : 0), 0);
+    }
+    work->elapsed[lane] = (uint64_t)fmax(spent, 1);
 }
 
 /* The tier of the public functions is the process's, so it is set before the lanes begin. */
@@ -179,8 +196,8 @@ static void gather(struct work *work, const struct listener *tell, struct result
         char text[160];
         struct cell *cell = &result->cells[result->cell_count];
         *cell = (struct cell){.name = name};
-        if (strcmp(name, "call_floor") == 0) {
-            cell->fn = call_floor;
+        if ((cell->fn = yardstick(name, row->op))) {
+            cell->target = NULL;
         } else if (!(cell->target = target_for(work->bench->targets, name, row->op))) {
             snprintf(text, sizeof text, "has nothing for op=%s", wherry_op_names[row->op]);
             reason = text;
@@ -227,8 +244,8 @@ static void add_second(const struct row *row, struct result *result)
     }
 }
 
-/* One count for all, from the fastest; fewer when the slowest would take too long. call_floor has one of its own: it is
- * compared with nobody, and its nanosecond would make everyone else's samples endless. */
+/* One count for all, from the fastest; fewer when the slowest would take too long. A yardstick has one of its own: it
+ * is compared with nobody, and the nanosecond of call_floor would make everyone else's samples endless. */
 static void choose_calls(const struct work *work, struct result *result)
 {
     const struct row *row = work->row;
@@ -242,11 +259,13 @@ static void choose_calls(const struct work *work, struct result *result)
     }
     const struct walk *walk = &work->bench->pools[0].walk;
     uint64_t pass = row->stream && row->size ? walk->span / walk->step : 1;
+    uint64_t portion = row->content == CONTENT_ANY ? UINT64_MAX : pool_pass(&work->bench->pools[0], row);
     for (size_t i = 0; i < result->cell_count; i++) {
         struct cell *cell = &result->cells[i];
         double least = cell->target ? fastest : cell->call_ns, most = cell->target ? slowest : cell->call_ns;
         double calls = fmax(1, fmin(ceil(batch / least), floor(SLOWEST_FACTOR * batch / most)));
-        cell->calls = row->calls ? row->calls : ((uint64_t)calls + pass - 1) / pass * pass;
+        uint64_t whole = calls > (double)portion ? portion : pass; /* no last portion of a call or two */
+        cell->calls = row->calls ? row->calls : ((uint64_t)calls + whole - 1) / whole * whole;
     }
 }
 
@@ -396,6 +415,25 @@ static struct cell *try_again(struct work *work, const struct listener *tell, st
     return NULL;
 }
 
+/* A pass that is over within a few readings of the clock says more about the clock. Returns NULL, or why the row is not
+ * measured (a static buffer). */
+static const char *too_short(const struct work *work, const struct result *result)
+{
+    static char reason[256];
+    double fastest = INFINITY, needed = CLOCKS * work->bench->clock_ns;
+    for (size_t i = 0; i < result->cell_count; i++)
+        if (!result->cells[i].left_out && result->cells[i].target)
+            fastest = fmin(fastest, result->cells[i].call_ns);
+    uint64_t pass = work->row->content == CONTENT_ANY ? UINT64_MAX : pool_pass(&work->bench->pools[0], work->row);
+    if ((double)pass * fastest >= needed)
+        return NULL;
+    snprintf(reason, sizeof reason,
+             "its content lasts for one pass of %llu calls, %.0f ns, and %.0f ns are needed to time it; choose a state "
+             "further out or a larger buffer",
+             (unsigned long long)pass, (double)pass * fastest, needed);
+    return reason;
+}
+
 static int measure_row(struct work *work, const struct listener *tell, struct result *result)
 {
     const struct row *row = work->row;
@@ -403,6 +441,12 @@ static int measure_row(struct work *work, const struct listener *tell, struct re
     const char *doing = "while it was timed";
     gather(work, tell, result);
     struct cell *culprit = try_out(work, tell, result, &how, &doing);
+    const char *short_of = culprit || host_interrupted ? NULL : too_short(work, result);
+    if (short_of) {
+        tell->skip(tell->context, row, NULL, short_of);
+        result->cell_count = 0;
+        return EXIT_OK;
+    }
     if (!culprit) {
         doing = "while it was timed";
         add_second(row, result);

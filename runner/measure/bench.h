@@ -11,7 +11,7 @@
 /* One routine of a row; the A/A entry is one more. */
 struct cell {
     const char *name;
-    const struct target *target; /* NULL: call_floor */
+    const struct target *target; /* NULL: a yardstick */
     loop_fn *fn;
     bool aa, left_out; /* left out: skipped or wrong, already told */
     uint64_t calls;    /* in one sample */
@@ -46,6 +46,7 @@ struct bench {
     struct caches caches;
     struct pool *pools; /* one a thread; the first is the main thread's */
     unsigned pool_count;
+    double clock_ns; /* cost of one reading */
     uint64_t random;
 };
 

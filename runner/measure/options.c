@@ -8,12 +8,13 @@
 
 #include "commands.h"
 #include "guarded.h"
+#include "yardsticks.h"
 
 static char problem[256];
 
 static bool known(const struct target_list *targets, const char *name)
 {
-    if (strcmp(name, "call_floor") == 0)
+    if (is_yardstick(name))
         return true;
     for (size_t i = 0; i < targets->count; i++)
         if (strcmp(targets->items[i].name, name) == 0)
@@ -37,8 +38,8 @@ const char *options_unknown_name(const struct target_list *targets, const char *
         if (!known(targets, names[i])) {
             snprintf(
                 problem, sizeof problem,
-                "no routine '%.80s'; wherry-run list names them, and libc, wherry, wherry@TIER, call_floor and the "
-                "peers given by --peer are allowed too",
+                "no routine '%.80s'; wherry-run list names them, and libc, wherry, wherry@TIER, call_floor, "
+                "read_bandwidth, write_bandwidth, write_nt_bandwidth and the peers given by --peer are allowed too",
                 names[i]);
             return problem;
         }

@@ -52,7 +52,8 @@ static bool side_plan(struct side *side, const struct row *row, bool is_dst, con
     bool placed = is_dst && row->delta >= 0; /* anywhere in the page, as the source's slot asks */
     size_t within = placed ? PAGE : off;
     enum state state = is_dst ? row->dst_state : row->src_state;
-    side->paged = placed || off >= LINE;
+    bool pages = row->content != CONTENT_ANY && largest % PAGE == 0; /* what is cleared as pages lies as pages do */
+    side->paged = placed || off >= LINE || pages;
     side->span = up(off % LINE + largest + distance, LINE);
     if (side->span == 0)
         side->span = LINE;
@@ -245,7 +246,9 @@ const char *pool_make(struct pool *pool, const struct row *row, const struct cac
         return NULL;
     }
     pool->keep_warm = row->dst_state != STATE_DRAM || (row_copies(row) && row->src_state != STATE_DRAM);
-    pool->shifts = (!src.slots || src.slots < FEW_SLOTS) && (!dst.slots || dst.slots < FEW_SLOTS);
+    /* Slots that shift may overlap, and then the content of one would be the work of another's call. */
+    pool->shifts =
+        row->content == CONTENT_ANY && (!src.slots || src.slots < FEW_SLOTS) && (!dst.slots || dst.slots < FEW_SLOTS);
     if (row->overlaps) {
         size_t before = row->overlap < 0 ? up((size_t)-row->overlap, PAGE) : 0;
         pool->walk.src = pool->src_base + before + row->src_off;

@@ -46,6 +46,14 @@ void pool_begin_round(struct pool *pool, const struct row *row);
 /* One untimed pass over the pool, so that no routine finds what the one before it left behind. */
 void pool_warm(struct pool *pool);
 
+/* How many calls can be made before one would come where another has been. */
+uint64_t pool_pass(const struct pool *pool, const struct row *row);
+
+/* Gives the next `calls` calls, at most a pass, the content that the row asks for, and the cache state with it: a
+ * cached destination is written whole, in address order; one in DRAM only where the calls will work, past the caches.
+ */
+void pool_refill(struct pool *pool, const struct row *row, uint64_t calls);
+
 /* How many bytes a row's thread needs in all; for the check against memory before anything is mapped. */
 size_t pool_bytes_needed(const struct row *row, const struct caches *caches);
 

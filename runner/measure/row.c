@@ -51,6 +51,7 @@ enum key {
     KEY_buffer,
     KEY_src_state,
     KEY_dst_state,
+    KEY_content,
     KEY_overlap,
     KEY_mode,
     KEY_threads,
@@ -83,6 +84,7 @@ static const struct {
     [KEY_buffer] = {"buffer", 1, LARGEST, NULL},
     [KEY_src_state] = {"src_state", 0, 0, "L1, L2, L3 or DRAM"},
     [KEY_dst_state] = {"dst_state", 0, 0, "L1, L2, L3 or DRAM"},
+    [KEY_content] = {"content", 0, 0, "any, dirty or zero"},
     [KEY_overlap] = {"overlap", -LARGEST, LARGEST, NULL},
     [KEY_mode] = {"mode", 0, 0, "throughput or latency"},
     [KEY_threads] = {"threads", 1, 0, NULL},
@@ -178,6 +180,10 @@ static const char *take(struct row *row, enum key key, char *value, unsigned cpu
         word = choice(value, state_names, STATE_COUNT);
         *(key == KEY_src_state ? &row->src_state : &row->dst_state) = (enum state)word;
         break;
+    case KEY_content:
+        word = choice(value, (const char *const[CONTENT_COUNT]){"any", "dirty", "zero"}, CONTENT_COUNT);
+        row->content = (enum content)word;
+        break;
     case KEY_overlap:
         row->overlaps = true;
         row->overlap = number;
@@ -242,6 +248,12 @@ static const char *contradiction(struct row *row, const bool *given, bool mixed)
         return say("walk=stream takes one size and two buffers of its own; give no mix and no overlap");
     if (row->stream && row->size > row->buffer)
         return say("size is larger than buffer; give a buffer of at least the size");
+    if (row->content == CONTENT_ZERO && row->op != WHERRY_OP_zero)
+        return say("content=zero needs op=zero: no other op leaves zeros behind");
+    if (row->content != CONTENT_ANY && row_copies(row))
+        return say("content needs op=zero or op=set; give none with op=copy and op=move");
+    if (row->content != CONTENT_ANY && (mixed || row->size == 0))
+        return say("content takes one size, from 1 byte on, and no mix: slots of a mix overlap each other");
     return NULL;
 }
 

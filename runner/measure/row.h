@@ -11,6 +11,8 @@
 enum { ROW_ROUTINES = 64, ROW_ROUNDS = 1000 };
 enum state { STATE_L1, STATE_L2, STATE_L3, STATE_DRAM, STATE_COUNT };
 extern const char *const state_names[STATE_COUNT];
+/* What the destination holds when a call begins. Dirty: no byte is what it will be. */
+enum content { CONTENT_ANY, CONTENT_DIRTY, CONTENT_ZERO, CONTENT_COUNT };
 
 struct row {
     int64_t id;
@@ -26,6 +28,7 @@ struct row {
     bool stream;
     size_t buffer;
     enum state src_state, dst_state;
+    enum content content;
     bool overlaps;
     int64_t overlap;
     bool latency, huge;

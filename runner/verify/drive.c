@@ -17,8 +17,6 @@
 #include "commands.h"
 #include "verify.h"
 
-enum { MOST_JOBS = 64 };
-
 /* What a child sends when its unit has ended; small enough for one atomic write to a pipe. */
 struct result {
     uint64_t cases, ordinal;
@@ -47,6 +45,7 @@ static _Noreturn void child(struct unit *unit, const struct vcase *only, int fd)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     /* What a peer prints must not mix with the report, and what it reads is not its own. */
+    own_pulse = unit->pulse;
     int nothing = open("/dev/null", O_RDWR);
     dup2(nothing, STDIN_FILENO);
     dup2(nothing, STDOUT_FILENO);
@@ -128,7 +127,9 @@ static void finish(struct job *job, struct unit *unit, bool killed)
         memcpy(unit->skipped, result.skipped, sizeof unit->skipped);
         return;
     }
-    if (killed)
+    if (job->pulse->no_room)
+        snprintf(unit->skipped, sizeof unit->skipped, "the system refuses the memory it needs (limits: ulimit -v, -n)");
+    else if (killed)
         fail_from_pulse(unit, job->pulse, "hang", "did not return; stopped");
     else if (WIFSIGNALED(status)) {
         snprintf(what, sizeof what, "killed its process with signal %d (%s)", WTERMSIG(status),
@@ -143,10 +144,7 @@ static void finish(struct job *job, struct unit *unit, bool killed)
     }
 }
 
-static double limit_of(const struct unit *unit)
-{
-    return unit->level == LEVEL_FULL && strcmp(unit->family->name, "huge") == 0 ? 120 : 20;
-}
+static double limit_of(const struct unit *unit) { return strcmp(unit->family->name, "huge") == 0 ? 120 : 20; }
 
 /* Does the case alone show the failure? If not, does it after as many calls as the unit had made? */
 static void make_repeatable(struct unit *unit, struct job *job)
@@ -237,9 +235,19 @@ static void look_at(struct campaign *c, struct job *job, short events)
     account(c, job->unit, t - job->started);
 }
 
+/* Each child has a descriptor here, and beyond the limit poll() takes none of them. */
+static int jobs_for(int wanted)
+{
+    enum { OTHER_DESCRIPTORS = 12 };
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= (rlim_t)wanted + OTHER_DESCRIPTORS)
+        return wanted;
+    return limit.rlim_cur > OTHER_DESCRIPTORS ? (int)limit.rlim_cur - OTHER_DESCRIPTORS : 1;
+}
+
 static void run_all(struct campaign *c)
 {
-    int jobs = c->options->jobs;
+    int jobs = jobs_for(c->options->jobs);
     struct job *job = calloc((size_t)jobs, sizeof *job);
     struct pollfd *waits = calloc((size_t)jobs, sizeof *waits);
     for (int i = 0; i < jobs; i++)

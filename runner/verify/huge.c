@@ -22,7 +22,7 @@ static uint8_t *reserve(size_t length) { return map_or_die(length, PROT_NONE); }
 static void open_window(uint8_t *at, size_t length)
 {
     if (mmap(at, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != at)
-        _Exit(3);
+        no_room();
 }
 
 static uint8_t *page_of(uint8_t *p) { return (uint8_t *)((uintptr_t)p & ~(uintptr_t)(PAGE - 1)); }
@@ -33,10 +33,10 @@ static uint8_t *filled(size_t length)
     uint8_t *base = reserve(length + 2 * PIECE);
     int fd = memfd_create("wherry-verify", MFD_CLOEXEC);
     if (fd < 0 || ftruncate(fd, PIECE) != 0)
-        _Exit(3);
+        no_room();
     for (size_t at = 0; at < length; at += PIECE)
         if (mmap(base + at, PIECE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
-            _Exit(3);
+            no_room();
     close(fd);
     return base;
 }

@@ -21,13 +21,19 @@ uint64_t below(struct unit *unit, uint64_t limit)
     return limit ? (uint64_t)((unsigned __int128)next_random(&unit->random) * limit >> 64) : 0;
 }
 
+struct verify_pulse *own_pulse;
+
+_Noreturn void no_room(void)
+{
+    own_pulse->no_room = true;
+    _Exit(3);
+}
+
 void *map_or_die(size_t length, int protection)
 {
     void *at = mmap(NULL, length, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED) {
-        fprintf(stderr, "wherry-run: verify: cannot map %zu bytes\n", length);
-        _Exit(3);
-    }
+    if (at == MAP_FAILED)
+        no_room();
     return at;
 }
 
@@ -52,11 +58,11 @@ struct arena arena_make(size_t length, uint64_t seed, int parity)
     uint8_t *whole = map_or_die(length + 2 * MOAT, PROT_NONE);
     a.base = whole + MOAT;
     if (mprotect(a.base, length, PROT_READ | PROT_WRITE) != 0)
-        _Exit(3);
+        no_room();
     uint8_t *back = map_or_die(length + 2 * MOAT, PROT_NONE);
     a.back = back + MOAT;
     if (mprotect(a.back, length, PROT_READ | PROT_WRITE) != 0)
-        _Exit(3);
+        no_room();
     pattern_fill(a.back, length, seed, parity);
     plain_copy(a.base, a.back, length);
     mprotect(a.back, length, PROT_READ); /* a stray write must not change what is expected */

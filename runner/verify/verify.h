@@ -41,7 +41,12 @@ struct verify_pulse {
     struct vcase now;
     unsigned now_src_off, now_dst_off;
     int64_t now_distance;
+    bool no_room; /* the system refused memory or a file that the cases need: nothing that the target did */
 };
+
+/* Ends the child that called it: its family is skipped. own_pulse is the pulse of the child that runs. */
+_Noreturn void no_room(void);
+extern struct verify_pulse *own_pulse;
 
 /* What the trampoline saw after the call; the layout is known to trampoline.S. */
 struct verify_regs {

@@ -112,8 +112,16 @@ def _run(arguments: list[str] | None) -> int:
         return errors.EXIT_FAILED
 
 
+def _open_missing() -> None:
+    """Standard streams that were closed before we began lead nowhere: else files of ours would take their numbers."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123
+
+
 def main(arguments: list[str] | None = None) -> None:
     """The console script `wherry`."""
+    _open_missing()
     status = _run(arguments)
     try:
         sys.stdout.flush()

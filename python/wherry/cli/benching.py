@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import itertools
 import os
 import re
 import secrets
@@ -17,6 +18,7 @@ from wherry import experiments as rooms
 from wherry import machine, results, runfile, runner, stats, verification, version
 from wherry.campaign import Campaign, Problem, Watcher
 from wherry.cli import names, report
+from wherry.cli import peers as peer_room
 from wherry.cli.printer import Printer
 from wherry.cli.progress import CampaignProgress, Progress
 from wherry.errors import (
@@ -25,11 +27,11 @@ from wherry.errors import (
     EXIT_OK,
     EXIT_TERMINATED,
     FailedError,
-    WherryError,
     unknown,
 )
 from wherry.experiments import Experiment, Request
 from wherry.units import parse_size
+from wherry.yardsticks import YARDSTICKS
 
 # More cells than this and the default run file is packed.
 PACK_FROM = 5000
@@ -100,17 +102,17 @@ def bench(
     state_list = names.states(states)
     names.check_pin(pin)
     catalogue = runner.routines()
-    peer_problems = _check_peers(peers, hang_limit)
+    peer_problems = peer_room.check(peers, hang_limit)
+    good_peers = peer_room.without(peers, peer_problems)
     known = names.targets(catalogue, peers)
     for name in wanted:
         if name != "all" and names.unknown_routine(name, known):
             raise unknown("routine", name, known | {"all"}, "wherry list routines")
-    refused = {problem.routine for problem in peer_problems}
     request = Request(
         catalogue=catalogue,
         routines=tuple(name for name in wanted if name != "all"),
         all_routines="all" in wanted,
-        peers=tuple(n for n in (spec.partition("=")[0] for spec in peers) if n not in refused),
+        peers=tuple(map(peer_room.name_of, good_peers)),
         sizes=size_list,
         states=state_list,
         quick=quick,
@@ -128,7 +130,7 @@ def bench(
         raw=raw,
         as_json=as_json,
         explicit=bool(save),
-        peers=[spec for spec in peers if spec.partition("=")[0] not in refused],
+        peers=good_peers,
         pin=pin,
         seed=seed,
         hang_limit=hang_limit,
@@ -138,21 +140,6 @@ def bench(
     with contextlib.suppress(ValueError):
         signal.signal(signal.SIGTERM, _on_sigterm)
     return job.run()
-
-
-def _check_peers(peers, hang_limit: float) -> list[Problem]:
-    found = []
-    taken = set()
-    for spec in peers:
-        name = spec.partition("=")[0]
-        if name in taken:
-            raise WherryError(f"--peer '{spec}': the name {name} is taken; choose another")
-        taken.add(name)
-        wrong = runner.check_peer(spec, min(hang_limit, 20.0))
-        if wrong:
-            kind = "hang" if wrong.startswith("hung") else "crash"
-            found.append(Problem(kind, name, wrong))
-    return found
 
 
 class _Bench:
@@ -178,6 +165,7 @@ class _Bench:
         self.raw = raw
         self.as_json = as_json
         self.explicit = explicit
+        self.named = False  # the default name is ours
         self.peers = peers
         self.pin = pin
         self.seed = seed
@@ -239,7 +227,7 @@ class _Bench:
         targets = dict.fromkeys(
             name for _, rows in self.plan for row in rows for name in row.routines
         )
-        arguments = [name for name in targets if name != "call_floor"]
+        arguments = [name for name in targets if name not in YARDSTICKS]
         for spec in self.peers:
             arguments += ["--peer", spec]
         with Progress("verify", "parts", 0) as progress:
@@ -321,16 +309,38 @@ class _Bench:
         """After each experiment, and at the end; a failure is told once, at the end."""
         # Ctrl-C now would throw away what it is meant to keep.
         with _deaf():
+            if not self.explicit and not self.named:
+                self._take_name()
             try:
                 runfile.write(self.path, self.document)
                 if self.raw:
                     raw_path = self.path.with_name(self.path.name + ".raw.json.gz")
                     runfile.write(raw_path, {"run": self.path.name, "samples": self.samples})
             except FailedError:
+                self._give_name_back()
                 if not quiet:
                     if self.as_json:
                         self.printer.write(runfile.encode(self.document).decode())
                     raise
+
+    def _take_name(self) -> None:
+        """The default name, or the next one: another bench may have begun in the same second."""
+        stem, dot_json, packed = self.path.name.rpartition(".json")
+        with contextlib.suppress(OSError):  # the writing that follows tells of it
+            for number in itertools.count(2):
+                try:
+                    self.path.touch(exist_ok=False)
+                    self.named = True
+                    return
+                except FileExistsError:
+                    self.path = self.path.with_name(f"{stem}-{number}{dot_json}{packed}")
+
+    def _give_name_back(self) -> None:
+        """An empty file only held the name; an older save stays."""
+        with contextlib.suppress(OSError):
+            if self.named and self.path.stat().st_size == 0:
+                self.path.unlink()
+                self.named = False
 
     def _finish(self) -> int:
         document = self.document

@@ -58,7 +58,8 @@ def _routines(as_json: bool) -> None:
     printer.text()
     printer.paragraph(
         f"{len(rows)} routines; libc, wherry (and wherry@sse2, wherry@avx2 ...) and peers can stand "
-        "wherever a routine can; call_floor is a function that returns at once."
+        "wherever a routine can; so can call_floor, a function that returns at "
+        "once, and read_bandwidth, write_bandwidth and write_nt_bandwidth, plain loops of the widest vectors."
     )
 
 

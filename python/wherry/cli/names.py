@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterable, Sequence
 
 from wherry.errors import WherryError, unknown
+from wherry.yardsticks import YARDSTICKS
 
 STATES = ("L1", "L2", "L3", "DRAM")
 
 
 def targets(catalogue: Sequence[dict], peers: Iterable[str]) -> set[str]:
-    own = {"libc", "wherry", "call_floor"}
+    own = {"libc", "wherry", *YARDSTICKS}
     return own | {row["name"] for row in catalogue} | {spec.partition("=")[0] for spec in peers}
 
 

@@ -41,13 +41,18 @@ def command(targets, peers, only_peers, level, family, isa, seed, jobs, case, as
     if only_peers and not peers:
         raise WherryError("--only-peers, but no --peer NAME=PATH to verify")
     from wherry.cli import names
+    from wherry.cli import peers as peer_room
 
     known = names.targets(runner.routines(), peers)
     for target in targets:
         if names.unknown_routine(target, known):
             raise unknown("routine", target, known, "wherry list routines")
-    arguments = [*targets, level]
-    for peer in peers:
+    broken = peer_room.check(peers)
+    good_peers = peer_room.without(peers, broken)
+    gone = {problem.routine for problem in broken}
+    left = [target for target in targets if target.partition(":")[0] not in gone]
+    arguments = [*left, level]
+    for peer in good_peers:
         arguments += ["--peer", peer]
     if only_peers:
         arguments.append("--only-peers")
@@ -60,10 +65,14 @@ def command(targets, peers, only_peers, level, family, isa, seed, jobs, case, as
     ):
         if value is not None:
             arguments += [option, str(value)]
-    with Progress("verify", "parts", 0) as progress:
-        result = verification.verify(
-            arguments, lambda done, total, what: progress.at(done, total, f"verify {what}"[:40])
-        )
+    if (targets and not left) or (only_peers and not good_peers):
+        result = verification.Verification()
+    else:
+        with Progress("verify", "parts", 0) as progress:
+            result = verification.verify(
+                arguments, lambda done, total, what: progress.at(done, total, f"verify {what}"[:40])
+            )
+    result.failures += [{"target": p.routine, "message": p.message} for p in broken]
     printer = Printer()
     if as_json:
         _json(printer, result)
@@ -110,9 +119,8 @@ def report(printer, result) -> None:
             printer.text(f"  and {len(failures) - SHOWN_OF_ONE} more like these")
     reasons: dict[str, list[str]] = {}
     for skip in result.skips:
-        if skip.get("family"):
-            continue
-        names = reasons.setdefault(skip.get("reason", ""), [])
+        part = f"family {skip['family']}: " if skip.get("family") else ""
+        names = reasons.setdefault(part + skip.get("reason", ""), [])
         if skip.get("target") not in names:
             names.append(skip.get("target", "?"))
     for reason, names in reasons.items():

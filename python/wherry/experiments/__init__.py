@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from wherry.campaign import Row
 from wherry.errors import WherryError
 from wherry.tables import Block
+from wherry.yardsticks import YARDSTICKS
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Request:
                 *self.peers,
             ]
         else:
-            known = set(op_of) | {"libc", "wherry", "call_floor"}
+            known = set(op_of) | {"libc", "wherry", *YARDSTICKS}
             names = ["libc", *(name for name in own if name in known), *self.peers]
         return tuple(dict.fromkeys(names))
 

@@ -9,6 +9,7 @@ from wherry import sentences, tables
 from wherry.campaign import Row
 from wherry.experiments import Experiment, Request
 from wherry.units import ns_label, size_label
+from wherry.yardsticks import YARDSTICKS
 
 TAILS = (20, 21, 22, 23, 60, 61, 62, 63)
 EVEN = (16, 24, 56, 64)
@@ -55,7 +56,7 @@ class Small(Experiment):
     def _block(self, run, rows, cells, place, width) -> tables.Block:
         names = tables.routines_in({row["row"]: cells[row["row"]] for row in rows})
         # The yardstick stands last, beside the figures that it is the floor of.
-        names.sort(key=lambda name: name == "call_floor")
+        names.sort(key=lambda name: name in YARDSTICKS)
         columns = [tables.Column("size", "bytes"), *(tables.Column(n, "ns") for n in names)]
         body = [
             [

@@ -1,15 +1,25 @@
 """Bruce Evans, 2003: every way to zero a buffer, at 4 KiB and at 8,192,000 bytes, in bytes a second and microseconds
-for 10^8 bytes. The same buffer again and again, as he did, so that the small one is in L1."""
+for 10^8 bytes. The same buffer again and again, as he did, so that the small one is in L1. Then what he says of
+i686_pagezero and of read-before-write: pages that are dirty and pages that are zero already, beside what memory gives
+and takes."""
 
 from __future__ import annotations
 
 from wherry import sentences, tables
 from wherry.campaign import Row
 from wherry.experiments import Experiment, Request
-from wherry.units import size_in_words
+from wherry.units import ns_label, percent, size_in_words
+from wherry.yardsticks import YARDSTICKS
 
 SIZES = (4096, 8_192_000)
 TOTAL = 10**8
+BANDWIDTHS = ("read_bandwidth", "write_bandwidth", "write_nt_bandwidth")
+
+PAGE = 4096
+PAGE_STATES = ("L2", "DRAM")
+CONTENTS = ("dirty", "zero")
+SCANNER = "i686_pagezero"
+VECTORS = ("avx512", "avx2", "sse2")
 
 
 def calls_for(size: int) -> int:
@@ -18,6 +28,14 @@ def calls_for(size: int) -> int:
 
 def _rate(cell: dict) -> float:
     return cell["bytes"] / cell["ns"]["median"] * 1e9
+
+
+def _ns(cell: dict) -> float:
+    return cell["ns"]["median"]
+
+
+def _racing(cells: dict) -> dict:
+    return {name: cell for name, cell in cells.items() if name not in YARDSTICKS}
 
 
 class Zero(Experiment):
@@ -34,17 +52,54 @@ class Zero(Experiment):
                     common |= {"src_state": "L1", "dst_state": destination}
                 else:
                     common |= {"walk": "stream", "buffer": size, "calls": calls_for(size)}
-                own = self.fitting(routines, size, request)
+                own = self._with_bandwidths(self.fitting(routines, size, request))
                 rows.append(Row(self.name, self.op, own, size, **common))
-        return rows
+        return rows + self._page_rows(request)
+
+    @staticmethod
+    def _with_bandwidths(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*names, *BANDWIDTHS)))
+
+    def _page_rows(self, request: Request) -> list[Row]:
+        """None when the sizes asked for are not a page; a few pages in L1 are too short a pass for the clock."""
+        if request.sizes and PAGE not in request.sizes:
+            return []
+        states = PAGE_STATES[:1] if request.quick else PAGE_STATES
+        if request.states:
+            states = [d for d in dict.fromkeys(d for _, d in request.states) if d != "L1"]
+        here = {row["name"] for row in request.catalogue if not row.get("unavailable")}
+        vectors = [v for v in VECTORS if f"{v}_zero" in here]
+        own = ["rep_stosb", "rep_stosl", SCANNER, "unroll64"]
+        own += [f"{v}_zero" for v in reversed(vectors)]
+        own += [f"{v}_zero_nt" for v in vectors[:1]]
+        names = self._with_bandwidths(request.choose(self.ops, [*own, "wherry"]))
+        return [
+            Row(
+                self.name,
+                self.op,
+                names,
+                PAGE,
+                dst_state=state,
+                content=content,
+                rounds=self.round_count(request),
+            )
+            for state in states
+            for content in CONTENTS
+        ]
 
     def blocks(self, run: dict, width: int) -> list[tables.Block]:
         cells = tables.cells_of(run, self.name)
-        ideas = run.get("ideas") or {}
-        return [
-            self._block(row, cells[row["row"]], ideas, run["noise"]["floor"] or 0, width)
-            for row in tables.rows_of(run, self.name)
-        ]
+        ideas = (run.get("ideas") or {}) | YARDSTICKS
+        floor = run["noise"]["floor"] or 0
+        blocks = []
+        pages: dict[str, dict[str, dict]] = {}
+        for row in tables.rows_of(run, self.name):
+            if row.get("content", "any") == "any":
+                blocks.append(self._block(row, cells[row["row"]], ideas, floor, width))
+            else:
+                place = row.get("dst_state", "a stream")
+                pages.setdefault(place, {})[row["content"]] = row
+        return blocks + [self._pages(place, rows, cells, width) for place, rows in pages.items()]
 
     def _block(self, row: dict, cells: dict, ideas: dict, floor: float, width: int) -> tables.Block:
         name_width = max(len(name) for name in cells)
@@ -55,7 +110,7 @@ class Zero(Experiment):
             mark = tables.figure("", name, row)
             text = (
                 f"  {name:<{name_width}}: {_rate(cell):>{rate_width}.0f} B/s{mark.mark}"
-                f"({cell['ns']['median'] * calls / 1000:>7.0f} us)"
+                f"({_ns(cell) * calls / 1000:>7.0f} us)"
             )
             idea = ideas.get(name, "").split(";")[0]
             room = width - len(text) - 3
@@ -73,12 +128,12 @@ class Zero(Experiment):
         return tables.Block(
             f"zero: {size}, {where}; us for {calls:,} calls, about 10^8 bytes",
             lines,
-            self._said(row, cells, floor),
+            self._said(row, _racing(cells), floor),
         )
 
     @staticmethod
     def _said(row: dict, cells: dict, floor: float) -> list[str]:
-        own = sorted(cells, key=lambda n: cells[n]["ns"]["median"])
+        own = sorted(cells, key=lambda n: _ns(cells[n]))
         said = []
         if row["fastest"]:
             lead = sentences.times_as(row["lead"]["median"]) if row["lead"] else ""
@@ -86,23 +141,95 @@ class Zero(Experiment):
         elif row["tied"]:
             said.append(f"{sentences.join(row['tied'])} tied for the first place.")
         if "libc" in cells and len(own) > 1:
-            loss = cells["libc"]["ns"]["median"] / cells[own[0]]["ns"]["median"]
+            loss = _ns(cells["libc"]) / _ns(cells[own[0]])
             if "libc" in (row["fastest"], *row["tied"]) or loss <= 1 + floor:
                 said.append("libc loses nothing here.")
             else:
                 said.append(f"libc took {sentences.slower_than(loss)} {own[0]}.")
         if len(own) > 2:
-            spread = cells[own[-1]]["ns"]["median"] / cells[own[0]]["ns"]["median"]
+            spread = _ns(cells[own[-1]]) / _ns(cells[own[0]])
             said.append(
                 f"The slowest, {own[-1]}, took {sentences.slower_than(spread)} the fastest."
             )
         return said
 
+    # ---- page-zero --------------------------------------------------------------------------------------------------
+
+    def _pages(self, place: str, rows: dict[str, dict], cells: dict, width: int) -> tables.Block:
+        """Dirty beside already zero; what differs between the two columns is only what the page held."""
+        by_content = {content: cells[row["row"]] for content, row in rows.items()}
+        names = tables.routines_in(dict(enumerate(by_content.values())))
+        columns = [tables.Column("routine", left=True)]
+        for content in CONTENTS:
+            columns += [tables.Column(content, "ns/page"), tables.Column(content, "B/s")]
+        columns.append(tables.Column("zero/dirty", "time"))
+        body = []
+        for name in names:
+            line = [tables.Figure(name)]
+            found = [by_content.get(content, {}).get(name) for content in CONTENTS]
+            for content, cell in zip(CONTENTS, found, strict=True):
+                if cell is None:
+                    line += [tables.MISSING, tables.MISSING]
+                    continue
+                line.append(tables.figure(ns_label(_ns(cell)), name, rows[content]))
+                line.append(tables.Figure(f"{_rate(cell):.0f}", style=line[-1].style))
+            line.append(
+                tables.MISSING
+                if None in found
+                else tables.Figure(f"{_ns(found[1]) / _ns(found[0]):.2f}")
+            )
+            if name in YARDSTICKS:
+                line = [tables.Figure(f.text, f.mark, "dim") for f in line]
+            body.append(line)
+        said = []
+        if all(content in by_content for content in CONTENTS):
+            said = [self._scanning(by_content), self._bandwidths(place, by_content)]
+        return tables.Block(
+            f"page-zero: pages of {PAGE:,} bytes in {place}, dirty and already zero",
+            tables.layout(columns, body, width),
+            [s for s in said if s],
+        )
+
+    @staticmethod
+    def _scanning(by_content: dict[str, dict]) -> str:
+        """His words: faster if the buffer is already all zeros and otherwise slower."""
+        parts = []
+        for content, words in (("zero", "on pages already zero"), ("dirty", "on dirty ones")):
+            own = _racing(by_content[content])
+            others = [name for name in own if name != SCANNER]
+            if SCANNER not in own or not others:
+                return ""
+            best = min(others, key=lambda name: _ns(own[name]))
+            ratio = _ns(own[SCANNER]) / _ns(own[best])
+            time = f"{percent(1 - ratio)} less than" if ratio < 1 else sentences.slower_than(ratio)
+            parts.append(f"{time} {best} {words}")
+        clean, dirty = (_ns(by_content[content][SCANNER]) for content in ("zero", "dirty"))
+        saved = f"{percent(1 - clean / dirty)} of" if clean < dirty else "none of"
+        return (
+            f"{SCANNER}, which scans first, saves {saved} its time when there is nothing to write; it "
+            f"took {parts[0]} and {parts[1]} (Evans: faster if all zeros, otherwise slower)."
+        )
+
+    @staticmethod
+    def _bandwidths(place: str, by_content: dict[str, dict]) -> str:
+        own = by_content["dirty"]
+        if any(name not in own for name in BANDWIDTHS):
+            return ""
+        read, write, past = (_rate(own[name]) for name in BANDWIDTHS)
+        evans = ""
+        if place == "DRAM":
+            evans = " (Evans: less than half, since a write read the line first)"
+        return (
+            f"Stores run at {percent(write / read)} of the bandwidth of loads{evans}, "
+            f"and past the caches at {percent(past / read)}."
+        )
+
 
 EXPERIMENT = Zero(
     name="zero",
     after="Evans 2003",
-    shows="every way to zero 4,096 and 8,192,000 bytes, in bytes/s and us for 10^8 bytes",
+    shows="every way to zero 4,096 and 8,192,000 bytes, in bytes/s and us for 10^8 bytes; pages dirty "
+    "and already zero; read and write bandwidth",
     op="zero",
     ops=("zero", "set"),
     routines=("wherry",),

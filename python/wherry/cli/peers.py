@@ -1,0 +1,43 @@
+"""Peers are loaded once before anything is done with them: one that breaks is named, the others go on without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from wherry import runner
+from wherry.campaign import Problem
+from wherry.errors import WherryError
+
+# Longer than the runner's own limit, so that it can say itself what happened.
+LOADING_LIMIT = 20.0
+# What the runner takes at once.
+MOST = 32
+
+
+def name_of(spec: str) -> str:
+    return spec.partition("=")[0]
+
+
+def check(specs: Sequence[str], limit: float = LOADING_LIMIT) -> list[Problem]:
+    """The peers that crash, hang or end the process while they are loaded; raises for those that are no peers."""
+    if len(specs) > MOST:
+        raise WherryError(f"--peer: at most {MOST} at once")
+    found = []
+    taken = set()
+    for spec in specs:
+        name = name_of(spec)
+        if name in taken:
+            raise WherryError(f"--peer '{spec}': the name {name} is taken; choose another")
+        taken.add(name)
+        wrong = runner.check_peer(spec, min(limit, LOADING_LIMIT))
+        if wrong:
+            hung = wrong.startswith("hung") or " did not return " in wrong
+            kind = "hang" if hung else "crash"
+            found.append(Problem(kind, name, wrong))
+    return found
+
+
+def without(specs: Iterable[str], problems: Iterable[Problem]) -> list[str]:
+    """The peers that load."""
+    broken = {problem.routine for problem in problems}
+    return [spec for spec in specs if name_of(spec) not in broken]

@@ -1,0 +1,145 @@
+#include "yardsticks.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+#include "cpu/cpu.h"
+#include "plan/plan.h"
+
+enum { LINE = 64, VECTORS = 4 };
+
+/* What is less than a vector. The empty statements keep the compiler from making a call of a loop. */
+static inline void read_rest(const char *at, const char *end)
+{
+    for (uint64_t word; end - at >= (ptrdiff_t)sizeof word; at += sizeof word) {
+        memcpy(&word, at, sizeof word);
+        __asm__ volatile("" : : "r"(word));
+    }
+    for (; at < end; at++) {
+        char byte = *at;
+        __asm__ volatile("" : : "q"(byte));
+    }
+}
+
+static inline void write_rest(char *at, const char *end, char byte)
+{
+    const uint64_t word = 0x0101010101010101u * (unsigned char)byte;
+    for (; end - at >= (ptrdiff_t)sizeof word; at += sizeof word) {
+        memcpy(at, &word, sizeof word);
+        __asm__ volatile("" : : : "memory");
+    }
+    for (; at < end; at++) {
+        *at = byte;
+        __asm__ volatile("" : : : "memory");
+    }
+}
+
+/* Three plain loops of four vectors a turn, with a last one that overlaps. A loaded vector is handed to an empty
+ * statement: it is loaded, and nothing is done with it. Streaming stores have to begin at a line's beginning, and
+ * nothing overlaps them, since that would fetch the line again. */
+#define BANDWIDTHS(isa, features, vector, load, store, stream, spread)                                                 \
+    __attribute__((target(features), noinline)) static void read_##isa(const char *at, size_t n)                       \
+    {                                                                                                                  \
+        const char *end = at + n;                                                                                      \
+        for (; (size_t)(end - at) >= VECTORS * sizeof(vector); at += VECTORS * sizeof(vector)) {                       \
+            const vector *from = (const vector *)at;                                                                   \
+            vector a = load(from), b = load(from + 1), c = load(from + 2), d = load(from + 3);                         \
+            __asm__ volatile("" : : "v"(a), "v"(b), "v"(c), "v"(d));                                                   \
+        }                                                                                                              \
+        for (; (size_t)(end - at) >= sizeof(vector); at += sizeof(vector)) {                                           \
+            vector a = load((const vector *)at);                                                                       \
+            __asm__ volatile("" : : "v"(a));                                                                           \
+        }                                                                                                              \
+        if (at < end && n >= sizeof(vector)) {                                                                         \
+            vector last = load((const vector *)(end - sizeof(vector)));                                                \
+            __asm__ volatile("" : : "v"(last));                                                                        \
+            return;                                                                                                    \
+        }                                                                                                              \
+        read_rest(at, end);                                                                                            \
+    }                                                                                                                  \
+    static void *read_src_##isa(void *dst, const void *src, size_t n)                                                  \
+    {                                                                                                                  \
+        read_##isa(src, n);                                                                                            \
+        return dst;                                                                                                    \
+    }                                                                                                                  \
+    static void *read_dst_##isa(void *dst, const void *src, size_t n)                                                  \
+    {                                                                                                                  \
+        (void)src;                                                                                                     \
+        read_##isa(dst, n);                                                                                            \
+        return dst;                                                                                                    \
+    }                                                                                                                  \
+    __attribute__((target(features), noinline)) static void *write_##isa(void *dst, const void *src, size_t n)         \
+    {                                                                                                                  \
+        char *at = dst, *end = at + n, byte = (char)(uintptr_t)src;                                                    \
+        const vector all = spread(byte);                                                                               \
+        for (; (size_t)(end - at) >= VECTORS * sizeof(vector); at += VECTORS * sizeof(vector)) {                       \
+            vector *to = (vector *)at;                                                                                 \
+            store(to, all), store(to + 1, all), store(to + 2, all), store(to + 3, all);                                \
+        }                                                                                                              \
+        for (; (size_t)(end - at) >= sizeof(vector); at += sizeof(vector))                                             \
+            store((vector *)at, all);                                                                                  \
+        if (at < end && n >= sizeof(vector))                                                                           \
+            store((vector *)(end - sizeof(vector)), all);                                                              \
+        else                                                                                                           \
+            write_rest(at, end, byte);                                                                                 \
+        return dst;                                                                                                    \
+    }                                                                                                                  \
+    __attribute__((target(features), noinline)) static void *write_nt_##isa(void *dst, const void *src, size_t n)      \
+    {                                                                                                                  \
+        char *at = dst, *end = at + n, byte = (char)(uintptr_t)src;                                                    \
+        const vector all = spread(byte);                                                                               \
+        size_t head = -(uintptr_t)at % LINE;                                                                           \
+        head = head < n ? head : n;                                                                                    \
+        write_rest(at, at + head, byte);                                                                               \
+        for (at += head; (size_t)(end - at) >= VECTORS * sizeof(vector); at += VECTORS * sizeof(vector)) {             \
+            vector *to = (vector *)at;                                                                                 \
+            stream(to, all), stream(to + 1, all), stream(to + 2, all), stream(to + 3, all);                            \
+        }                                                                                                              \
+        for (; (size_t)(end - at) >= sizeof(vector); at += sizeof(vector))                                             \
+            stream((vector *)at, all);                                                                                 \
+        write_rest(at, end, byte);                                                                                     \
+        _mm_sfence();                                                                                                  \
+        return dst;                                                                                                    \
+    }
+
+BANDWIDTHS(sse2, "sse2", __m128i, _mm_loadu_si128, _mm_storeu_si128, _mm_stream_si128, _mm_set1_epi8)
+BANDWIDTHS(avx2, "avx2", __m256i, _mm256_loadu_si256, _mm256_storeu_si256, _mm256_stream_si256, _mm256_set1_epi8)
+BANDWIDTHS(avx512, "avx512f", __m512i, _mm512_loadu_si512, _mm512_storeu_si512, _mm512_stream_si512, _mm512_set1_epi8)
+
+static const struct {
+    const char *name;
+    /* by tier; for an op with a source, and for one without */
+    loop_fn *with_source[WHERRY_ISA_COUNT], *without[WHERRY_ISA_COUNT];
+} yardsticks[] = {
+    {"call_floor", {call_floor, call_floor, call_floor}, {call_floor, call_floor, call_floor}},
+    {"read_bandwidth",
+     {read_src_sse2, read_src_avx2, read_src_avx512},
+     {read_dst_sse2, read_dst_avx2, read_dst_avx512}},
+    {"write_bandwidth", {write_sse2, write_avx2, write_avx512}, {write_sse2, write_avx2, write_avx512}},
+    {"write_nt_bandwidth",
+     {write_nt_sse2, write_nt_avx2, write_nt_avx512},
+     {write_nt_sse2, write_nt_avx2, write_nt_avx512}},
+};
+enum { COUNT = sizeof yardsticks / sizeof yardsticks[0] };
+
+static int find(const char *name)
+{
+    int at = 0;
+    while (at < COUNT && strcmp(yardsticks[at].name, name) != 0)
+        at++;
+    return at;
+}
+
+bool is_yardstick(const char *name) { return find(name) < COUNT; }
+
+loop_fn *yardstick(const char *name, enum wherry_op op)
+{
+    int at = find(name);
+    if (at == COUNT)
+        return NULL;
+    struct wherry_cpu cpu;
+    wherry_cpu_detect(&cpu);
+    enum wherry_isa isa = wherry_plan_isa(&cpu);
+    bool source = op == WHERRY_OP_copy || op == WHERRY_OP_move;
+    return source ? yardsticks[at].with_source[isa] : yardsticks[at].without[isa];
+}

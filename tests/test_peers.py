@@ -1,0 +1,154 @@
+"""Peers that do in their constructors, or leave behind, what a library should not: each is named, the rest goes on."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import ROOT, need_tool, run
+
+SOURCE = """
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+__attribute__((constructor)) static void start(void)
+{
+    sigset_t all;
+    (void)all;
+    DO;
+}
+
+void *memcpy(void *dst, const void *src, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        ((unsigned char *)dst)[i] = ((const unsigned char *)src)[i];
+        __asm__ volatile("");
+    }
+    return dst;
+}
+"""
+ROW = "id=1 op=copy routines=libc,p size=64 rounds=1 batch_us=1\n"
+HARMLESS = {
+    "prints": 'printf("{}\\nhello\\n"); fflush(stdout); printf("left in the buffer")',
+    "closes": "close(0); close(1); close(2)",
+    "forks": "if (fork() == 0) { sleep(600); _exit(0); }",
+    "blocks": "sigfillset(&all); sigprocmask(SIG_BLOCK, &all, NULL)",
+    "ignores": "signal(SIGCHLD, SIG_IGN); signal(SIGSEGV, SIG_IGN); signal(SIGTERM, SIG_IGN)",
+    "moves": 'if (chdir("/")) abort()',
+}
+FATAL = {
+    "crashes": ("raise(SIGSEGV)", "signal 11"),
+    "kills": ("raise(SIGKILL)", "signal 9"),
+    "leaves": ("exit(0)", "status 0"),
+    "leaves_at_once": ("_exit(7)", "status 7"),
+    "complains": ('fputs("no licence\\n", stderr); _exit(3)', "no licence"),
+}
+
+
+@pytest.fixture(scope="module")
+def peer(tmp_path_factory):
+    """Builds a peer whose constructor does something."""
+    folder = tmp_path_factory.mktemp("constructors")
+    (folder / "peer.c").write_text(SOURCE)
+    compiler = need_tool("cc", "gcc")
+
+    def build(name: str, what: str):
+        library = folder / f"{name}.so"
+        run(
+            *(compiler, "-O2", "-fPIC", "-shared", "-fno-builtin", "-w", f"-DDO={what}"),
+            *("-o", library, folder / "peer.c"),
+        )
+        return library
+
+    return build
+
+
+def measure(wherry_run, library):
+    return run(wherry_run, "measure", "--peer", f"p={library}", input=ROW, check=False, timeout=60)
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_constructors_do_to_the_process_is_put_back(wherry_run, wherry, peer, name):
+    library = peer(name, HARMLESS[name])
+    if (
+        name != "forks"
+    ):  # its child keeps the output open, as children may: who reads must not wait for it
+        done = measure(wherry_run, library)
+        assert done.returncode == 0, done.stderr
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        assert {e["routine"] for e in events if e["event"] == "cell"} == {"libc", "p"}
+    began = time.monotonic()
+    verified = wherry("verify", "--brief", "--only-peers", "--peer", f"p={library}")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert time.monotonic() - began < 300
+
+
+@pytest.mark.parametrize("name", FATAL)
+def test_constructors_that_end_the_process(wherry_run, wherry, peer, name):
+    what, said = FATAL[name]
+    library = peer(name, what)
+    done = measure(wherry_run, library)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert "while it was loaded" in done.stderr
+    assert said in done.stderr
+    good = peer("good", "")
+    verified = wherry(
+        *("verify", "--brief", "--only-peers", "--json"),
+        *("--peer", f"p={library}", "--peer", f"good={good}"),
+    )
+    assert verified.returncode == 1
+    document = json.loads(verified.stdout)
+    assert [f["target"] for f in document["failures"]] == ["p"]
+    assert {f["target"] for f in document["families"]} == {"good"}
+
+
+def test_a_file_name_with_a_colon(wherry_run, peer, tmp_path):
+    library = peer("good", "")
+    named = tmp_path / "a:b.so"
+    named.write_bytes(library.read_bytes())
+    assert measure(wherry_run, named).returncode == 0
+
+
+def test_more_peers_than_the_runner_takes(wherry, tmp_path):
+    many = [word for i in range(33) for word in ("--peer", f"p{i}={tmp_path}/none.so")]
+    for command in ("bench", "verify"):
+        result = wherry(command, *many)
+        assert result.returncode == 2
+        assert result.stderr == "wherry: --peer: at most 32 at once\n"
+
+
+@pytest.mark.parametrize(
+    ("limit", "value"), [(resource.RLIMIT_AS, 2_000_000_000), (resource.RLIMIT_NOFILE, 20)]
+)
+def test_a_narrow_system_is_no_fault_of_the_routine(wherry_run, limit, value):
+    done = run(
+        *(wherry_run, "verify", "rep_movsb", "--brief", "--jobs", "30"),
+        check=False,
+        timeout=120,
+        preexec_fn=lambda: resource.setrlimit(limit, (value, value)),
+    )
+    assert done.returncode == 0, done.stdout
+    if limit == resource.RLIMIT_AS:
+        assert "refuses the memory" in done.stdout
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams(wherry_run, closed):
+    result = subprocess.run(
+        ["sh", "-c", f'"{sys.executable}" -m wherry list routines {closed}'],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "WHERRY_RUN": str(wherry_run), "PYTHONPATH": str(ROOT / "python")},
+    )
+    assert result.returncode == 0
+    assert result.stderr == ""
