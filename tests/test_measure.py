@@ -349,14 +349,19 @@ CONTENTS = {
 }
 
 
-@pytest.mark.parametrize("content", ["dirty", "zero"])
-@pytest.mark.parametrize("name", CONTENTS)
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        (name, content)
+        for name in CONTENTS
+        for content in ("dirty", "zero")
+        if (name, content) != ("a set", "zero")  # a set leaves no zeros
+    ],
+)
 def test_content_is_what_each_call_finds(runner, peers, tmp_path, monkeypatch, name, content):
     """A peer looks at what it is handed. Only verification has its own contents: 48 calls before and
     twice after, and for a stream a walk over its buffer each time."""
     row = CONTENTS[name]
-    if content == "zero" and "op=set" in row:
-        pytest.skip("a set leaves no zeros")
     if "threads=2" in row and len(os.sched_getaffinity(0)) < 2:
         pytest.skip("one CPU")
     told = tmp_path / "found"

@@ -184,6 +184,11 @@ static void print_json(const struct info *in)
 int command_cpu(int argc, char **argv)
 {
     bool json = argc == 2 && !strcmp(argv[1], "--json");
+    if (argc == 2 && !strcmp(argv[1], "--help")) {
+        puts("usage: wherry-run cpu [--json]\n\nWhat this CPU is: features, caches by source and which are believed, "
+             "the tier that the library takes.");
+        return EXIT_OK;
+    }
     if (argc > 1 && !json)
         return misuse("cpu: unknown argument \"%s\"; it takes --json only",
                       argv[argc > 2 && !strcmp(argv[1], "--json") ? 2 : 1]);

@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "commands.h"
-#include "guarded.h"
 #include "yardsticks.h"
 
 static char problem[256];
@@ -45,29 +44,6 @@ const char *options_unknown_name(const struct target_list *targets, const char *
         }
     }
     return NULL;
-}
-
-struct peer_call {
-    struct target_list *targets;
-    const char *spec, *wrong;
-};
-
-static void load_peer(void *context)
-{
-    struct peer_call *call = context;
-    call->wrong = targets_add_peer(call->targets, call->spec);
-}
-
-static int add_peer(struct target_list *targets, const char *spec)
-{
-    struct peer_call call = {targets, spec, NULL};
-    struct guarded_result how = guarded_call(load_peer, &call, 10000);
-    if (how.crashed || how.hung) {
-        fprintf(stderr, "wherry-run: --peer '%s': %s while it was loaded; leave it out\n", spec,
-                how.hung ? "did not return" : "crashed");
-        return EXIT_FAILED;
-    }
-    return call.wrong ? misuse("%s", call.wrong) : EXIT_OK;
 }
 
 static bool number(const char *text, uint64_t low, uint64_t high, uint64_t *value)
@@ -177,10 +153,10 @@ int options_parse(struct options *o, int argc, char **argv, struct target_list *
     targets_add_public(targets, true);
     targets_add_libc(targets);
     for (size_t i = 0; i < o->peer_count; i++) {
-        int status = add_peer(targets, o->peers[i]);
-        if (status != EXIT_OK)
-            return status;
+        const char *wrong = targets_add_peer(targets, o->peers[i]);
+        if (wrong)
+            return misuse("%s", wrong);
     }
-    const char *wrong = host_pin(host, pin);
-    return wrong ? misuse("%s", wrong) : -1;
+    const char *refused = host_pin(host, pin);
+    return refused ? misuse("%s", refused) : -1;
 }

@@ -105,9 +105,18 @@ static void fail_from_pulse(struct unit *unit, const struct verify_pulse *pulse,
         unit->failure.at.calls = 1;
 }
 
-/* Reads what the child has to say and buries it. */
-static void finish(struct job *job, struct unit *unit, bool killed)
+/* Seconds for one family of one function, many times what any of ours takes: only a routine that sleeps needs more. */
+static double patience_with(const struct unit *unit)
 {
+    return unit->level == LEVEL_FULL ? 900 : unit->level == LEVEL_QUICK ? 60 : 15;
+}
+
+enum ending { ENDED, STUCK, TOO_SLOW };
+
+/* Reads what the child has to say and buries it. */
+static void finish(struct job *job, struct unit *unit, enum ending ending)
+{
+    bool killed = ending != ENDED;
     struct result result;
     ssize_t got = killed ? -1 : read(job->fd, &result, sizeof result);
     int status = 0;
@@ -129,7 +138,10 @@ static void finish(struct job *job, struct unit *unit, bool killed)
     }
     if (job->pulse->no_room)
         snprintf(unit->skipped, sizeof unit->skipped, "the system refuses the memory it needs (limits: ulimit -v, -n)");
-    else if (killed)
+    else if (ending == TOO_SLOW)
+        snprintf(unit->skipped, sizeof unit->skipped, "too slow: cut off after %.0f s and %llu calls, right so far",
+                 patience_with(unit), (unsigned long long)job->pulse->beats);
+    else if (ending == STUCK)
         fail_from_pulse(unit, job->pulse, "hang", "did not return; stopped");
     else if (WIFSIGNALED(status)) {
         snprintf(what, sizeof what, "killed its process with signal %d (%s)", WTERMSIG(status),
@@ -160,7 +172,7 @@ static void make_repeatable(struct unit *unit, struct job *job)
         if (!start(job, &again, &one))
             return;
         struct pollfd wait = {.fd = job->fd, .events = POLLIN};
-        finish(job, &again, poll(&wait, 1, 20000) == 0);
+        finish(job, &again, poll(&wait, 1, 20000) == 0 ? STUCK : ENDED);
         if (again.failed) {
             unit->failure.at.calls = one.calls;
             return;
@@ -228,10 +240,15 @@ static void look_at(struct campaign *c, struct job *job, short events)
         job->last_beat = t;
     }
     struct unit *unit = &c->units[job->unit];
-    bool stuck = !events && t - job->last_beat > limit_of(unit);
-    if (!events && !stuck)
+    enum ending ending = ENDED;
+    if (!events && t - job->last_beat > limit_of(unit))
+        ending = STUCK;
+    else if (!events && t - job->started > patience_with(unit))
+        ending = TOO_SLOW;
+    if (!events && ending == ENDED)
         return;
-    finish(job, unit, stuck);
+    finish(job, unit, ending);
+    c->abandoned[c->target_of[job->unit]] |= ending == TOO_SLOW;
     account(c, job->unit, t - job->started);
 }
 
@@ -259,7 +276,7 @@ static void run_all(struct campaign *c)
                 continue;
             size_t t = c->target_of[next];
             if (c->abandoned[t]) {
-                snprintf(c->units[next].skipped, sizeof c->units[next].skipped, "it hung in another family");
+                snprintf(c->units[next].skipped, sizeof c->units[next].skipped, "it hung or was too slow in another family");
                 account(c, next++, 0);
                 i--;
                 continue;
