@@ -3,6 +3,7 @@ whatever was measured when the user interrupts."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -13,6 +14,10 @@ from wherry.errors import FailedError
 
 # Longer than the runner's own limit, so that it can name the culprit itself; ours is for a runner that cannot.
 HANG_LIMIT = 60.0
+
+# As many times slower than the campaign's best pace of core or memory, and a process' rows are left out
+# where others have the row: it ran beside a neighbour, or at a lower clock, from first to last round.
+SLOW_PACE = (1.07, 1.12)
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,13 @@ class Cell:
     ns: dict[int, np.ndarray] = field(default_factory=dict)
     voided: int = 0
     verified: bool = True
-    disturbed: bool = False  # in some process only rounds that should have been thrown away
+    disturbed_in: set[int] = field(
+        default_factory=set
+    )  # only rounds that should have been thrown away
+
+    @property
+    def disturbed(self) -> bool:
+        return bool(self.disturbed_in & self.ns.keys())
 
 
 @dataclass
@@ -144,6 +155,8 @@ class Campaign:
         self.start: dict = {}
         self.voided: dict[str, int] = {}
         self.finished_rows = 0  # over all processes
+        self._paces: dict[tuple[int, int], tuple[float, ...]] = {}  # by process and row
+        self._random = random.Random(seed)
         self._done = 0
 
     def total_cells(self) -> int:
@@ -155,12 +168,41 @@ class Campaign:
                 self._process(process)
         except KeyboardInterrupt:
             self.interrupted = True
+        self._leave_out_slow()
         for name in self.wrong:
             for key in [key for key in self.cells if key[1] == name]:
                 del self.cells[key]
 
+    def _best_pace(self) -> tuple[float, ...]:
+        return tuple(map(min, zip(*self._paces.values(), strict=True)))
+
+    def _leave_out_slow(self) -> None:
+        if not self._paces:
+            return
+        limits = [slow * best for slow, best in zip(SLOW_PACE, self._best_pace(), strict=True)]
+        measured: dict[int, set[int]] = {}  # processes by row
+        slow: dict[int, set[int]] = {}
+        cells: dict[int, list[Cell]] = {}
+        for (process, row), pace in self._paces.items():
+            measured.setdefault(row, set()).add(process)
+            if any(a > b for a, b in zip(pace, limits, strict=True)):
+                slow.setdefault(row, set()).add(process)
+        for (row, _, _), cell in self.cells.items():
+            cells.setdefault(row, []).append(cell)
+            slow.setdefault(row, set()).update(cell.disturbed_in)
+        for row, left_out in slow.items():
+            if not left_out or left_out >= measured.get(row, set()):
+                continue
+            for cell in cells.get(row, ()):
+                cell.voided += sum(len(cell.ns.pop(process, ())) for process in left_out)
+            rounds = len(left_out) * self.rows[row].rounds
+            self.voided["contended"] = self.voided.get("contended", 0) + rounds
+
     def _process(self, process: int) -> None:
         pending = list(range(len(self.rows)))
+        if process:
+            # In another order, so that a disturbance that lasts does not meet the same rows again.
+            self._random.shuffle(pending)
         while pending:
             pending = [i for i in pending if self._routines(i)]
             if not pending:
@@ -187,6 +229,8 @@ class Campaign:
                 arguments += ["--peer", spec]
         if self.pin is not None:
             arguments += ["--pin", str(self.pin)]
+        if self._paces:
+            arguments += ["--pace", ",".join(f"{best:.6g}" for best in self._best_pace())]
         return arguments
 
     def _problem(self, kind: str, routine: str, message: str, row: int | None) -> None:
@@ -266,6 +310,8 @@ class Campaign:
             self._blame(kind, state, event.get("message") or kind)
         elif kind == "rowend":
             self._keep(process, row, state.cells)
+            if event.get("pace"):
+                self._paces[process, row] = tuple(event["pace"])
             state.cells = {}
             for reason, count in (event.get("reasons") or {}).items():
                 self.voided[reason] = self.voided.get(reason, 0) + int(count)
@@ -283,7 +329,8 @@ class Campaign:
             cell.calls = event.get("calls", 0)
             cell.bytes = event.get("bytes", self.rows[row].size)
             cell.voided += event.get("voided", 0)
-            cell.disturbed = cell.disturbed or bool(event.get("disturbed"))
+            if event.get("disturbed"):
+                cell.disturbed_in.add(process)
             cell.verified = cell.verified and bool(event.get("verified", True))
             if len(values):
                 cell.ns[process] = values

@@ -10,9 +10,10 @@
 #include "crew.h"
 #include "dispatch/dispatch.h"
 #include "random.h"
+#include "stats.h"
 #include "yardsticks.h"
 
-enum { SLOWEST_FACTOR = 50, VOID_FACTOR = 2, LEAST_VALID = 3, WARM_CALLS = 256, LIMIT_MS = 10000, CLOCKS = 50 };
+enum { SLOWEST_FACTOR = 50, VOID_FACTOR = 1, LEAST_VALID = 3, WARM_CALLS = 256, LIMIT_MS = 10000, CLOCKS = 50 };
 
 static const size_t MOST_BYTES = (size_t)128 << 30;
 
@@ -33,10 +34,12 @@ struct work {
     const char *message;
 };
 
-void bench_init(struct bench *bench, const struct target_list *targets, const struct host *host, uint64_t seed)
+void bench_init(struct bench *bench, const struct target_list *targets, const struct host *host, uint64_t seed,
+                struct reading pace)
 {
     *bench = (struct bench){
         .targets = targets, .host = *host, .caches = caches_believable(), .clock_ns = clock_cost_ns(), .random = seed};
+    pace_init(&bench->pace, bench->caches.l2, pace);
 }
 
 void result_free(struct result *result)
@@ -288,12 +291,14 @@ static struct cell *measure(struct work *work, struct result *result, struct gua
         if (!result->cells[i].left_out)
             order[taking_part++] = (unsigned)i;
     unsigned bound = row->rounds * (1 + VOID_FACTOR), thrown = 0;
+    double cores[2 * row->rounds], memories[2 * row->rounds]; /* as ns is kept */
     if (taking_part == 0)
         bound = 0;
     /* Valid rounds are kept from the front of ns, voided ones from the back of as many again. */
     for (unsigned round = 0; round < bound && result->valid < row->rounds && !host_interrupted; round++) {
         if (round % 2 == 0)
             shuffle_order(order, taking_part, &work->bench->random);
+        const struct reading before = pace_wait(&work->bench->pace);
         *how = on_lanes(work, job_begin_round, work->limit_ms);
         double figures[ROW_ROUTINES + 1];
         for (unsigned i = 0; i < taking_part; i++) {
@@ -311,8 +316,14 @@ static struct cell *measure(struct work *work, struct result *result, struct gua
         for (unsigned lane = 0; lane < row->threads; lane++)
             if (work->elapsed[lane] && (!worst || work->elapsed[lane] < worst))
                 worst = (enum disturbance)work->elapsed[lane];
+        const struct reading after = pace_read(&work->bench->pace);
+        const struct reading slower = {fmax(before.core, after.core), fmax(before.memory, after.memory)};
+        if (!worst && pace_is_slow(&work->bench->pace, slower))
+            worst = CONTENDED;
         unsigned slot = worst ? row->rounds + thrown++ % row->rounds : result->valid++;
         result->reasons[worst]++;
+        cores[slot] = slower.core;
+        memories[slot] = slower.memory;
         for (unsigned i = 0; i < taking_part; i++)
             result->cells[order[i]].ns[slot] = figures[order[i]];
     }
@@ -324,7 +335,12 @@ static struct cell *measure(struct work *work, struct result *result, struct gua
             double *ns = result->cells[order[i]].ns;
             memmove(ns, ns + row->rounds, result->rounds * sizeof *ns);
         }
+        memmove(cores, cores + row->rounds, result->rounds * sizeof *cores);
+        memmove(memories, memories + row->rounds, result->rounds * sizeof *memories);
     }
+    if (result->rounds)
+        result->pace =
+            (struct reading){stats_median(cores, result->rounds, 0, 1), stats_median(memories, result->rounds, 0, 1)};
     return NULL;
 }
 

@@ -4,6 +4,7 @@
 
 #include "guarded.h"
 #include "host.h"
+#include "pace.h"
 #include "pool.h"
 #include "row.h"
 #include "target.h"
@@ -27,6 +28,7 @@ struct result {
     unsigned valid;  /* rounds that nothing disturbed */
     unsigned voided;
     unsigned reasons[DISTURBANCE_COUNT];
+    struct reading pace; /* median of the rounds in ns */
 };
 
 /* Told as things happen. A routine of NULL means the whole row, a pool of NULL that none was made. */
@@ -47,10 +49,12 @@ struct bench {
     struct pool *pools; /* one a thread; the first is the main thread's */
     unsigned pool_count;
     double clock_ns; /* cost of one reading */
+    struct pace pace;
     uint64_t random;
 };
 
-void bench_init(struct bench *bench, const struct target_list *targets, const struct host *host, uint64_t seed);
+void bench_init(struct bench *bench, const struct target_list *targets, const struct host *host, uint64_t seed,
+                struct reading pace);
 
 /* Returns EXIT_OK (also when nothing could be measured), or EXIT_FAILED after a crash or a hang: then the process
  * should end soon. Ends early when host_interrupted is set. Free the result in any case. */

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-const char *const disturbance_names[DISTURBANCE_COUNT] = {"none", "migrated", "descheduled", "steal"};
+const char *const disturbance_names[DISTURBANCE_COUNT] = {"none", "migrated", "descheduled", "steal", "contended"};
 
 uint64_t clock_ns(void)
 {

@@ -25,7 +25,7 @@ const char *host_pin(struct host *host, const char *pin);
 /* Pins the calling thread. */
 bool thread_pin(unsigned cpu);
 
-enum disturbance { UNDISTURBED, MIGRATED, DESCHEDULED, STOLEN, DISTURBANCE_COUNT };
+enum disturbance { UNDISTURBED, MIGRATED, DESCHEDULED, STOLEN, CONTENDED, DISTURBANCE_COUNT };
 extern const char *const disturbance_names[DISTURBANCE_COUNT];
 
 /* What the kernel has counted against the calling thread and its CPU so far. */
@@ -36,7 +36,7 @@ struct watch {
 };
 
 void watch_read(struct watch *watch, unsigned cpu);
-/* What has come between two readings, the gravest first. */
+/* What has come between two readings, the gravest first; contention is not seen by it, but by pace.h. */
 enum disturbance watch_compare(const struct watch *before, const struct watch *after);
 
 /* Set by SIGINT and SIGTERM once host_catch_signals has been called; the signal's number. */

@@ -94,6 +94,7 @@ static void put_rowend(const struct row *row, const struct result *result)
     json_begin("rowend");
     json_int("id", row->id);
     json_uint("voided", result->voided);
+    json_doubles("pace", (const double[]){result->pace.core, result->pace.memory}, 2);
     json_open("reasons");
     for (int reason = MIGRATED; reason < DISTURBANCE_COUNT; reason++)
         json_uint(disturbance_names[reason], result->reasons[reason]);
@@ -140,11 +141,12 @@ static void put_start(const struct host *host, uint64_t seed)
 }
 
 static const char help[] =
-    "usage: wherry-run measure [--peer NAME=PATH[:PREFIX]] ... [--pin CPU] [--seed N]\n\n"
+    "usage: wherry-run measure [--peer NAME=PATH[:PREFIX]] ... [--pin CPU] [--seed N] [--pace CORE,MEMORY]\n\n"
     "Reads rows from standard input, one a line, measures each and writes one JSON object a line.\n\n"
     "  --peer NAME=PATH[:PREFIX]  also measure a shared object with memcpy, memmove or memset\n"
     "  --pin CPU                  the CPU to measure on (default: the one it starts on)\n"
-    "  --seed N                   of contents, places and order (default: from the clock)\n\n"
+    "  --seed N                   of contents, places and order (default: from the clock)\n"
+    "  --pace CORE,MEMORY         the best `pace` that an earlier process told, to know a slow phase by\n\n"
     "Keys of a row: id op routines size mix table src_off dst_off delta walk buffer src_state dst_state overlap mode\n"
     "threads huge rounds batch_us calls aa; docs/runner-protocol.md tells them.\n\n"
     "Example: echo 'id=1 op=copy routines=libc,wherry size=1024' | wherry-run measure\n";
@@ -160,7 +162,7 @@ int command_measure(int argc, char **argv)
         return status;
     host_catch_signals();
     put_start(&host, options.seed);
-    bench_init(&bench, &targets, &host, options.seed);
+    bench_init(&bench, &targets, &host, options.seed, options.pace);
     char *line = NULL;
     size_t room = 0;
     unsigned long number = 0, rows = 0;

@@ -86,8 +86,8 @@ static const char *value_of(const char *option, int argc, char **argv, int *at)
     return *at + 1 < argc ? argv[++*at] : NULL;
 }
 
-static const char *const option_names[] = {"--peer", "--pin", "--seed", "--rounds", "--routine", "--size"};
-enum { PEER, PIN, SEED, ROUNDS, ROUTINE, SIZE, OPTION_COUNT };
+static const char *const option_names[] = {"--peer", "--pin", "--seed", "--pace", "--rounds", "--routine", "--size"};
+enum { PEER, PIN, SEED, PACE, ROUNDS, ROUTINE, SIZE, OPTION_COUNT };
 
 static int take(struct options *o, int option, const char *value)
 {
@@ -100,6 +100,13 @@ static int take(struct options *o, int option, const char *value)
         return -1;
     case SEED:
         return number(value, 0, UINT64_MAX, &o->seed) ? -1 : misuse("--seed %s: give a number", value);
+    case PACE: {
+        int end = 0;
+        if (sscanf(value, "%lf,%lf%n", &o->pace.core, &o->pace.memory, &end) == 2 && !value[end] && o->pace.core >= 0 &&
+            o->pace.memory >= 0)
+            return -1;
+        return misuse("--pace %s: give the two figures of a `pace`, as in 0.83,16.5", value);
+    }
     case ROUNDS:
         if (!number(value, 1, ROW_ROUNDS, &n))
             return misuse("--rounds %s: give a number from 1 to %d", value, ROW_ROUNDS);

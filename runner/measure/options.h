@@ -3,6 +3,7 @@
 #define MEASURE_OPTIONS_H
 
 #include "host.h"
+#include "pace.h"
 #include "row.h"
 #include "target.h"
 
@@ -10,6 +11,7 @@ enum { OPTIONS_MEASURE, OPTIONS_SIZES };
 
 struct options {
     uint64_t seed;
+    struct reading pace;                /* zeros: not known */
     unsigned rounds;                    /* 0: not given */
     const char *routines[ROW_ROUTINES]; /* --routine, then the names of --peer */
     size_t routine_count;

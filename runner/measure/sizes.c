@@ -352,7 +352,7 @@ int command_sizes(int argc, char **argv)
     int status = options_parse(&options, argc, argv, &targets, &host, help, OPTIONS_SIZES);
     if (status >= 0)
         return status;
-    bench_init(&table.bench, &targets, &host, options.seed);
+    bench_init(&table.bench, &targets, &host, options.seed, (struct reading){0});
     table.rounds = options.rounds ? options.rounds : ROUNDS;
     table.progress = isatty(STDERR_FILENO);
     choose_names(&table, &options);

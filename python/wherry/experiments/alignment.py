@@ -99,7 +99,7 @@ class Alignment(Experiment):
         ]
 
     def process_count(self, request: Request) -> int:
-        return request.processes or (3 if request.quick else 1)
+        return request.processes or (2 if request.quick else 1)
 
     def blocks(self, run: dict, width: int) -> list[tables.Block]:
         sizes = sorted({row["size"] for row in tables.rows_of(run, self.name)})

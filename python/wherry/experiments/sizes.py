@@ -103,6 +103,6 @@ EXPERIMENT = Sizes(
     op="copy",
     ops=("copy", "move"),
     routines=("x87_fild64", "rep_movsb", "rep_movsl", "wherry"),
-    processes=9,
-    rounds=9,
+    processes=11,
+    rounds=7,
 )
