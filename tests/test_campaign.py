@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from wherry.campaign import Campaign, Row
 
 FAKE = Path(__file__).with_name("fake_runner.py")
 
@@ -246,3 +247,24 @@ def test_a_reader_that_leaves_costs_nothing(fake):
     assert process.wait(timeout=30) == 0
     process.stderr.close()
     assert (fake.directory / "r.json").exists()
+
+
+def test_a_process_in_a_slow_phase_is_left_out_where_others_have_the_row():
+    """Rows 0 and 1 in three processes: the second ran at a low clock throughout; of row 1 the first had only
+    disturbed rounds; row 2 was slow in every process, so it keeps what there is."""
+    rows = [Row("sizes", "copy", ("libc",), size) for size in (64, 128, 256)]
+    campaign = Campaign(rows, processes=3)
+    figures = {"aa": False, "ns": [1.0, 1.0], "calls": 1, "bytes": 64}
+    for process in range(3):
+        for row in range(3):
+            disturbed = (process, row) == (0, 1)
+            slow = process == 1 or row == 2
+            event = figures | {"disturbed": disturbed}
+            campaign._keep(process, row, {("libc", False): event})
+            campaign._paces[process, row] = (1.2 if slow else 1.0, 20.0)
+    campaign._leave_out_slow()
+    kept = [sorted(campaign.cells[row, "libc", False].ns) for row in range(3)]
+    assert kept == [[0, 2], [2], [0, 1, 2]]
+    assert not campaign.cells[1, "libc", False].disturbed
+    assert campaign.cells[0, "libc", False].voided == 2
+    assert campaign.voided["contended"] == 3 * 15

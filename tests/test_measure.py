@@ -103,8 +103,25 @@ def test_events_of_a_row(runner, name):
             assert cell["bytes"] == int(ROWS[name].split("size=")[1].split()[0])
     assert {event["routine"] for event in of(events, "trying")} == set(wanted) - skipped
     (end,) = of(events, "rowend")
-    assert set(end["reasons"]) == {"migrated", "descheduled", "steal"}
+    assert set(end["reasons"]) == {"migrated", "descheduled", "steal", "contended"}
     assert end["voided"] == sum(end["reasons"].values())
+    assert len(end["pace"]) == 2
+    assert all(figure > 0 for figure in end["pace"])
+
+
+def test_a_pace_that_was_never_reached_is_given_up(runner):
+    """Known from elsewhere to be a thousand times as fast, the CPU would count as slow for ever."""
+    rows = ["id=1 op=copy routines=libc size=64 rounds=3 batch_us=50"]
+    events, _ = measure(runner, rows, "--pace", "0.0001,0.0001")
+    (cell, twin) = of(events, "cell")
+    assert not cell["disturbed"]
+    assert len(cell["ns"]) == len(twin["ns"]) == 3
+
+
+@pytest.mark.parametrize("pace", ["", "1", "1,", "1,2,3", "fast", "-1,2"])
+def test_a_pace_is_two_figures(runner, pace):
+    _, said = measure(runner, [], "--pace", pace, status=2)
+    assert "--pace" in said
 
 
 def test_a_row_on_two_cpus(runner):

@@ -276,7 +276,8 @@ static void run_all(struct campaign *c)
                 continue;
             size_t t = c->target_of[next];
             if (c->abandoned[t]) {
-                snprintf(c->units[next].skipped, sizeof c->units[next].skipped, "it hung or was too slow in another family");
+                snprintf(c->units[next].skipped, sizeof c->units[next].skipped,
+                         "it hung or was too slow in another family");
                 account(c, next++, 0);
                 i--;
                 continue;
