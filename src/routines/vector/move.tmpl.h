@@ -214,20 +214,22 @@ void *MOVE(void *dst_, const void *src_, size_t n)
 {
     uint8_t *dst = dst_;
     const uint8_t *src = src_;
-    if (n < VEC_BYTES)
-        move_small(dst, src, n);
-    else if (n <= 2 * VEC_BYTES)
-        move_2(dst, src, n);
-    else if (n <= 4 * VEC_BYTES)
-        move_4(dst, src, n);
-    else if (n <= 8 * VEC_BYTES)
+    if (__builtin_expect(n <= 4 * VEC_BYTES, 1)) {
+        if (n < VEC_BYTES)
+            move_small(dst, src, n);
+        else if (n <= 2 * VEC_BYTES)
+            move_2(dst, src, n);
+        else
+            move_4(dst, src, n);
+    } else if (n <= 8 * VEC_BYTES) {
         move_5_to_8(dst, src, n);
-    else if ((uintptr_t)dst - (uintptr_t)src >= n) { /* wraps to a huge distance when dst is below src */
+    } else if ((uintptr_t)dst - (uintptr_t)src >= n) { /* wraps to a huge distance when dst is below src */
         if (__builtin_expect(n >= wherry_thresholds.stream_from, 0) && (uintptr_t)src - (uintptr_t)dst >= n)
             move_stream(dst, src, n);
         else
             move_forward(dst, src, n);
-    } else
+    } else {
         move_backward(dst, src, n);
+    }
     return dst_;
 }
