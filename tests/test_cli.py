@@ -310,7 +310,10 @@ def test_a_runner_that_is_not_there(wherry):
 
 def on_terminal(arguments, env):
     """Runs under a pseudo-terminal and returns all that it showed."""
-    pid, descriptor = pty.fork()
+    try:
+        pid, descriptor = pty.fork()
+    except OSError:
+        pytest.skip("no pseudo-terminals here (is devpts mounted?)")
     if pid == 0:
         os.execvpe(sys.executable, [sys.executable, "-m", "wherry", *arguments], env)
     shown = b""

@@ -141,6 +141,17 @@ def test_right_routine_passes(runner, library, name):
     assert "all right" in done.stdout
 
 
+def test_a_peer_is_verified_beside_named_routines(runner, library):
+    """Unless a name says which of its functions."""
+    family = ("--family", "state", "--brief", "--json")
+    done = runner("rep_movsb", "--peer", f"bad={library}:rbx_", *family)
+    assert done.returncode == 1
+    assert {f["target"] for f in events(done, "family")} == {"rep_movsb", "bad"}
+    done = runner("good:good_memset", "--peer", f"good={library}:good_", *family)
+    assert done.returncode == 0
+    assert {f["function"] for f in events(done, "family")} == {"good_memset"}
+
+
 def test_events_of_a_right_routine(runner):
     done = runner("rep_movsb", "--brief", "--family", "sweep,empty", "--seed", "7", "--json")
     assert done.returncode == 0

@@ -276,7 +276,7 @@ def cpu(machine: dict) -> str:
 
 def pages(machine: dict) -> str:
     own = machine["pages"]
-    thp = f", transparent huge pages {own['thp']}" if own.get("thp") else ", no huge pages"
+    thp = f", transparent huge pages {own['thp']}" if own.get("thp") else ", transparent huge pages not told"
     return f"{size_in_words(own['bytes'])}{thp}"
 
 

@@ -228,6 +228,25 @@ static int load_peers(struct request *r)
     return 0;
 }
 
+static bool any_name(const struct request *r, const struct target *t)
+{
+    for (size_t i = 0; i < r->name_count; i++)
+        if (named(t, r->names[i]))
+            return true;
+    return false;
+}
+
+/* Who gives a peer wants it verified, also beside names of others; a name of the peer itself narrows it down. */
+static bool peer_by_itself(const struct request *r, const struct target *t)
+{
+    if (t->kind != TARGET_PEER)
+        return false;
+    for (size_t i = 0; i < r->list.count; i++)
+        if (strcmp(r->list.items[i].name, t->name) == 0 && any_name(r, &r->list.items[i]))
+            return false;
+    return true;
+}
+
 static bool chosen(const struct request *r, const struct target *t)
 {
     if (r->only_peers && t->kind != TARGET_PEER)
@@ -236,10 +255,7 @@ static bool chosen(const struct request *r, const struct target *t)
         return false;
     if (r->name_count == 0)
         return t->kind != TARGET_LIBC;
-    for (size_t i = 0; i < r->name_count; i++)
-        if (named(t, r->names[i]))
-            return true;
-    return false;
+    return any_name(r, t) || peer_by_itself(r, t);
 }
 
 int command_verify(int argc, char **argv)
