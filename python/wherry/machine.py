@@ -276,7 +276,11 @@ def cpu(machine: dict) -> str:
 
 def pages(machine: dict) -> str:
     own = machine["pages"]
-    thp = f", transparent huge pages {own['thp']}" if own.get("thp") else ", transparent huge pages not told"
+    thp = (
+        f", transparent huge pages {own['thp']}"
+        if own.get("thp")
+        else ", transparent huge pages not told"
+    )
     return f"{size_in_words(own['bytes'])}{thp}"
 
 
