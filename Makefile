@@ -7,7 +7,7 @@ WHERRY = .venv/bin/wherry
 help:
 	@echo 'make bench        set up, verify the routines, measure them, print the tables   (about 2 minutes)'
 	@echo 'make test         set up and run the tests                                      (up to 10 minutes)'
-	@echo 'make verify-full  set up and verify everything there is to verify               (up to 10 minutes)'
+	@echo 'make verify-full  set up and verify everything there is, routines too               (long)'
 	@echo 'make extras       install the Debian packages that some tests use when present  (as root)'
 	@echo 'make clean        remove .venv and build/; run files stay'
 	@echo 'After any of them:  .venv/bin/wherry --help'
