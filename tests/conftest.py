@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -94,3 +95,9 @@ def wherry(wherry_run: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
         return run(sys.executable, "-m", "wherry", *args, check=False, env=environment, **options)
 
     return call
+
+
+def pytest_configure() -> None:
+    """A shell that runs the tests in the background has them ignore Ctrl-C, and what they start would inherit that."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -55,7 +56,7 @@ def _cannot_run(catalogue: Sequence[dict], name: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Experiment:
+class Experiment(ABC):
     """What every experiment has; a module subclasses it and fills in the two methods."""
 
     name: str
@@ -90,12 +91,13 @@ class Experiment:
     def round_count(self, request: Request) -> int:
         return request.rounds or self.rounds
 
+    @abstractmethod
     def rows(self, request: Request) -> list[Row]:
-        raise NotImplementedError
+        """What to measure."""
 
+    @abstractmethod
     def blocks(self, run: dict, width: int) -> list[Block]:
         """Tables and sentences of a run (as the run file has it), ready to print."""
-        raise NotImplementedError
 
 
 def names() -> list[str]:
