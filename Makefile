@@ -2,12 +2,14 @@
 # does nothing when they are up to date.
 WHERRY = .venv/bin/wherry
 
-.PHONY: help bench test verify-full extras clean
+.PHONY: help bench test verify-full peers fuzz extras clean
 
 help:
 	@echo 'make bench        set up, verify the routines, measure them, print the tables   (about 2 minutes)'
 	@echo 'make test         set up and run the tests                                      (up to 10 minutes)'
 	@echo 'make verify-full  set up and verify everything there is, routines too               (long)'
+	@echo 'make fuzz         call everything at random on all CPUs until something is wrong  (10 minutes; SECONDS=3600)'
+	@echo 'make peers        build other memory routines that are installed here, to measure against  (seconds)'
 	@echo 'make extras       install the Debian packages that some tests use when present  (as root)'
 	@echo 'make clean        remove .venv and build/; run files stay'
 	@echo 'After any of them:  .venv/bin/wherry --help'
@@ -23,6 +25,17 @@ test:
 verify-full:
 	@tools/setup run
 	@$(WHERRY) verify --full
+
+peers:
+	@tools/setup run
+	@.venv/bin/python tools/peers $(PEERS_ARGS)
+
+# Longer: make fuzz SECONDS=3600. More options: make fuzz FUZZ_ARGS='--seed 5'.
+SECONDS = 600
+fuzz:
+	@tools/setup run
+	@mkdir -p build/fuzz
+	@.venv/bin/wherry-run fuzz --seconds $(SECONDS) --artifacts build/fuzz $(FUZZ_ARGS)
 
 extras:
 	@tools/extras

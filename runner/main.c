@@ -12,6 +12,7 @@ static const struct {
     const char *summary;
 } commands[] = {
     {"verify", command_verify, "prove routines, public functions and peers right"},
+    {"fuzz", command_fuzz, "call them with random sizes, places and overlaps until something is wrong"},
     {"sizes", command_sizes, "measure and print the size table"},
     {"measure", command_measure, "read rows from standard input, write measured cells as JSON lines"},
     {"list", command_list, "the routines there are"},

@@ -26,8 +26,16 @@ void target_prepare(const struct target *target)
     if (wherry_dispatch_isa() != isa) /* forcing asks CPUID, which a hypervisor makes slow */
         wherry_dispatch_force(isa);
     wherry_thresholds = default_thresholds;
-    if (target->stream)
-        wherry_thresholds.stream_from = 0;
+    if (target->method == METHOD_PLANNED)
+        return;
+    wherry_thresholds = (struct wherry_thresholds){
+        .copy_rep_from = target->method == METHOD_REP ? 0 : SIZE_MAX,
+        .copy_rep_to = SIZE_MAX,
+        .copy_stream_from = target->method == METHOD_STREAM ? 0 : SIZE_MAX,
+        .set_rep_from = target->method == METHOD_REP ? 0 : SIZE_MAX,
+        .set_rep_to = SIZE_MAX,
+        .set_stream_from = target->method == METHOD_STREAM ? 0 : SIZE_MAX,
+    };
 }
 
 struct target *target_append(struct target_list *list)
@@ -50,10 +58,8 @@ const char *target_unavailable(const struct target *target)
     enum wherry_needs needs = WHERRY_NEEDS_BASE;
     if (target->routine)
         needs = target->routine->needs;
-    else if (target->forced && target->isa == WHERRY_ISA_AVX2)
-        needs = WHERRY_NEEDS_AVX2;
-    else if (target->forced && target->isa == WHERRY_ISA_AVX512)
-        needs = WHERRY_NEEDS_AVX512;
+    else if (target->forced)
+        needs = wherry_plan_needs(target->isa);
     if (wherry_plan_can_run(&cpu, needs))
         return NULL;
     return needs == WHERRY_NEEDS_AVX512 ? "needs AVX-512 (F, BW, VL, DQ), which this CPU or its operating system lacks"
@@ -95,9 +101,13 @@ static const struct {
 };
 enum { FUNCTION_COUNT = sizeof functions / sizeof functions[0] };
 
-static void add_public(struct target_list *list, const char *name, bool forced, enum wherry_isa isa, bool stream)
+static void add_public(struct target_list *list, const char *name, bool forced, enum wherry_isa isa,
+                       enum target_method method)
 {
     for (int i = 0; i < FUNCTION_COUNT; i++) {
+        const bool core = functions[i].promised == WHERRY_OP_set || strcmp(functions[i].name, "memmove") == 0;
+        if (method != METHOD_PLANNED && !core) /* the others take the same way to the same routines */
+            continue;
         struct target *t = target_append(list);
         snprintf(t->name, sizeof t->name, "%s", name);
         snprintf(t->function, sizeof t->function, "wherry_%s", functions[i].name);
@@ -106,20 +116,21 @@ static void add_public(struct target_list *list, const char *name, bool forced, 
         t->op = functions[i].promised;
         t->forced = forced;
         t->isa = isa;
-        t->stream = stream;
+        t->method = method;
         t->fn = functions[i].wherry;
     }
 }
 
 void targets_add_public(struct target_list *list, bool every_tier)
 {
-    add_public(list, "wherry", false, wherry_plan_isa(&cpu), false);
+    add_public(list, "wherry", false, wherry_plan_isa(&cpu), METHOD_PLANNED);
     for (int isa = 0; every_tier && isa < WHERRY_ISA_COUNT; isa++) {
-        char name[32];
-        snprintf(name, sizeof name, "wherry@%s", wherry_isa_names[isa]);
-        add_public(list, name, true, (enum wherry_isa)isa, false);
-        snprintf(name, sizeof name, "wherry@%s+stream", wherry_isa_names[isa]);
-        add_public(list, name, true, (enum wherry_isa)isa, true);
+        static const char *const suffixes[] = {"", "+stream", "+rep"}; /* by method */
+        for (int method = METHOD_PLANNED; method <= METHOD_REP; method++) {
+            char name[64];
+            snprintf(name, sizeof name, "wherry@%s%s", wherry_isa_names[isa], suffixes[method]);
+            add_public(list, name, true, (enum wherry_isa)isa, (enum target_method)method);
+        }
     }
 }
 

@@ -8,6 +8,10 @@
 #include "plan/plan.h"
 #include "routines/registry.h"
 
+/* How sizes beyond the blocks are done: as the plan's thresholds have it, or by one method from the smallest size that
+ * can have it, so that short tests reach it. */
+enum target_method { METHOD_PLANNED, METHOD_STREAM, METHOD_REP };
+
 enum target_kind { TARGET_ROUTINE, TARGET_PUBLIC, TARGET_LIBC, TARGET_PEER };
 
 /* Argument order and return value of the function behind a target. */
@@ -28,9 +32,9 @@ struct target {
     const struct wherry_routine *routine; /* TARGET_ROUTINE only, else NULL */
     bool forced;                          /* TARGET_PUBLIC: call wherry_dispatch_force(isa) first */
     enum wherry_isa isa;
-    bool stream;           /* TARGET_PUBLIC, forced: non-temporal stores from the smallest size that can have them */
-    const char *peer_path; /* TARGET_PEER: for the command that repeats a case, "NAME=PATH[:PREFIX]" */
-    void (*fn)(void);      /* cast by abi */
+    enum target_method method; /* TARGET_PUBLIC, forced */
+    const char *peer_path;     /* TARGET_PEER: for the command that repeats a case, "NAME=PATH[:PREFIX]" */
+    void (*fn)(void);          /* cast by abi */
 };
 
 struct target_list {
@@ -51,8 +55,9 @@ void target_prepare(const struct target *target);
 /* Appends every registry routine, also those this CPU cannot run. */
 void targets_add_routines(struct target_list *list);
 /* Appends the public functions under the default plan ("wherry") and, with every_tier, under each forced tier this CPU
- * can run ("wherry@sse2" ...), each also with streaming from the smallest size on ("wherry@sse2+stream"), so that short
- * tests reach that path. wherry_memcpy is held to op move, since it promises to be right for overlap. */
+ * can run ("wherry@sse2" ...), and memmove and memset of each also with streaming or string instructions from the
+ * smallest size on ("wherry@sse2+stream", "wherry@sse2+rep"), so that short tests reach those paths. wherry_memcpy is
+ * held to op move, since it promises to be right for overlap. */
 void targets_add_public(struct target_list *list, bool every_tier);
 /* Appends libc's memcpy (op copy), memmove, mempcpy, memset, bzero, bcopy. */
 void targets_add_libc(struct target_list *list);

@@ -112,6 +112,7 @@ def test_the_wheel_works(wheel_home: Path):
 def test_the_wheel_holds_what_it_needs(wheel_home: Path):
     package = next(wheel_home.glob("lib/python*/site-packages/wherry"))
     assert (package / "bin/wherry-run").stat().st_mode & stat.S_IXUSR
+    assert (package / "lib/libwherry-dropin.so").is_file()
     files = {p.relative_to(package) for p in package.rglob("*.py")}
     source = ROOT / "python/wherry"
     assert files == {p.relative_to(source) for p in source.rglob("*.py")}

@@ -11,7 +11,7 @@ import sys
 import time
 
 import pytest
-from wherry import units
+from wherry import runfile, units
 from wherry.errors import WherryError
 
 
@@ -77,7 +77,7 @@ def test_list_routines(wherry):
 
 def test_list_experiments(wherry):
     names = [row["name"] for row in json.loads(wherry("list", "experiments", "--json").stdout)]
-    assert {"sizes", "zero", "small", "alignment"} <= set(names)
+    assert {"sizes", "zero", "small", "alignment", "mixes", "scoreboard"} <= set(names)
     assert all(name in wherry("list", "experiments").stdout for name in names)
 
 
@@ -135,6 +135,51 @@ def test_every_experiment_runs(wherry):
         (r["src_state"], r["dst_state"]) for r in run["rows"] if r["experiment"] == "alignment"
     }
     assert states == {("L1", "L1"), ("DRAM", "L1"), ("L1", "DRAM"), ("DRAM", "DRAM")}
+
+
+def test_a_small_scoreboard(wherry, tmp_path):
+    (tmp_path / "web.csv").write_text("0:0.1,8:0.5,100:0.3,5000:0.1\n0:1\n1:0.5,64:0.5\n")
+    regions = ("--region", "fixed-64,any-64,forward,128K-512K,lat-any-64,code-cold,delta-4K,web")
+    result = wherry(
+        "bench",
+        "scoreboard",
+        "mixes",
+        "--quick",
+        *regions,
+        *("--op", "move", "--isa", "sse2", "--mix", "web.csv", "--save", "r.json"),
+        *FAST,
+        env={"WHERRY_PEERS": ""},
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    words = " ".join(result.stdout.split())
+    for text in (
+        "memmove by region",
+        "beside the score",
+        "mixes of sizes",
+        "the envelope is libc alone",
+        "held to its sse2 tier",
+        "what this machine allows",
+    ):
+        assert text in words
+    run = runfile.read(tmp_path / "r.json")
+    (own,) = run["experiments"][0]["score"]["ops"]
+    there = {region["name"]: region for region in own["regions"]}
+    assert set(there) == set(regions[1].split(","))
+    assert all(region["to_libc"] and region["best"] == "libc" for region in there.values())
+    assert there["128K-512K"]["limit"]["figure"] > 0
+    assert not [p for p in run["problems"] if p["kind"] != "skip"]
+    assert {row.get("code") for row in run["rows"]} == {None, "cold"}
+    assert {row.get("overlap") for row in run["rows"]} > {None}
+    assert "wherry@sse2" in {cell["routine"] for cell in run["cells"]}
+
+
+def test_lists_of_regions_and_mixes(wherry):
+    regions = json.loads(wherry("list", "regions", "--json").stdout)
+    assert {"fixed-64", "any-64", "32M-256M"} <= {r["name"] for r in regions if r["base"]}
+    assert all(region["name"] in wherry("list", "regions").stdout for region in regions[:3])
+    mixes = json.loads(wherry("list", "mixes", "--json").stdout)
+    assert mixes[1]["name"] == "uniform:0-64" and mixes[1]["percentiles"]["50"] == 32
+    assert "log:1-4096" in wherry("list", "mixes").stdout
 
 
 def test_routine_state_pin_and_seed(wherry):
@@ -234,6 +279,7 @@ MISUSE = [
     (["bench", "--pin", "4095"], "CPU 4095 is not there"),
     (["bench", "--save", "/dev/full"], "cannot save"),
     (["bench", "--save", "."], "directory"),
+    (["bench", "--op", "copy"], "sizes does not take --op; mixes and scoreboard do"),
     (["bench", "--show", "none.json"], "No such file"),
     (["bench", "--show", "text.so"], "not JSON"),
     (["bench", "--show", "text.so", "--quick"], "leave out --quick"),

@@ -55,8 +55,15 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 def test_everything_is_there(installed: Installed):
     names = {p.name for p in installed.prefix.rglob("*") if p.is_file()}
-    assert {"libwherry.so", "libwherry.a", "wherry.h", "wherry.pc", "wherry-run"} <= names
-    assert {"wherry.1", "wherry-run.1", "wherry.3", "wherry_memcpy.3"} <= {
+    assert {
+        "libwherry.so",
+        "libwherry.a",
+        "libwherry-dropin.so",
+        "wherry.h",
+        "wherry.pc",
+        "wherry-run",
+    } <= names
+    assert {"wherry.1", "wherry-run.1", "wherry.3", "wherry_memcpy.3", "libwherry-dropin.7"} <= {
         name.removesuffix(".gz") for name in names
     }
     assert SAID.match("carry this over " + installed_version(installed))
@@ -140,7 +147,7 @@ def test_every_public_function_has_a_page():
         assert name in text, f"man/wherry.3 does not tell of {name}"
     assert pages - public_functions() == {"wherry"}
     assert all(f"'{page.name}'" in (ROOT / "man/meson.build").read_text()
-               for page in (ROOT / "man").glob("*.[13]"))  # fmt: skip
+               for page in (ROOT / "man").glob("*.[137]"))  # fmt: skip
     for prototype in re.findall(r"^[a-z].*\);$", header, flags=re.MULTILINE):
         words = re.findall(r"\w+", prototype)
         flat = re.findall(r"\w+", re.sub(r'^\.\w+|"', " ", text, flags=re.MULTILINE))
@@ -158,7 +165,7 @@ def test_the_page_knows_every_option(wherry, command: str):
     assert re.search(rf"^\.B {command}$", page, flags=re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "man").glob("*.[13]")), ids=lambda p: p.name)
+@pytest.mark.parametrize("page", sorted((ROOT / "man").glob("*.[137]")), ids=lambda p: p.name)
 def test_the_pages_are_sound(page: Path):
     groff = need_tool("groff", "groff")
 

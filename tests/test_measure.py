@@ -68,8 +68,13 @@ ROWS = {
     "dirty stream": "op=zero routines=libc,wherry size=4096 walk=stream buffer=1000000 content=dirty",
     "yardsticks": "op=zero routines=libc,call_floor,read_bandwidth,write_bandwidth,write_nt_bandwidth"
     " size=1000 dst_off=3",
-    "yardsticks of a copy": "op=copy routines=libc,read_bandwidth,write_bandwidth,write_nt_bandwidth"
-    " size=7 src_off=1",
+    "yardsticks of a copy": "op=copy routines=libc,read_bandwidth,write_bandwidth,write_nt_bandwidth,"
+    "copy_bandwidth,copy_nt_bandwidth size=7 src_off=1",
+    "yardsticks of a move": "op=move routines=libc,copy_bandwidth,copy_nt_bandwidth size=5000 dst_off=9",
+    "yardsticks that have no source": "op=set routines=libc,copy_bandwidth,copy_nt_bandwidth size=50",
+    "cold": "op=copy routines=libc,wherry,call_floor size=64 code=cold",
+    "cold set": "op=set routines=libc,wherry mix=uniform:0-64 code=cold",
+    "overlap, latency": "op=move routines=libc,wherry mix=log:1-4096 overlap=-9 mode=latency",
     "tiers": "op=copy routines=wherry,wherry@sse2,wherry@avx2,wherry@avx512 size=700 aa=wherry@sse2",
     "calls": "op=copy routines=libc size=64 calls=1000",
 }
@@ -145,7 +150,7 @@ def test_calls_that_are_given_are_kept(runner):
 
 def test_mix_from_a_file(runner, tmp_path):
     mix = tmp_path / "mix"
-    mix.write_text("8:0.75,64:0.25\nthe rest is not read\n")
+    mix.write_text("8:0.75,64:0.25\n")
     events, _ = measure(runner, [f"id=1 op=copy routines=libc mix=@{mix} {QUICK}"])
     assert of(events, "cell")[0]["bytes"] == pytest.approx(22, abs=1)
     mix.write_text("8:much\n")
@@ -232,6 +237,10 @@ def test_row_that_this_machine_cannot_hold(runner, row):
         ("id=1 op=set routines=libc size=8 content=zero", "needs op=zero"),
         ("id=1 op=zero routines=libc mix=uniform:1-8 content=zero", "no mix"),
         ("id=1 op=zero routines=libc size=0 content=dirty", "from 1 byte on"),
+        ("id=1 op=copy routines=libc size=8 code=tepid", "warm or cold"),
+        ("id=1 op=copy routines=libc size=8 code=cold mode=latency", "mode=throughput"),
+        ("id=1 op=copy routines=libc size=8 code=cold walk=stream", "walk=pool"),
+        ("id=1 op=zero routines=libc size=8 code=cold content=dirty", "one of them"),
         ("id=1 op=zero routines=libc size=8 content=old", "any, dirty or zero"),
         ("hello", "not a key=value"),
     ],
@@ -282,6 +291,46 @@ void *witness_memset(void *d, int c, size_t n)
 __attribute__((destructor)) static void tell(void)
 { const char *path = getenv("WITNESS"); FILE *file = path ? fopen(path, "w") : NULL;
   if (file) { fprintf(file, "%lu %lu %lu", found[0], found[1], found[2]); fclose(file); } }
+#include <stdint.h>
+/* Where calls lie: by alignment of each side; both sides alike; overlapping, and with the destination below. */
+static unsigned long src_at[7], dst_at[7], same, met, down;
+static int exponent(uintptr_t at)
+{ int e = 0; while (e < 6 && !(at >> e & 1)) e++; return e; }
+static void note(const char *d, const char *s, size_t n)
+{ int to = exponent((uintptr_t)d), from = exponent((uintptr_t)s);
+  dst_at[to]++; src_at[from]++; same += to == from;
+  if (n && d < s + n && s < d + n) met++, down += d < s; }
+void *placed_memcpy(void *d, const void *s, size_t n)
+{ note(d, s, n); return good_memcpy(d, s, n); }
+void *placed_memmove(void *d, const void *s, size_t n)
+{ char *p = d; const char *q = s; note(p, q, n);
+  if (p <= q) return good_memcpy(d, s, n);
+  while (n--) { p[n] = q[n]; __asm__(""); } return d; }
+void *placed_memset(void *d, int c, size_t n)
+{ char *p = d; note(p, p, 0); while (n--) { *p++ = (char)c; __asm__(""); } return d; }
+static void row_of(FILE *file, const char *name, const unsigned long *at)
+{ fprintf(file, "\\"%s\\": [%lu", name, at[0]);
+  for (int i = 1; i < 7; i++) fprintf(file, ", %lu", at[i]);
+  fprintf(file, "], "); }
+__attribute__((destructor)) static void tell_places(void)
+{ const char *path = getenv("PLACES"); FILE *file = path ? fopen(path, "w") : NULL;
+  if (!file) return;
+  fprintf(file, "{"); row_of(file, "src", src_at); row_of(file, "dst", dst_at);
+  fprintf(file, "\\"same\\": %lu, \\"met\\": %lu, \\"down\\": %lu}", same, met, down); fclose(file); }
+static unsigned short listed[1 << 20];
+static unsigned long listed_count;
+void *listed_memcpy(void *d, const void *s, size_t n)
+{ if (listed_count < sizeof listed / sizeof *listed) listed[listed_count++] = (unsigned short)n;
+  return good_memcpy(d, s, n); }
+__attribute__((destructor)) static void tell_sizes(void)
+{ const char *path = getenv("SIZES"); FILE *file = path ? fopen(path, "w") : NULL;
+  if (!file) return;
+  for (unsigned long i = 0; i < listed_count; i++) fprintf(file, "%u ", listed[i]);
+  fclose(file); }
+/* A thousand lines of code that do nothing. */
+void *large_memcpy(void *d, const void *s, size_t n)
+{ __asm__ volatile(".rept 1000\\n\\tjmp 1f\\n\\t.p2align 6\\n1:\\n\\t.endr" ::: "memory");
+  return good_memcpy(d, s, n); }
 static unsigned long calls;
 void *tired_memcpy(void *d, const void *s, size_t n)
 { good_memcpy(d, s, n); if (++calls > 3000) ((char *)d)[n / 2] ^= 1; return d; }

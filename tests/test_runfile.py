@@ -61,6 +61,38 @@ def test_every_cell_tells_its_dimensions_and_quantiles(good):
         assert cell["ratio"] is None or cell["ratio"]["low"] <= cell["ratio"]["high"]
 
 
+def test_files_of_before_mixes_and_scores_are_read(tmp_path, good):
+    old = json.loads(json.dumps(good))
+    del old["mixes"]
+    runfile.write(tmp_path / "old.json", old)
+    assert runfile.read(tmp_path / "old.json") == old
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"mix": "uniform:0-64"}, "rows/0"),  # beside a size
+        ({"delta": 4096}, "delta"),
+        ({"code": "tepid"}, "code"),
+        ({"overlap": "near"}, "overlap"),
+    ],
+)
+def test_wrong_dimensions_are_seen(good, more, said):
+    bad = json.loads(json.dumps(good))
+    bad["rows"][0] |= more
+    assert said in runfile.fault(bad)
+
+
+def test_a_mix_stands_for_a_size(good):
+    own = json.loads(json.dumps(good))
+    for entry in [own["rows"][0], *(c for c in own["cells"] if c["row"] == own["rows"][0]["row"])]:
+        del entry["size"]
+        entry["mix"] = "@web"
+    assert runfile.fault(own) is None
+    own["rows"][0]["mix"] = "web"
+    assert "mix" in runfile.fault(own)
+
+
 @pytest.mark.parametrize("name", ["r.json", "r.json.gz"])
 def test_written_and_read_again(tmp_path, good, name):
     runfile.write(tmp_path / name, good)

@@ -9,7 +9,7 @@ def test_c_format():
     need_tool("clang-format", "clang-format")
     files = [
         file
-        for room in ("src", "runner", "include", "tests")
+        for room in ("src", "preload", "runner", "include", "tests")
         for file in sorted((ROOT / room).rglob("*.[ch]"))
     ]
     run("clang-format", "--dry-run", "-Werror", *files, cwd=ROOT)

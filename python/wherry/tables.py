@@ -4,6 +4,7 @@ marked. A style is a word of `STYLES`."""
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -22,6 +23,9 @@ TIE = "="
 LEGEND = (
     "* fastest, by more than the noise floor and the interval of its lead; = tied with the fastest"
 )
+# Names over columns of figures go over several lines: parts are joined up to the first, a part broken after the second.
+HEAD_WIDTH = 8
+LONGEST_PART = 11
 STYLES = Theme(
     {
         "title": "bold",
@@ -87,9 +91,25 @@ def figure(text: str, name: str, row: dict) -> Figure:
 
 
 def _two_lines(head: str) -> str:
-    """`int4x8_bcopy1k` over two lines: `int4x8_`, `bcopy1k`."""
+    """`int4x8_bcopy1k` over two lines: `int4x8_`, `bcopy1k`. What is stacked already stays so."""
+    if "\n" in head:
+        return head
     first, bar, rest = head.rpartition("_")
     return f"{first}{bar}\n{rest}" if bar else f"\n{head}"
+
+
+def stacked(name: str) -> str:
+    """`glibc_avx512` as `glibc_` over `avx512`: a name broken where its parts join, else where it is too long."""
+    lines, line = [], ""
+    for piece in re.findall(r"[^-_@.+]+[-_@.+]*|[-_@.+]+", name):
+        if line and len(line) + len(piece) > HEAD_WIDTH:
+            lines.append(line)
+            line = ""
+        line += piece
+        while len(line) > LONGEST_PART:
+            lines.append(line[:LONGEST_PART])
+            line = line[LONGEST_PART:]
+    return "\n".join([*lines, line] if line else lines)
 
 
 def _table(columns: Sequence[Column], rows: Sequence[Sequence[Figure]], two_lines: bool) -> Table:
@@ -129,6 +149,7 @@ def layout(
     ruler = Console(width=10_000, theme=STYLES)
 
     def part(chosen: Sequence[int], two_lines: bool) -> Table:
+        two_lines = two_lines and any("_" in columns[i].head for i in chosen)
         return _table(
             [columns[i] for i in chosen], [[r[i] for i in chosen] for r in rows], two_lines
         )
@@ -140,15 +161,22 @@ def layout(
     whole = part(everything, two_lines=False)
     if fits(whole):
         return [whole]
-    parts = []
-    current = list(everything[:keep])
-    for i in everything[keep:]:
-        if len(current) > keep and not fits(part([*current, i], two_lines=True)):
-            parts.append(current)
-            current = list(everything[:keep])
-        current.append(i)
+    first = list(everything[:keep])
+
+    def split(most: int) -> list[list[int]]:
+        parts = [list(first)]
+        for i in everything[keep:]:
+            full = len(parts[-1]) - keep >= most
+            if len(parts[-1]) > keep and (full or not fits(part([*parts[-1], i], True))):
+                parts.append(list(first))
+            parts[-1].append(i)
+        return parts
+
+    parts = split(len(columns))
+    # As many columns in each, so that none stands alone at the end.
+    even = split(-(-(len(columns) - keep) // len(parts)))
     lines: list[Line | RenderableType] = []
-    for chosen in [*parts, current]:
+    for chosen in even if len(even) == len(parts) else parts:
         lines += [*([[]] if lines else []), part(chosen, two_lines=True)]
     return lines
 

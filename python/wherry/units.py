@@ -73,6 +73,13 @@ def seconds_in_words(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s"
 
 
+def about(seconds: float) -> str:
+    """For an estimate: `40 s`, `3 min`."""
+    if seconds < 100:
+        return f"{max(round(seconds, -1), 10):.0f} s"
+    return f"{seconds / 60:.0f} min"
+
+
 def percent(fraction: float) -> str:
     """0.0123 is 1.2 %; above ten there is no decimal."""
     value = fraction * 100

@@ -5,4 +5,6 @@ YARDSTICKS = {
     "read_bandwidth": "yardstick: plain loads",
     "write_bandwidth": "yardstick: plain stores",
     "write_nt_bandwidth": "yardstick: NT stores",
+    "copy_bandwidth": "yardstick: plain copy",
+    "copy_nt_bandwidth": "yardstick: NT copy",
 }

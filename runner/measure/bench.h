@@ -2,6 +2,7 @@
 #ifndef MEASURE_BENCH_H
 #define MEASURE_BENCH_H
 
+#include "cold.h"
 #include "guarded.h"
 #include "host.h"
 #include "pace.h"
@@ -48,7 +49,8 @@ struct bench {
     struct caches caches;
     struct pool *pools; /* one a thread; the first is the main thread's */
     unsigned pool_count;
-    double clock_ns; /* cost of one reading */
+    double clock_ns;  /* cost of one reading */
+    struct cold cold; /* made by the first row that asks for it */
     struct pace pace;
     uint64_t random;
 };

@@ -6,7 +6,7 @@
 
 #include "random.h"
 
-enum { AROUND = 128, SAMPLES = 48 };
+enum { AROUND = 128, SAMPLES = 48, KEPT_ROOM = 8 << 20 };
 
 static char problem[256];
 
@@ -29,41 +29,87 @@ static void fill(unsigned char *at, size_t n, uint64_t *random)
         at[i] = (unsigned char)random_next(random);
 }
 
-/* One call. `expected` has room for n + 2 * AROUND bytes and, behind them, as many for the source. */
-static const char *check_call(loop_fn *fn, unsigned char *dst, unsigned char *src, size_t n, const struct row *row,
-                              unsigned char *expected, uint64_t *random)
+/* A copy of what the source held; kept from call to call, since fresh pages of it would take longer than the check. */
+static unsigned char *room_for(size_t bytes)
 {
-    bool copies = row_copies(row);
-    unsigned char *kept = expected + n + 2 * AROUND;
-    unsigned char byte = (unsigned char)(uintptr_t)src;
+    static unsigned char *room;
+    static size_t held;
+    if (bytes > held || held / 8 > bytes + KEPT_ROOM) {
+        free(room);
+        room = malloc(bytes);
+        held = room ? bytes : 0;
+    }
+    return room;
+}
+
+/* A byte at `at` of the destination is wrong. */
+static const char *byte_wrong(const struct row *row, size_t n, const unsigned char *dst, ptrdiff_t at, unsigned should)
+{
+    snprintf(problem, sizeof problem, "%s of %zu bytes: byte %td is 0x%02x and should be 0x%02x%s",
+             wherry_op_names[row->op], n, at, dst[at], should,
+             at < 0               ? " (before the destination)"
+             : at >= (ptrdiff_t)n ? " (behind the destination)"
+                                  : "");
+    return problem;
+}
+
+static void fill_differing(unsigned char *at, size_t n, const unsigned char *from, unsigned char byte, uint64_t *random)
+{
+    const uint64_t ones = 0x0101010101010101u;
+    size_t i = 0;
+    for (uint64_t some = ones * byte; i + sizeof some <= n; i += sizeof some) {
+        if (from)
+            memcpy(&some, from + i, sizeof some);
+        some ^= random_next(random) | ones;
+        memcpy(at + i, &some, sizeof some);
+        some = ones * byte;
+    }
+    for (; i < n; i++)
+        at[i] = (unsigned char)~(from ? from[i] : byte);
+}
+
+/* One call, on random bytes: where the sides do not meet, no byte of the destination is right before it. */
+static const char *check_call(loop_fn *fn, unsigned char *dst, unsigned char *src, size_t n, const struct row *row,
+                              uint64_t *random)
+{
+    const bool copies = row_copies(row);
+    const unsigned char byte = (unsigned char)(uintptr_t)src;
+    const size_t whole = n + 2 * AROUND;
+    const bool meets = copies && src < dst + whole && dst < src + whole;
+    unsigned char *kept = copies ? room_for(whole) : NULL, before[AROUND], behind[AROUND];
+    if (copies && !kept)
+        return "no memory to verify in";
+    fill(dst - AROUND, meets ? whole : AROUND, random);
+    fill(dst + n, AROUND, random);
     if (copies) {
-        fill(src - AROUND, n + 2 * AROUND, random);
-        memcpy(kept, src - AROUND, n + 2 * AROUND);
+        fill(src - AROUND, whole, random);
+        memcpy(kept, src - AROUND, whole);
     }
-    if (!row->overlaps) {
-        fill(dst - AROUND, n + 2 * AROUND, random);
-        for (size_t i = 0; i < n; i++) /* a byte that is right already would hide that it was not written */
-            if (dst[i] == (copies ? src[i] : byte))
-                dst[i] ^= 0xff;
-    }
-    memcpy(expected, dst - AROUND, n + 2 * AROUND);
-    if (copies)
-        memcpy(expected + AROUND, kept + AROUND, n);
-    else
-        memset(expected + AROUND, byte, n);
+    if (!meets)
+        fill_differing(dst, n, copies ? src : NULL, byte, random);
+    memcpy(before, dst - AROUND, AROUND);
+    memcpy(behind, dst + n, AROUND);
     void *returned = fn(dst, src, n);
-    size_t at = memcmp(expected, dst - AROUND, n + 2 * AROUND) != 0
-                    ? first_difference(expected, dst - AROUND, n + 2 * AROUND)
-                    : n + 2 * AROUND;
-    if (at < n + 2 * AROUND) {
-        snprintf(problem, sizeof problem, "%s of %zu bytes: byte %lld is 0x%02x and should be 0x%02x%s",
-                 wherry_op_names[row->op], n, (long long)at - AROUND, dst[(long long)at - AROUND], expected[at],
-                 at < AROUND        ? " (before the destination)"
-                 : at >= AROUND + n ? " (behind the destination)"
-                                    : "");
-        return problem;
+    if (memcmp(before, dst - AROUND, AROUND) != 0) {
+        size_t at = first_difference(before, dst - AROUND, AROUND);
+        return byte_wrong(row, n, dst, (ptrdiff_t)at - AROUND, before[at]);
     }
-    if (copies && !row->overlaps && memcmp(kept, src - AROUND, n + 2 * AROUND) != 0) {
+    if (copies ? memcmp(kept + AROUND, dst, n) != 0 : n > 0 && (dst[0] != byte || memcmp(dst, dst + 1, n - 1) != 0)) {
+        size_t at = 0;
+        while (dst[at] == (copies ? kept[AROUND + at] : byte))
+            at++;
+        return byte_wrong(row, n, dst, (ptrdiff_t)at, copies ? kept[AROUND + at] : byte);
+    }
+    if (memcmp(behind, dst + n, AROUND) != 0) {
+        size_t at = first_difference(behind, dst + n, AROUND);
+        return byte_wrong(row, n, dst, (ptrdiff_t)(n + at), behind[at]);
+    }
+    /* Of the source everything but what the destination lies on. */
+    const unsigned char *from = src - AROUND, *end = from + whole;
+    const unsigned char *until = meets && dst < end ? dst : end, *again = meets ? dst + n : end;
+    again = again > from ? again : from;
+    if (copies && ((until > from && memcmp(kept, from, (size_t)(until - from)) != 0) ||
+                   (again < end && memcmp(kept + (again - from), again, (size_t)(end - again)) != 0))) {
         snprintf(problem, sizeof problem, "%s of %zu bytes: changed its source", wherry_op_names[row->op], n);
         return problem;
     }
@@ -82,16 +128,17 @@ static const char *check_stream(loop_fn *fn, struct pool *pool, const struct row
     bool copies = row_copies(row);
     unsigned char *dst = (unsigned char *)walk->dst, *src = (unsigned char *)walk->src;
     unsigned char byte = (unsigned char)(uintptr_t)src;
-    for (size_t i = 0; i < walk->span; i++)
-        dst[i] = (unsigned char)~(copies ? src[i] : byte);
+    fill_differing(dst, walk->span, copies ? src : NULL, byte, &pool->random);
     unsigned char behind = dst[walk->span];
     loop_stream_throughput(fn, walk, walk->span / walk->step);
+    bool right =
+        copies ? memcmp(dst, src, walk->span) == 0 : dst[0] == byte && memcmp(dst, dst + 1, walk->span - 1) == 0;
     size_t at = 0;
-    while (at < walk->span && dst[at] == (copies ? src[at] : byte))
+    while (!right && at < walk->span && dst[at] == (copies ? src[at] : byte))
         at++;
-    if (at < walk->span || dst[walk->span] != behind) {
+    if (!right || dst[walk->span] != behind) {
         snprintf(problem, sizeof problem, "%s in steps of %zu bytes: byte %zu of the buffer is wrong",
-                 wherry_op_names[row->op], walk->step, at);
+                 wherry_op_names[row->op], walk->step, right ? walk->span : at);
         return problem;
     }
     return NULL;
@@ -99,26 +146,27 @@ static const char *check_stream(loop_fn *fn, struct pool *pool, const struct row
 
 const char *check_routine(loop_fn *fn, struct pool *pool, const struct row *row)
 {
-    size_t largest = row_largest(row);
-    unsigned char *expected = malloc(2 * (largest + 2 * AROUND));
-    if (!expected)
-        return "no memory to verify in";
     const char *wrong = NULL;
     const struct walk *walk = &pool->walk;
+    size_t largest = 0;
+    for (size_t i = 1; i < row->table; i++)
+        largest = row->sizes[i] > row->sizes[largest] ? i : largest;
     /* Large sizes take few samples, so that verifying never takes longer than measuring. */
-    size_t samples = largest > (16 << 20) ? 1 : largest > (1 << 20) ? 2 : largest > (1 << 14) ? 8 : SAMPLES;
+    const size_t most = row->largest;
+    size_t samples = most > (16 << 20) ? 1 : most > (1 << 20) ? 2 : most > (1 << 14) ? 8 : SAMPLES;
     for (size_t i = 0; i < samples && !wrong; i++) {
         struct slot slot = {0, 0};
         if (!row->stream)
             slot = pool->slots[random_below(&pool->random, pool->slot_count)];
-        size_t n = row->sizes[random_below(&pool->random, row->table)];
-        if (i == 0)
-            n = largest;
-        wrong = check_call(fn, (unsigned char *)walk->dst + ((size_t)slot.dst << 6),
-                           (unsigned char *)walk->src + (row_copies(row) ? (size_t)slot.src << 6 : 0), n, row, expected,
-                           &pool->random);
+        size_t at = i == 0 ? largest : random_below(&pool->random, row->table);
+        char *src = walk->src + (row_copies(row) ? (size_t)slot.src << 6 : 0);
+        char *dst = walk->dst + ((size_t)slot.dst << 6);
+        if (row->placed) {
+            src = placed_src(walk, &slot, &row->placed[at]);
+            dst = placed_dst(walk, &slot, &row->placed[at], src);
+        }
+        wrong = check_call(fn, (unsigned char *)dst, (unsigned char *)src, (size_t)row->sizes[at], row, &pool->random);
     }
-    free(expected);
     if (!wrong && row->stream && row->size)
         wrong = check_stream(fn, pool, row);
     return wrong;

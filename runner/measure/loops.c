@@ -62,6 +62,43 @@ TIMED void loop_pool_latency(loop_fn *fn, struct walk *walk, uint64_t calls)
     walk->size = size;
 }
 
+TIMED void loop_placed_throughput(loop_fn *fn, struct walk *walk, uint64_t calls)
+{
+    const struct slot *slot = walk->slot;
+    const struct placed *call = walk->place;
+    for (; calls; calls--) {
+        const char *src = placed_src(walk, slot, call);
+        fn(placed_dst(walk, slot, call, src), src, call->size);
+        if (++slot == walk->slots_end)
+            slot = walk->slots;
+        if (++call == walk->placed_end)
+            call = walk->placed;
+    }
+    walk->slot = slot;
+    walk->place = call;
+}
+
+TIMED void loop_placed_latency(loop_fn *fn, struct walk *walk, uint64_t calls)
+{
+    const uintptr_t zero = opaque_zero();
+    const struct slot *slot = walk->slot;
+    const struct placed *call = walk->place;
+    uintptr_t after = 0;
+    for (; calls; calls--) {
+        size_t n = call->size;
+        const char *src = placed_src(walk, slot, call);
+        char *dst = placed_dst(walk, slot, call, src) + after;
+        fn(dst, src + after, n);
+        after = byte_written(dst, n, zero);
+        if (++slot == walk->slots_end)
+            slot = walk->slots;
+        if (++call == walk->placed_end)
+            call = walk->placed;
+    }
+    walk->slot = slot;
+    walk->place = call;
+}
+
 TIMED void loop_stream_throughput(loop_fn *fn, struct walk *walk, uint64_t calls)
 {
     const size_t step = walk->step, src_mask = walk->src_mask;

@@ -14,22 +14,47 @@ struct slot {
     uint32_t dst, src;
 };
 
-/* What a loop walks. Slots and sizes are two circles with a cursor each: every routine of a round gets the same sizes,
- * but no routine gets the slots that the one before it has just brought into the cache. */
+/* One call of a mix that says where its bytes lie in their lines. Twelve bytes, so that a table of 65,536 fits an L2 of
+ * 1 MiB. */
+struct placed {
+    uint32_t size;
+    int32_t dst; /* bytes past the destination's slot; where the sides meet: past the source */
+    uint16_t src;
+    int16_t meets; /* 0, or -1: the destination lies where the source does, and its slot has no part in it */
+};
+
+/* What a loop walks. Slots and calls are two circles with a cursor each: every routine of a round gets the same sizes,
+ * but no routine gets the slots that the one before it has just brought into the cache. A call is a size alone, or
+ * placed. */
 struct walk {
     char *dst, *src;
     const struct slot *slots, *slots_end, *slot;
     const uint64_t *sizes, *sizes_end, *size;
-    size_t step, span; /* stream: bytes a call, bytes a pass (a multiple of step) */
-    size_t src_mask;   /* stream: all ones, or 0 where src is the byte of a set and stays */
+    const struct placed *placed, *placed_end, *place; /* NULL where sizes are walked */
+    size_t step, span;                                /* stream: bytes a call, bytes a pass (a multiple of step) */
+    size_t src_mask; /* stream: all ones, or 0 where src is the byte of a set and stays */
 };
 
 typedef void loop(loop_fn *fn, struct walk *walk, uint64_t calls);
 
 /* Independent calls: the CPU may begin the next before this one has ended. */
-loop loop_pool_throughput, loop_stream_throughput;
+loop loop_pool_throughput, loop_placed_throughput, loop_stream_throughput;
 /* The next call's addresses depend on the last byte this call has written. */
-loop loop_pool_latency, loop_stream_latency;
+loop loop_pool_latency, loop_placed_latency, loop_stream_latency;
+
+/* The addresses of a placed call, without a branch: whether the sides meet must not be something to predict. */
+static inline char *placed_src(const struct walk *walk, const struct slot *slot, const struct placed *call)
+{
+    return walk->src + ((size_t)slot->src << 6) + call->src;
+}
+
+static inline char *placed_dst(const struct walk *walk, const struct slot *slot, const struct placed *call,
+                               const char *src)
+{
+    uintptr_t apart = (uintptr_t)walk->dst + ((size_t)slot->dst << 6);
+    return (char *)(apart + (((uintptr_t)src - apart) & (uintptr_t)(intptr_t)call->meets) +
+                    (uintptr_t)(intptr_t)call->dst);
+}
 
 /* Returns at once: what the loop and the call cost by themselves. */
 loop_fn call_floor;

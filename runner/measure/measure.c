@@ -147,8 +147,8 @@ static const char help[] =
     "  --pin CPU                  the CPU to measure on (default: the one it starts on)\n"
     "  --seed N                   of contents, places and order (default: from the clock)\n"
     "  --pace CORE,MEMORY         the best `pace` that an earlier process told, to know a slow phase by\n\n"
-    "Keys of a row: id op routines size mix table src_off dst_off delta walk buffer src_state dst_state overlap mode\n"
-    "threads huge rounds batch_us calls aa; docs/runner-protocol.md tells them.\n\n"
+    "Keys of a row: id op routines size mix table src_off dst_off delta walk buffer src_state dst_state content code\n"
+    "overlap mode threads huge rounds batch_us calls aa; docs/runner-protocol.md tells them.\n\n"
     "Example: echo 'id=1 op=copy routines=libc,wherry size=1024' | wherry-run measure\n";
 
 int command_measure(int argc, char **argv)

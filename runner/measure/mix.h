@@ -1,11 +1,23 @@
-/* Mixes: distributions of sizes, drawn into a table before anything is timed. */
+/* Mixes: distributions of sizes, alignments and overlaps, drawn into a table before anything is timed. */
 #ifndef MEASURE_MIX_H
 #define MEASURE_MIX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Fills sizes[0..count) from "uniform:LO-HI", "log:LO-HI" or "@FILE". Returns NULL, or what is wrong (static). */
-const char *mix_draw(const char *spec, uint64_t *sizes, size_t count, uint64_t seed);
+#include "loops.h"
+
+/* What a mix is drawn for, and what it is drawn into. */
+struct mix {
+    bool sources;          /* is there a source? */
+    bool may_meet;         /* may both sides overlap? */
+    size_t count;          /* entries of the table */
+    uint64_t *sizes;       /* the caller's, `count` of them */
+    struct placed *placed; /* to be freed; NULL when the mix says nothing but sizes */
+};
+
+/* Draws from "uniform:LO-HI", "log:LO-HI" or "@FILE". Returns NULL, or what is wrong (static). */
+const char *mix_draw(const char *spec, struct mix *mix, uint64_t seed);
 
 #endif

@@ -35,11 +35,12 @@ const char *options_unknown_name(const struct target_list *targets, const char *
             return problem;
         }
         if (!known(targets, names[i])) {
-            snprintf(
-                problem, sizeof problem,
-                "no routine '%.80s'; wherry-run list names them, and libc, wherry, wherry@TIER, call_floor, "
-                "read_bandwidth, write_bandwidth, write_nt_bandwidth and the peers given by --peer are allowed too",
-                names[i]);
+            snprintf(problem, sizeof problem,
+                     "no routine '%.80s'; wherry-run list names them, and libc, wherry, wherry@TIER, call_floor, "
+                     "read_bandwidth, write_bandwidth, write_nt_bandwidth, copy_bandwidth, copy_nt_bandwidth and the "
+                     "peers given by "
+                     "--peer are allowed too",
+                     names[i]);
             return problem;
         }
     }

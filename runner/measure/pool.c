@@ -46,20 +46,23 @@ static size_t side_at_least(enum state state, const struct caches *c)
 
 static bool side_plan(struct side *side, const struct row *row, bool is_dst, const struct caches *c)
 {
-    size_t largest = row_largest(row), mean = (size_t)row_mean(row) + 1;
-    size_t off = is_dst ? row->dst_off : row->src_off;
-    size_t distance = (size_t)(row->overlap < 0 ? -row->overlap : row->overlap);
+    const size_t largest = row->largest, mean = (size_t)row->mean + 1;
+    size_t off = row->placed ? LINE - 1 : is_dst ? row->dst_off : row->src_off;
+    size_t distance = most(row->before, row->behind);
     bool placed = is_dst && row->delta >= 0; /* anywhere in the page, as the source's slot asks */
     size_t within = placed ? PAGE : off;
     enum state state = is_dst ? row->dst_state : row->src_state;
     bool pages = row->content != CONTENT_ANY && largest % PAGE == 0; /* what is cleared as pages lies as pages do */
     side->paged = placed || off >= LINE || pages;
-    side->span = up(off % LINE + largest + distance, LINE);
-    if (side->span == 0)
-        side->span = LINE;
+    side->span = most(up(off % LINE + largest + distance, LINE), LINE);
     /* What lies between two sides that do not meet is never touched. */
-    size_t apart = least(distance, largest);
-    size_t target = side_target(state, row, up(off % LINE + largest + apart, LINE), c);
+    size_t touched = up(off % LINE + largest + least(distance, largest), LINE), kept = side->span;
+    size_t target = side_target(state, row, touched, c);
+    if (target == 0 && row->usual < largest) {
+        /* The few largest sizes of a mix may reach further out than the state. */
+        kept = touched = up(off % LINE + row->usual + least(distance, row->usual), LINE);
+        target = side_target(state, row, touched, c);
+    }
     if (target == 0)
         return false;
     /* Slots of a mix may overlap each other: what counts is how much is touched between two visits. */
@@ -72,11 +75,11 @@ static bool side_plan(struct side *side, const struct row *row, bool is_dst, con
     }
     if (!side->paged)
         side->stride |= LINE; /* an odd number of lines: slots come to lie everywhere in a page */
-    side->slots =
-        target > side->span + (side->paged ? within % PAGE : 0) ? (target - side->span) / side->stride + 1 : 1;
+    side->slots = target > kept + (side->paged ? within % PAGE : 0) ? (target - kept) / side->stride + 1 : 1;
     if (side->slots * pace < side_at_least(state, c) && side->slots > 1)
         side->slots = side_at_least(state, c) / pace + 1;
     side->bytes = (side->slots - 1) * side->stride + up(within + side->span, PAGE) + PAGE;
+    side->kept = side->bytes - (side->span - kept);
     return true;
 }
 
@@ -88,14 +91,19 @@ static bool row_plan(struct side *src, struct side *dst, const struct row *row, 
         size_t pass = row->size ? row->buffer / row->size * row->size : LINE;
         src->bytes = row_copies(row) ? up(row->src_off + pass, PAGE) + 2 * PAGE : 0;
         dst->bytes = up(row->dst_off + pass, PAGE) + 3 * PAGE;
+        src->kept = src->bytes;
+        dst->kept = dst->bytes;
         return true;
     }
     if (row_copies(row) && !side_plan(src, row, false, c))
         return false;
     if (row->overlaps) {
-        src->bytes += up((size_t)(row->overlap < 0 ? -row->overlap : row->overlap), PAGE);
+        src->bytes += up(row->before, PAGE);
+        src->kept += up(row->before, PAGE);
         return true;
     }
+    src->bytes += up(row->before, PAGE);
+    src->kept_from = up(row->before, PAGE);
     return side_plan(dst, row, true, c);
 }
 
@@ -181,6 +189,50 @@ static void place(uint32_t *places, size_t count, const struct side *side, bool 
     }
 }
 
+/* Room for the whole of the row's table, so that drawing from it cannot fail. */
+static bool hold_calls(struct pool *pool, const struct row *row)
+{
+    size_t bytes = row->table * (row->placed ? sizeof *row->placed : sizeof *row->sizes);
+    if (bytes > pool->calls_room) {
+        free(pool->calls);
+        pool->calls = malloc(bytes);
+        pool->calls_room = pool->calls ? bytes : 0;
+    }
+    return pool->calls != NULL;
+}
+
+void pool_draw(struct pool *pool, const struct row *row, size_t first, uint64_t calls)
+{
+    const size_t count = least(calls, row->table);
+    struct walk *walk = &pool->walk;
+    size_t to_end = least(count, row->table - first);
+    if (row->placed) {
+        struct placed *all = pool->calls;
+        memcpy(all, row->placed + first, to_end * sizeof *all);
+        memcpy(all + to_end, row->placed, (count - to_end) * sizeof *all);
+        for (size_t i = count; i > 1; i--) {
+            size_t other = random_below(&pool->random, i);
+            struct placed held = all[i - 1];
+            all[i - 1] = all[other];
+            all[other] = held;
+        }
+        walk->placed = walk->place = all;
+        walk->placed_end = all + count;
+        return;
+    }
+    uint64_t *all = pool->calls;
+    memcpy(all, row->sizes + first, to_end * sizeof *all);
+    memcpy(all + to_end, row->sizes, (count - to_end) * sizeof *all);
+    for (size_t i = count; i > 1; i--) {
+        size_t other = random_below(&pool->random, i);
+        uint64_t held = all[i - 1];
+        all[i - 1] = all[other];
+        all[other] = held;
+    }
+    walk->sizes = walk->size = all;
+    walk->sizes_end = all + count;
+}
+
 static bool lay_out(struct pool *pool, const struct row *row)
 {
     const struct side *src = &pool->src_side, *dst = &pool->dst_side;
@@ -210,6 +262,9 @@ static bool lay_out(struct pool *pool, const struct row *row)
     return good;
 }
 
+/* A set takes its byte where a copy takes its source. */
+static char *byte_of(const struct row *row) { return (char *)(uintptr_t)(row->op == WHERRY_OP_set ? 0x5a : 0); }
+
 const char *pool_make(struct pool *pool, const struct row *row, const struct caches *caches)
 {
     struct side src, dst;
@@ -218,7 +273,7 @@ const char *pool_make(struct pool *pool, const struct row *row, const struct cac
             problem, sizeof problem,
             "%zu bytes do not fit %s beside the other side (L1d %zu KiB, L2 %zu KiB, L3 %zu KiB); choose a smaller "
             "size or a state further out",
-            row_largest(row),
+            row->usual,
             row_copies(row) && row->src_state < row->dst_state ? state_names[row->src_state]
                                                                : state_names[row->dst_state],
             caches->l1d >> 10, caches->l2 >> 10, caches->l3 >> 10);
@@ -235,7 +290,10 @@ const char *pool_make(struct pool *pool, const struct row *row, const struct cac
     pool->dst_base = pool->dst.base ? pool->dst.base + MARGIN : NULL;
     touch_pages(pool->src_base, src.bytes);
     touch_pages(pool->dst_base, dst.bytes);
-    pool->walk = (struct walk){.sizes = row->sizes, .sizes_end = row->sizes + row->table, .size = row->sizes};
+    pool->walk = (struct walk){0};
+    if (!hold_calls(pool, row))
+        return "no memory for the table of sizes";
+    pool_draw(pool, row, 0, 1);
     if (row->stream) {
         pool->walk.step = row->size;
         pool->walk.src_mask = row_copies(row) ? SIZE_MAX : 0;
@@ -250,14 +308,11 @@ const char *pool_make(struct pool *pool, const struct row *row, const struct cac
     pool->shifts =
         row->content == CONTENT_ANY && (!src.slots || src.slots < FEW_SLOTS) && (!dst.slots || dst.slots < FEW_SLOTS);
     if (row->overlaps) {
-        size_t before = row->overlap < 0 ? up((size_t)-row->overlap, PAGE) : 0;
-        pool->walk.src = pool->src_base + before + row->src_off;
+        pool->walk.src = pool->src_base + up(row->before, PAGE) + row->src_off;
         pool->walk.dst = pool->walk.src + row->overlap;
     } else {
         pool->walk.dst = pool->dst_base + (row->delta >= 0 ? (row->src_off + (size_t)row->delta) % LINE : row->dst_off);
-        /* A set takes its byte where a copy takes its source. */
-        pool->walk.src =
-            row_copies(row) ? pool->src_base + row->src_off : (char *)(uintptr_t)(row->op == WHERRY_OP_set ? 0x5a : 0);
+        pool->walk.src = row_copies(row) ? pool->src_base + up(row->before, PAGE) + row->src_off : byte_of(row);
     }
     return lay_out(pool, row) ? NULL : "no memory for the table of slots";
 }
@@ -271,30 +326,47 @@ void pool_begin_round(struct pool *pool, const struct row *row)
         return;
     }
     size_t shift = random_below(&pool->random, PAGE / LINE) * LINE;
-    pool->walk.src =
-        row_copies(row) ? pool->src_base + row->src_off : (char *)(uintptr_t)(row->op == WHERRY_OP_set ? 0x5a : 0);
+    pool->walk.src = row_copies(row) ? pool->src_base + row->src_off : byte_of(row);
     if (row->delta >= 0)
         shift = (row->src_off + (size_t)row->delta) % PAGE;
     pool->walk.dst = pool->dst_base + shift + (row->delta >= 0 ? 0 : row->dst_off);
+}
+
+/* Reads or writes a byte of each line, in address order. */
+static void pass_over(char *at, size_t bytes, bool writes)
+{
+    unsigned char sum = 0;
+    for (size_t i = 0; i < bytes; i += LINE) {
+        volatile unsigned char *line = (volatile unsigned char *)(at + i);
+        if (writes)
+            *line = (unsigned char)(*line + 1);
+        else
+            sum ^= *line;
+    }
+    sink = sum;
 }
 
 void pool_warm(struct pool *pool)
 {
     if (!pool->keep_warm)
         return;
-    /* Reads the source and writes the destination, a line at a time, in address order: what the timed calls find is the
-     * same for every routine, also after one whose stores went around the caches. A side that lives in DRAM is left. */
+    /* Reads the source and writes the destination: what the timed calls find is the same for every routine, also after
+     * one whose stores went around the caches. A side that lives in DRAM is left. What only rare sizes reach comes
+     * first, so that it does not push out the rest. */
     enum { WARM_AT_MOST = 80 << 20 };
-    unsigned char sum = 0;
-    if (pool->src_side.bytes && pool->src_side.bytes <= WARM_AT_MOST)
-        for (size_t at = 0; at < pool->src_side.bytes; at += LINE)
-            sum ^= *(volatile unsigned char *)(pool->src_base + at);
-    if (pool->dst_side.bytes && pool->dst_side.bytes <= WARM_AT_MOST)
-        for (size_t at = 0; at < pool->dst_side.bytes; at += LINE) {
-            volatile unsigned char *line = (volatile unsigned char *)(pool->dst_base + at);
-            *line = (unsigned char)(*line + 1);
-        }
-    sink = sum;
+    const struct side *src = &pool->src_side, *dst = &pool->dst_side;
+    bool src_too = src->bytes && src->bytes <= WARM_AT_MOST, dst_too = dst->bytes && dst->bytes <= WARM_AT_MOST;
+    const size_t src_kept = src->kept_from + src->kept, dst_kept = dst->kept;
+    if (src_too) {
+        pass_over(pool->src_base + src_kept, src->bytes - src_kept, false);
+        pass_over(pool->src_base, src->kept_from, false);
+    }
+    if (dst_too)
+        pass_over(pool->dst_base + dst_kept, dst->bytes - dst_kept, true);
+    if (src_too)
+        pass_over(pool->src_base + src->kept_from, src->kept, false);
+    if (dst_too)
+        pass_over(pool->dst_base, dst->kept, true);
 }
 
 /* How much of the mapping that holds `at` is in huge pages, by /proc/self/smaps. */
@@ -334,5 +406,6 @@ void pool_free(struct pool *pool)
     if (pool->dst.base)
         munmap(pool->dst.base, pool->dst.bytes);
     free(pool->slots);
+    free(pool->calls);
     *pool = (struct pool){0};
 }

@@ -20,7 +20,9 @@ struct side {
     size_t stride; /* from slot to slot */
     size_t slots;
     size_t bytes; /* of memory that slots may lie in */
-    bool paged;   /* slots begin at page boundaries */
+    /* Of those, the part that keeps the state: what all but the rare largest sizes of a mix lie in. */
+    size_t kept_from, kept;
+    bool paged; /* slots begin at page boundaries */
 };
 
 /* One thread's memory. */
@@ -30,6 +32,8 @@ struct pool {
     char *src_base, *dst_base;      /* where those bytes begin */
     struct slot *slots;
     size_t slot_count;
+    void *calls; /* the calls of a sample, in the order in which they are made */
+    size_t calls_room;
     bool shifts;    /* few slots: their places are drawn anew for every round */
     bool keep_warm; /* the state is one that a pass over the pool restores */
     struct walk walk;
@@ -45,6 +49,10 @@ void pool_begin_round(struct pool *pool, const struct row *row);
 
 /* One untimed pass over the pool, so that no routine finds what the one before it left behind. */
 void pool_warm(struct pool *pool);
+
+/* Takes `calls` calls of the row's table from `first` on, which is the same for all routines of a round, and puts them
+ * into an order of their own: whoever comes second must not find branches learnt. */
+void pool_draw(struct pool *pool, const struct row *row, size_t first, uint64_t calls);
 
 /* How many calls can be made before one would come where another has been. */
 uint64_t pool_pass(const struct pool *pool, const struct row *row);

@@ -52,6 +52,7 @@ enum key {
     KEY_src_state,
     KEY_dst_state,
     KEY_content,
+    KEY_code,
     KEY_overlap,
     KEY_mode,
     KEY_threads,
@@ -85,6 +86,7 @@ static const struct {
     [KEY_src_state] = {"src_state", 0, 0, "L1, L2, L3 or DRAM"},
     [KEY_dst_state] = {"dst_state", 0, 0, "L1, L2, L3 or DRAM"},
     [KEY_content] = {"content", 0, 0, "any, dirty or zero"},
+    [KEY_code] = {"code", 0, 0, "warm or cold"},
     [KEY_overlap] = {"overlap", -LARGEST, LARGEST, NULL},
     [KEY_mode] = {"mode", 0, 0, "throughput or latency"},
     [KEY_threads] = {"threads", 1, 0, NULL},
@@ -184,6 +186,10 @@ static const char *take(struct row *row, enum key key, char *value, unsigned cpu
         word = choice(value, (const char *const[CONTENT_COUNT]){"any", "dirty", "zero"}, CONTENT_COUNT);
         row->content = (enum content)word;
         break;
+    case KEY_code:
+        word = choice(value, (const char *const[]){"warm", "cold"}, 2);
+        row->cold = word == 1;
+        break;
     case KEY_overlap:
         row->overlaps = true;
         row->overlap = number;
@@ -248,6 +254,10 @@ static const char *contradiction(struct row *row, const bool *given, bool mixed)
         return say("walk=stream takes one size and two buffers of its own; give no mix and no overlap");
     if (row->stream && row->size > row->buffer)
         return say("size is larger than buffer; give a buffer of at least the size");
+    if (row->cold && (row->stream || row->latency))
+        return say("code=cold takes walk=pool and mode=throughput: each of its calls is timed alone");
+    if (row->cold && row->content != CONTENT_ANY)
+        return say("code=cold and content cannot be had together; give one of them");
     if (row->content == CONTENT_ZERO && row->op != WHERRY_OP_zero)
         return say("content=zero needs op=zero: no other op leaves zeros behind");
     if (row->content != CONTENT_ANY && row_copies(row))
@@ -255,6 +265,71 @@ static const char *contradiction(struct row *row, const bool *given, bool mixed)
     if (row->content != CONTENT_ANY && (mixed || row->size == 0))
         return say("content takes one size, from 1 byte on, and no mix: slots of a mix overlap each other");
     return NULL;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+enum { SURVEYED = 65536 };
+
+/* What the layout of the memory needs to know of the table. */
+static bool survey(struct row *row)
+{
+    size_t step = row->table / SURVEYED + 1, count = 0; /* of a long table some are enough to know the usual by */
+    uint64_t *sorted = malloc((row->table / step + 1) * sizeof *sorted);
+    if (!sorted)
+        return false;
+    for (size_t i = 0; i < row->table; i += step)
+        sorted[count++] = row->sizes[i];
+    qsort(sorted, count, sizeof *sorted, ascending);
+    row->usual = (size_t)sorted[count - 1 - count / 100];
+    free(sorted);
+    double sum = 0;
+    for (size_t i = 0; i < row->table; i++) {
+        sum += (double)row->sizes[i];
+        row->largest = row->sizes[i] > row->largest ? (size_t)row->sizes[i] : row->largest;
+    }
+    row->mean = sum / (double)row->table;
+    row->before = row->overlap < 0 ? (size_t)-row->overlap : 0;
+    row->behind = row->overlap > 0 ? (size_t)row->overlap : 0;
+    for (size_t i = 0; row->placed && i < row->table; i++) {
+        const struct placed *call = &row->placed[i];
+        if (call->meets && call->dst < 0 && (size_t)-call->dst > row->before)
+            row->before = (size_t)-call->dst;
+        if (call->meets && call->dst > 0 && (size_t)call->dst > row->behind)
+            row->behind = (size_t)call->dst;
+    }
+    return true;
+}
+
+/* Makes the table. */
+static const char *draw(struct row *row, const char *spec, uint64_t seed)
+{
+    if (!spec)
+        row->table = 1;
+    row->sizes = malloc(row->table * sizeof *row->sizes);
+    if (!row->sizes)
+        return say("out of memory");
+    row->sizes[0] = row->size;
+    if (spec) {
+        struct mix mix = {.sources = row_copies(row),
+                          .may_meet = row->op == WHERRY_OP_move && !row->overlaps,
+                          .count = row->table,
+                          .sizes = row->sizes};
+        const char *wrong = mix_draw(spec, &mix, seed);
+        row->placed = mix.placed;
+        if (wrong)
+            return wrong;
+    }
+    if (row->placed && (row->src_off || row->dst_off || row->delta >= 0))
+        return say("the mix says how each call is aligned; give no src_off, dst_off or delta with it, or only the "
+                   "first line of its file");
+    for (size_t i = 0; row->placed && row->overlaps && i < row->table; i++)
+        row->placed[i].dst = row->placed[i].src; /* the bases are apart by the overlap already */
+    return survey(row) ? NULL : say("out of memory");
 }
 
 const char *row_parse(struct row *row, const char *line, unsigned cpus, uint64_t seed)
@@ -295,35 +370,15 @@ const char *row_parse(struct row *row, const char *line, unsigned cpus, uint64_t
     const char *wrong = contradiction(row, given, mix != NULL);
     if (wrong)
         return wrong;
-    if (!mix)
-        row->table = 1;
-    row->sizes = malloc(row->table * sizeof *row->sizes);
-    if (!row->sizes)
-        return say("out of memory");
-    row->sizes[0] = row->size;
-    return mix ? mix_draw(mix, row->sizes, row->table, seed) : NULL;
+    return draw(row, mix, seed);
 }
 
 void row_free(struct row *row)
 {
     free(row->sizes);
+    free(row->placed);
     free(row->text);
     row->sizes = NULL;
+    row->placed = NULL;
     row->text = NULL;
-}
-
-size_t row_largest(const struct row *row)
-{
-    size_t largest = 0;
-    for (size_t i = 0; i < row->table; i++)
-        largest = row->sizes[i] > largest ? row->sizes[i] : largest;
-    return largest;
-}
-
-double row_mean(const struct row *row)
-{
-    double sum = 0;
-    for (size_t i = 0; i < row->table; i++)
-        sum += (double)row->sizes[i];
-    return sum / (double)row->table;
 }

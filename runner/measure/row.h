@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "loops.h"
 #include "routines/registry.h"
 
 enum { ROW_ROUTINES = 64, ROW_ROUNDS = 1000 };
@@ -19,10 +20,14 @@ struct row {
     enum wherry_op op;
     char *routines[ROW_ROUTINES]; /* point into text */
     size_t routine_count;
-    const char *aa;  /* one of routines */
-    size_t size;     /* when there is no mix */
-    uint64_t *sizes; /* the size table: one entry, or a mix's */
-    size_t table;    /* its length */
+    const char *aa;        /* one of routines */
+    size_t size;           /* when there is no mix */
+    uint64_t *sizes;       /* the size table: one entry, or a mix's */
+    struct placed *placed; /* the same calls with their places; NULL when the mix does not give them */
+    size_t table;          /* length of the table */
+    size_t largest, usual; /* of the sizes; 99 of 100 are no larger than the usual one */
+    double mean;
+    size_t before, behind; /* how far a destination may lie before or behind its source, where both meet */
     size_t src_off, dst_off;
     int delta; /* -1: any */
     bool stream;
@@ -31,7 +36,7 @@ struct row {
     enum content content;
     bool overlaps;
     int64_t overlap;
-    bool latency, huge;
+    bool latency, huge, cold; /* cold: the code of the routine */
     unsigned threads, rounds, batch_us;
     uint64_t calls;
     char *text;
@@ -46,9 +51,5 @@ const char *row_parse(struct row *row, const char *line, unsigned cpus, uint64_t
 void row_free(struct row *row);
 
 static inline bool row_copies(const struct row *row) { return row->op == WHERRY_OP_copy || row->op == WHERRY_OP_move; }
-
-/* Largest and mean entry of the size table. */
-size_t row_largest(const struct row *row);
-double row_mean(const struct row *row);
 
 #endif

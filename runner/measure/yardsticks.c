@@ -34,7 +34,21 @@ static inline void write_rest(char *at, const char *end, char byte)
     }
 }
 
-/* Three plain loops of four vectors a turn, with a last one that overlaps. A loaded vector is handed to an empty
+static inline void copy_rest(char *to, const char *from, const char *end)
+{
+    for (uint64_t word; end - from >= (ptrdiff_t)sizeof word; from += sizeof word, to += sizeof word) {
+        memcpy(&word, from, sizeof word);
+        __asm__ volatile("" : "+r"(word));
+        memcpy(to, &word, sizeof word);
+    }
+    for (; from < end; from++, to++) {
+        char byte = *from;
+        __asm__ volatile("" : "+q"(byte));
+        *to = byte;
+    }
+}
+
+/* Five plain loops of four vectors a turn, with a last one that overlaps. A loaded vector is handed to an empty
  * statement: it is loaded, and nothing is done with it. Streaming stores have to begin at a line's beginning, and
  * nothing overlaps them, since that would fetch the line again. */
 #define BANDWIDTHS(isa, features, vector, load, store, stream, spread)                                                 \
@@ -100,6 +114,46 @@ static inline void write_rest(char *at, const char *end, char byte)
         write_rest(at, end, byte);                                                                                     \
         _mm_sfence();                                                                                                  \
         return dst;                                                                                                    \
+    }                                                                                                                  \
+    __attribute__((target(features), noinline)) static void *copy_##isa(void *dst, const void *src, size_t n)          \
+    {                                                                                                                  \
+        char *to = dst;                                                                                                \
+        const char *from = src, *end = from + n;                                                                       \
+        for (; (size_t)(end - from) >= VECTORS * sizeof(vector); from += VECTORS * sizeof(vector)) {                   \
+            const vector *at = (const vector *)from;                                                                   \
+            vector *out = (vector *)to;                                                                                \
+            vector a = load(at), b = load(at + 1), c = load(at + 2), d = load(at + 3);                                 \
+            store(out, a), store(out + 1, b), store(out + 2, c), store(out + 3, d);                                    \
+            to += VECTORS * sizeof(vector);                                                                            \
+        }                                                                                                              \
+        for (; (size_t)(end - from) >= sizeof(vector); from += sizeof(vector), to += sizeof(vector))                   \
+            store((vector *)to, load((const vector *)from));                                                           \
+        if (from < end && n >= sizeof(vector))                                                                         \
+            store((vector *)(to + (end - from)) - 1, load((const vector *)end - 1));                                   \
+        else                                                                                                           \
+            copy_rest(to, from, end);                                                                                  \
+        return dst;                                                                                                    \
+    }                                                                                                                  \
+    __attribute__((target(features), noinline)) static void *copy_nt_##isa(void *dst, const void *src, size_t n)       \
+    {                                                                                                                  \
+        char *to = dst;                                                                                                \
+        const char *from = src, *end = from + n;                                                                       \
+        size_t head = -(uintptr_t)to % LINE;                                                                           \
+        head = head < n ? head : n;                                                                                    \
+        copy_rest(to, from, from + head);                                                                              \
+        to += head;                                                                                                    \
+        for (from += head; (size_t)(end - from) >= VECTORS * sizeof(vector); from += VECTORS * sizeof(vector)) {       \
+            const vector *at = (const vector *)from;                                                                   \
+            vector *out = (vector *)to;                                                                                \
+            vector a = load(at), b = load(at + 1), c = load(at + 2), d = load(at + 3);                                 \
+            stream(out, a), stream(out + 1, b), stream(out + 2, c), stream(out + 3, d);                                \
+            to += VECTORS * sizeof(vector);                                                                            \
+        }                                                                                                              \
+        for (; (size_t)(end - from) >= sizeof(vector); from += sizeof(vector), to += sizeof(vector))                   \
+            stream((vector *)to, load((const vector *)from));                                                          \
+        copy_rest(to, from, end);                                                                                      \
+        _mm_sfence();                                                                                                  \
+        return dst;                                                                                                    \
     }
 
 BANDWIDTHS(sse2, "sse2", __m128i, _mm_loadu_si128, _mm_storeu_si128, _mm_stream_si128, _mm_set1_epi8)
@@ -119,6 +173,8 @@ static const struct {
     {"write_nt_bandwidth",
      {write_nt_sse2, write_nt_avx2, write_nt_avx512},
      {write_nt_sse2, write_nt_avx2, write_nt_avx512}},
+    {"copy_bandwidth", {copy_sse2, copy_avx2, copy_avx512}, {0}},
+    {"copy_nt_bandwidth", {copy_nt_sse2, copy_nt_avx2, copy_nt_avx512}, {0}},
 };
 enum { COUNT = sizeof yardsticks / sizeof yardsticks[0] };
 

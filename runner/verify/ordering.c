@@ -1,19 +1,19 @@
 /* Non-temporal stores must be fenced before the routine returns, or a flag written afterwards may be seen first.
  *
- * Waiting for the reordering to show is a lottery. Instead the last pages of the destination are closed; the fault
- * there opens them and steps the rest of the call, one instruction at a time. Of each the bytes are looked at: a
- * non-temporal store that no fence or locked instruction follows is the bug.
+ * Waiting for the reordering to show is a lottery. Instead the pages of the destination are closed; a fault opens the
+ * one it meets. The last ones to be met, wherever they lie, begin to step the call, one instruction at a time. Of each
+ * the bytes are looked at: a non-temporal store that no fence or locked instruction follows is the bug.
  */
 #include <stdio.h>
 #include <sys/mman.h>
 
 #include "verify.h"
 
-enum { CLOSED_PAGES = 3, MOST_STEPS = 6000 };
+enum { STEPPED_PAGES = 3, MOST_STEPS = 6000 };
 
 struct watch {
-    uintptr_t closed; /* first closed page, 0 when all are open */
-    uintptr_t end;
+    uintptr_t closed, end; /* the pages that were closed at first */
+    size_t left;           /* of them, still closed */
     unsigned steps;
     bool pending, stepped;
 };
@@ -75,10 +75,10 @@ static bool on_fault(void *context, uintptr_t address, bool *step)
     struct watch *w = context;
     if (address < w->closed || address >= w->end)
         return false;
-    /* One page a time, so that a routine that stores its tail first is stepped again when it gets there. */
+    /* One page a time: a routine may store its tail first, or work from both ends. */
     mprotect((void *)(address & ~(uintptr_t)(PAGE - 1)), PAGE, PROT_READ | PROT_WRITE);
     w->steps = 0;
-    *step = true;
+    *step = w->left-- <= STEPPED_PAGES;
     return true;
 }
 
@@ -97,12 +97,11 @@ static void run(struct unit *unit, const struct vcase *one)
     uint8_t *dst = dst_base + one->d % PAGE;
     const uint8_t *src = is_set(unit->target) ? NULL : src_base + one->s % PAGE;
     for (uint64_t k = 0; k < one->calls && !unit->failed; k++) {
-        struct watch w = {.end = ((uintptr_t)dst + one->n + PAGE - 1) & ~(uintptr_t)(PAGE - 1)};
-        w.closed = w.end - CLOSED_PAGES * PAGE;
-        if (w.closed <= (uintptr_t)dst)
-            w.closed = ((uintptr_t)dst + PAGE) & ~(uintptr_t)(PAGE - 1);
+        struct watch w = {.closed = ((uintptr_t)dst + PAGE) & ~(uintptr_t)(PAGE - 1),
+                          .end = ((uintptr_t)dst + one->n + PAGE - 1) & ~(uintptr_t)(PAGE - 1)};
         if (w.closed >= w.end)
             return;
+        w.left = (w.end - w.closed) / PAGE;
         mprotect((void *)w.closed, w.end - w.closed, PROT_NONE);
         call_hook_context = &w;
         call_on_step = on_step;

@@ -175,12 +175,23 @@ static void generate_sizes(struct unit *unit)
         for (int off = -1; !brief && between < most && off <= 1 && !unit->failed; off++)
             at_offsets(unit, between + (size_t)(int64_t)off, 2);
     }
-    /* Where the plan in force begins to stream; with a threshold of nothing the other sizes reach that already. */
-    size_t stream_from = wherry_thresholds.stream_from;
-    if (unit->target->kind == TARGET_PUBLIC && !brief && stream_from > most && stream_from <= (size_t)128 << 20) {
-        prepare(unit, stream_from + 65536, unit->seed);
-        for (int off = -1; off <= 1 && !unit->failed; off++)
-            at_offsets(unit, stream_from + (size_t)(int64_t)off, 2);
+    /* Where the plan in force changes its method: by byte over a line on either side. Where the other sizes come
+     * densely already that adds offsets, and costs little. */
+#define WHERRY_THRESHOLD(field) wherry_thresholds.field,
+    const size_t thresholds[] = {WHERRY_THRESHOLDS(WHERRY_THRESHOLD)};
+#undef WHERRY_THRESHOLD
+    for (size_t i = 0; i < sizeof thresholds / sizeof thresholds[0] && !unit->failed; i++) {
+        const size_t edge = thresholds[i];
+        if (unit->target->kind != TARGET_PUBLIC || edge < 64 || edge > (size_t)128 << 20 || (brief && edge > most))
+            continue;
+        prepare(unit, edge + 65536, unit->seed);
+        const bool large = edge > (size_t)1 << 20; /* milliseconds a call */
+        for (int off = -64; off <= 64 && !unit->failed; off++) {
+            const bool near = off >= -1 && off <= 1;
+            if (large && !full && !near && off % 16)
+                continue;
+            at_offsets(unit, edge + (size_t)(int64_t)off, large ? (near ? 2 : 1) : brief ? 2 : full ? 64 : 16);
+        }
     }
     /* Every destination alignment beyond 1 MiB. */
     struct vcase one = {.calls = 1, .seed = unit->seed};

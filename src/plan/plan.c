@@ -1,6 +1,6 @@
 #include "plan/plan.h"
 
-const char *const wherry_isa_names[WHERRY_ISA_COUNT] = {"sse2", "avx2", "avx512"};
+const char *const wherry_isa_names[WHERRY_ISA_COUNT] = {"sse2", "avx2", "avx512", "avx512_ladder"};
 
 static bool has_avx2(const struct wherry_cpu *cpu)
 {
@@ -34,16 +34,60 @@ enum wherry_isa wherry_plan_isa(const struct wherry_cpu *cpu)
     return has_avx2(cpu) ? WHERRY_ISA_AVX2 : WHERRY_ISA_SSE2;
 }
 
+enum wherry_needs wherry_plan_needs(enum wherry_isa isa)
+{
+    switch (isa) {
+    case WHERRY_ISA_AVX512:
+    case WHERRY_ISA_AVX512_LADDER:
+        return WHERRY_NEEDS_AVX512;
+    case WHERRY_ISA_AVX2:
+        return WHERRY_NEEDS_AVX2;
+    default:
+        return WHERRY_NEEDS_BASE;
+    }
+}
+
 /* What is copied comes to twice the size, and others share the cache; below this, finding the destination in the cache
  * afterwards is worth more than the saved read of it. Bounded, because hypervisors report what they like. */
 enum { STREAM_LEAST = 4 << 20, STREAM_MOST = 64 << 20, LAST_LEVEL_UNKNOWN = 16 << 20 };
 
-struct wherry_thresholds wherry_plan_thresholds(uint64_t last_level_bytes)
+static size_t stream_from(uint64_t last_level_bytes)
 {
     uint64_t from = (last_level_bytes ? last_level_bytes : LAST_LEVEL_UNKNOWN) / 4 * 3;
-    if (from < STREAM_LEAST)
-        from = STREAM_LEAST;
-    if (from > STREAM_MOST)
-        from = STREAM_MOST;
-    return (struct wherry_thresholds){.stream_from = from};
+    return from < STREAM_LEAST ? STREAM_LEAST : from > STREAM_MOST ? STREAM_MOST : from;
+}
+
+/* Microcode that moves whole lines without reading those of the destination first, and that no misalignment makes slow.
+ * Zen 3 and 4 announce ERMS too, and lose a factor of ten at some alignments. */
+enum { AMD_ZEN_5 = 0x1a };
+
+static bool fast_strings(const struct wherry_cpu *cpu)
+{
+    if (!wherry_cpu_has(cpu, WHERRY_CPU_ERMS))
+        return false;
+    return cpu->vendor == WHERRY_CPU_INTEL || (cpu->vendor == WHERRY_CPU_AMD && cpu->family >= AMD_ZEN_5);
+}
+
+/* Vector loops win as long as both sides lie in L1; a set, whose loop only stores, as long as it lies in L2. */
+enum { COPY_STRINGS_FROM = 24 << 10, SET_STRINGS_FROM = 1 << 20 };
+
+struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, uint64_t last_level_bytes)
+{
+    const size_t stream = stream_from(last_level_bytes);
+    if (!fast_strings(cpu))
+        return (struct wherry_thresholds){
+            .copy_rep_from = SIZE_MAX,
+            .copy_stream_from = stream,
+            .set_rep_from = SIZE_MAX,
+            .set_stream_from = stream,
+        };
+    /* Of a set rep stosb is as good as non-temporal stores at any size. */
+    return (struct wherry_thresholds){
+        .copy_rep_from = COPY_STRINGS_FROM,
+        .copy_rep_to = stream,
+        .copy_stream_from = stream,
+        .set_rep_from = SET_STRINGS_FROM,
+        .set_rep_to = SIZE_MAX,
+        .set_stream_from = stream,
+    };
 }

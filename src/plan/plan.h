@@ -8,9 +8,11 @@
 
 #include <stdbool.h>
 
-enum wherry_isa { WHERRY_ISA_SSE2, WHERRY_ISA_AVX2, WHERRY_ISA_AVX512, WHERRY_ISA_COUNT };
+/* The last is the AVX-512 tier with routines for sizes that repeat, and for results that are read at once: faster
+ * there, slower on sizes that cannot be predicted. No default plan chooses it. */
+enum wherry_isa { WHERRY_ISA_SSE2, WHERRY_ISA_AVX2, WHERRY_ISA_AVX512, WHERRY_ISA_AVX512_LADDER, WHERRY_ISA_COUNT };
 
-extern const char *const wherry_isa_names[WHERRY_ISA_COUNT]; /* "sse2", "avx2", "avx512" */
+extern const char *const wherry_isa_names[WHERRY_ISA_COUNT]; /* "sse2", "avx2", "avx512", "avx512_ladder" */
 
 /* Can this CPU, under this operating system, execute routines that need this? */
 bool wherry_plan_can_run(const struct wherry_cpu *cpu, enum wherry_needs needs);
@@ -18,7 +20,11 @@ bool wherry_plan_can_run(const struct wherry_cpu *cpu, enum wherry_needs needs);
 /* The tier the public functions use on this CPU by default. */
 enum wherry_isa wherry_plan_isa(const struct wherry_cpu *cpu);
 
-/* The sizes at which the public functions change method, for a last-level cache of this many bytes (0: unknown). */
-struct wherry_thresholds wherry_plan_thresholds(uint64_t last_level_bytes);
+/* What the tier needs. */
+enum wherry_needs wherry_plan_needs(enum wherry_isa isa);
+
+/* The sizes at which the public functions change method on this CPU, with a last-level cache of this many bytes (0:
+ * unknown). */
+struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, uint64_t last_level_bytes);
 
 #endif

@@ -3,12 +3,51 @@
 #ifndef WHERRY_THRESHOLDS_H
 #define WHERRY_THRESHOLDS_H
 
+#ifndef __ASSEMBLER__
 #include <stddef.h>
+#endif
 
+/* X(field): sizes in bytes. Everything that walks the thresholds (verification, forcing, printing) is made of this
+ * list. copy_rep_from, copy_rep_to        disjoint copies of from <= n < to go by rep movsb, when the addresses suit it
+ *   copy_stream_from                  disjoint copies of at least this size bypass the caches
+ *   set_rep_from, set_rep_to          sets of from <= n < to go by rep stosb
+ *   set_stream_from                   sets of at least this size bypass the caches
+ * SIZE_MAX in a "from" turns its method off. Any value of any field is safe: a method that needs a least size for its
+ * own sake has it in its code.
+ */
+#define WHERRY_THRESHOLDS(X)                                                                                           \
+    X(copy_rep_from)                                                                                                   \
+    X(copy_rep_to)                                                                                                     \
+    X(copy_stream_from)                                                                                                \
+    X(set_rep_from)                                                                                                    \
+    X(set_rep_to)                                                                                                      \
+    X(set_stream_from)
+
+/* Offsets of those that assembly reads. */
+#define COPY_REP_FROM 0
+#define COPY_STREAM_FROM 16
+#define SET_REP_FROM 24
+#define SET_STREAM_FROM 40
+
+/* A load waits for an earlier store whose address has the same low twelve bits. Forward, with the destination this
+ * little ahead of the source (mod ALIAS_BYTES), each load meets a store that is still on its way; backward none does.
+ */
+#define ALIAS_BYTES 4096
+#define ALIAS_SPAN 1536
+
+#ifndef __ASSEMBLER__
 struct wherry_thresholds {
-    size_t stream_from; /* bytes; disjoint copies and sets of at least this size bypass the caches */
+#define WHERRY_FIELD(field) size_t field;
+    WHERRY_THRESHOLDS(WHERRY_FIELD)
+#undef WHERRY_FIELD
 };
 
+_Static_assert(offsetof(struct wherry_thresholds, copy_rep_from) == COPY_REP_FROM, "read by assembly");
+_Static_assert(offsetof(struct wherry_thresholds, copy_stream_from) == COPY_STREAM_FROM, "read by assembly");
+_Static_assert(offsetof(struct wherry_thresholds, set_rep_from) == SET_REP_FROM, "read by assembly");
+_Static_assert(offsetof(struct wherry_thresholds, set_stream_from) == SET_STREAM_FROM, "read by assembly");
+
 extern struct wherry_thresholds wherry_thresholds __attribute__((visibility("hidden")));
+#endif
 
 #endif

@@ -36,6 +36,29 @@ INLINE vec vec_set1(int c) { return _mm512_set1_epi8((char)c); }
 
 /* One step of a loop is four vectors: enough loads in flight to hide an L1 hit, few enough to stay in registers. */
 enum { STEP_BYTES = 4 * VEC_BYTES };
+struct step {
+    vec part[4];
+};
+INLINE struct step step_load(const uint8_t *p)
+{
+    return (struct step){
+        {vec_load(p), vec_load(p + VEC_BYTES), vec_load(p + 2 * VEC_BYTES), vec_load(p + 3 * VEC_BYTES)}};
+}
+INLINE void step_store(uint8_t *p, struct step step)
+{
+    for (int i = 0; i < 4; i++)
+        vec_store(p + i * VEC_BYTES, step.part[i]);
+}
+INLINE void step_store_aligned(uint8_t *p, struct step step)
+{
+    for (int i = 0; i < 4; i++)
+        vec_store_aligned(p + i * VEC_BYTES, step.part[i]);
+}
+INLINE void step_store_nt(uint8_t *p, struct step step)
+{
+    for (int i = 0; i < 4; i++)
+        vec_store_nt(p + i * VEC_BYTES, step.part[i]);
+}
 
 /* Between the loads and the stores of a turn: the compiler keeps them apart and in the order written. Left alone, GCC
  * stores the last vector loaded first, and neighbours that do not follow each other are not joined in the store queue:
@@ -62,6 +85,37 @@ INLINE void line_store(uint8_t *p, struct line line)
 {
     for (int i = 0; i < LINE_BYTES / VEC_BYTES; i++)
         vec_store(p + i * VEC_BYTES, line.part[i]);
+}
+
+INLINE void line_store_nt(uint8_t *p, struct line line)
+{
+    for (int i = 0; i < LINE_BYTES / VEC_BYTES; i++)
+        vec_store_nt(p + i * VEC_BYTES, line.part[i]);
+}
+INLINE struct line line_of(vec v)
+{
+    struct line line;
+    for (int i = 0; i < LINE_BYTES / VEC_BYTES; i++)
+        line.part[i] = v;
+    return line;
+}
+
+/* Vectors that one size class has at most, by measurement. */
+enum { BLOCKS_MOST = VEC_BYTES == 32 ? 8 : 16 };
+
+/* Do p and p + distance lie in different pages? |distance| below a page. */
+INLINE int crosses_page(const void *p, size_t distance) { return (((uintptr_t)p + distance) ^ (uintptr_t)p) >> 12 & 1; }
+
+/* offset when n > limit, else 0, without a branch: for sizes that nobody can predict a wrong guess costs more than all
+ * the blocks. Compilers make a branch of the C expression. */
+INLINE size_t offset_if_above(size_t n, const int limit, size_t offset)
+{
+    size_t chosen = 0;
+    __asm__("cmp %[limit], %[n]\n\tcmova %[offset], %[chosen]"
+            : [chosen] "+r"(chosen)
+            : [n] "r"(n), [limit] "er"((size_t)limit), [offset] "r"(offset)
+            : "cc");
+    return chosen;
 }
 
 /* The scalar blocks, for sizes below a vector. memcpy of a constant size is one move, never a call. */

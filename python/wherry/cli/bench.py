@@ -37,6 +37,37 @@ import click
     metavar="STATE,...",
     help="Where the bytes are: L1, L2, L3, DRAM, or SOURCE/DESTINATION.",
 )
+@click.option(
+    "--op",
+    "ops",
+    multiple=True,
+    metavar="OP,...",
+    help="scoreboard, mixes: only copy, move or set. Repeatable.",
+)
+@click.option(
+    "--region",
+    "regions",
+    multiple=True,
+    metavar="NAME,...",
+    help="scoreboard: only these regions (wherry list regions). Repeatable.",
+)
+@click.option(
+    "--isa",
+    metavar="TIER",
+    help="scoreboard, mixes: hold Wherry to its sse2, avx2 or avx512 tier.",
+)
+@click.option(
+    "--mix",
+    "mixes",
+    multiple=True,
+    metavar="FILE",
+    help="scoreboard, mixes: also these sizes (size:probability,...); or all .csv of a directory. Repeatable.",
+)
+@click.option(
+    "--no-found-peers",
+    is_flag=True,
+    help="scoreboard, mixes: without the peers that make peers built.",
+)
 @click.option("--quick", is_flag=True, help="The short form of experiments that have one.")
 @click.option(
     "--verify",
@@ -61,18 +92,21 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="The run as JSON instead of tables.")
 @click.option("--show", metavar="FILE", help="Print the tables of a run file; measure nothing.")
 def command(experiments, show, as_json, **options) -> int:
-    """Measures routines and prints the tables: `sizes` when no experiment is named."""
+    """Measures routines and prints the tables: `sizes` when no experiment is named (wherry list experiments)."""
     from wherry.cli import benching
     from wherry.errors import EXIT_OK, WherryError
 
     if show is None:
         return benching.bench(experiments, as_json=as_json, **options)
-    given = [
-        "--" + key.rstrip("s") if key != "verify_first" else "--verify"
-        for key, value in options.items()
-        if value and key not in ("hang_limit",)
-    ]
+    given = [_flag(key) for key, value in options.items() if value and key not in ("hang_limit",)]
     if given:
         raise WherryError(f"--show only prints what was measured; leave out {', '.join(given)}")
     benching.show(show, experiments, as_json)
     return EXIT_OK
+
+
+def _flag(key: str) -> str:
+    """The option of a parameter: `routines` is --routine."""
+    own = {"verify_first": "--verify", "mixes": "--mix", "no_found_peers": "--no-found-peers"}
+    same = {"processes", "rounds"}
+    return own.get(key) or "--" + (key if key in same else key.rstrip("s"))

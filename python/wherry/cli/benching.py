@@ -15,8 +15,19 @@ from dataclasses import asdict
 from pathlib import Path
 
 from wherry import experiments as rooms
-from wherry import machine, results, runfile, runner, stats, verification, version
-from wherry.campaign import Campaign, Problem, Watcher
+from wherry import (
+    found_peers,
+    machine,
+    results,
+    runfile,
+    runner,
+    sentences,
+    stats,
+    verification,
+    version,
+)
+from wherry import mixes as mix_room
+from wherry.campaign import Campaign, Problem, Watcher, expected_seconds
 from wherry.cli import names, report
 from wherry.cli import peers as peer_room
 from wherry.cli.printer import Printer
@@ -27,14 +38,17 @@ from wherry.errors import (
     EXIT_OK,
     EXIT_TERMINATED,
     FailedError,
+    WherryError,
     unknown,
 )
 from wherry.experiments import Experiment, Request
-from wherry.units import parse_size
+from wherry.units import about, parse_size
 from wherry.yardsticks import YARDSTICKS
 
 # More cells than this and the default run file is packed.
 PACK_FROM = 5000
+# Seconds from which on somebody may want to know beforehand how long it takes.
+TELL_FROM = 30
 
 
 def _now() -> str:
@@ -81,6 +95,11 @@ def bench(
     sizes,
     peers,
     states,
+    ops,
+    regions,
+    isa,
+    mixes,
+    no_found_peers,
     quick,
     verify_first,
     pin,
@@ -96,15 +115,36 @@ def bench(
         rooms.load(name)
         for name in names.experiment_names(experiments or ("sizes",), rooms.names())
     ]
+    _check_heeded(
+        chosen,
+        routines=routines,
+        sizes=sizes,
+        states=states,
+        ops=ops,
+        regions=regions,
+        isa=isa,
+        mixes=mixes,
+        found=no_found_peers,
+    )
     wanted = names.split(routines)
     # Source and destination have to fit together.
     size_list = tuple(parse_size(text, buffers=2) for text in names.split(sizes))
     state_list = names.states(states)
     names.check_pin(pin)
+    mix_list = mix_room.gather(mixes)
+    op_list = names.ops(ops)
+    region_list = names.regions(regions, mix_list, op_list)
+    cpu = runner.cpu()
+    names.check_isa(isa, cpu)
     catalogue = runner.routines()
-    peer_problems = peer_room.check(peers, hang_limit)
-    good_peers = peer_room.without(peers, peer_problems)
-    known = names.targets(catalogue, peers)
+    found = []
+    if not no_found_peers and any("found" in experiment.takes for experiment in chosen):
+        found = found_peers.found(without=map(peer_room.name_of, peers))
+    specs = [*peers, *(peer.spec for peer in found)]
+    peer_problems = peer_room.check(specs, hang_limit)
+    good_specs = peer_room.without(specs, peer_problems)
+    good_names = set(map(peer_room.name_of, good_specs))
+    known = names.targets(catalogue, specs)
     for name in wanted:
         if name != "all" and names.unknown_routine(name, known):
             raise unknown("routine", name, known | {"all"}, "wherry list routines")
@@ -112,7 +152,14 @@ def bench(
         catalogue=catalogue,
         routines=tuple(name for name in wanted if name != "all"),
         all_routines="all" in wanted,
-        peers=tuple(map(peer_room.name_of, good_peers)),
+        peers=tuple(name for name in map(peer_room.name_of, peers) if name in good_names),
+        ops=op_list,
+        regions=region_list,
+        isa=isa,
+        mixes=mix_list,
+        found=tuple(peer for peer in found if peer.name in good_names),
+        caches=_caches(cpu),
+        tier=cpu.get("tier") or "",
         sizes=size_list,
         states=state_list,
         quick=quick,
@@ -130,7 +177,7 @@ def bench(
         raw=raw,
         as_json=as_json,
         explicit=bool(save),
-        peers=good_peers,
+        peers=good_specs,
         pin=pin,
         seed=seed,
         hang_limit=hang_limit,
@@ -140,6 +187,29 @@ def bench(
     with contextlib.suppress(ValueError):
         signal.signal(signal.SIGTERM, _on_sigterm)
     return job.run()
+
+
+def _check_heeded(chosen: list[Experiment], **given: object) -> None:
+    """An option that none of the experiments heeds was meant for another one."""
+    flags = {"mixes": "--mix", "found": "--no-found-peers", "isa": "--isa"}
+    for key, value in given.items():
+        if value and not any(key in experiment.takes for experiment in chosen):
+            others = [e.name for e in rooms.load_all() if key in e.takes]
+            raise WherryError(
+                f"{sentences.join([e.name for e in chosen])} "
+                f"{'does' if len(chosen) == 1 else 'do'} not take {flags.get(key, '--' + key.rstrip('s'))}; "
+                f"{sentences.join(others)} {'does' if len(others) == 1 else 'do'}"
+            )
+
+
+def _caches(cpu: dict) -> dict[str, int]:
+    """Sizes of the data caches that the runner believes in."""
+    believed = cpu.get("believed") or {}
+    return {
+        level.removesuffix("d"): own["size"]
+        for level, own in believed.items()
+        if level in ("L1d", "L2", "L3") and isinstance(own, dict) and own.get("size")
+    }
 
 
 class _Bench:
@@ -194,6 +264,7 @@ class _Bench:
                 "verified": verify_first,
                 "resamples": stats.RESAMPLES,
             },
+            "mixes": [mix.record() for mix in request.mixes],
             "noise": {"floor": None},
             "ideas": {r["name"]: r.get("idea", "") for r in request.catalogue},
             "experiments": [],
@@ -256,6 +327,14 @@ class _Bench:
             excluded=self.excluded,
             hang_limit=self.hang_limit,
         )
+        expected = expected_seconds(rows, campaign.processes)
+        if expected > TELL_FROM and sys.stderr.isatty():
+            routines = {name for row in rows for name in row.routines} - YARDSTICKS.keys()
+            print(
+                f"wherry: {experiment.name}: {len(rows)} rows, {len(routines)} routines, "
+                f"{campaign.processes} processes; about {about(expected)}",
+                file=sys.stderr,
+            )
         draft = report.Draft(campaign, experiment, self.printer.width) if len(rows) < 100 else None
         with Progress(experiment.name, "cells", campaign.total_cells(), draft) as progress:
             campaign.watcher = CampaignProgress(progress) if sys.stderr.isatty() else Watcher()
@@ -271,8 +350,10 @@ class _Bench:
         document["problems"] += [
             asdict(p) | {"row": None if p.row is None else first + p.row} for p in campaign.problems
         ]
+        summary = experiment.summary(campaign, self.request, first) if new_rows else None
         document["experiments"].append(
-            {
+            ({} if summary is None else {"score": summary})
+            | {
                 "name": experiment.name,
                 "processes": campaign.processes,
                 "rounds": experiment.round_count(self.request),

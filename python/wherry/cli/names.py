@@ -7,6 +7,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from wherry.errors import WherryError, unknown
+from wherry.found_peers import TIERS
+from wherry.mixes import Mix
+from wherry.scoreboard.regions import FUNCTIONS, OPS, every
 from wherry.yardsticks import YARDSTICKS
 
 STATES = ("L1", "L2", "L3", "DRAM")
@@ -44,6 +47,50 @@ def states(values: Iterable[str]) -> tuple[tuple[str, str], ...]:
             )
         pairs.append((sides[0], sides[-1]))
     return tuple(dict.fromkeys(pairs))
+
+
+def ops(values: Iterable[str]) -> tuple[str, ...]:
+    """copy, move and set, in the order that tables have them; the names of their functions are understood."""
+    given = []
+    for word in split(values):
+        own = {function: op for op, function in FUNCTIONS.items()}.get(word.lower(), word.lower())
+        if own not in OPS:
+            raise unknown("op", word, OPS, "wherry bench --help")
+        given.append(own)
+    return tuple(op for op in OPS if op in given)
+
+
+def regions(values: Iterable[str], mixes: Sequence[Mix], ops: Sequence[str]) -> tuple[str, ...]:
+    if ops and mixes and not any(set(mix.ops) & set(ops) for mix in mixes):
+        raise WherryError(
+            f"--mix {mixes[0].name}: holds sizes for op {' and '.join(mixes[0].ops)}, not for "
+            f"{' or '.join(ops)}; leave out --op or rename the file"
+        )
+    there = every(mixes)
+    names = [region.name for region in there]
+    given = split(values)
+    for word in given:
+        if word not in names:
+            raise unknown("region", word, names, "wherry list regions")
+    for region in there:
+        if given and region.name in given and ops and not set(ops) & set(region.ops):
+            raise WherryError(
+                f"region {region.name} is of op {' and '.join(region.ops)}, not of {' or '.join(ops)}; "
+                "leave out --op or name another region"
+            )
+    return tuple(dict.fromkeys(given))
+
+
+def check_isa(isa: str | None, cpu: dict) -> None:
+    if isa is None:
+        return
+    if isa not in TIERS:
+        raise unknown("tier", isa, TIERS, "wherry bench --help")
+    own = cpu.get("tier")
+    if own in TIERS and TIERS.index(isa) > TIERS.index(own):
+        raise WherryError(
+            f"--isa {isa}: this CPU has no more than {own}; leave it out or give less"
+        )
 
 
 def check_pin(cpu: int | None) -> None:

@@ -6,11 +6,14 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
 
-from wherry.campaign import Row
+from wherry.campaign import Campaign, Row
 from wherry.errors import WherryError
+from wherry.found_peers import TIERS, Peer
+from wherry.mixes import Mix
 from wherry.tables import Block
 from wherry.yardsticks import YARDSTICKS
 
@@ -28,6 +31,40 @@ class Request:
     quick: bool = False
     processes: int | None = None
     rounds: int | None = None
+    ops: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()
+    isa: str | None = None  # the tier that Wherry is held to
+    mixes: tuple[Mix, ...] = ()
+    found: tuple[Peer, ...] = ()  # peers that nobody had to name
+    caches: Mapping[str, int] = field(
+        default_factory=dict
+    )  # L1, L2, L3 in bytes, as far as they are known
+    tier: str = ""  # the highest of this CPU
+
+    def wherry(self) -> str:
+        return f"wherry@{self.isa}" if self.isa else "wherry"
+
+    def contenders(self, op: str | None = None) -> tuple[str, ...]:
+        """Peers given and found, without those found ones that lack the op or use more than the tier."""
+        found = [
+            peer.name
+            for peer in self.found
+            if peer.name not in self.left_out() and (op is None or _offers(peer, op))
+        ]
+        return tuple(dict.fromkeys([*self.peers, *found]))
+
+    def left_out(self) -> tuple[str, ...]:
+        """Peers that were found and use more than the tier that Wherry is held to."""
+        if not self.isa:
+            return ()
+        most = TIERS.index(self.isa)
+        return tuple(
+            peer.name for peer in self.found if peer.tier in TIERS and TIERS.index(peer.tier) > most
+        )
+
+    def about(self, name: str) -> str:
+        """What is known of a peer that was found; empty when that is no more than its name."""
+        return next((peer.about for peer in self.found if peer.name == name and peer.what), "")
 
     def choose(self, ops: tuple[str, ...], own: Sequence[str]) -> tuple[str, ...]:
         """The routines of a row for one of `ops`: libc first, since every ratio is to it."""
@@ -51,6 +88,13 @@ class Request:
         return tuple(dict.fromkeys(names))
 
 
+_FUNCTIONS = {"copy": "memcpy", "move": "memmove", "set": "memset", "zero": "memset"}
+
+
+def _offers(peer: Peer, op: str) -> bool:
+    return not peer.has or _FUNCTIONS[op] in peer.has
+
+
 def _cannot_run(catalogue: Sequence[dict], name: str) -> bool:
     return any(row["name"] == name and row.get("unavailable") for row in catalogue)
 
@@ -60,13 +104,16 @@ class Experiment(ABC):
     """What every experiment has; a module subclasses it and fills in the two methods."""
 
     name: str
-    after: str  # whose measurement it repeats
+    after: str  # whose measurement it repeats; empty: nobody had it
     shows: str  # one sentence
     op: str
     ops: tuple[str, ...]  # ops of the routines that can stand in a row
     routines: tuple[str, ...]  # its own choice
     processes: int
     rounds: int
+
+    # The options that it heeds of those that narrow what is measured.
+    takes: ClassVar[frozenset[str]] = frozenset({"routines", "sizes", "states"})
 
     def chosen(self, request: Request) -> tuple[str, ...]:
         names = request.choose(self.ops, self.routines)
@@ -90,6 +137,11 @@ class Experiment(ABC):
 
     def round_count(self, request: Request) -> int:
         return request.rounds or self.rounds
+
+    def summary(self, campaign: Campaign, request: Request, first_row: int) -> dict | None:
+        """What needs samples, which a run file does not keep: goes to its entry as `score`. Rows are numbered from
+        `first_row` on there."""
+        return None
 
     @abstractmethod
     def rows(self, request: Request) -> list[Row]:

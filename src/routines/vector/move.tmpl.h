@@ -1,24 +1,26 @@
 /* memmove, one algorithm for every vector width V = VEC_BYTES.
  *
- *   n < V          head and tail of the largest power of two <= n, overlapping in the middle
- *   V   .. 2V      head_tail of one vector:     |--V--|
- *                                                  |--V--|
- *   2V  .. 4V      head_tail of two
- *   4V  .. 8V      four to seven vectors from the front, one from the back
- *   > 8V           loop of four vectors a step, the destination aligned to a line, in the direction that reads every
- * byte before it is written
- *   >= stream_from disjoint: the forward loop with non-temporal stores, since what does not fit the last-level cache
- *                  is better off without the read of each destination line that an ordinary store begins with
+ *   n < 16 (V = 64: only where a mask would reach into another page)
+ *                    head and tail of the largest power of two <= n, overlapping in the middle
+ *   n < V = 64       one block under a mask of n bits
+ *   16 .. 64, V = 32 four blocks of 16 bytes, as the next with half vectors
+ *   V   .. 4V        four blocks, the first and the last in place:  |--V--|--V--|--V--|
+ *                                                                             |--V--|
+ *                    The two between cover what is between, or the first block once more when nothing is.
+ *   4V  .. 8V        eight blocks: four in place, two where n reaches them, the last two in place
+ *   8V  .. 16V       sixteen: eight, three times two, and two; not for V = 32
+ *   beyond           large.tmpl.h
  *
- * Every size up to 8V loads all it needs before it stores anything, so overlap needs no thought there. The loops load
- * the first and the last block before they start and store both last: a store before the loop could overwrite source
- * bytes that the loop has yet to read, and the loop overwrites source bytes of the block at its far end.
- * The includer defines VEC_BYTES and MOVE (the symbol).
+ * So one size class is one run of instructions, whatever n is: no branch can be guessed wrong inside it. That is bought
+ * with blocks stored twice. With LADDER each size has just the blocks that it needs, behind branches that are free only
+ * when sizes repeat.
+ *
+ * Everything to 16V loads all it needs before it stores anything, so overlap needs no thought there.
+ * The includer defines VEC_BYTES, MOVE (the symbol) and, if wanted, LADDER.
  */
-#include "../thresholds.h"
-#include "../vec.h"
+#include "large.tmpl.h"
 
-INLINE void move_small(uint8_t *dst, const uint8_t *src, size_t n)
+INLINE void move_ladder(uint8_t *dst, const uint8_t *src, size_t n)
 {
 #if VEC_BYTES >= 64
     if (n >= 32) {
@@ -46,37 +48,48 @@ INLINE void move_small(uint8_t *dst, const uint8_t *src, size_t n)
         uint32_t head = load4(src), tail = load4(src + n - 4);
         store4(dst, head);
         store4(dst + n - 4, tail);
-    } else if (n >= 2) {
-        uint16_t head = load2(src), tail = load2(src + n - 2);
-        store2(dst, head);
-        store2(dst + n - 2, tail);
-    } else if (n == 1) {
-        *dst = *src;
+    } else if (n >= 1) {
+        uint8_t head = src[0], middle = src[n / 2], tail = src[n - 1];
+        dst[0] = head;
+        dst[n / 2] = middle;
+        dst[n - 1] = tail;
     }
 }
 
-INLINE void move_2(uint8_t *dst, const uint8_t *src, size_t n)
+#if VEC_BYTES == 64 && !defined(LADDER)
+/* A mask costs nothing unless the whole block would reach into another page; then 10 ns, and 190 when that one is not
+ * mapped. */
+INLINE void move_masked(uint8_t *dst, const uint8_t *src, size_t n)
 {
-    vec head = vec_load(src), tail = vec_load(src + n - VEC_BYTES);
-    vec_store(dst, head);
-    vec_store(dst + n - VEC_BYTES, tail);
+    const uint64_t bits = _bzhi_u64(~0ull, (unsigned)n);
+    if (__builtin_expect(!crosses_page(dst, 63) && !crosses_page(src, 63), 1)) {
+        _mm512_mask_storeu_epi8(dst, bits, _mm512_maskz_loadu_epi8(bits, src));
+    } else if (!crosses_page(dst, n - 64) &&
+               !crosses_page(src, n - 64)) { /* the block that ends where the buffer ends */
+        const uint64_t upper = bits << (-n & 63);
+        _mm512_mask_storeu_epi8(dst + n - 64, upper, _mm512_maskz_loadu_epi8(upper, src + n - 64));
+    } else {
+        move_ladder(dst, src, n);
+    }
 }
-
-INLINE void move_4(uint8_t *dst, const uint8_t *src, size_t n)
+#elif VEC_BYTES == 32
+/* 16 <= n <= 64: as move_to_4 below with half vectors, so that the most frequent sizes are one class here too. */
+INLINE void move_16_to_64(uint8_t *dst, const uint8_t *src, size_t n)
 {
-    const uint8_t *src_end = src + n;
-    uint8_t *dst_end = dst + n;
-    vec head0 = vec_load(src), head1 = vec_load(src + VEC_BYTES);
-    vec tail1 = vec_load(src_end - 2 * VEC_BYTES), tail0 = vec_load(src_end - VEC_BYTES);
-    vec_store(dst, head0);
-    vec_store(dst + VEC_BYTES, head1);
-    vec_store(dst_end - 2 * VEC_BYTES, tail1);
-    vec_store(dst_end - VEC_BYTES, tail0);
+    const size_t second = offset_if_above(n, 32, 16), third = offset_if_above(n, 48, 32);
+    __m128i a = _mm_loadu_si128((const void *)src), b = _mm_loadu_si128((const void *)(src + second));
+    __m128i c = _mm_loadu_si128((const void *)(src + third)), d = _mm_loadu_si128((const void *)(src + n - 16));
+    LOADS_THEN_STORES();
+    _mm_storeu_si128((void *)dst, a);
+    _mm_storeu_si128((void *)(dst + second), b);
+    _mm_storeu_si128((void *)(dst + third), c);
+    _mm_storeu_si128((void *)(dst + n - 16), d);
 }
+#endif
 
 /* blocks - 1 vectors from the front and one from the back; (blocks - 1) V <= n <= blocks V. Only the last one can cross
  * a line when both sides are aligned, which head_tail of more than two would pay for. */
-INLINE void move_blocks(uint8_t *dst, const uint8_t *src, size_t n, const int blocks)
+INLINE void move_exact(uint8_t *dst, const uint8_t *src, size_t n, const int blocks)
 {
     vec front[7];
 #pragma GCC unroll 8
@@ -90,146 +103,101 @@ INLINE void move_blocks(uint8_t *dst, const uint8_t *src, size_t n, const int bl
     vec_store(dst + n - VEC_BYTES, back);
 }
 
-INLINE void move_5_to_8(uint8_t *dst, const uint8_t *src, size_t n)
+/* V <= n <= 4V: the first and the last block, and between them those that n reaches, else the first once more. */
+INLINE void move_to_4(uint8_t *dst, const uint8_t *src, size_t n)
 {
-    if (n <= 6 * VEC_BYTES) {
-        if (n <= 5 * VEC_BYTES)
-            move_blocks(dst, src, n, 5);
-        else
-            move_blocks(dst, src, n, 6);
-    } else if (n <= 7 * VEC_BYTES) {
-        move_blocks(dst, src, n, 7);
-    } else {
-        move_blocks(dst, src, n, 8);
-    }
+    const size_t second = offset_if_above(n, 2 * VEC_BYTES, VEC_BYTES);
+    const size_t third = offset_if_above(n, 3 * VEC_BYTES, 2 * VEC_BYTES);
+    vec a = vec_load(src), b = vec_load(src + second), c = vec_load(src + third), d = vec_load(src + n - VEC_BYTES);
+    LOADS_THEN_STORES();
+    vec_store(dst, a);
+    vec_store(dst + second, b);
+    vec_store(dst + third, c);
+    vec_store(dst + n - VEC_BYTES, d);
 }
 
-/* n > 8V, and no destination byte below one still to be read: the destination lies before the source, or apart. After
- * the loop up to 4V are left; two branches on how many whole vectors those are cost less than four overlapping ones,
- * which would cross lines at both ends. */
-INLINE void move_forward(uint8_t *dst, const uint8_t *src, size_t n)
+/* placed V < n <= blocks V: so many in place, then by twos those that n reaches, else the first two once more; the last
+ * two end where the buffer ends. */
+INLINE void move_by_twos(uint8_t *dst, const uint8_t *src, size_t n, const int placed, const int blocks)
 {
-    uint8_t *const dst_start = dst;
-    uint8_t *const dst_end = dst + n;
-    const struct line head = line_load(src);
-    const vec tail = vec_load(src + n - VEC_BYTES);
-
-    size_t to_line = LINE_BYTES - ((uintptr_t)dst & (LINE_BYTES - 1)); /* 1 .. 64, covered by the head */
-    dst += to_line;
-    src += to_line;
-    uint8_t *const last = dst_end - STEP_BYTES; /* up to 4V are left from here on */
-    do {
-        vec a = vec_load(src), b = vec_load(src + VEC_BYTES);
-        vec c = vec_load(src + 2 * VEC_BYTES), d = vec_load(src + 3 * VEC_BYTES);
-        LOADS_THEN_STORES();
-        vec_store_aligned(dst, a);
-        vec_store_aligned(dst + VEC_BYTES, b);
-        vec_store_aligned(dst + 2 * VEC_BYTES, c);
-        vec_store_aligned(dst + 3 * VEC_BYTES, d);
-        src += STEP_BYTES;
-        dst += STEP_BYTES;
-        KEEP_CURSORS(dst, src);
-    } while (dst < last);
-
-    if (dst_end - dst > 2 * VEC_BYTES) {
-        vec a = vec_load(src), b = vec_load(src + VEC_BYTES);
-        vec_store_aligned(dst, a);
-        vec_store_aligned(dst + VEC_BYTES, b);
-        src += 2 * VEC_BYTES;
-        dst += 2 * VEC_BYTES;
+    vec block[16];
+    size_t at[16];
+#pragma GCC unroll 16
+    for (int i = 0; i < placed; i++)
+        block[i] = vec_load(src + i * VEC_BYTES);
+#pragma GCC unroll 16
+    for (int i = placed; i < blocks; i += 2) {
+        at[i] = i < blocks - 2 ? offset_if_above(n, (i + 2) * VEC_BYTES, (size_t)i * VEC_BYTES) : n - 2 * VEC_BYTES;
+        block[i] = vec_load(src + at[i]);
+        block[i + 1] = vec_load(src + at[i] + VEC_BYTES);
     }
-    if (dst_end - dst > VEC_BYTES)
-        vec_store_aligned(dst, vec_load(src));
-    vec_store(dst_end - VEC_BYTES, tail);
-    line_store(dst_start, head);
-}
-
-/* n > 8V, and the destination starts inside the source: the same from the end down. */
-INLINE void move_backward(uint8_t *dst, const uint8_t *src, size_t n)
-{
-    uint8_t *const dst_end = dst + n;
-    uint8_t *to = dst_end; /* what is written already begins here, and at from in the source */
-    const uint8_t *from = src + n;
-    const vec head = vec_load(src);
-    const struct line tail = line_load(from - LINE_BYTES);
-
-    size_t to_line = (((uintptr_t)dst_end - 1) & (LINE_BYTES - 1)) + 1; /* 1 .. 64, covered by the tail */
-    to -= to_line;
-    from -= to_line;
-    uint8_t *const first = dst + STEP_BYTES; /* up to 4V are left from here down */
-    do {
-        to -= STEP_BYTES;
-        from -= STEP_BYTES;
-        vec d = vec_load(from + 3 * VEC_BYTES), c = vec_load(from + 2 * VEC_BYTES);
-        vec b = vec_load(from + VEC_BYTES), a = vec_load(from);
-        LOADS_THEN_STORES();
-        vec_store_aligned(to + 3 * VEC_BYTES, d);
-        vec_store_aligned(to + 2 * VEC_BYTES, c);
-        vec_store_aligned(to + VEC_BYTES, b);
-        vec_store_aligned(to, a);
-        KEEP_CURSORS(to, from);
-    } while (to > first);
-
-    if (to - dst > 2 * VEC_BYTES) {
-        to -= 2 * VEC_BYTES;
-        from -= 2 * VEC_BYTES;
-        vec b = vec_load(from + VEC_BYTES), a = vec_load(from);
-        vec_store_aligned(to + VEC_BYTES, b);
-        vec_store_aligned(to, a);
+    LOADS_THEN_STORES();
+#pragma GCC unroll 16
+    for (int i = 0; i < placed; i++)
+        vec_store(dst + i * VEC_BYTES, block[i]);
+#pragma GCC unroll 16
+    for (int i = placed; i < blocks; i += 2) {
+        vec_store(dst + at[i], block[i]);
+        vec_store(dst + at[i] + VEC_BYTES, block[i + 1]);
     }
-    if (to - dst > VEC_BYTES)
-        vec_store_aligned(to - VEC_BYTES, vec_load(from - VEC_BYTES));
-    vec_store(dst, head);
-    line_store(dst_end - LINE_BYTES, tail);
-}
-
-/* n > 8V, disjoint. Non-temporal stores fill whole destination lines; the first and the last line may be shared
- * with neighbours and go by ordinary stores. */
-INLINE void move_stream(uint8_t *dst, const uint8_t *src, size_t n)
-{
-    uint8_t *const dst_end = dst + n;
-    const uint8_t *const src_end = src + n;
-    line_store(dst, line_load(src));
-    size_t to_line = LINE_BYTES - ((uintptr_t)dst & (LINE_BYTES - 1)); /* 1 .. 64, covered by the head */
-    dst += to_line;
-    src += to_line;
-    uint8_t *const last = dst_end - STEP_BYTES;
-    do {
-        vec a = vec_load(src), b = vec_load(src + VEC_BYTES);
-        vec c = vec_load(src + 2 * VEC_BYTES), d = vec_load(src + 3 * VEC_BYTES);
-        LOADS_THEN_STORES();
-        vec_store_nt(dst, a);
-        vec_store_nt(dst + VEC_BYTES, b);
-        vec_store_nt(dst + 2 * VEC_BYTES, c);
-        vec_store_nt(dst + 3 * VEC_BYTES, d);
-        src += STEP_BYTES;
-        dst += STEP_BYTES;
-        KEEP_CURSORS(dst, src);
-    } while (dst < last);
-    _mm_sfence(); /* the caller's next ordinary store must not become visible before these */
-    move_4(dst_end - STEP_BYTES, src_end - STEP_BYTES, STEP_BYTES);
 }
 
 void *MOVE(void *dst_, const void *src_, size_t n)
 {
     uint8_t *dst = dst_;
     const uint8_t *src = src_;
+#ifdef LADDER
     if (__builtin_expect(n <= 4 * VEC_BYTES, 1)) {
         if (n < VEC_BYTES)
-            move_small(dst, src, n);
+            move_ladder(dst, src, n);
         else if (n <= 2 * VEC_BYTES)
-            move_2(dst, src, n);
+            move_exact(dst, src, n, 2);
+        else if (n <= 3 * VEC_BYTES)
+            move_exact(dst, src, n, 3);
         else
-            move_4(dst, src, n);
+            move_exact(dst, src, n, 4);
     } else if (n <= 8 * VEC_BYTES) {
-        move_5_to_8(dst, src, n);
-    } else if ((uintptr_t)dst - (uintptr_t)src >= n) { /* wraps to a huge distance when dst is below src */
-        if (__builtin_expect(n >= wherry_thresholds.stream_from, 0) && (uintptr_t)src - (uintptr_t)dst >= n)
-            move_stream(dst, src, n);
-        else
-            move_forward(dst, src, n);
+        if (n <= 6 * VEC_BYTES) {
+            if (n <= 5 * VEC_BYTES)
+                move_exact(dst, src, n, 5);
+            else
+                move_exact(dst, src, n, 6);
+        } else if (n <= 7 * VEC_BYTES) {
+            move_exact(dst, src, n, 7);
+        } else {
+            move_exact(dst, src, n, 8);
+        }
     } else {
-        move_backward(dst, src, n);
+        move_large(dst, src, n);
     }
+#else
+#if VEC_BYTES == 64
+    /* The public functions do the smaller sizes themselves and come here with the others. */
+    if (n > BLOCKS_MOST * VEC_BYTES)
+        move_large(dst, src, n);
+    else if (n < VEC_BYTES)
+        move_masked(dst, src, n);
+    else if (n <= 4 * VEC_BYTES)
+        move_to_4(dst, src, n);
+#elif VEC_BYTES == 32
+    if (n < 16)
+        move_ladder(dst, src, n);
+    else if (n <= 64)
+        move_16_to_64(dst, src, n);
+    else if (n <= 4 * VEC_BYTES)
+        move_to_4(dst, src, n);
+#else
+    if (n < VEC_BYTES)
+        move_ladder(dst, src, n);
+    else if (n <= 4 * VEC_BYTES)
+        move_to_4(dst, src, n);
+#endif
+    else if (n <= 8 * VEC_BYTES)
+        move_by_twos(dst, src, n, 4, 8);
+    else if (n <= BLOCKS_MOST * VEC_BYTES)
+        move_by_twos(dst, src, n, 8, 16);
+    else
+        move_large(dst, src, n);
+#endif
     return dst_;
 }

@@ -1,12 +1,11 @@
-/* memset, one algorithm for every vector width V = VEC_BYTES: overlapping blocks from both ends up to 8V (see
- * move.tmpl.h for the picture), then a loop of four aligned vectors a step between a head and a tail, with
- * non-temporal stores from stream_from on.
- * The includer defines VEC_BYTES and SET (the symbol).
+/* memset, one algorithm for every vector width V = VEC_BYTES: the size classes and blocks of move.tmpl.h up to 16V,
+ * then a loop of four aligned vectors a step between a head and a tail, rep stosb in its window, and non-temporal
+ * stores from set_stream_from on. The includer defines VEC_BYTES, SET (the symbol) and, if wanted, LADDER.
  */
 #include "../thresholds.h"
 #include "../vec.h"
 
-INLINE void set_small(uint8_t *dst, vec v, size_t n)
+INLINE void set_ladder(uint8_t *dst, vec v, size_t n)
 {
 #if VEC_BYTES == 64
     __m128i low = _mm512_castsi512_si128(v);
@@ -34,21 +33,105 @@ INLINE void set_small(uint8_t *dst, vec v, size_t n)
     } else if (n >= 4) {
         store4(dst, (uint32_t)word);
         store4(dst + n - 4, (uint32_t)word);
-    } else if (n >= 2) {
-        store2(dst, (uint16_t)word);
-        store2(dst + n - 2, (uint16_t)word);
-    } else if (n == 1) {
-        *dst = (uint8_t)word;
+    } else if (n >= 1) {
+        dst[0] = (uint8_t)word;
+        dst[n / 2] = (uint8_t)word;
+        dst[n - 1] = (uint8_t)word;
     }
+}
+
+#if VEC_BYTES == 64 && !defined(LADDER)
+/* As move_masked. */
+INLINE void set_masked(uint8_t *dst, vec v, size_t n)
+{
+    const uint64_t bits = _bzhi_u64(~0ull, (unsigned)n);
+    if (__builtin_expect(!crosses_page(dst, 63), 1))
+        _mm512_mask_storeu_epi8(dst, bits, v);
+    else if (!crosses_page(dst, n - 64))
+        _mm512_mask_storeu_epi8(dst + n - 64, bits << (-n & 63), v);
+    else
+        set_ladder(dst, v, n);
+}
+#elif VEC_BYTES == 32
+/* As move_16_to_64. */
+INLINE void set_16_to_64(uint8_t *dst, vec v, size_t n)
+{
+    const __m128i half = _mm256_castsi256_si128(v);
+    _mm_storeu_si128((void *)dst, half);
+    _mm_storeu_si128((void *)(dst + offset_if_above(n, 32, 16)), half);
+    _mm_storeu_si128((void *)(dst + offset_if_above(n, 48, 32)), half);
+    _mm_storeu_si128((void *)(dst + n - 16), half);
+}
+#endif
+
+/* As move_to_4. */
+INLINE void set_to_4(uint8_t *dst, vec v, size_t n)
+{
+    vec_store(dst, v);
+    vec_store(dst + offset_if_above(n, 2 * VEC_BYTES, VEC_BYTES), v);
+    vec_store(dst + offset_if_above(n, 3 * VEC_BYTES, 2 * VEC_BYTES), v);
+    vec_store(dst + n - VEC_BYTES, v);
+}
+
+/* As move_by_twos. */
+INLINE void set_by_twos(uint8_t *dst, vec v, size_t n, const int placed, const int blocks)
+{
+#pragma GCC unroll 16
+    for (int i = 0; i < placed; i++)
+        vec_store(dst + i * VEC_BYTES, v);
+#pragma GCC unroll 16
+    for (int i = placed; i < blocks; i += 2) {
+        uint8_t *at =
+            dst + (i < blocks - 2 ? offset_if_above(n, (i + 2) * VEC_BYTES, (size_t)i * VEC_BYTES) : n - 2 * VEC_BYTES);
+        vec_store(at, v);
+        vec_store(at + VEC_BYTES, v);
+    }
+}
+
+/* n > 4V */
+INLINE void set_large(uint8_t *dst, vec v, int c, size_t n)
+{
+    uint8_t *const end = dst + n;
+    line_store(dst, line_of(v));
+    uint8_t *to = (uint8_t *)(((uintptr_t)dst + LINE_BYTES) & ~(uintptr_t)(LINE_BYTES - 1)); /* covered to here */
+    if (__builtin_expect(n >= wherry_thresholds.set_rep_from, 0) && n < wherry_thresholds.set_rep_to) {
+        size_t left = (size_t)(end - to);
+        __asm__ volatile("rep stosb" : "+D"(to), "+c"(left) : "a"(c) : "memory");
+        return;
+    }
+    uint8_t *const last = end - STEP_BYTES; /* from here on the tail covers what is left */
+    if (__builtin_expect(n >= wherry_thresholds.set_stream_from, 0)) {
+        do {
+            vec_store_nt(to, v);
+            vec_store_nt(to + VEC_BYTES, v);
+            vec_store_nt(to + 2 * VEC_BYTES, v);
+            vec_store_nt(to + 3 * VEC_BYTES, v);
+            to += STEP_BYTES;
+        } while (to < last);
+        _mm_sfence(); /* the caller's next ordinary store must not become visible before these */
+    } else {
+        do {
+            vec_store_aligned(to, v);
+            vec_store_aligned(to + VEC_BYTES, v);
+            vec_store_aligned(to + 2 * VEC_BYTES, v);
+            vec_store_aligned(to + 3 * VEC_BYTES, v);
+            to += STEP_BYTES;
+        } while (to < last);
+    }
+    vec_store(end - STEP_BYTES, v);
+    vec_store(end - STEP_BYTES + VEC_BYTES, v);
+    vec_store(end - 2 * VEC_BYTES, v);
+    vec_store(end - VEC_BYTES, v);
 }
 
 void *SET(void *dst_, int c, size_t n)
 {
     uint8_t *dst = dst_;
-    uint8_t *const end = dst + n;
     vec v = vec_set1(c);
+#ifdef LADDER
+    uint8_t *const end = dst + n;
     if (n < VEC_BYTES) {
-        set_small(dst, v, n);
+        set_ladder(dst, v, n);
         return dst_;
     }
     vec_store(dst, v);
@@ -65,27 +148,34 @@ void *SET(void *dst_, int c, size_t n)
     vec_store(end - 4 * VEC_BYTES, v);
     if (n <= 8 * VEC_BYTES)
         return dst_;
-    /* The head of four vectors is written; go on from the first aligned address inside it. */
-    dst = (uint8_t *)(((uintptr_t)dst + 4 * VEC_BYTES) & ~(uintptr_t)(VEC_BYTES - 1));
-    uint8_t *const last = end - STEP_BYTES; /* from here on the tail covers what is left */
-    if (__builtin_expect(n >= wherry_thresholds.stream_from, 0)) {
-        for (; (uintptr_t)dst & 63; dst += VEC_BYTES) /* non-temporal stores fill whole lines */
-            vec_store_aligned(dst, v);
-        for (; dst < last; dst += STEP_BYTES) {
-            vec_store_nt(dst, v);
-            vec_store_nt(dst + VEC_BYTES, v);
-            vec_store_nt(dst + 2 * VEC_BYTES, v);
-            vec_store_nt(dst + 3 * VEC_BYTES, v);
-        }
-        _mm_sfence(); /* the caller's next ordinary store must not become visible before these */
-        return dst_;
-    }
-    do {
-        vec_store_aligned(dst, v);
-        vec_store_aligned(dst + VEC_BYTES, v);
-        vec_store_aligned(dst + 2 * VEC_BYTES, v);
-        vec_store_aligned(dst + 3 * VEC_BYTES, v);
-        dst += STEP_BYTES;
-    } while (dst < last);
+    set_large(dst, v, c, n);
+#else
+#if VEC_BYTES == 64
+    if (n > BLOCKS_MOST * VEC_BYTES)
+        set_large(dst, v, c, n);
+    else if (n < VEC_BYTES)
+        set_masked(dst, v, n);
+    else if (n <= 4 * VEC_BYTES)
+        set_to_4(dst, v, n);
+#elif VEC_BYTES == 32
+    if (n < 16)
+        set_ladder(dst, v, n);
+    else if (n <= 64)
+        set_16_to_64(dst, v, n);
+    else if (n <= 4 * VEC_BYTES)
+        set_to_4(dst, v, n);
+#else
+    if (n < VEC_BYTES)
+        set_ladder(dst, v, n);
+    else if (n <= 4 * VEC_BYTES)
+        set_to_4(dst, v, n);
+#endif
+    else if (n <= 8 * VEC_BYTES)
+        set_by_twos(dst, v, n, 4, 8);
+    else if (n <= BLOCKS_MOST * VEC_BYTES)
+        set_by_twos(dst, v, n, 8, 16);
+    else
+        set_large(dst, v, c, n);
+#endif
     return dst_;
 }

@@ -1,0 +1,66 @@
+"""What the peers are made of: for each its source, its tier and the functions it gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PLAIN = ("memcpy", "memmove", "memset")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One peer: what it is made from, and how."""
+
+    name: str
+    source: str
+    tier: str
+    what: str
+    # Exported name and the name in the archive; for headers the shim has the plain names already.
+    exports: tuple[tuple[str, str], ...]
+    options: tuple[str, ...] = ()
+
+
+def _same(*names: str) -> tuple[tuple[str, str], ...]:
+    return tuple((name, name) for name in names)
+
+
+def _glibc(tier: str, vector: str, stores: str = "") -> Recipe:
+    """The routines that glibc takes on CPUs with ERMS; the stores' vector has a name of its own for AVX2."""
+    copies, fills = (f"{kind}_unaligned_erms" for kind in (vector, stores or vector))
+    exports = (
+        ("memcpy", f"__memmove_{copies}"),
+        ("memmove", f"__memmove_{copies}"),
+        ("mempcpy", f"__mempcpy_{copies}"),
+        ("memset", f"__memset_{fills}"),
+    )
+    name = f"glibc_{stores or vector}"
+    return Recipe(name, "glibc", tier, f"glibc's {copies}", exports)
+
+
+def _dpdk(name: str, tier: str, *options: str) -> Recipe:
+    return Recipe(name, "dpdk", tier, "DPDK's rte_memcpy", _same("memcpy"), ("-O3", *options))
+
+
+def _stringzilla(name: str, tier: str, kind: str) -> Recipe:
+    options = ("-O2", f"-DTIER={kind}")
+    return Recipe(name, "stringzilla", tier, f"StringZilla's {kind}", _same(*PLAIN), options)
+
+
+RECIPES = (
+    _dpdk("dpdk", "avx512", "-DRTE_MEMCPY_AVX512"),
+    _dpdk("dpdk_avx2", "avx2"),
+    _glibc("avx512", "evex"),
+    _glibc("avx512", "avx512"),
+    _glibc("avx2", "avx", "avx2"),
+    _glibc("sse2", "sse2"),
+    Recipe(
+        *("llvmlibc", "llvmlibc", "sse2", "LLVM libc as packaged"),
+        _same(*PLAIN, "mempcpy", "bzero", "bcopy"),
+    ),
+    Recipe("musl", "musl", "sse2", "musl", _same(*PLAIN)),
+    _stringzilla("stringzilla", "avx512", "skylake"),
+    _stringzilla("stringzilla_avx2", "avx2", "haswell"),
+)
+# Some of what a package may lack, according to how it was built, is no fault of it.
+LENIENT = frozenset({"llvmlibc"})
+SOURCES = tuple(sorted({recipe.source for recipe in RECIPES}))

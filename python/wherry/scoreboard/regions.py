@@ -1,0 +1,380 @@
+"""The regions of the scoreboard, as data. A region is a handful of rows whose figure is their geometric mean; a base
+region counts in the score, the others are shown beside it. Rows that several regions name are measured once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from wherry.mixes import Mix
+from wherry.units import KIB, MIB
+
+OPS = ("copy", "move", "set")
+FUNCTIONS = {"copy": "memcpy", "move": "memmove", "set": "memset"}
+
+# (source, destination) offsets in a 64-byte line.
+ALIGNED = ((0, 0),)
+MISALIGNED = ((5, 11),)
+BOTH = ALIGNED + MISALIGNED
+
+# One row: keyword arguments of campaign.Row without its op and routines. Without states it gets the nearest cache that
+# holds it on this machine; `usual` is what most calls of a file's mix ask for at most.
+Cells = dict[str, object]
+# Buffers of a stream: of the size itself, the same again and again; or larger than all caches.
+AGAIN, BEYOND = "again", "beyond"
+
+
+@dataclass(frozen=True)
+class Region:
+    name: str  # what --region takes
+    about: str
+    cells: tuple[Cells, ...]
+    few: tuple[int, ...] = ()  # which of the cells --quick measures; empty: not measured then
+    base: bool = True
+    ops: tuple[str, ...] = OPS
+    # Or `bandwidth`: of the row's level, or of plain loops over the row itself; or nothing.
+    limit: str = "call_floor"
+    rate: bool = False  # figures in GB/s
+    mix: dict | None = field(default=None, compare=False)  # the record of a file's mix
+
+
+def _fixed(sizes: Sequence[int], offsets=BOTH, **more: object) -> tuple[Cells, ...]:
+    return tuple(
+        {"size": size, "src_off": s, "dst_off": d, **more} for s, d in offsets for size in sizes
+    )
+
+
+def _unpredictable(mix: str, offsets=BOTH, **more: object) -> tuple[Cells, ...]:
+    return tuple({"mix": mix, "src_off": s, "dst_off": d, **more} for s, d in offsets)
+
+
+def _stream(size: int, offsets=BOTH, **more: object) -> tuple[Cells, ...]:
+    """Buffers walked in steps of the size."""
+    return _fixed((size,), offsets, walk="stream", **more)
+
+
+def _beyond(huge: int) -> tuple[Cells, ...]:
+    """The largest sizes, of which the last takes most of the time and so is measured least."""
+    return (
+        *_stream(32 * MIB, buffer=BEYOND, huge=huge, rounds=5),
+        *_stream(256 * MIB, ALIGNED, buffer=BEYOND, huge=huge, rounds=3),
+    )
+
+
+_SMALL = (3, 8, 16, 24, 40, 64)
+_MIDDLE = (65, 100, 128, 192, 256, 400, 512)
+_LARGER = (520, 768, 1000, 1448, 2048)
+_PAGES = (3000, 4096, 6000, 8192)
+_TENS = (16 * KIB, 24 * KIB, 32 * KIB, 64 * KIB)
+# Through buffers of four times the last level, so that no routine profits from what it left there.
+_DRAM_4K = _beyond(huge=0)
+_DRAM_HUGE = _beyond(huge=1)
+_OVERLAPPING = (300, 1 * KIB, 4 * KIB, 16 * KIB)
+_DISTANCES = (8, 100)
+_DELTAS = (1, 16, 63, 64, 200, 640, 1500, 2048, 4032, 4095)
+
+
+def _moved(sign: int) -> tuple[Cells, ...]:
+    return tuple({"size": n, "overlap": sign * d} for n in _OVERLAPPING for d in _DISTANCES)
+
+
+REGIONS: tuple[Region, ...] = (
+    Region("fixed-64", "fixed 3 to 64 bytes", _fixed(_SMALL), few=(1, 4, 9)),
+    Region("fixed-512", "fixed 65 to 512 bytes", _fixed(_MIDDLE), few=(1, 4, 10)),
+    Region("fixed-2K", "fixed 520 bytes to 2 KiB", _fixed(_LARGER), few=(2, 8), limit="bandwidth"),
+    Region("fixed-8K", "fixed 3,000 bytes to 8 KiB", _fixed(_PAGES), few=(1, 6), limit="bandwidth"),
+    Region("fixed-64K", "fixed 16 to 64 KiB", _fixed(_TENS), few=(0, 6), limit="bandwidth"),
+    Region("any-16", "unpredictable 0 to 16 bytes", _unpredictable("uniform:0-16"), few=(1,)),
+    Region("any-64", "unpredictable 0 to 64 bytes", _unpredictable("uniform:0-64"), few=(1,)),
+    Region("any-256", "unpredictable 0 to 256 bytes", _unpredictable("uniform:0-256"), few=(1,)),
+    Region("any-1024", "unpredictable 0 to 1024 bytes", _unpredictable("uniform:0-1024"), few=(1,)),
+    Region(
+        "log-4096",
+        "unpredictable 1 to 4096 bytes, each octave as likely",
+        _unpredictable("log:1-4096"),
+        few=(1,),
+    ),
+    Region(
+        "forward",
+        "overlapping, destination 8 or 100 bytes below",
+        _moved(-1),
+        few=(3, 4),
+        ops=("move",),
+    ),
+    Region(
+        "backward",
+        "overlapping, destination 8 or 100 bytes above",
+        _moved(+1),
+        few=(3, 4),
+        ops=("move",),
+    ),
+    Region(
+        "128K-512K",
+        "128 to 512 KiB",
+        _fixed((128 * KIB, 256 * KIB, 512 * KIB)),
+        few=(1,),
+        limit="bandwidth",
+        rate=True,
+    ),
+    Region(
+        "1M-4M",
+        "1 to 4 MiB",
+        _fixed((1 * MIB, 2 * MIB, 4 * MIB), rounds=7),
+        few=(1,),
+        limit="bandwidth",
+        rate=True,
+    ),
+    Region(
+        "8M-16M",
+        "8 and 16 MiB, the same two buffers again",
+        _stream(8 * MIB, buffer=AGAIN, rounds=5) + _stream(16 * MIB, buffer=AGAIN, rounds=5),
+        few=(0,),
+        limit="bandwidth",
+        rate=True,
+    ),
+    Region(
+        "32M-256M",
+        "32 and 256 MiB, in 4 KiB and in huge pages",
+        _DRAM_4K + _DRAM_HUGE,
+        few=(0, 3),
+        limit="bandwidth",
+        rate=True,
+    ),
+    # ---- beside the score; the first four look at rows above from another side -------------------------------------
+    Region(
+        "aligned",
+        "fixed 3 bytes to 64 KiB, both sides at the begin of a line",
+        _fixed(_SMALL + _MIDDLE + _LARGER + _PAGES + _TENS, ALIGNED),
+        base=False,
+        limit="",
+    ),
+    Region(
+        "misaligned",
+        "fixed 3 bytes to 64 KiB, neither side aligned",
+        _fixed(_SMALL + _MIDDLE + _LARGER + _PAGES + _TENS, MISALIGNED),
+        base=False,
+        limit="",
+    ),
+    Region(
+        "pages-4K",
+        "32 and 256 MiB in 4 KiB pages",
+        _DRAM_4K,
+        base=False,
+        limit="bandwidth",
+        rate=True,
+    ),
+    Region(
+        "pages-huge",
+        "32 and 256 MiB in huge pages",
+        _DRAM_HUGE,
+        base=False,
+        limit="bandwidth",
+        rate=True,
+    ),
+    Region(
+        "delta-1000",
+        "1000 bytes, (dst - src) mod 4096 swept",
+        tuple({"size": 1000, "delta": delta} for delta in _DELTAS),
+        base=False,
+        ops=("copy", "move"),
+        limit="bandwidth",
+    ),
+    Region(
+        "delta-4K",
+        "4 KiB, (dst - src) mod 4096 swept",
+        tuple({"size": 4 * KIB, "delta": delta} for delta in _DELTAS),
+        base=False,
+        ops=("copy", "move"),
+        limit="bandwidth",
+    ),
+    Region(
+        "delta-64K",
+        "64 KiB, (dst - src) mod 4096 swept",
+        tuple({"size": 64 * KIB, "delta": delta} for delta in _DELTAS),
+        base=False,
+        ops=("copy", "move"),
+        limit="bandwidth",
+    ),
+    Region(
+        "lat-fixed-256",
+        "latency, fixed 8 to 256 bytes",
+        _fixed((8, 16, 32, 64, 128, 256), ALIGNED, mode="latency"),
+        base=False,
+    ),
+    Region(
+        "lat-any-64",
+        "latency, unpredictable 0 to 64 bytes",
+        _unpredictable("uniform:0-64", ALIGNED, mode="latency"),
+        base=False,
+    ),
+    Region(
+        "lat-any-256",
+        "latency, unpredictable 0 to 256 bytes",
+        _unpredictable("uniform:0-256", ALIGNED, mode="latency"),
+        base=False,
+    ),
+    Region(
+        "src-cold",
+        "64 bytes to 4 KiB, source in memory, destination in L1",
+        _fixed((64, 256, 1448, 4096), ALIGNED, src_state="DRAM", dst_state="L1"),
+        base=False,
+        ops=("copy", "move"),
+        limit="",
+    ),
+    Region(
+        "dst-cold",
+        "64 bytes to 4 KiB, destination in memory, source in L1",
+        _fixed((64, 256, 1448, 4096), ALIGNED, src_state="L1", dst_state="DRAM"),
+        base=False,
+        limit="",
+    ),
+    Region(
+        "code-cold",
+        "16 to 1448 bytes, the routine's code evicted before each call",
+        _fixed((16, 64, 256, 1448), ALIGNED, code="cold"),
+        base=False,
+    ),
+)
+
+# What the project aims at, for the last table: figures beside figures, no judgement.
+ENVELOPE_AIM = {"copy": 0.92, "move": 0.92, "set": 0.95}
+SINGLE_AIM = {"copy": 0.80, "move": 0.80, "set": 0.85}
+REGION_AIM = 1.05
+# Regions with an aim of their own: (region, against what, aim).
+REGION_AIMS = (
+    ("any-64", "limit", 1.10),
+    ("any-256", "best", 0.65),
+    ("any-1024", "best", 0.75),
+    ("log-4096", "best", 0.85),
+    ("fixed-8K", "limit", 1.18),
+    ("1M-4M", "limit", 1.05),
+    ("8M-16M", "limit", 1.05),
+    ("32M-256M", "limit", 1.05),
+)
+# Where the bandwidths of the machine are looked up: bytes of a buffer in each cache.
+LIMIT_SIZES = {"L1": 8 * KIB, "L2": 64 * KIB, "L3": 2 * MIB, "DRAM": 64 * MIB}
+LIMIT_YARDSTICKS = (
+    "read_bandwidth",
+    "write_bandwidth",
+    "write_nt_bandwidth",
+    "copy_bandwidth",
+    "copy_nt_bandwidth",
+)
+# Beside the plain loops of large sizes, where this instruction may be what the machine does best.
+REP = {"copy": "rep_movsb", "set": "rep_stosb_set"}
+# Offsets and rounding to lines, added to a size before it is asked which cache holds it.
+SLACK = 128
+
+
+def of_mixes(mixes: Iterable[Mix]) -> tuple[Region, ...]:
+    """Extra regions for the mixes that the user gave; sizes and, where the file has them, overlaps and alignments."""
+    taken = {region.name for region in REGIONS}
+    return tuple(
+        Region(
+            f"mix-{mix.name}" if mix.name in taken else mix.name,
+            f"the mix {mix.name}",
+            ({"mix": mix.spec, "mix_name": f"@{mix.name}", "usual": mix.usual},),
+            few=(0,),
+            base=False,
+            ops=mix.ops,
+            mix=mix.record(),
+        )
+        for mix in mixes
+    )
+
+
+def every(mixes: Iterable[Mix] = ()) -> tuple[Region, ...]:
+    return REGIONS + of_mixes(mixes)
+
+
+def chosen(names: Sequence[str], mixes: Iterable[Mix], quick: bool) -> tuple[Region, ...]:
+    """Those asked for; else all, or the ones that --quick has rows of."""
+    there = every(mixes)
+    if names:
+        return tuple(region for region in there if region.name in names)
+    return tuple(region for region in there if region.few or not quick)
+
+
+def yardsticks(region: Region, op: str) -> tuple[str, ...]:
+    if region.limit in ("", "call_floor"):
+        return (region.limit,) if region.limit else ()
+    side = "write" if op == "set" else "copy"
+    own = (f"{side}_bandwidth", f"{side}_nt_bandwidth")
+    return (*own, REP[op]) if region.rate and op in REP else own
+
+
+def home(size: int, op: str, caches: dict[str, int]) -> str:
+    """The nearest cache whose share for a pool holds one call's bytes (docs/runner-protocol.md tells the shares)."""
+    sides = 1 if op == "set" else 2
+    touched = size + SLACK
+    for level in ("L1", "L2"):
+        if touched <= caches.get(level, 0) / 2 / sides * 1.5:
+            return level
+    l3 = caches.get("L3", 0)
+    target = max(l3 / 4, 5 * caches.get("L2", 0) / 2)
+    if l3 and target <= l3 * 3 / 4 and touched <= target / sides * 1.5:
+        return "L3"
+    return "DRAM"
+
+
+def measured(region: Region, op: str, quick: bool) -> list[Cells]:
+    """The cells of a region for an op: without a source, its offset means nothing."""
+    few = region.few or range(min(2, len(region.cells)))
+    some = [region.cells[i] for i in few] if quick else list(region.cells)
+    if op != "set":
+        return some
+    return [{k: v for k, v in cells.items() if k not in ("src_off", "src_state")} for cells in some]
+
+
+@dataclass
+class Planned:
+    """One row: its cells, what stands beside the routines, and the regions that it belongs to."""
+
+    op: str
+    cells: Cells
+    yardsticks: tuple[str, ...]
+    regions: tuple[str, ...]
+
+
+def plan(op: str, regions: Sequence[Region], quick: bool, caches: dict[str, int]) -> list[Planned]:
+    """Each row once, however many regions it belongs to."""
+    found: dict[tuple, Planned] = {}
+    for region in regions:
+        if op not in region.ops:
+            continue
+        for cells in measured(region, op, quick):
+            key = tuple(sorted(cells.items()))
+            row = found.setdefault(key, Planned(op, _row(cells, op, caches), (), ()))
+            row.regions += (region.name,)
+            row.yardsticks = tuple(dict.fromkeys([*row.yardsticks, *yardsticks(region, op)]))
+    return list(found.values())
+
+
+def with_overlaps(usual: int, op: str) -> int:
+    """What a call of a file's mix touches on one side: a move's two sides may lie in one stretch, apart by a size."""
+    return 2 * usual if op == "move" else usual
+
+
+def _row(cells: Cells, op: str, caches: dict[str, int]) -> Cells:
+    own = dict(cells)
+    if "usual" in own:
+        usual = with_overlaps(int(own.pop("usual")), op)
+    else:
+        usual = int(own.get("size") or str(own["mix"]).rpartition("-")[2])
+    if own.get("buffer") == AGAIN:
+        own["buffer"] = usual
+    elif own.get("buffer") == BEYOND:
+        own["buffer"] = -(-4 * caches.get("L3", 0) // usual) * usual or usual
+    elif "dst_state" not in own:
+        level = home(usual, op, caches)
+        own |= {"src_state": level, "dst_state": level}
+    return own
+
+
+def limits_plan(caches: dict[str, int]) -> list[tuple[str, Cells]]:
+    """The rows whose yardsticks tell the bandwidth of each level that this machine has."""
+    return [
+        (level, {"size": size, "src_state": level, "dst_state": level})
+        for level, size in LIMIT_SIZES.items()
+        if level == "DRAM" or home(size, "copy", caches) == level
+    ]

@@ -1,0 +1,331 @@
+"""The score of a run file, printed: by op the base regions, what is beside them, and what it all says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wherry import sentences, tables
+from wherry.mixes import in_words
+from wherry.scoreboard import regions
+from wherry.scoreboard.score import AHEAD, BEHIND, TIE
+from wherry.tables import Block, Column, Figure
+from wherry.units import ns_label, percent
+
+# Of a peer in the score's own table, which is to fit into a mail; the table beside it and the sentences have it whole.
+LONGEST_NAME = 13
+MARKS = {AHEAD: ("ahead", "lead"), TIE: ("tie", "tie"), BEHIND: ("behind", "bad")}
+
+
+def _rate(value: float) -> str:
+    return f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
+
+
+def _value(value: float | None, region: dict) -> str:
+    if value is None:
+        return "-"
+    return _rate(value) if region["rate"] else ns_label(value)
+
+
+def _interval(ratio: dict) -> str:
+    return f"{ratio['low']:.2f}-{ratio['high']:.2f}"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "~"
+
+
+def blocks(score: dict, records: Sequence[dict], width: int) -> list[Block]:
+    found = []
+    told = {record["name"]: f"{record['name']}: {in_words(record)}" for record in records}
+    for own in score["ops"]:
+        function = regions.FUNCTIONS[own["op"]]
+        base = [r for r in own["regions"] if r["base"]]
+        mixes = [r for r in own["regions"] if "mix" in r]
+        extra = [r for r in own["regions"] if not r["base"] and "mix" not in r]
+        if base:
+            said = [_summary(own, score)]
+            found.append(_block(f"scoreboard: {function} by region", base, score, width, said))
+        if extra:
+            title = f"scoreboard: {function}, beside the score"
+            found.append(_block(title, extra, score, width, [_leaders(extra)]))
+        if mixes:
+            title = f"scoreboard: {function}, mixes of sizes"
+            found.append(_block(title, mixes, score, width, [_leaders(mixes)]))
+            found[-1].notes = [told[r["mix"]] for r in mixes if r["mix"] in told]
+    if found:
+        found += [block for block in (_totals(score, width), _limits(score, width)) if block]
+        found[-1].sentences += _circumstances(score)
+        found.append(_how_to_read(score))
+    return found
+
+
+def _names(own: list[dict], score: dict) -> list[str]:
+    names = dict.fromkeys(name for region in own for name in region["figures"])
+    return [name for name in names if name not in (score["wherry"], "libc")]
+
+
+def _block(title: str, own: list[dict], score: dict, width: int, said: list[str]) -> Block:
+    """One table when the terminal is wide enough for all, else the score above everybody's figures."""
+    rooms = [[_score_columns(), [_score_line(r, score) for r in own]]]
+    peers = _names(own, score)
+    columns, lines = _peer_columns(peers, own, score)
+    both = tables.layout(
+        [*rooms[0][0], *columns[2:]],
+        [[*a, *b[2:]] for a, b in zip(rooms[0][1], lines, strict=True)],
+        width,
+    )
+    if len(both) == 1 or not peers:
+        shown = both
+    else:
+        shown = [*tables.layout(*rooms[0], width), [], *tables.layout(columns, lines, width, 2)]
+    return Block(title, shown, [s for s in said if s])
+
+
+def _score_columns() -> list[Column]:
+    return [
+        Column("region", left=True),
+        Column("unit", left=True),
+        Column("libc"),
+        Column("wherry"),
+        Column("best"),
+        Column("peer", left=True),
+        Column("W/best", left=True),
+        Column("", left=True),
+        Column("W/libc"),
+        Column("limit"),
+    ]
+
+
+def _score_line(region: dict, score: dict) -> list[Figure]:
+    figures = region["figures"]
+    best, to_best, to_libc = region["best"], region["to_best"], region["to_libc"]
+    limit = region["limit"]
+    word, style = MARKS.get(region["verdict"], ("-", "dim"))
+    return [
+        Figure(_label(region), style="title"),
+        Figure("GB/s" if region["rate"] else "ns", style="dim"),
+        tables.figure(_value(figures.get("libc"), region), "libc", region),
+        tables.figure(_value(figures.get(score["wherry"]), region), score["wherry"], region),
+        tables.figure(_value(figures.get(best), region), best, region),
+        Figure(_short(best or "-")),
+        Figure(f"{to_best['median']:.2f} ({_interval(to_best)})" if to_best else "-"),
+        Figure(word, style=style),
+        Figure(f"{to_libc['median']:.2f}" if to_libc else "-"),
+        Figure(_value(limit["figure"], region) if limit else "-", style="dim"),
+    ]
+
+
+def _label(region: dict) -> str:
+    short = len(region["rows"]) < region["planned"]
+    return region["name"] + (f" {len(region['rows'])}/{region['planned']}" if short else "")
+
+
+def _peer_columns(
+    names: list[str], own: list[dict], score: dict
+) -> tuple[list[Column], list[list[Figure]]]:
+    columns = [Column("region", left=True), Column("unit", left=True)]
+    columns += [Column(tables.stacked(name)) for name in names]
+    lines = []
+    for region in own:
+        line = [
+            Figure(_label(region), style="title"),
+            Figure("GB/s" if region["rate"] else "ns", style="dim"),
+        ]
+        for name in names:
+            value = region["figures"].get(name)
+            known = value is not None
+            line.append(
+                tables.figure(_value(value, region), name, region) if known else tables.MISSING
+            )
+        lines.append(line)
+    return columns, lines
+
+
+# ---- in words -------------------------------------------------------------------------------------------------------
+
+
+def takes(ratio: dict, whose: str) -> str:
+    """`0.80 (0.79-0.81) of libc's time`."""
+    return f"{ratio['median']:.2f} ({_interval(ratio)}) of {whose} time"
+
+
+def _summary(own: dict, score: dict) -> str:
+    total = own["total"]
+    base = [r for r in own["regions"] if r["base"]]
+    if not total["to_envelope"]:
+        return ""
+    parts = []
+    if total["to_libc"]:
+        parts.append(takes(total["to_libc"], "libc's"))
+    parts.append(f"{takes(total['to_envelope'], 'the envelope')[:-5]}'s (the best peer of each)")
+    if total["single"]:
+        parts.append(
+            f"{takes(total['to_single'], total['single'] + chr(39) + 's')}, the best single peer"
+        )
+    count = {word: sum(r["verdict"] == word for r in base) for word in MARKS}
+    worst = next(r for r in base if r["name"] == total["worst"])
+    return (
+        f"Over {total['regions']} regions of equal weight (geometric mean) Wherry takes "
+        f"{sentences.join(parts)}. It is ahead in {count[AHEAD]}, ties in {count[TIE]} and is behind "
+        f"in {count[BEHIND]}; worst in {worst['name']}, "
+        f"{takes(worst['to_best'], worst['best'] + chr(39) + 's')}."
+    )
+
+
+def _leaders(own: list[dict]) -> str:
+    lost = [r for r in own if r["verdict"] == BEHIND]
+    won = [r for r in own if r["verdict"] == AHEAD]
+    parts = []
+    if won:
+        parts.append(f"Wherry is ahead in {sentences.join([r['name'] for r in won])}")
+    if lost:
+        told = [f"{r['name']} ({r['to_best']['median']:.2f} of {r['best']})" for r in lost]
+        parts.append(f"{'' if won else 'Wherry is '}behind in {sentences.join(told)}")
+    if not parts:
+        return "Wherry ties with the best peer everywhere here."
+    return "; ".join(parts) + ("; the rest are ties." if len(won) + len(lost) < len(own) else ".")
+
+
+def _how_to_read(score: dict) -> Block:
+    peer = (
+        "libc counts as a peer"
+        if "libc" in score["envelope"]
+        else "libc, which uses all that the CPU has, is no peer here"
+    )
+    short = any(len(r["rows"]) < r["planned"] for own in score["ops"] for r in own["regions"])
+    few = score["unhalved"]
+    but = f", but for {few} row{'s' if few != 1 else ''} with too few rounds" if few else ""
+    notes = [
+        "fixed-N: one size to N bytes in every call; any-N, log-N: sizes that nobody can predict, L1; GB/s: 10^9 bytes "
+        "copied or set a second; wherry list regions tells more. Figures are geometric means over a region's rows"
+        + ("; n/m: so many of them were measured." if short else "."),
+        "W/best, W/libc: Wherry's time over theirs, below 1 Wherry is faster; interval of 95 %. A tie is within it, or "
+        f"within the regions' noise floor of {percent(score['floor'])}. The best peer is chosen on one half of the "
+        f"rounds and measured on the other{but}; {peer}.",
+        "limit: below 520 bytes and for unpredictable sizes the same calls of an empty function; else the fastest of "
+        "plain vector loops through the caches, past them and, for memcpy and memset from 128 KiB on, rep movsb or "
+        "stosb.",
+    ]
+    return Block("How to read it", notes=notes)
+
+
+def _circumstances(score: dict) -> list[str]:
+    said = []
+    if score["isa"]:
+        said.append(f"Wherry was held to its {score['isa']} tier.")
+        if score["left_out"]:
+            said.append(f"Left out, for they use more: {sentences.join(score['left_out'])}.")
+    if score["envelope"] == ["libc"]:
+        said.append(
+            "There were no peers but libc, so the envelope is libc alone: make peers builds some, "
+            "--peer NAME=PATH takes any other."
+        )
+    if score["about"]:
+        told = [f"{name}: {about}" for name, about in score["about"].items()]
+        said.append(f"Peers that were found: {'; '.join(told)}.")
+    return said
+
+
+# ---- the last tables ------------------------------------------------------------------------------------------------
+
+
+def _over(regions_: list[dict]) -> str:
+    judged = [r for r in regions_ if r["to_best"]]
+    over = [r for r in judged if r["to_best"]["median"] > regions.REGION_AIM]
+    return f"{len(over)} of {len(judged)}"
+
+
+def _to_limit(region: dict, score: dict) -> dict | None:
+    """Wherry's time over the limit's; of bandwidths, which are not of the same rounds, by the figures."""
+    limit, own = region["limit"], region["figures"].get(score["wherry"])
+    if not limit or not own:
+        return None
+    if limit["ratio"]:
+        return limit["ratio"]
+    return {"median": limit["figure"] / own if region["rate"] else own / limit["figure"]}
+
+
+def _totals(score: dict, width: int) -> Block | None:
+    """The score of each op in one column, beside what the project aims at."""
+    ops = [own for own in score["ops"] if own["total"]["to_envelope"]]
+    if not ops:
+        return None
+
+    def ratio(value: dict | None, more: str = "") -> Figure:
+        return Figure(f"{value['median']:.2f}{more}") if value else tables.MISSING
+
+    def line(label: str, figures: list[Figure], aim: str) -> list[Figure]:
+        return [Figure(label), *figures, Figure(aim, style="dim")]
+
+    def aims(of: dict[str, float]) -> str:
+        """One for all ops, or one for each."""
+        own = [f"{of[own['op']]:.2f}" for own in ops]
+        return own[0] if len(set(own)) == 1 else "/".join(own)
+
+    totals = [own["total"] for own in ops]
+    base = [[r for r in own["regions"] if r["base"]] for own in ops]
+    extra = [[r for r in own["regions"] if not r["base"] and "mix" not in r] for own in ops]
+    body = [
+        line("against libc", [ratio(t["to_libc"]) for t in totals], ""),
+        line(
+            "against the envelope",
+            [ratio(t["to_envelope"]) for t in totals],
+            aims(regions.ENVELOPE_AIM),
+        ),
+        line(
+            "against best single peer",
+            [ratio(t["to_single"], f" {t['single']}") for t in totals],
+            aims(regions.SINGLE_AIM),
+        ),
+        line(
+            "worst region",
+            [
+                ratio(next(r for r in own if r["name"] == t["worst"])["to_best"], f" {t['worst']}")
+                for own, t in zip(base, totals, strict=True)
+            ],
+            f"{regions.REGION_AIM:.2f}",
+        ),
+        line(
+            f"regions over {regions.REGION_AIM:.2f}", [Figure(_over(own)) for own in base], "none"
+        ),
+    ]
+    if any(extra):
+        label = f"others over {regions.REGION_AIM:.2f}"
+        body.append(line(label, [Figure(_over(own)) for own in extra], "none"))
+    for name, against, aim in regions.REGION_AIMS:
+        values = []
+        for own in base:
+            region = next((r for r in own if r["name"] == name), None)
+            value = region and (
+                region["to_best"] if against == "best" else _to_limit(region, score)
+            )
+            values.append(ratio(value))
+        if any(value is not tables.MISSING for value in values):
+            limit = "call floor" if name.startswith("any") else "limit"
+            whom = "best" if against == "best" else limit
+            body.append(line(f"{name} against {whom}", values, f"{aim:.2f}"))
+    columns = [Column("Wherry's time", left=True)]
+    columns += [Column(regions.FUNCTIONS[own["op"]]) for own in ops]
+    columns += [Column("aim")]
+    return Block("scoreboard: the score", tables.layout(columns, body, width))
+
+
+def _limits(score: dict, width: int) -> Block | None:
+    if not score["limits"]:
+        return None
+    words = {
+        "read_bandwidth": "loads",
+        "write_bandwidth": "stores",
+        "write_nt_bandwidth": "NT stores",
+        "copy_bandwidth": "copy",
+        "copy_nt_bandwidth": "NT copy",
+    }
+    columns = [Column("level", left=True), *(Column(word, "GB/s") for word in words.values())]
+    body = [
+        [
+            Figure(level, style="title"),
+            *(Figure(_rate(own[n])) if n in own else tables.MISSING for n in words),
+        ]
+        for level, own in score["limits"].items()
+    ]
+    return Block("scoreboard: what this machine allows", tables.layout(columns, body, width))

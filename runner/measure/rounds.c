@@ -1,0 +1,148 @@
+/* All routines of a row, round by round. */
+#include <math.h>
+#include <string.h>
+
+#include "random.h"
+#include "stats.h"
+#include "work.h"
+
+enum { SLOWEST_FACTOR = 50, COLD_FACTOR = 100, VOID_FACTOR = 1, LEAST_VALID = 3 };
+
+/* One more cell: a routine against itself. libc stands at another address there, in a link space of its own. */
+void add_second(const struct row *row, struct result *result)
+{
+    struct cell *one = NULL;
+    for (size_t i = 0; i < result->cell_count; i++) {
+        struct cell *cell = &result->cells[i];
+        if (cell->left_out)
+            continue;
+        if (!one || (!one->target && cell->target) || strcmp(cell->name, row->aa) == 0)
+            one = cell;
+        if (strcmp(cell->name, row->aa) == 0)
+            break;
+    }
+    if (!one)
+        return;
+    struct cell *second = &result->cells[result->cell_count++];
+    *second = *one;
+    second->aa = true;
+    if (one->target && one->target->kind == TARGET_LIBC) {
+        void (*other)(void) = libc_second_copy(row->op);
+        if (other)
+            second->fn = (loop_fn *)other;
+    }
+}
+
+/* One count for all, from the fastest; fewer when the slowest would take too long. A yardstick has one of its own: it
+ * is compared with nobody, and the nanosecond of call_floor would make everyone else's samples endless. */
+void choose_calls(const struct work *work, struct result *result)
+{
+    const struct row *row = work->row;
+    double fastest = 0, slowest = 0, batch = (double)row->batch_us * 1000;
+    for (size_t i = 0; i < result->cell_count; i++) {
+        const struct cell *cell = &result->cells[i];
+        if (cell->left_out || !cell->target)
+            continue;
+        fastest = fastest == 0 || cell->call_ns < fastest ? cell->call_ns : fastest;
+        slowest = cell->call_ns > slowest ? cell->call_ns : slowest;
+    }
+    const struct walk *walk = &work->bench->pools[0].walk;
+    uint64_t pass = row->stream && row->size ? walk->span / walk->step : 1;
+    uint64_t portion = row->content == CONTENT_ANY ? UINT64_MAX : pool_pass(&work->bench->pools[0], row);
+    for (size_t i = 0; i < result->cell_count; i++) {
+        struct cell *cell = &result->cells[i];
+        double least = cell->target ? fastest : cell->call_ns, most = cell->target ? slowest : cell->call_ns;
+        double calls = fmax(1, fmin(ceil(batch / least), floor(SLOWEST_FACTOR * batch / most)));
+        if (row->cold) /* the code between calls takes most of the time, and is why there are too few otherwise */
+            calls = ceil(COLD_FACTOR * batch / (work->bench->cold.stretch_ns + most));
+        uint64_t whole = calls > (double)portion ? portion : pass; /* no last portion of a call or two */
+        cell->calls = row->calls ? row->calls : ((uint64_t)calls + whole - 1) / whole * whole;
+    }
+}
+
+static void shuffle_order(unsigned *order, size_t count, uint64_t *random)
+{
+    for (size_t i = count; i > 1; i--) {
+        size_t other = random_below(random, i);
+        unsigned held = order[i - 1];
+        order[i - 1] = order[other];
+        order[other] = held;
+    }
+}
+
+static void job_begin_round(unsigned lane, void *context)
+{
+    struct work *work = context;
+    pool_begin_round(&work->bench->pools[lane], work->row);
+    watch_read(&work->watches[lane], work->bench->host.cpus[lane]);
+}
+
+/* Leaves what has disturbed the lane's round in place of its elapsed time. */
+static void job_end_round(unsigned lane, void *context)
+{
+    struct work *work = context;
+    struct watch after;
+    watch_read(&after, work->bench->host.cpus[lane]);
+    work->elapsed[lane] = watch_compare(&work->watches[lane], &after);
+}
+
+struct cell *measure_rounds(struct work *work, struct result *result, struct guarded_result *how)
+{
+    const struct row *row = work->row;
+    unsigned order[ROW_ROUTINES + 1], taking_part = 0;
+    for (size_t i = 0; i < result->cell_count; i++)
+        if (!result->cells[i].left_out)
+            order[taking_part++] = (unsigned)i;
+    unsigned bound = row->rounds * (1 + VOID_FACTOR), thrown = 0;
+    double cores[2 * row->rounds], memories[2 * row->rounds]; /* as ns is kept */
+    if (taking_part == 0)
+        bound = 0;
+    /* Valid rounds are kept from the front of ns, voided ones from the back of as many again. */
+    for (unsigned round = 0; round < bound && result->valid < row->rounds && !host_interrupted; round++) {
+        if (round % 2 == 0)
+            shuffle_order(order, taking_part, &work->bench->random);
+        const struct reading before = pace_wait(&work->bench->pace);
+        *how = on_lanes(work, job_begin_round, work->limit_ms);
+        double figures[ROW_ROUTINES + 1];
+        for (unsigned i = 0; i < taking_part; i++) {
+            unsigned at = order[round % 2 ? taking_part - 1 - i : i];
+            struct cell *cell = &result->cells[at];
+            work->first_size = (size_t)((uint64_t)round * cell->calls % row->table);
+            *how = sample(work, cell, cell->calls, &figures[at]);
+            if (how->crashed || how->hung)
+                return cell;
+            if (host_interrupted)
+                return NULL;
+        }
+        *how = on_lanes(work, job_end_round, work->limit_ms);
+        enum disturbance worst = UNDISTURBED;
+        for (unsigned lane = 0; lane < row->threads; lane++)
+            if (work->elapsed[lane] && (!worst || work->elapsed[lane] < worst))
+                worst = (enum disturbance)work->elapsed[lane];
+        const struct reading after = pace_read(&work->bench->pace);
+        const struct reading slower = {fmax(before.core, after.core), fmax(before.memory, after.memory)};
+        if (!worst && pace_is_slow(&work->bench->pace, slower))
+            worst = CONTENDED;
+        unsigned slot = worst ? row->rounds + thrown++ % row->rounds : result->valid++;
+        result->reasons[worst]++;
+        cores[slot] = slower.core;
+        memories[slot] = slower.memory;
+        for (unsigned i = 0; i < taking_part; i++)
+            result->cells[order[i]].ns[slot] = figures[order[i]];
+    }
+    result->voided = thrown;
+    result->rounds = result->valid;
+    if (result->valid < LEAST_VALID && result->valid < row->rounds && thrown) {
+        result->rounds = thrown < row->rounds ? thrown : row->rounds;
+        for (unsigned i = 0; i < taking_part; i++) {
+            double *ns = result->cells[order[i]].ns;
+            memmove(ns, ns + row->rounds, result->rounds * sizeof *ns);
+        }
+        memmove(cores, cores + row->rounds, result->rounds * sizeof *cores);
+        memmove(memories, memories + row->rounds, result->rounds * sizeof *memories);
+    }
+    if (result->rounds)
+        result->pace =
+            (struct reading){stats_median(cores, result->rounds, 0, 1), stats_median(memories, result->rounds, 0, 1)};
+    return NULL;
+}

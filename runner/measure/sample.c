@@ -1,0 +1,141 @@
+/* One routine, one sample. */
+#include <math.h>
+#include <string.h>
+
+#include "check.h"
+#include "dispatch/dispatch.h"
+#include "work.h"
+
+enum { WARM_CALLS = 256 };
+
+struct call {
+    crew_job *job;
+    struct work *work;
+};
+
+static void call_job(void *context)
+{
+    struct call *call = context;
+    call->job(0, call->work);
+}
+
+struct guarded_result on_lanes(struct work *work, crew_job *job, unsigned limit_ms)
+{
+    if (work->crew)
+        return crew_run(work->crew, job, work, limit_ms);
+    struct call call = {job, work};
+    return guarded_call(call_job, &call, limit_ms);
+}
+
+/* Untimed: the state that every routine finds, and the calls that bring its code in. */
+static void warm_up(struct pool *pool, const struct work *work, uint64_t calls)
+{
+    if (work->row->content != CONTENT_ANY)
+        pool_refill(pool, work->row, calls);
+    else
+        pool_warm(pool);
+    /* The last of the sample's calls, so that the timed ones begin at the first. */
+    struct walk *walk = &pool->walk;
+    if (walk->placed)
+        walk->place = walk->placed_end - 1 - (calls - 1) % (uint64_t)(walk->placed_end - walk->placed);
+    else if (walk->sizes)
+        walk->size = walk->sizes_end - 1 - (calls - 1) % (uint64_t)(walk->sizes_end - walk->sizes);
+    if (calls)
+        work->loop(work->cell->fn, walk, calls);
+}
+
+static void job_sample(unsigned lane, void *context)
+{
+    struct work *work = context;
+    struct pool *pool = &work->bench->pools[lane];
+    struct walk *walk = &pool->walk;
+    /* Where the content matters: portions of at most a pass, so that every call finds what the refill has left and no
+     * other call's work. The clock's own time is taken off then, since portions may be short. */
+    bool refilled = work->row->content != CONTENT_ANY;
+    uint64_t most = refilled ? pool_pass(pool, work->row) : work->calls;
+    uint64_t warm = work->calls / 16 < WARM_CALLS ? work->calls / 16 : WARM_CALLS;
+    if (!work->row->stream)
+        pool_draw(pool, work->row, work->first_size, work->calls);
+    warm_up(pool, work, warm < most ? warm : most);
+    double spent = 0;
+    if (work->row->cold) {
+        if (work->crew)
+            crew_meet(work->crew);
+        spent = cold_calls(&work->bench->cold, work->cell->fn, walk, work->calls, &pool->random);
+    }
+    for (uint64_t left = work->row->cold ? 0 : work->calls, portion; left; left -= portion) {
+        portion = left < most ? left : most;
+        if (refilled)
+            pool_refill(pool, work->row, portion);
+        if (work->crew)
+            crew_meet(work->crew);
+        uint64_t begin = clock_ns();
+        work->loop(work->cell->fn, walk, portion);
+        spent += fmax((double)(clock_ns() - begin) - (refilled ? work->bench->clock_ns : 0), 0);
+    }
+    work->elapsed[lane] = (uint64_t)fmax(spent, 1);
+}
+
+/* The tier of the public functions is the process's, so it is set before the lanes begin. */
+static enum wherry_isa enter(const struct cell *cell)
+{
+    enum wherry_isa usual = wherry_dispatch_isa();
+    if (cell->target && cell->target->kind == TARGET_PUBLIC && cell->target->forced)
+        wherry_dispatch_force(cell->target->isa);
+    return usual;
+}
+
+struct guarded_result sample(struct work *work, struct cell *cell, uint64_t calls, double *ns)
+{
+    work->cell = cell;
+    work->calls = calls;
+    double expected_ms = (double)calls * (cell->call_ns + (work->row->cold ? work->bench->cold.stretch_ns : 0)) / 1e6;
+    enum wherry_isa usual = enter(cell);
+    struct guarded_result how = on_lanes(work, job_sample, work->limit_ms + (unsigned)fmin(20 * expected_ms, 1e8));
+    wherry_dispatch_force(usual);
+    uint64_t slowest = 0;
+    for (unsigned lane = 0; lane < work->row->threads; lane++)
+        slowest = work->elapsed[lane] > slowest ? work->elapsed[lane] : slowest;
+    *ns = (double)slowest / (double)calls;
+    return how;
+}
+
+struct guarded_result calibrate(struct work *work, struct cell *cell)
+{
+    double enough = (double)work->row->batch_us * 1000 / 4;
+    uint64_t calls = 1;
+    struct guarded_result how;
+    cell->call_ns = 0;
+    for (;;) {
+        double ns;
+        how = sample(work, cell, calls, &ns);
+        ns = fmax(ns, 0.1);
+        if (how.crashed || how.hung)
+            return how;
+        double took = (ns + (work->row->cold ? work->bench->cold.stretch_ns : 0)) * (double)calls;
+        if (took >= enough || host_interrupted || (work->row->calls && calls * 2 > work->row->calls)) {
+            cell->call_ns = ns;
+            return how;
+        }
+        /* The first calls are slow; too large a step would make the next sample overshoot, too small wastes time. */
+        double factor = fmin(fmax(enough * 1.2 / took, 2), 64);
+        calls = (uint64_t)((double)calls * factor);
+    }
+}
+
+static void job_check(unsigned lane, void *context)
+{
+    struct work *work = context;
+    if (lane == 0)
+        work->message = check_routine(work->cell->fn, &work->bench->pools[0], work->row);
+}
+
+struct guarded_result check(struct work *work, struct cell *cell)
+{
+    work->cell = cell;
+    work->message = NULL;
+    enum wherry_isa usual = enter(cell);
+    struct guarded_result how = on_lanes(work, job_check, work->limit_ms);
+    wherry_dispatch_force(usual);
+    return how;
+}

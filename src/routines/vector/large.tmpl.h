@@ -1,0 +1,168 @@
+/* memmove of more than 8V bytes, one algorithm for every vector width V = VEC_BYTES. The first that fits:
+ *
+ *   the destination starts inside the source                 backward loop
+ *   disjoint, n in the rep window, addresses that suit it    rep movsb
+ *   disjoint, n >= copy_stream_from                          forward loop with non-temporal stores
+ *   disjoint, loads would wait for stores 4 KiB apart        backward loop
+ *   else                                                     forward loop
+ *
+ * The loops move four vectors a step, the destination aligned to a line. They load the first and the last block before
+ * they start and store both last: a store before the loop could overwrite source bytes that the loop has yet to read,
+ * and the loop overwrites source bytes of the block at its far end.
+ */
+#include "../thresholds.h"
+#include "../vec.h"
+
+/* After a loop up to 4V are left. The last four blocks cover them whatever they are; with LADDER two branches on how
+ * many whole vectors are left store just those, which costs less when it is always the same. */
+INLINE void move_forward(uint8_t *dst, const uint8_t *src, size_t n)
+{
+    uint8_t *const dst_start = dst;
+    uint8_t *const dst_end = dst + n;
+    const struct line head = line_load(src);
+    const struct step rest = step_load(src + n - STEP_BYTES);
+
+    size_t to_line = LINE_BYTES - ((uintptr_t)dst & (LINE_BYTES - 1)); /* 1 .. 64, covered by the head */
+    dst += to_line;
+    src += to_line;
+    uint8_t *const last = dst_end - STEP_BYTES; /* up to 4V are left from here on */
+    do {
+        const struct step step = step_load(src);
+        LOADS_THEN_STORES();
+        step_store_aligned(dst, step);
+        src += STEP_BYTES;
+        dst += STEP_BYTES;
+        KEEP_CURSORS(dst, src);
+    } while (dst < last);
+
+#ifdef LADDER
+    if (dst_end - dst > 2 * VEC_BYTES) {
+        vec a = vec_load(src), b = vec_load(src + VEC_BYTES);
+        vec_store_aligned(dst, a);
+        vec_store_aligned(dst + VEC_BYTES, b);
+        src += 2 * VEC_BYTES;
+        dst += 2 * VEC_BYTES;
+    }
+    if (dst_end - dst > VEC_BYTES)
+        vec_store_aligned(dst, vec_load(src));
+    vec_store(dst_end - VEC_BYTES, rest.part[3]);
+#else
+    step_store(last, rest);
+#endif
+    line_store(dst_start, head);
+}
+
+/* The same from the end down. */
+INLINE void move_backward(uint8_t *dst, const uint8_t *src, size_t n)
+{
+    uint8_t *const dst_end = dst + n;
+    uint8_t *to = dst_end; /* what is written already begins here, and at from in the source */
+    const uint8_t *from = src + n;
+    const struct step rest = step_load(src);
+    const struct line tail = line_load(from - LINE_BYTES);
+
+    size_t to_line = (((uintptr_t)dst_end - 1) & (LINE_BYTES - 1)) + 1; /* 1 .. 64, covered by the tail */
+    to -= to_line;
+    from -= to_line;
+    uint8_t *const first = dst + STEP_BYTES; /* up to 4V are left from here down */
+    do {
+        to -= STEP_BYTES;
+        from -= STEP_BYTES;
+        vec d = vec_load(from + 3 * VEC_BYTES), c = vec_load(from + 2 * VEC_BYTES);
+        vec b = vec_load(from + VEC_BYTES), a = vec_load(from);
+        LOADS_THEN_STORES();
+        vec_store_aligned(to + 3 * VEC_BYTES, d);
+        vec_store_aligned(to + 2 * VEC_BYTES, c);
+        vec_store_aligned(to + VEC_BYTES, b);
+        vec_store_aligned(to, a);
+        KEEP_CURSORS(to, from);
+    } while (to > first);
+
+#ifdef LADDER
+    if (to - dst > 2 * VEC_BYTES) {
+        to -= 2 * VEC_BYTES;
+        from -= 2 * VEC_BYTES;
+        vec b = vec_load(from + VEC_BYTES), a = vec_load(from);
+        vec_store_aligned(to + VEC_BYTES, b);
+        vec_store_aligned(to, a);
+    }
+    if (to - dst > VEC_BYTES)
+        vec_store_aligned(to - VEC_BYTES, vec_load(from - VEC_BYTES));
+    vec_store(dst, rest.part[0]);
+#else
+    step_store(dst, rest);
+#endif
+    line_store(dst_end - LINE_BYTES, tail);
+}
+
+/* Disjoint. Non-temporal stores fill whole destination lines, from both ends towards the middle, so that two streams of
+ * pages are open; the first and the last line may be shared with neighbours and go by ordinary stores. */
+INLINE void move_stream(uint8_t *dst, const uint8_t *src, size_t n)
+{
+    uint8_t *dst_end = dst + n;
+    const uint8_t *src_end = src + n;
+    line_store(dst, line_load(src));
+    line_store(dst_end - LINE_BYTES, line_load(src_end - LINE_BYTES));
+    size_t to_line = LINE_BYTES - ((uintptr_t)dst & (LINE_BYTES - 1));    /* 1 .. 64, covered by the first line */
+    size_t from_line = (((uintptr_t)dst_end - 1) & (LINE_BYTES - 1)) + 1; /* 1 .. 64, covered by the last */
+    dst += to_line;
+    src += to_line;
+    dst_end -= from_line;
+    src_end -= from_line;
+    while (dst_end - dst >= 2 * STEP_BYTES) {
+        dst_end -= STEP_BYTES;
+        src_end -= STEP_BYTES;
+        const struct step front = step_load(src), back = step_load(src_end);
+        LOADS_THEN_STORES();
+        step_store_nt(dst, front);
+        step_store_nt(dst_end, back);
+        dst += STEP_BYTES;
+        src += STEP_BYTES;
+        KEEP_CURSORS(dst, src);
+        KEEP_CURSORS(dst_end, src_end);
+    }
+    for (; dst < dst_end; dst += LINE_BYTES, src += LINE_BYTES)
+        line_store_nt(dst, line_load(src));
+    _mm_sfence(); /* the caller's next ordinary store must not become visible before these */
+}
+
+/* Disjoint. The first line goes by vectors and the string instruction begins on a line of the destination. */
+INLINE void move_rep(uint8_t *dst, const uint8_t *src, size_t n)
+{
+    const struct line head = line_load(src);
+    size_t to_line = LINE_BYTES - ((uintptr_t)dst & (LINE_BYTES - 1)); /* 1 .. 64, covered by the head */
+    uint8_t *to = dst + to_line;
+    const uint8_t *from = src + to_line;
+    size_t left = n - to_line;
+    line_store(dst, head);
+    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(left) : : "memory");
+}
+
+/* rep movsb takes twice as long in L1 with the destination less than a line ahead (mod ALIAS_BYTES). */
+enum { REP_SLOW_SPAN = 64 };
+
+INLINE void move_large(uint8_t *dst, const uint8_t *src, size_t n)
+{
+    const size_t ahead = (size_t)((uintptr_t)dst - (uintptr_t)src); /* huge when dst is below src */
+    if (ahead < n) {
+        move_backward(dst, src, n);
+        return;
+    }
+    const size_t ahead_mod = ahead & (ALIAS_BYTES - 1);
+    const int disjoint = (uintptr_t)src - (uintptr_t)dst >= n;
+    if (__builtin_expect(n >= wherry_thresholds.copy_rep_from, 0) && n < wherry_thresholds.copy_rep_to && disjoint) {
+        const int far_beyond_l1 = n / 2 >= wherry_thresholds.copy_rep_from;
+        if (far_beyond_l1 || ahead_mod - 1 >= REP_SLOW_SPAN - 1) {
+            move_rep(dst, src, n);
+            return;
+        }
+    }
+    if (__builtin_expect(n >= wherry_thresholds.copy_stream_from, 0) && disjoint) {
+        move_stream(dst, src, n);
+        return;
+    }
+    if (ahead_mod - 1 < ALIAS_SPAN && disjoint)
+        move_backward(dst, src, n);
+    else
+        move_forward(dst, src, n);
+}

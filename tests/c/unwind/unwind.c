@@ -1,0 +1,156 @@
+/* Steps through a call of each routine and public function that this CPU can run, and unwinds the stack from every
+ * instruction, as a debugger, a profiler or an exception from a signal handler does: main must be reached, with the
+ * caller's registers as they were.
+ *   unwind            prints what was stepped; ends with 1 at the first instruction that leads astray
+ *   unwind --wrong N  the same with one of three functions whose unwind information is wrong
+ */
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unwind.h>
+
+#include "cpu/cpu.h"
+#include "dispatch/dispatch.h"
+#include "plan/plan.h"
+#include "routines/registry.h"
+#include "wherry.h"
+
+enum { MOST_STEPS = 1000, ROOM = 64 << 10, TRAP_FLAG = 0x100 };
+
+typedef void *any_fn(uintptr_t, uintptr_t, uintptr_t);
+#define ANY(fn) ((any_fn *)(void (*)(void))(fn))
+
+void *unwind_call(any_fn *fn, uintptr_t a, uintptr_t b, uintptr_t c);
+extern const char unwind_returned[], unwind_call_end[];
+any_fn unwind_wrong_frame, unwind_wrong_register, unwind_wrong_none;
+uintptr_t unwind_stack; /* the caller's stack pointer at the call */
+int main(int count, char **words);
+
+static unsigned long stepped, steps_left;
+static uintptr_t lost_at;
+static const char *lost_how;
+
+struct walk {
+    bool caller, main;
+    const char *wrong;
+};
+
+static _Unwind_Reason_Code visit(struct _Unwind_Context *context, void *argument)
+{
+    static const unsigned char kept[] = {3, 6, 12, 13, 14, 15}; /* rbx, rbp, r12 ... r15 by their DWARF numbers */
+    struct walk *walk = argument;
+    const uintptr_t ip = _Unwind_GetIP(context);
+    if (ip == (uintptr_t)unwind_returned) {
+        walk->caller = true;
+        if (_Unwind_GetCFA(context) != unwind_stack)
+            walk->wrong = "another stack pointer";
+        for (size_t i = 0; i < sizeof kept; i++)
+            if (_Unwind_GetGR(context, kept[i]) != (0x1111111111111100 | kept[i]))
+                walk->wrong = "another value in a register that a call preserves";
+    }
+    walk->main = _Unwind_FindEnclosingFunction((void *)(ip - 1)) == (void *)main;
+    return walk->main ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+static void on_step(int signo, siginfo_t *info, void *context)
+{
+    ucontext_t *user = context;
+    const uintptr_t ip = (uintptr_t)user->uc_mcontext.gregs[REG_RIP];
+    (void)signo, (void)info;
+    if (ip >= (uintptr_t)unwind_call && ip < (uintptr_t)unwind_call_end)
+        return;
+    struct walk walk = {.wrong = NULL};
+    _Unwind_Backtrace(visit, &walk);
+    stepped++;
+    if (!walk.caller)
+        walk.wrong = "no caller";
+    else if (!walk.main)
+        walk.wrong = "no main";
+    if (walk.wrong && !lost_how) {
+        lost_how = walk.wrong;
+        lost_at = ip;
+    }
+    if (lost_how || --steps_left == 0)
+        user->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
+}
+
+static void step(const char *name, any_fn *fn, uintptr_t a, uintptr_t b, uintptr_t c)
+{
+    steps_left = MOST_STEPS;
+    unwind_call(fn, a, b, c);
+    if (!lost_how)
+        return;
+    printf("%s: from the instruction at +0x%lx the unwinder finds %s\n", name, (unsigned long)(lost_at - (uintptr_t)fn),
+           lost_how);
+    exit(1);
+}
+
+static unsigned char *room;
+static const unsigned short sizes[] = {0,   1,   2,   5,   15,   17,   33,   64,   97,  130,
+                                       200, 300, 513, 640, 1024, 1500, 2050, 4100, 9000};
+
+static void step_sizes(const char *name, any_fn *fn, bool set, bool overlapping, bool source_first, size_t quantum)
+{
+    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+        const uintptr_t n = sizes[k] / quantum * quantum;
+        const uintptr_t dst = (uintptr_t)room + ROOM / 2 + k % 7, src = (uintptr_t)room + 64 + k * 5 % 64;
+        const uintptr_t near[] = {src, dst + n / 3 + 1, dst - n / 2 - 1};
+        for (int way = 0; way < (overlapping && n > 64 ? 3 : 1); way++) {
+            if (set)
+                step(name, fn, dst, 0, n);
+            else if (source_first)
+                step(name, fn, near[way], dst, n);
+            else
+                step(name, fn, dst, near[way], n);
+        }
+    }
+}
+
+static void bzero_as_set(void) /* wherry_bzero has no value to set, and its size comes second */
+{
+    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
+        step("wherry_bzero", ANY(wherry_bzero), (uintptr_t)room + 64 + k, sizes[k], 0);
+}
+
+int main(int count, char **words)
+{
+    struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
+    sigaction(SIGTRAP, &action, NULL);
+    room = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED)
+        return 3;
+    memset(room, 0, ROOM);
+    if (count == 3 && strcmp(words[1], "--wrong") == 0) {
+        any_fn *const wrong[] = {unwind_wrong_frame, unwind_wrong_register, unwind_wrong_none};
+        step("wrong", wrong[atoi(words[2]) % 3], (uintptr_t)room, 0, 0);
+        return 0;
+    }
+    struct wherry_cpu cpu;
+    wherry_cpu_detect(&cpu);
+    unsigned functions = 0;
+    for (size_t i = 0; i < wherry_routine_count; i++) {
+        const struct wherry_routine *routine = &wherry_routines[i];
+        if (!wherry_plan_can_run(&cpu, routine->needs))
+            continue;
+        step_sizes(routine->name, ANY(routine->copy), routine->op >= WHERRY_OP_set, routine->op == WHERRY_OP_move,
+                   false, routine->quantum);
+        functions++;
+    }
+    for (int isa = 0; isa < WHERRY_ISA_COUNT; isa++) {
+        if (!wherry_dispatch_force((enum wherry_isa)isa))
+            continue;
+        step_sizes("wherry_memcpy", ANY(wherry_memcpy), false, true, false, 1);
+        step_sizes("wherry_memmove", ANY(wherry_memmove), false, true, false, 1);
+        step_sizes("wherry_mempcpy", ANY(wherry_mempcpy), false, true, false, 1);
+        step_sizes("wherry_memset", ANY(wherry_memset), true, false, false, 1);
+        step_sizes("wherry_bcopy", ANY(wherry_bcopy), false, true, true, 1);
+        bzero_as_set();
+        functions += 6;
+    }
+    printf("functions %u instructions %lu\n", functions, stepped);
+    return 0;
+}

@@ -1,0 +1,251 @@
+"""The drop-in: what it exports, that it is really in force, and right however early or oddly it is called."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, need_root, need_tool, run
+
+FUNCTIONS = ["memcpy", "memmove", "mempcpy", "memset", "bcopy", "bzero"]
+CC = shlex.split(os.environ.get("CC", "cc"))
+
+
+@pytest.fixture(scope="session")
+def dropin(build_dir: Path) -> Path:
+    return build_dir / "preload/libwherry-dropin.so"
+
+
+@pytest.fixture(scope="session")
+def programs(build_dir: Path) -> Path:
+    return build_dir / "tests/c/dropin"
+
+
+def preloaded(*objects: Path, **more: str) -> dict[str, str]:
+    return {**os.environ, "LD_PRELOAD": ":".join(map(str, objects)), **more}
+
+
+def sources(said: str) -> dict[str, str]:
+    """From what dropin-where says: the object that each road and function lead to."""
+    found = dict(line.rsplit(" ", 1) for line in said.splitlines() if not line.startswith("right"))
+    assert len(found) >= 2 * len(FUNCTIONS)
+    return found
+
+
+# --- what it is ----------------------------------------------------------------------------------
+def test_it_exports_the_six_and_wants_nothing(dropin: Path):
+    rows = [line.split() for line in run("nm", "-D", dropin).stdout.splitlines()]
+    assert sorted(row[-1] for row in rows) == sorted(FUNCTIONS)  # no version, nothing undefined
+    assert {row[1] for row in rows} == {"T"}  # an IFUNC would be an i
+    types = run("readelf", "--dyn-syms", "-W", dropin).stdout
+    assert all(re.search(rf" [1-9]\d* FUNC +GLOBAL DEFAULT +\d+ {name}$", types, re.MULTILINE)
+               for name in FUNCTIONS)  # fmt: skip
+
+
+def test_nothing_has_to_be_relocated_before_a_call(dropin: Path):
+    """One word is: the address of the constructor, which the loader alone reads."""
+    rows = re.findall(r"^[0-9a-f]{16} .*$", run("readelf", "-rW", dropin).stdout, re.MULTILINE)
+    assert [row.split()[2] for row in rows] == ["R_X86_64_RELATIVE"]
+    sections = run("readelf", "-SW", dropin).stdout
+    (array,) = re.findall(r"\.init_array +INIT_ARRAY +([0-9a-f]{16}) \w+ (\w+)", sections)
+    assert rows[0].split()[0] == array[0]
+    assert int(array[1], 16) == 8
+
+
+def test_it_needs_no_other_object(dropin: Path):
+    assert "NEEDED" not in run("readelf", "-dW", dropin).stdout
+
+
+def test_it_asks_nobody_for_anything(dropin: Path):
+    """No system call, no thread-local storage: so no allocation, no output, no file; and no environment to look at."""
+    need_tool("objdump", "binutils")
+    dump = run("objdump", "-d", "--no-show-raw-insn", dropin).stdout
+    instructions = re.findall(r"^ +[0-9a-f]+:\t(.*)$", dump, re.MULTILINE)
+    assert len(instructions) > 500
+    assert [i for i in instructions if re.match(r"syscall|sysenter|int |.*%[fg]s:", i)] == []
+
+
+def code(library: Path) -> dict[str, list[str]]:
+    """The instructions of each of the six functions, without the addresses at which they happen to stand."""
+    place = r"-?(0x)?[0-9a-f]+(?=\(%rip\))|\b[0-9a-f]+ (?=<)|\bwherry_(?=mem|b)|\s+# [0-9a-f]+"
+    dump = run("objdump", "-d", "--no-show-raw-insn", library).stdout
+    lines = re.findall(r"^ +([0-9a-f]+):\t(.*?)\s*$", dump, re.MULTILINE)
+    instructions = [(int(address, 16), re.sub(place, "", text)) for address, text in lines]
+    symbols = run("readelf", "--dyn-syms", "-W", library).stdout
+    found = {}
+    for start, size, name in re.findall(
+        r": ([0-9a-f]{16}) +(\d+) FUNC .* (\w+)(?:@|$)", symbols, re.MULTILINE
+    ):
+        first = int(start, 16)
+        inside = range(first, first + int(size))
+        found[name.removeprefix("wherry_")] = [
+            text for address, text in instructions if address in inside
+        ]
+    return {name: found[name] for name in FUNCTIONS}
+
+
+def test_it_is_the_code_of_the_library(build_dir: Path, dropin: Path):
+    need_tool("objdump", "binutils")
+    mine = code(dropin)
+    assert all(len(lines) >= 2 for lines in mine.values())
+    assert mine == code(build_dir / "src/libwherry.so")
+
+
+# --- who calls it --------------------------------------------------------------------------------
+@pytest.mark.parametrize("binding", ["lazy", "now"])
+def test_every_road_leads_to_it(dropin: Path, programs: Path, binding: str):
+    now = {"LD_BIND_NOW": "1"} if binding == "now" else {}
+    result = run(programs / "dropin-where", env=preloaded(dropin, **now), timeout=20)
+    found = sources(result.stdout)
+    roads = [f"{road} {name}" for road in ("call", "dlsym") for name in FUNCTIONS]
+    assert list(found) == [*roads, "elder memcpy"]
+    assert set(found.values()) == {str(dropin)}
+    assert result.stderr == ""
+
+
+def test_its_bare_name_is_enough_where_libraries_are(dropin: Path, programs: Path):
+    env = {**os.environ, "LD_LIBRARY_PATH": str(dropin.parent), "LD_PRELOAD": dropin.name}
+    found = sources(run(programs / "dropin-where", env=env, timeout=20).stdout)
+    assert set(found.values()) == {str(dropin)}
+
+
+def test_it_is_right(dropin: Path, wherry_run: Path):
+    """Verified as any peer is; every one of the six."""
+    command = (wherry_run, "verify", "--only-peers", "--brief", "--peer", f"dropin={dropin}")
+    said = run(*command, timeout=120).stdout
+    assert {
+        name for name in FUNCTIONS if re.search(rf"^right +dropin +{name} ", said, re.MULTILINE)
+    } == set(FUNCTIONS)
+
+
+def test_without_it_they_are_those_of_libc(programs: Path):
+    found = sources(run(programs / "dropin-where", timeout=20).stdout)
+    assert all("libc.so" in place for place in found.values())
+
+
+def test_loaded_for_one_handle_only(dropin: Path, programs: Path):
+    found = sources(run(programs / "dropin-where", "--dlopen", dropin, timeout=20).stdout)
+    for name in FUNCTIONS:
+        assert found[f"handle {name}"] == str(dropin)
+        assert "libc.so" in found[f"program {name}"]
+
+
+def test_two_copies(dropin: Path, programs: Path, tmp_path: Path):
+    other = tmp_path / "other.so"
+    shutil.copy(dropin, other)
+    found = sources(run(programs / "dropin-where", env=preloaded(other, dropin), timeout=20).stdout)
+    assert set(found.values()) == {str(other)}
+
+
+def test_a_program_linked_with_the_library_keeps_it(build_dir: Path, dropin: Path, tmp_path: Path):
+    (tmp_path / "p.c").write_text(
+        "#include <dlfcn.h>\n#include <stdio.h>\n#include <string.h>\n#include <wherry.h>\n"
+        "int main(void) { Dl_info a, b; return !(dladdr((void *)wherry_memcpy, &a) && dladdr((void *)memcpy, &b) &&\n"
+        '    printf("%s\\n%s\\n", a.dli_fname, b.dli_fname) > 0); }\n'
+    )
+    lib = build_dir / "src"
+    run(*CC, "-D_GNU_SOURCE", "-fno-builtin", "-I", ROOT / "include", "p.c", "-o", "p", "-L", lib, "-lwherry",
+        f"-Wl,-rpath,{lib}", "-ldl", cwd=tmp_path)  # fmt: skip
+    ours, libc = run(tmp_path / "p", env=preloaded(dropin), timeout=20).stdout.split()
+    assert Path(ours).name.startswith("libwherry.so")
+    assert libc == str(dropin)
+
+
+# --- early, and in company -----------------------------------------------------------------------
+@pytest.mark.parametrize("binding", ["lazy", "now"])
+@pytest.mark.parametrize("order", ["linked", "before", "after"])
+def test_calls_before_relocation_and_constructors(
+    dropin: Path, programs: Path, order: str, binding: str
+):
+    """The calling library comes with the program, or is preloaded before or after the drop-in."""
+    library = programs / "libearly.so"
+    objects = {"linked": [dropin], "before": [library, dropin], "after": [dropin, library]}
+    env = preloaded(
+        *objects[order], LD_DEBUG="reloc", **({"LD_BIND_NOW": "1"} if binding == "now" else {})
+    )
+    result = run(programs / "dropin-early", env=env, timeout=20)
+    said = f"resolver 1 preinit 1 constructor 1 main 1 memcpy {dropin}"
+    assert said in result.stdout
+    relocated = re.findall(
+        r"relocation processing: \S*/(lib\w+|libwherry-dropin)\.so", result.stderr
+    )
+    if order != "before":  # that is what makes these cases early
+        assert relocated.index("libearly") < relocated.index("libwherry-dropin")
+
+
+def test_threads_forks_and_signals(dropin: Path, programs: Path):
+    said = run(programs / "dropin-life", env=preloaded(dropin), timeout=30).stdout
+    assert re.fullmatch(r"signals [1-9]\d* wrong 0\n", said)
+
+
+def test_valgrind_finds_nothing(dropin: Path, programs: Path):
+    valgrind = need_tool("valgrind", "valgrind")
+    command = (
+        valgrind,
+        "--quiet",
+        "--error-exitcode=9",
+        "--undef-value-errors=yes",
+        programs / "dropin-where",
+    )
+    result = run(*command, env=preloaded(dropin), timeout=60)
+    assert set(sources(result.stdout).values()) == {str(dropin)}
+    assert "right 1" in result.stdout
+
+
+@pytest.mark.parametrize("model", ["Nehalem", "Haswell", "EPYC"])
+def test_other_processors(dropin: Path, programs: Path, model: str):
+    qemu = need_tool("qemu-x86_64", "qemu-user")
+    for program in ("dropin-where", "dropin-early"):
+        command = (qemu, "-cpu", model, "-E", f"LD_PRELOAD={dropin}", programs / program)
+        said = run(*command, timeout=60).stdout
+        assert str(dropin) in said
+
+
+# --- programs that it leaves alone ---------------------------------------------------------------
+@pytest.fixture
+def open_directory() -> Iterator[Path]:
+    """A directory that other users reach."""
+    path = Path(tempfile.mkdtemp(prefix="wherry-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+def test_set_uid_programs_keep_libc(dropin: Path, programs: Path, open_directory: Path):
+    need_root()
+    if os.statvfs(open_directory).f_flag & os.ST_NOSUID:
+        pytest.skip(f"{open_directory} is on a file system without set-uid programs")
+    program, copy = open_directory / "where", open_directory / "dropin.so"
+    shutil.copy(programs / "dropin-where", program)
+    shutil.copy(dropin, copy)
+    nobody = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": "/", "timeout": 20}
+    for mode, source in ((0o755, str(copy)), (0o4755, "libc.so")):
+        program.chmod(mode)
+        result = run(program, env=preloaded(copy), **nobody)
+        assert all(source in place for place in sources(result.stdout).values())
+        assert result.stderr == ""
+
+
+@pytest.mark.parametrize("kind", ["-static", "-static-pie"])
+def test_static_programs_are_not_touched(dropin: Path, tmp_path: Path, kind: str):
+    (tmp_path / "p.c").write_text(
+        '#include <stdio.h>\nint main(void) { FILE *maps = fopen("/proc/self/maps", "r"); char line[4096];\n'
+        "    while (fgets(line, sizeof line, maps)) fputs(line, stdout); return 0; }\n"
+    )
+    run(*CC, kind, "p.c", "-o", "p", cwd=tmp_path)
+    result = run(tmp_path / "p", env=preloaded(dropin), timeout=20)
+    assert "stack" in result.stdout
+    assert "dropin" not in result.stdout
+    assert result.stderr == ""
+
+
+def test_its_page_names_the_functions():
+    page = (ROOT / "man/libwherry-dropin.7").read_text()
+    for name in FUNCTIONS:
+        assert re.search(rf"^\.BR? {name}\b", page, re.MULTILINE), name

@@ -1,0 +1,94 @@
+"""Peers that need no --peer: where they are looked for, and what is left out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from wherry import found_peers, runner
+from wherry.errors import WherryError
+
+
+@pytest.fixture
+def rooms(tmp_path: Path, monkeypatch) -> tuple[Path, Path]:
+    """A directory of the user's and a checkout's; on an AVX2 machine."""
+    own, tree = tmp_path / "own", tmp_path / "tree"
+    for directory in (own, tree / "build/peers"):
+        directory.mkdir(parents=True)
+    monkeypatch.setenv("WHERRY_PEERS", str(own))
+    monkeypatch.setattr(found_peers, "checkout", lambda: tree)
+    monkeypatch.setattr(runner, "cpu", lambda: {"tier": "avx2"})
+    monkeypatch.setattr(runner, "routines", lambda: [{"name": "rep_movsb"}])
+    return own, tree / "build/peers"
+
+
+def put(directory: Path, name: str, **said) -> None:
+    (directory / f"{name}.so").write_bytes(b"")
+    if said:
+        (directory / f"{name}.json").write_text(json.dumps(said))
+
+
+def test_the_directory_that_is_named_comes_first(rooms):
+    own, built = rooms
+    put(built, "b", what="the tree's")
+    put(built, "a", what="the tree's")
+    put(own, "b", what="mine", version="2", tier="avx2", has=["memcpy"])
+    found = found_peers.found()
+    assert [(p.name, p.what) for p in found] == [("a", "the tree's"), ("b", "mine")]
+    assert found[1].spec == f"b={own}/b.so" and found[1].about == "mine, 2, avx2"
+    assert [p.name for p in found_peers.found(without=["a"])] == ["b"]
+
+
+def test_without_a_directory_of_the_users(rooms, monkeypatch):
+    put(rooms[1], "a")
+    monkeypatch.delenv("WHERRY_PEERS")
+    assert [p.about for p in found_peers.found()] == ["a shared object without a description"]
+    monkeypatch.setenv("WHERRY_PEERS", "")
+    assert found_peers.found() == []
+    monkeypatch.setattr(found_peers, "checkout", lambda: None)
+    monkeypatch.delenv("WHERRY_PEERS")
+    assert found_peers.found() == []
+
+
+def test_a_directory_that_is_none(rooms, monkeypatch):
+    monkeypatch.setenv("WHERRY_PEERS", "/nowhere")
+    with pytest.raises(WherryError, match="WHERRY_PEERS=/nowhere is not a directory"):
+        found_peers.found()
+
+
+def test_what_this_cpu_cannot_run_is_not_offered(rooms):
+    for tier in found_peers.TIERS:
+        put(rooms[0], tier, tier=tier)
+    assert [p.name for p in found_peers.found()] == ["avx2", "sse2"]
+    assert [p.name for p in found_peers.survey()[0]] == ["avx2", "avx512", "sse2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "sidecar", "said"),
+    [
+        ("a b", None, "its name cannot stand"),
+        ("a", "{", "cannot be read as JSON"),
+        ("a", "[]", "no JSON object"),
+        ("a", '{"tier": "mmx"}', "says tier 'mmx'"),
+        ("a", '{"tier": ["avx2"]}', "says tier"),
+        ("a", '{"has": ["strcpy"]}', "says has"),
+        ("a", '{"has": 3}', "says has"),
+        ("rep_movsb", None, "is taken"),
+        ("libc", None, "is taken"),
+    ],
+)
+def test_what_can_be_no_peer_is_left_out_and_named(rooms, name, sidecar, said):
+    put(rooms[0], name)
+    put(rooms[0], "good")
+    if sidecar:
+        (rooms[0] / f"{name}.json").write_text(sidecar)
+    peers, problems = found_peers.survey()
+    assert [p.name for p in peers] == ["good"]
+    assert len(problems) == 1 and said in problems[0] and f"{name}.so" in problems[0]
+
+
+def test_a_description_stays_on_its_line(rooms):
+    put(rooms[0], "a", what="two\nlines\x1b[2J", version=7)
+    (peer,) = found_peers.found()
+    assert peer.what == "two lines[2J" and peer.version == ""

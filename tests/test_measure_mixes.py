@@ -1,0 +1,156 @@
+"""What each call of a mix gets: its size, alignment, overlap and order; and code that is cold."""
+
+import json
+
+import pytest
+from test_measure import QUICK, measure, of, peers, runner
+
+__all__ = ["peers", "runner"]  # fixtures
+
+
+# A line each: sizes; whether both sides overlap; alignments.
+FLEET = "0:0.1,8:0.5,40:0.2,300:0.2\n0:0.75,1:0.25\n1:0.25,8:0.25,16:0.25,64:0.25\n"
+
+
+@pytest.mark.parametrize("mode", ["throughput", "latency"])
+@pytest.mark.parametrize("code", ["warm", "cold"])
+@pytest.mark.parametrize("op", ["copy", "move", "set"])
+def test_alignments_and_overlaps_of_a_mix(runner, peers, tmp_path, monkeypatch, op, code, mode):
+    """A peer looks at where its calls lie: each alignment has its share, on each side by itself."""
+    if (code, mode) == ("cold", "latency"):
+        pytest.skip("misuse")
+    mix = tmp_path / "mix"
+    mix.write_text(FLEET)
+    told = tmp_path / "places"
+    monkeypatch.setenv("PLACES", str(told))
+    row = f"id=1 op={op} routines=p mix=@{mix} code={code} mode={mode} calls=3000 {QUICK}"
+    measure(runner, [row], "--peer", f"p={peers}:placed_")
+    seen = json.loads(told.read_text())
+    calls = sum(seen["dst"])
+    assert calls > 6 * 3000
+    for side in ("src", "dst"):
+        alignments = [count / calls for count in seen[side]]  # 1, 2, 4 ... 64
+        if op == "set" and side == "src":
+            continue
+        # Where the sides overlap the destination's alignment is whatever comes of it.
+        moved = op == "move" and side == "dst"
+        for exponent, share in enumerate(alignments):
+            given = 0.25 if exponent in (0, 3, 4, 6) else 0
+            assert share == pytest.approx(given, abs=0.2 if moved else 0.05)
+    # A quarter of what has any bytes; a call is counted as one that overlaps when it is not in place.
+    met = seen["met"] / calls
+    assert met == (pytest.approx(0.9 * 0.25, abs=0.05) if op == "move" else 0)
+    if op == "move":
+        assert seen["down"] == pytest.approx(seen["met"] / 2, rel=0.2)
+    # Neither side's alignment tells the other's.
+    if op == "copy":
+        assert seen["same"] / calls == pytest.approx(0.25, abs=0.05)
+
+
+def test_overlap_that_is_given_takes_the_place_of_the_mix(runner, peers, tmp_path, monkeypatch):
+    mix = tmp_path / "mix"
+    mix.write_text("100:1\n0:1\n8:1\n")
+    told = tmp_path / "places"
+    monkeypatch.setenv("PLACES", str(told))
+    row = f"id=1 op=move routines=p mix=@{mix} overlap=-3 {QUICK}"
+    measure(runner, [row], "--peer", f"p={peers}:placed_")
+    seen = json.loads(told.read_text())
+    calls = sum(seen["src"])
+    assert seen["met"] == seen["down"] == calls
+    assert seen["src"][3] == seen["dst"][0] == calls
+
+
+def test_lines_of_a_mix_may_be_missing_or_empty(runner, tmp_path):
+    mix = tmp_path / "mix"
+    for text in (
+        "8:1",
+        "8:1\n\n\n",
+        "8:1\r\n0:1\r\n64:1\r\n",
+        "8:1\n\n4:1",
+        "8:1,16:0\n0:1,1:0\n\n",
+    ):
+        mix.write_bytes(text.encode())
+        events, _ = measure(runner, [f"id=1 op=move routines=libc mix=@{mix} {QUICK}"])
+        assert of(events, "cell")[0]["bytes"] == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("", "line 1 must be size:probability"),
+        ("\n0:1\n", "line 1 must be size:probability"),
+        ("8:much\n", "line 1 must be size:probability"),
+        ("8:0\n", "line 1 must be size:probability"),
+        ("8:-1,9:2\n", "line 1 must be size:probability"),
+        ("8:nan\n", "line 1 must be size:probability"),
+        ("1073741825:1\n", "line 1 must be size:probability"),
+        ("8:1 9:1\n", "line 1 must be size:probability"),
+        ("8:1\n2:1\n", "line 2 must be 0:probability,1:probability"),
+        ("8:1\nsome text\n", "line 2 must be 0:probability,1:probability"),
+        ("8:1\n0:1\n3:1\n", "line 3 must be alignment:probability"),
+        ("8:1\n0:1\n128:1\n", "line 3 must be alignment:probability"),
+        ("8:1\n0:1\n0:1\n", "line 3 must be alignment:probability"),
+        ("8:1\n0:1\n1:1\n8:1\n", "more than three lines"),
+        ("8:1\n\0", "no text"),
+        ("8:1," * (2 << 20), "longer than 4 MiB"),
+    ],
+)
+def test_bad_mix_file(runner, tmp_path, text, hint):
+    mix = tmp_path / "mix"
+    mix.write_bytes(text.encode())
+    _, said = measure(runner, [f"id=1 op=copy routines=libc mix=@{mix}"], status=2)
+    assert said.count("\n") == 1 and str(mix) in said and hint in said
+
+
+@pytest.mark.parametrize("key", ["src_off=1", "dst_off=1", "delta=0"])
+def test_a_mix_that_gives_alignments_takes_no_offsets(runner, tmp_path, key):
+    mix = tmp_path / "mix"
+    mix.write_text("8:1\n0:1\n8:1\n")
+    _, said = measure(runner, [f"id=1 op=copy routines=libc mix=@{mix} {key}"], status=2)
+    assert said.count("\n") == 1 and "give no src_off, dst_off or delta" in said
+
+
+def test_rare_large_sizes_of_a_mix_reach_beyond_its_state(runner, tmp_path):
+    mix = tmp_path / "mix"
+    mix.write_text("16:0.995,1000000:0.005\n")
+    rows = [f"id=1 op=copy routines=libc,wherry mix=@{mix} {QUICK}"]
+    events, _ = measure(runner, rows)
+    assert len(of(events, "cell")) == 3
+    mix.write_text("16:0.5,1000000:0.5\n")
+    events, _ = measure(runner, rows)
+    assert of(events, "skip")[0]["routine"] is None
+
+
+def test_routines_of_a_round_get_the_same_sizes_in_another_order(
+    runner, peers, tmp_path, monkeypatch
+):
+    """What one has taught the branch predictor must be of no use to the next."""
+    told = tmp_path / "sizes"
+    monkeypatch.setenv("SIZES", str(told))
+    row = "id=1 op=copy routines=p mix=uniform:0-999 table=65536 calls=1000 rounds=2 batch_us=20"
+    measure(runner, [row], "--peer", f"p={peers}:listed_")
+    sizes = list(map(int, told.read_text().split()))
+    # From the end: 48 calls of verification each, and 4 samples of 1000 calls with 62 before them.
+    assert len(sizes) > 4 * 1062
+    tail = sizes[: len(sizes) - 2 * 48]
+    samples = [tail[len(tail) - 1062 * (i + 1) :][62 : 62 + 1000] for i in range(4)]
+    for one, two in ((samples[0], samples[1]), (samples[2], samples[3])):
+        assert sorted(one) == sorted(two) and one != two
+        same = sum(a == b for a, b in zip(one, two, strict=True))
+        assert same < 100
+    assert sorted(samples[0]) != sorted(samples[2]), "another round, another part of the table"
+
+
+def test_code_that_is_cold_costs_more(runner, peers):
+    """Not a judgement of speed: a routine of a thousand lines cannot be had for nothing from beyond
+    the instruction cache, whatever the machine."""
+    rows = [
+        f"id={i} op=copy routines=small,large,call_floor size=64 rounds=3 batch_us=50 code={code}"
+        for i, code in enumerate(("warm", "cold"))
+    ]
+    options = ["--peer", f"small={peers}:good_", "--peer", f"large={peers}:large_"]
+    events, _ = measure(runner, rows, *options)
+    least = {(c["id"], c["routine"]): min(c["ns"]) for c in of(events, "cell") if not c["aa"]}
+    warm = least[0, "large"] - least[0, "small"]
+    cold = least[1, "large"] - least[1, "small"]
+    assert cold > 2 * warm

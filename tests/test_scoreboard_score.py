@@ -1,0 +1,186 @@
+"""The arithmetic of the scoreboard: who picks does not fool himself, intervals cover, regions weigh the same."""
+
+import numpy as np
+import pytest
+from wherry import stats
+from wherry.scoreboard import score
+
+SEED = 2026
+ROWS = (0, 1, 2)
+
+
+def table(rng, times, rows=ROWS, processes=5, rounds=10, within=0.02, between=0.0):
+    """Samples by row and routine. What disturbs a process disturbs all its rows alike."""
+    shift = {name: rng.normal(0, between, processes) for name in times}
+    return {
+        (row, name): {
+            process: centre * np.exp(shift[name][process] + rng.normal(0, within, rounds))
+            for process in range(processes)
+        }
+        for name, centre in times.items()
+        for row in rows
+    }
+
+
+def judge(samples, rng, resamples=200):
+    return score.Judge(samples, rng, resamples)
+
+
+def scored(own, envelope, floor=0.005, rows=ROWS):
+    return score.region(
+        own,
+        "r",
+        rows,
+        wherry="wherry",
+        libc="libc",
+        envelope=envelope,
+        beside=["libc"],
+        floor=floor,
+    )
+
+
+def test_the_best_of_many_is_not_the_luckiest_of_many():
+    """Thirty peers that are all as fast as Wherry: picked and measured on the same rounds, the best of them would look
+    faster than it is; measured on the other half it does not."""
+    rng = np.random.default_rng(SEED)
+    names = [f"p{i}" for i in range(30)]
+    times = dict.fromkeys(["wherry", "libc", *names], 1.0)
+    honest, lucky = [], []
+    for _ in range(25):
+        own = judge(table(rng, times, within=0.05), rng, 2)
+        best = own.best(ROWS, names, "wherry")
+        honest.append(own.point(own.judge, ROWS, "wherry", best))
+        lucky.append(own.point(own.pick, ROWS, "wherry", best))
+    assert abs(np.mean(honest)) < 0.006
+    assert np.mean(lucky) > 0.015
+
+
+def test_halves_are_disjoint_and_too_few_rounds_are_not_halved():
+    first, second = score.halves({0: np.arange(5.0)})
+    assert list(first[0]) == [0, 2, 4] and list(second[0]) == [1, 3]
+    rng = np.random.default_rng(SEED)
+    few = judge(
+        table(rng, {"wherry": 1.0}, rows=(0,), processes=1, rounds=stats.LEAST_TO_HALVE - 1), rng
+    )
+    many = judge(
+        table(rng, {"wherry": 1.0}, rows=(0,), processes=1, rounds=stats.LEAST_TO_HALVE), rng
+    )
+    assert few.halved == {0: False} and many.halved == {0: True}
+    assert len(few.judge[0, "wherry"][0]) == stats.LEAST_TO_HALVE - 1
+
+
+@pytest.mark.parametrize(
+    ("wherry", "word", "fastest"),
+    [(0.9, "ahead", "wherry"), (1.0, "tie", None), (1.1, "behind", "a")],
+)
+def test_verdicts(wherry, word, fastest):
+    rng = np.random.default_rng(SEED)
+    own = judge(table(rng, {"libc": 1.5, "wherry": wherry, "a": 1.0, "b": 1.3}), rng)
+    found = scored(own, ["libc", "a", "b"], floor=0.02)
+    assert (found.best, found.verdict, found.fastest) == ("a", word, fastest)
+    assert set(found.tied) == (set() if fastest else {"wherry", "a"})
+    ratio = found.to_best.ratio()
+    assert ratio.low <= wherry <= ratio.high or ratio.median == pytest.approx(wherry, rel=0.01)
+
+
+def test_marks_and_words_agree():
+    """Whoever the words call behind is not marked as tied, near the edge too."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        times = {"libc": 1.03, "wherry": 1.02, "a": 1.0}
+        own = judge(table(rng, times, rows=(0,), processes=3, rounds=6, between=0.02), rng, 50)
+        found = scored(own, ["libc", "a"], rows=(0,))
+        if own.best((0,), ["wherry", "libc", "a"], "wherry") != "wherry":
+            marked = found.fastest == "wherry" or "wherry" in found.tied
+            assert marked != (found.verdict == "behind")
+
+
+def test_a_difference_within_the_noise_floor_is_a_tie():
+    rng = np.random.default_rng(SEED)
+    own = judge(table(rng, {"libc": 1.0, "wherry": 1.03}, within=0.001), rng)
+    assert scored(own, ["libc"], floor=0.005).verdict == "behind"
+    assert scored(own, ["libc"], floor=0.05).verdict == "tie"
+
+
+def test_intervals_cover_though_processes_disturb_all_rows_alike():
+    """Were processes drawn for each row alone, the rows' errors would average out and the interval be too narrow."""
+    rng = np.random.default_rng(SEED)
+    held = 0
+    for _ in range(60):
+        samples = table(
+            rng,
+            {"libc": 1.0, "wherry": 1.1},
+            rows=range(8),
+            processes=7,
+            between=0.03,
+            within=0.005,
+        )
+        own = judge(samples, rng, 150)
+        ratio = own.compare(own.all, range(8), "wherry", "libc").ratio()
+        held += ratio.low <= 1.1 <= ratio.high
+    assert held >= 45
+
+
+def test_a_process_left_out_of_a_row_is_left_out_of_its_pairs():
+    samples = {
+        (0, "wherry"): {0: np.array([2.0] * 8), 1: np.array([9.0] * 8)},
+        (0, "libc"): {0: np.array([1.0] * 8)},
+    }
+    own = judge(samples, np.random.default_rng(SEED))
+    ratio = own.compare(own.all, (0,), "wherry", "libc").ratio()
+    assert (ratio.low, ratio.median, ratio.high) == pytest.approx((2, 2, 2))
+
+
+def test_a_peer_without_all_rows_is_no_peer_of_the_region():
+    rng = np.random.default_rng(SEED)
+    samples = table(rng, {"libc": 1.0, "wherry": 1.0, "a": 0.5})
+    del samples[1, "a"]
+    own = judge(samples, rng)
+    assert scored(own, ["libc", "a"]).best == "libc"
+    assert scored(own, ["a"]).best is None and scored(own, ["a"]).verdict is None
+
+
+def test_totals_weigh_regions_not_rows():
+    """Region one has one row, region two has two: their ratios count the same."""
+    rng = np.random.default_rng(SEED)
+    samples = table(rng, {"libc": 1.0, "wherry": 0.5, "a": 1.0, "b": 0.9}, rows=(0,), within=0.001)
+    samples |= table(
+        rng, {"libc": 1.0, "wherry": 2.0, "a": 1.0, "b": 9.0}, rows=(1, 2), within=0.001
+    )
+    own = judge(samples, rng)
+    envelope = ["libc", "a", "b"]
+    regions = [scored(own, envelope, rows=rows) for rows in ((0,), (1, 2))]
+    total = score.total(own, regions, wherry="wherry", envelope=envelope)
+    assert np.exp(total.to_libc.log) == pytest.approx(1.0, rel=0.01)
+    assert np.exp(total.to_envelope.log) == pytest.approx((0.5 / 0.9 * 2.0) ** 0.5, rel=0.01)
+    assert total.single in ("libc", "a") and np.exp(total.to_single.log) == pytest.approx(
+        1, rel=0.01
+    )
+    ratio = total.to_envelope.ratio()
+    assert ratio.low < ratio.median < ratio.high < 1.02 * ratio.median
+
+
+def test_a_peer_that_lacks_a_region_is_not_the_best_single_one():
+    rng = np.random.default_rng(SEED)
+    samples = table(rng, {"libc": 1.0, "wherry": 1.0, "a": 0.5}, rows=(0,))
+    samples |= table(rng, {"libc": 1.0, "wherry": 1.0}, rows=(1,))
+    own = judge(samples, rng)
+    regions = [scored(own, ["libc", "a"], rows=(row,)) for row in (0, 1)]
+    assert regions[0].best == "a"
+    total = score.total(own, regions, wherry="wherry", envelope=["libc", "a"])
+    assert total.single == "libc" and total.worst == "r"
+
+
+def test_nothing_measured_gives_no_total():
+    own = judge({}, np.random.default_rng(SEED))
+    total = score.total(own, [], wherry="wherry", envelope=["libc"])
+    assert (total.regions, total.to_libc, total.single, total.worst) == (0, None, None, None)
+
+
+def test_the_floor_of_regions_is_what_libc_differs_from_itself():
+    rng = np.random.default_rng(SEED)
+    samples = table(rng, {"libc": 1.0}, within=0.001)
+    twins = table(rng, {"libc": 1.04}, within=0.001)
+    own = judge(samples, rng)
+    assert score.region_floor(own, twins, [ROWS], "libc") == pytest.approx(0.04, abs=0.005)
+    assert score.region_floor(own, {}, [ROWS], "libc") == stats.LEAST_FLOOR
