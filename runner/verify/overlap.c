@@ -48,6 +48,35 @@ static void run(struct unit *unit, const struct vcase *one)
         plain_copy(both.base, both.back, both.length);
 }
 
+/* Where programs change method: every destination alignment, both directions, some distance within the size. */
+static void about(struct unit *unit, size_t edge)
+{
+    struct vcase one = {.calls = 1, .seed = unit->seed};
+    for (int off = -4; off <= 4; off++)
+        for (unsigned k = 0; k < 128 && !unit->failed; k++) {
+            one.n = edge + (size_t)(int64_t)off;
+            /* Half of the distances are short. */
+            int64_t distance = 1 + (int64_t)below(unit, next_random(&unit->random) % 2 ? 300 : one.n - 1);
+            one.dist = k % 2 ? distance : -distance;
+            one.s = (k / 2 - (k % 2 ? (uint64_t)distance : 0)) % 64; /* the lower one of the two */
+            run(unit, &one);
+        }
+}
+
+static void about_edges(struct unit *unit)
+{
+#define WHERRY_THRESHOLD(field) wherry_thresholds.field,
+    const size_t thresholds[] = {WHERRY_THRESHOLDS(WHERRY_THRESHOLD)};
+#undef WHERRY_THRESHOLD
+    for (size_t power = 512; power <= 16384; power *= 2) {
+        about(unit, power);
+        about(unit, power + power / 2);
+    }
+    for (size_t i = 0; i < sizeof thresholds / sizeof thresholds[0]; i++)
+        if (unit->target->kind == TARGET_PUBLIC && thresholds[i] >= 64 && thresholds[i] <= 65536)
+            about(unit, thresholds[i]);
+}
+
 static void generate(struct unit *unit)
 {
     bool full = unit->level == LEVEL_FULL, brief = unit->level == LEVEL_BRIEF;
@@ -84,6 +113,8 @@ static void generate(struct unit *unit)
     }
     if (brief || unit->failed)
         return;
+    prepare(65536 + 64, 65536 + 64, unit->seed);
+    about_edges(unit);
     static const int64_t distances[] = {0, 1, -1, 8, -8, 63, -64, 4096, -4096, 65537, -70000, 1000003};
     size_t most = full ? (size_t)64 << 20 : unit->few ? (size_t)8 << 20 : (size_t)1 << 20;
     prepare(most + 64, 1000003, unit->seed);

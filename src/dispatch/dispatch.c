@@ -21,7 +21,7 @@ struct wherry_thresholds wherry_thresholds = {
     .set_stream_from = SIZE_MAX,
 };
 
-_Atomic(unsigned char) wherry_choice;
+_Atomic(signed char) wherry_choice;
 
 static const enum wherry_choice choice_of[WHERRY_ISA_COUNT] = {
     [WHERRY_ISA_SSE2] = WHERRY_CHOICE_SSE2,
@@ -32,7 +32,7 @@ static const enum wherry_choice choice_of[WHERRY_ISA_COUNT] = {
 
 static void use(enum wherry_choice choice)
 {
-    atomic_store_explicit(&wherry_choice, (unsigned char)choice, memory_order_relaxed);
+    atomic_store_explicit(&wherry_choice, (signed char)choice, memory_order_relaxed);
 }
 
 __attribute__((constructor)) static void choose(void)
@@ -46,7 +46,7 @@ __attribute__((constructor)) static void choose(void)
 
 enum wherry_isa wherry_dispatch_isa(void)
 {
-    const unsigned char choice = atomic_load_explicit(&wherry_choice, memory_order_relaxed);
+    const signed char choice = atomic_load_explicit(&wherry_choice, memory_order_relaxed);
     enum wherry_isa isa = WHERRY_ISA_SSE2;
     while (choice_of[isa] != choice)
         isa++;

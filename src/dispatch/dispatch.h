@@ -4,15 +4,15 @@
 
 #include "plan/plan.h"
 
-/* What the public functions go by, read by public.S at each call. Its values are chosen so that one comparison with 1
- * tells them apart. */
+/* What the public functions go by, read by public.S at each call. Its values, of a signed byte, are such that one
+ * comparison with 1 tells the frequent ones apart. */
 enum wherry_choice {
     WHERRY_CHOICE_SSE2 = 0, /* also what holds before anything has run */
     WHERRY_CHOICE_AVX2 = 1,
     WHERRY_CHOICE_AVX512 = 2,
-    WHERRY_CHOICE_AVX512_LADDER = 4,
+    WHERRY_CHOICE_AVX512_LADDER = -1,
 };
-extern _Atomic(unsigned char) wherry_choice __attribute__((visibility("hidden")));
+extern _Atomic(signed char) wherry_choice __attribute__((visibility("hidden")));
 
 /* The tier in force. */
 enum wherry_isa wherry_dispatch_isa(void);

@@ -26,12 +26,18 @@
 symbol:                                        \
     _CET_ENDBR
 
-/* One comparison, three answers that are not taken: choices are 0, 1, 2 and 4, and 4 - 1 alone has even parity. */
-#define TIERS(baseline, avx2, ladder)          \
+/* One comparison, two answers that are not taken: the AVX2 choice is 1, those of AVX-512 above it, others below. */
+#define TIERS(avx2, others)                    \
     cmpb    $1, wherry_choice(%rip);           \
     je      avx2;                              \
-    jb      baseline;                          \
-    jp      ladder
+    jl      others
+
+/* The baseline is 0; the other choice below 1 is negative. */
+#define OTHERS(label, baseline, ladder)        \
+label:                                         \
+    cmpb    $0, wherry_choice(%rip);           \
+    jl      ladder;                            \
+    jmp     baseline
 /* clang-format on */
 
     .text
@@ -40,32 +46,37 @@ symbol:                                        \
 EXPORT(PUBLIC(memmove))
 EXPORT(PUBLIC(memcpy))
     .cfi_startproc
-    TIERS(wherry_routine_move_sse2, wherry_routine_move_avx2, wherry_routine_move_avx512_ladder)
+    TIERS(wherry_routine_move_avx2, move_others)
     movq    %rdi, %rax
 
-/* rax is what to return. */
+/* rax is what to return. The largest are told apart first: in real mixes they are few, so that this branch is seldom
+ * guessed wrong, and the next then has them out of its way. */
 move:
-    cmpq    $64, %rdx
+    cmpq    $1024, %rdx
+    ja      move_1025_on
+    cmpl    $64, %edx
     ja      move_65_to_256
     leal    63(%rdi), %ecx
     leal    63(%rsi), %r8d
     xorl    %edi, %ecx
     xorl    %esi, %r8d
     orl     %r8d, %ecx
-    testb   $0x10, %ch              /* bit 12: does a whole block cross into another page? */
-    jnz     move_0_to_64_at_page_end
+    leaq    -64(%rdx), %r8
+    xorl    %r9d, %r9d
+    testb   $0x10, %ch              /* bit 12: would a whole block from here reach into another page? */
     movq    $-1, %rcx
+    cmovzq  %r9, %r8                /* then take the one that ends where the buffer ends, else the one here */
     bzhiq   %rdx, %rcx, %rcx
+    subl    %r8d, %r9d
+    shlxq   %r9, %rcx, %rcx         /* n bits, the upper ones (by 64 - n, modulo 64) or the lower */
     kmovq   %rcx, %k1
-    vmovdqu8 (%rsi), %zmm16{%k1}{z}
-    vmovdqu8 %zmm16, (%rdi){%k1}
+    vmovdqu8 (%rsi,%r8), %zmm16{%k1}{z}
+    vmovdqu8 %zmm16, (%rdi,%r8){%k1}
     ret
 
     .p2align 5
 move_65_to_256:
-    cmpq    $1024, %rdx             /* before the others, whose code they shall not touch */
-    ja      move_1025_on
-    cmpq    $256, %rdx
+    cmpl    $256, %edx
     ja      move_257_on
     leal    -1(%rdx), %ecx          /* 64 .. 255 */
     movl    %ecx, %r8d
@@ -86,7 +97,7 @@ move_65_to_256:
 
     .p2align 5
 move_257_on:
-    cmpq    $512, %rdx
+    cmpl    $512, %edx
     ja      move_513_to_1024
     xorl    %ecx, %ecx
     movl    $256, %r8d
@@ -158,6 +169,8 @@ move_513_to_1024:
     vmovdqu64 %zmm31, -64(%rdi,%rdx)
     ret
 
+    OTHERS(move_others, wherry_routine_move_sse2, wherry_routine_move_avx512_ladder)
+
 /* The forward loop of large.tmpl.h. Whatever it is not for goes to the routine. */
     .p2align 6
 move_1025_on:
@@ -215,74 +228,6 @@ move_by_routine:
     popq    %rax
     .cfi_adjust_cfa_offset -8
     ret
-
-/* The block that ends where the buffer ends is as good, under a mask of the upper bits, unless it begins in the page
- * before: still without a branch on the size. */
-    .p2align 5
-move_0_to_64_at_page_end:
-    leal    -64(%rdi,%rdx), %ecx
-    leal    -64(%rsi,%rdx), %r8d
-    xorl    %edi, %ecx
-    xorl    %esi, %r8d
-    orl     %r8d, %ecx
-    testb   $0x10, %ch
-    jnz     move_0_to_64_between_pages
-    movq    $-1, %rcx
-    movl    %edx, %r8d
-    negl    %r8d                    /* 64 - n, modulo 64 */
-    bzhiq   %rdx, %rcx, %rcx
-    shlxq   %r8, %rcx, %rcx
-    kmovq   %rcx, %k1
-    vmovdqu8 -64(%rsi,%rdx), %zmm16{%k1}{z}
-    vmovdqu8 %zmm16, -64(%rdi,%rdx){%k1}
-    ret
-
-/* Head and tail of the largest power of two <= n; both are loaded before either is stored. */
-move_0_to_64_between_pages:
-    cmpl    $16, %edx
-    jae     move_16_to_64_between_pages
-    cmpl    $4, %edx
-    jae     move_4_to_15_between_pages
-    testl   %edx, %edx
-    jz      move_done
-    movl    %edx, %r10d
-    shrl    $1, %r10d
-    movzbl  (%rsi), %ecx
-    movzbl  (%rsi,%r10), %r8d
-    movzbl  -1(%rsi,%rdx), %r9d
-    movb    %cl, (%rdi)
-    movb    %r8b, (%rdi,%r10)
-    movb    %r9b, -1(%rdi,%rdx)
-move_done:
-    ret
-move_4_to_15_between_pages:
-    cmpl    $8, %edx
-    jae     move_8_to_15_between_pages
-    movl    (%rsi), %ecx
-    movl    -4(%rsi,%rdx), %r8d
-    movl    %ecx, (%rdi)
-    movl    %r8d, -4(%rdi,%rdx)
-    ret
-move_8_to_15_between_pages:
-    movq    (%rsi), %rcx
-    movq    -8(%rsi,%rdx), %r8
-    movq    %rcx, (%rdi)
-    movq    %r8, -8(%rdi,%rdx)
-    ret
-move_16_to_64_between_pages:
-    cmpl    $32, %edx
-    jae     move_32_to_64_between_pages
-    vmovdqu64 (%rsi), %xmm16
-    vmovdqu64 -16(%rsi,%rdx), %xmm17
-    vmovdqu64 %xmm16, (%rdi)
-    vmovdqu64 %xmm17, -16(%rdi,%rdx)
-    ret
-move_32_to_64_between_pages:
-    vmovdqu64 (%rsi), %ymm16
-    vmovdqu64 -32(%rsi,%rdx), %ymm17
-    vmovdqu64 %ymm16, (%rdi)
-    vmovdqu64 %ymm17, -32(%rdi,%rdx)
-    ret
     .cfi_endproc
     .size PUBLIC(memcpy), . - PUBLIC(memcpy)
     .size PUBLIC(memmove), . - PUBLIC(memmove)
@@ -292,7 +237,7 @@ move_32_to_64_between_pages:
 EXPORT(PUBLIC(bcopy))
     .cfi_startproc
     xchgq   %rdi, %rsi
-    TIERS(wherry_routine_move_sse2, wherry_routine_move_avx2, wherry_routine_move_avx512_ladder)
+    TIERS(wherry_routine_move_avx2, move_others)
     movq    %rdi, %rax
     jmp     move
     .cfi_endproc
@@ -302,7 +247,7 @@ EXPORT(PUBLIC(bcopy))
     .p2align 6
 EXPORT(PUBLIC(mempcpy))
     .cfi_startproc
-    TIERS(mempcpy_baseline, mempcpy_avx2, mempcpy_ladder)
+    TIERS(mempcpy_avx2, mempcpy_others)
     leaq    (%rdi,%rdx), %rax
     jmp     move
 
@@ -315,6 +260,7 @@ label:                                         \
     popq    %rax;                              \
     .cfi_adjust_cfa_offset -8;                 \
     ret
+    OTHERS(mempcpy_others, mempcpy_baseline, mempcpy_ladder)
     THEN_END(mempcpy_baseline, wherry_routine_move_sse2)
     THEN_END(mempcpy_avx2, wherry_routine_move_avx2)
     THEN_END(mempcpy_ladder, wherry_routine_move_avx512_ladder)
@@ -325,27 +271,31 @@ label:                                         \
     .p2align 6
 EXPORT(PUBLIC(memset))
     .cfi_startproc
-    TIERS(wherry_routine_set_sse2, wherry_routine_set_avx2, wherry_routine_set_avx512_ladder)
+    TIERS(wherry_routine_set_avx2, set_others)
 set:
     vpbroadcastb %esi, %zmm16
     movq    %rdi, %rax
-    cmpq    $64, %rdx
+    cmpq    $1024, %rdx
+    ja      set_1025_on
+    cmpl    $64, %edx
     ja      set_65_to_256
     leal    63(%rdi), %ecx
     xorl    %edi, %ecx
-    testb   $0x10, %ch              /* bit 12: does a whole block cross into another page? */
-    jnz     set_0_to_64_at_page_end
+    leaq    -64(%rdx), %r8
+    xorl    %r9d, %r9d
+    testb   $0x10, %ch              /* as in move */
     movq    $-1, %rcx
+    cmovzq  %r9, %r8
     bzhiq   %rdx, %rcx, %rcx
+    subl    %r8d, %r9d
+    shlxq   %r9, %rcx, %rcx
     kmovq   %rcx, %k1
-    vmovdqu8 %zmm16, (%rdi){%k1}
+    vmovdqu8 %zmm16, (%rdi,%r8){%k1}
     ret
 
     .p2align 5
 set_65_to_256:
-    cmpq    $1024, %rdx             /* before the others, whose code they shall not touch */
-    ja      set_1025_on
-    cmpq    $256, %rdx
+    cmpl    $256, %edx
     ja      set_257_on
     leal    -1(%rdx), %ecx          /* 64 .. 255 */
     movl    %ecx, %r8d
@@ -360,55 +310,72 @@ set_65_to_256:
     vmovdqu64 %zmm16, -64(%rdi,%rdx)
     ret
 
+/* Here, where nothing is loaded, the blocks between the first and the last two begin at a line of the destination: 64-byte
+ * stores across lines take twice as long. Those that n does not reach repeat the first of them. */
     .p2align 5
 set_257_on:
-    cmpq    $512, %rdx
-    ja      set_513_to_1024
-    xorl    %ecx, %ecx
-    movl    $256, %r8d
-    cmpl    $384, %edx
-    cmoval  %r8d, %ecx
+    movl    %edi, %ecx
+    negl    %ecx
+    andl    $63, %ecx               /* 0 .. 63, to that line */
     vmovdqu64 %zmm16, (%rdi)
-    vmovdqu64 %zmm16, 64(%rdi)
-    vmovdqu64 %zmm16, 128(%rdi)
-    vmovdqu64 %zmm16, 192(%rdi)
-    vmovdqu64 %zmm16, (%rdi,%rcx)
-    vmovdqu64 %zmm16, 64(%rdi,%rcx)
     vmovdqu64 %zmm16, -128(%rdi,%rdx)
     vmovdqu64 %zmm16, -64(%rdi,%rdx)
+    addq    %rcx, %rdi
+    cmpl    $512, %edx
+    ja      set_513_to_1024
+    subl    %ecx, %edx              /* 194 .. 512 from there on */
+    movl    $320, %ecx
+    subl    %edx, %ecx
+    sarl    $31, %ecx
+    andl    $192, %ecx              /* 192 when there are more than 320, else 0 */
+    movl    $448, %r8d
+    subl    %edx, %r8d
+    sarl    $31, %r8d
+    andl    $320, %r8d
+    vmovdqa64 %zmm16, (%rdi)
+    vmovdqa64 %zmm16, 64(%rdi)
+    vmovdqa64 %zmm16, 128(%rdi)
+    vmovdqa64 %zmm16, (%rdi,%rcx)
+    vmovdqa64 %zmm16, 64(%rdi,%rcx)
+    vmovdqa64 %zmm16, (%rdi,%r8)
     ret
 
     .p2align 5
 set_513_to_1024:
-    movl    $512, %r10d
-    movl    $640, %r11d
-    xorl    %ecx, %ecx
-    xorl    %r8d, %r8d
-    xorl    %r9d, %r9d
-    cmpl    %r11d, %edx
-    cmoval  %r10d, %ecx
-    movl    $768, %r10d
-    cmpl    %r10d, %edx
-    cmoval  %r11d, %r8d
-    cmpl    $896, %edx
-    cmoval  %r10d, %r9d
-    vmovdqu64 %zmm16, (%rdi)
-    vmovdqu64 %zmm16, 64(%rdi)
-    vmovdqu64 %zmm16, 128(%rdi)
-    vmovdqu64 %zmm16, 192(%rdi)
-    vmovdqu64 %zmm16, 256(%rdi)
-    vmovdqu64 %zmm16, 320(%rdi)
-    vmovdqu64 %zmm16, 384(%rdi)
-    vmovdqu64 %zmm16, 448(%rdi)
-    vmovdqu64 %zmm16, (%rdi,%rcx)
-    vmovdqu64 %zmm16, 64(%rdi,%rcx)
-    vmovdqu64 %zmm16, (%rdi,%r8)
-    vmovdqu64 %zmm16, 64(%rdi,%r8)
-    vmovdqu64 %zmm16, (%rdi,%r9)
-    vmovdqu64 %zmm16, 64(%rdi,%r9)
-    vmovdqu64 %zmm16, -128(%rdi,%rdx)
-    vmovdqu64 %zmm16, -64(%rdi,%rdx)
+    subl    %ecx, %edx
+    movl    $576, %ecx
+    subl    %edx, %ecx
+    sarl    $31, %ecx
+    andl    $448, %ecx
+    movl    $704, %r8d
+    subl    %edx, %r8d
+    sarl    $31, %r8d
+    andl    $576, %r8d
+    movl    $832, %r9d
+    subl    %edx, %r9d
+    sarl    $31, %r9d
+    andl    $704, %r9d
+    subl    $961, %edx
+    sarl    $31, %edx
+    notl    %edx
+    andl    $832, %edx
+    vmovdqa64 %zmm16, (%rdi)
+    vmovdqa64 %zmm16, 64(%rdi)
+    vmovdqa64 %zmm16, 128(%rdi)
+    vmovdqa64 %zmm16, 192(%rdi)
+    vmovdqa64 %zmm16, 256(%rdi)
+    vmovdqa64 %zmm16, 320(%rdi)
+    vmovdqa64 %zmm16, 384(%rdi)
+    vmovdqa64 %zmm16, (%rdi,%rcx)
+    vmovdqa64 %zmm16, 64(%rdi,%rcx)
+    vmovdqa64 %zmm16, (%rdi,%r8)
+    vmovdqa64 %zmm16, 64(%rdi,%r8)
+    vmovdqa64 %zmm16, (%rdi,%r9)
+    vmovdqa64 %zmm16, 64(%rdi,%r9)
+    vmovdqa64 %zmm16, (%rdi,%rdx)
     ret
+
+    OTHERS(set_others, wherry_routine_set_sse2, wherry_routine_set_avx512_ladder)
 
     .p2align 6
 set_1025_on:
@@ -434,56 +401,6 @@ set_step:
     vmovdqu64 %zmm16, 128(%r8)
     vmovdqu64 %zmm16, 192(%r8)
     ret
-
-    .p2align 5
-set_0_to_64_at_page_end:
-    leal    -64(%rdi,%rdx), %ecx
-    xorl    %edi, %ecx
-    testb   $0x10, %ch
-    jnz     set_0_to_64_between_pages
-    movq    $-1, %rcx
-    movl    %edx, %r8d
-    negl    %r8d                    /* 64 - n, modulo 64 */
-    bzhiq   %rdx, %rcx, %rcx
-    shlxq   %r8, %rcx, %rcx
-    kmovq   %rcx, %k1
-    vmovdqu8 %zmm16, -64(%rdi,%rdx){%k1}
-    ret
-
-set_0_to_64_between_pages:
-    vmovq   %xmm16, %rcx
-    cmpl    $16, %edx
-    jae     set_16_to_64_between_pages
-    cmpl    $4, %edx
-    jae     set_4_to_15_between_pages
-    testl   %edx, %edx
-    jz      set_done
-    movb    %cl, (%rdi)
-    movb    %cl, -1(%rdi,%rdx)
-    shrl    $1, %edx
-    movb    %cl, (%rdi,%rdx)
-set_done:
-    ret
-set_4_to_15_between_pages:
-    cmpl    $8, %edx
-    jae     set_8_to_15_between_pages
-    movl    %ecx, (%rdi)
-    movl    %ecx, -4(%rdi,%rdx)
-    ret
-set_8_to_15_between_pages:
-    movq    %rcx, (%rdi)
-    movq    %rcx, -8(%rdi,%rdx)
-    ret
-set_16_to_64_between_pages:
-    cmpl    $32, %edx
-    jae     set_32_to_64_between_pages
-    vmovdqu64 %xmm16, (%rdi)
-    vmovdqu64 %xmm16, -16(%rdi,%rdx)
-    ret
-set_32_to_64_between_pages:
-    vmovdqu64 %ymm16, (%rdi)
-    vmovdqu64 %ymm16, -32(%rdi,%rdx)
-    ret
     .cfi_endproc
     .size PUBLIC(memset), . - PUBLIC(memset)
 
@@ -493,7 +410,7 @@ EXPORT(PUBLIC(bzero))
     .cfi_startproc
     movq    %rsi, %rdx
     xorl    %esi, %esi
-    TIERS(wherry_routine_set_sse2, wherry_routine_set_avx2, wherry_routine_set_avx512_ladder)
+    TIERS(wherry_routine_set_avx2, set_others)
     jmp     set
     .cfi_endproc
     .size PUBLIC(bzero), . - PUBLIC(bzero)

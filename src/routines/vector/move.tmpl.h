@@ -1,8 +1,7 @@
 /* memmove, one algorithm for every vector width V = VEC_BYTES.
  *
- *   n < 16 (V = 64: only where a mask would reach into another page)
- *                    head and tail of the largest power of two <= n, overlapping in the middle
  *   n < V = 64       one block under a mask of n bits
+ *   n < 16, V < 64   head and tail of the largest power of two <= n, overlapping in the middle
  *   16 .. 64, V = 32 four blocks of 16 bytes, as the next with half vectors
  *   V   .. 4V        four blocks, the first and the last in place:  |--V--|--V--|--V--|
  *                                                                             |--V--|
@@ -57,20 +56,10 @@ INLINE void move_ladder(uint8_t *dst, const uint8_t *src, size_t n)
 }
 
 #if VEC_BYTES == 64 && !defined(LADDER)
-/* A mask costs nothing unless the whole block would reach into another page; then 10 ns, and 190 when that one is not
- * mapped. */
 INLINE void move_masked(uint8_t *dst, const uint8_t *src, size_t n)
 {
-    const uint64_t bits = _bzhi_u64(~0ull, (unsigned)n);
-    if (__builtin_expect(!crosses_page(dst, 63) && !crosses_page(src, 63), 1)) {
-        _mm512_mask_storeu_epi8(dst, bits, _mm512_maskz_loadu_epi8(bits, src));
-    } else if (!crosses_page(dst, n - 64) &&
-               !crosses_page(src, n - 64)) { /* the block that ends where the buffer ends */
-        const uint64_t upper = bits << (-n & 63);
-        _mm512_mask_storeu_epi8(dst + n - 64, upper, _mm512_maskz_loadu_epi8(upper, src + n - 64));
-    } else {
-        move_ladder(dst, src, n);
-    }
+    const struct masked block = masked_block(n, crosses_page(dst) | crosses_page(src));
+    _mm512_mask_storeu_epi8(dst + block.at, block.mask, _mm512_maskz_loadu_epi8(block.mask, src + block.at));
 }
 #elif VEC_BYTES == 32
 /* 16 <= n <= 64: as move_to_4 below with half vectors, so that the most frequent sizes are one class here too. */

@@ -41,16 +41,10 @@ INLINE void set_ladder(uint8_t *dst, vec v, size_t n)
 }
 
 #if VEC_BYTES == 64 && !defined(LADDER)
-/* As move_masked. */
 INLINE void set_masked(uint8_t *dst, vec v, size_t n)
 {
-    const uint64_t bits = _bzhi_u64(~0ull, (unsigned)n);
-    if (__builtin_expect(!crosses_page(dst, 63), 1))
-        _mm512_mask_storeu_epi8(dst, bits, v);
-    else if (!crosses_page(dst, n - 64))
-        _mm512_mask_storeu_epi8(dst + n - 64, bits << (-n & 63), v);
-    else
-        set_ladder(dst, v, n);
+    const struct masked block = masked_block(n, crosses_page(dst));
+    _mm512_mask_storeu_epi8(dst + block.at, block.mask, v);
 }
 #elif VEC_BYTES == 32
 /* As move_16_to_64. */
