@@ -186,13 +186,18 @@ move_1025_on:
     subl    $1, %ecx
     cmpl    $ALIAS_SPAN, %ecx
     jb      move_by_routine
+    leaq    -1(%rdi,%rdx), %r8
+    andq    $-64, %r8               /* the last line that the destination reaches */
+    movq    %r8, %r10
+    subq    %rdi, %r10
+    addq    %rsi, %r10
     vmovdqu64 (%rsi), %zmm16
-    vmovdqu64 -256(%rsi,%rdx), %zmm17
-    vmovdqu64 -192(%rsi,%rdx), %zmm18
-    vmovdqu64 -128(%rsi,%rdx), %zmm19
+    vmovdqu64 -192(%r10), %zmm17
+    vmovdqu64 -128(%r10), %zmm18
+    vmovdqu64 -64(%r10), %zmm19
     vmovdqu64 -64(%rsi,%rdx), %zmm20
-    leaq    -256(%rdi,%rdx), %r8    /* up to 256 bytes are left from here on */
     movq    %rdi, %r9
+    leaq    -256(%rdi,%rdx), %r11   /* up to 256 bytes are left from here on */
     movl    %edi, %ecx
     andl    $63, %ecx
     subq    $64, %rcx               /* less the distance to the next line of the destination, 1 to 64 */
@@ -210,12 +215,12 @@ move_step:
     vmovdqa64 %zmm23, 128(%rdi)
     vmovdqa64 %zmm24, 192(%rdi)
     addq    $256, %rdi
-    cmpq    %r8, %rdi
+    cmpq    %r11, %rdi
     jb      move_step
-    vmovdqu64 %zmm17, (%r8)
-    vmovdqu64 %zmm18, 64(%r8)
-    vmovdqu64 %zmm19, 128(%r8)
-    vmovdqu64 %zmm20, 192(%r8)
+    vmovdqa64 %zmm17, -192(%r8)
+    vmovdqa64 %zmm18, -128(%r8)
+    vmovdqa64 %zmm19, -64(%r8)
+    vmovdqu64 %zmm20, 192(%r11)
     vmovdqu64 %zmm16, (%r9)
     ret
 
@@ -384,6 +389,8 @@ set_1025_on:
     cmpq    wherry_thresholds + SET_STREAM_FROM(%rip), %rdx
     jae     wherry_routine_set_avx512
     leaq    -256(%rdi,%rdx), %r8    /* up to 256 bytes are left from here on */
+    leaq    -1(%rdi,%rdx), %r9
+    andq    $-64, %r9               /* the last line that the destination reaches */
     vmovdqu64 %zmm16, (%rdi)
     andq    $-64, %rdi
     addq    $64, %rdi
@@ -396,9 +403,9 @@ set_step:
     addq    $256, %rdi
     cmpq    %r8, %rdi
     jb      set_step
-    vmovdqu64 %zmm16, (%r8)
-    vmovdqu64 %zmm16, 64(%r8)
-    vmovdqu64 %zmm16, 128(%r8)
+    vmovdqa64 %zmm16, -192(%r9)
+    vmovdqa64 %zmm16, -128(%r9)
+    vmovdqa64 %zmm16, -64(%r9)
     vmovdqu64 %zmm16, 192(%r8)
     ret
     .cfi_endproc

@@ -81,13 +81,12 @@ struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, ui
             .set_rep_from = SIZE_MAX,
             .set_stream_from = stream,
         };
-    /* Of a set rep stosb is as good as non-temporal stores at any size. */
     return (struct wherry_thresholds){
         .copy_rep_from = COPY_STRINGS_FROM,
         .copy_rep_to = stream,
         .copy_stream_from = stream,
         .set_rep_from = SET_STRINGS_FROM,
-        .set_rep_to = SIZE_MAX,
+        .set_rep_to = stream,
         .set_stream_from = stream,
     };
 }

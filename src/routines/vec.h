@@ -60,6 +60,19 @@ INLINE void step_store_nt(uint8_t *p, struct step step)
         vec_store_nt(p + i * VEC_BYTES, step.part[i]);
 }
 
+/* The last vector boundary below end. Up to 4V before end, three vectors before it and one that ends at end cover
+ * everything, and only the last of them can lie across two lines. */
+INLINE uint8_t *last_boundary(const uint8_t *end)
+{
+    return (uint8_t *)(((uintptr_t)end - 1) & ~(uintptr_t)(VEC_BYTES - 1));
+}
+
+/* The first one above start, for the same from the front. */
+INLINE uint8_t *first_boundary(const uint8_t *start)
+{
+    return (uint8_t *)(((uintptr_t)start + VEC_BYTES) & ~(uintptr_t)(VEC_BYTES - 1));
+}
+
 /* Between the loads and the stores of a turn: the compiler keeps them apart and in the order written. Left alone, GCC
  * stores the last vector loaded first, and neighbours that do not follow each other are not joined in the store queue:
  * a 32-byte loop took 1.2 times as long. */

@@ -20,7 +20,12 @@ INLINE void move_forward(uint8_t *dst, const uint8_t *src, size_t n)
     uint8_t *const dst_start = dst;
     uint8_t *const dst_end = dst + n;
     const struct line head = line_load(src);
-    const struct step rest = step_load(src + n - STEP_BYTES);
+#ifndef LADDER
+    uint8_t *const boundary = last_boundary(dst_end);
+    const uint8_t *const from = src + (boundary - dst);
+    const vec rest[] = {vec_load(from - 3 * VEC_BYTES), vec_load(from - 2 * VEC_BYTES), vec_load(from - VEC_BYTES)};
+#endif
+    const vec tail = vec_load(src + n - VEC_BYTES);
 
     size_t to_line = LINE_BYTES - ((uintptr_t)dst & (LINE_BYTES - 1)); /* 1 .. 64, covered by the head */
     dst += to_line;
@@ -45,10 +50,11 @@ INLINE void move_forward(uint8_t *dst, const uint8_t *src, size_t n)
     }
     if (dst_end - dst > VEC_BYTES)
         vec_store_aligned(dst, vec_load(src));
-    vec_store(dst_end - VEC_BYTES, rest.part[3]);
 #else
-    step_store(last, rest);
+    for (int i = 0; i < 3; i++)
+        vec_store_aligned(boundary + (i - 3) * VEC_BYTES, rest[i]);
 #endif
+    vec_store(dst_end - VEC_BYTES, tail);
     line_store(dst_start, head);
 }
 
@@ -58,7 +64,13 @@ INLINE void move_backward(uint8_t *dst, const uint8_t *src, size_t n)
     uint8_t *const dst_end = dst + n;
     uint8_t *to = dst_end; /* what is written already begins here, and at from in the source */
     const uint8_t *from = src + n;
-    const struct step rest = step_load(src);
+#ifndef LADDER
+    uint8_t *const boundary = first_boundary(dst);
+    const uint8_t *const boundary_from = src + (boundary - dst);
+    const vec rest[] = {vec_load(boundary_from), vec_load(boundary_from + VEC_BYTES),
+                        vec_load(boundary_from + 2 * VEC_BYTES)};
+#endif
+    const vec head = vec_load(src);
     const struct line tail = line_load(from - LINE_BYTES);
 
     size_t to_line = (((uintptr_t)dst_end - 1) & (LINE_BYTES - 1)) + 1; /* 1 .. 64, covered by the tail */
@@ -88,10 +100,11 @@ INLINE void move_backward(uint8_t *dst, const uint8_t *src, size_t n)
     }
     if (to - dst > VEC_BYTES)
         vec_store_aligned(to - VEC_BYTES, vec_load(from - VEC_BYTES));
-    vec_store(dst, rest.part[0]);
 #else
-    step_store(dst, rest);
+    for (int i = 0; i < 3; i++)
+        vec_store_aligned(boundary + i * VEC_BYTES, rest[i]);
 #endif
+    vec_store(dst, head);
     line_store(dst_end - LINE_BYTES, tail);
 }
 
