@@ -26,7 +26,7 @@ PLANTED = {
     "tail_bzero": "expected",
     "read_after_memcpy": "read 1 B past the end of the source",
     "read_before_memcpy": "read 1 B before the source",
-    "write_after_memcpy": "past the end of the destination, at byte 300",
+    "write_after_memcpy": "past the end of the destination",
     "write_before_memcpy": "1 B before the destination",
     "write_far_memcpy": "past the end of the destination",
     "source_memcpy": "changed the source: byte 5",

@@ -20,12 +20,19 @@ from wherry.yardsticks import YARDSTICKS
 
 VARIABLE = "WHERRY_PEERS"
 TIERS = ("sse2", "avx2", "avx512")
+LADDER = "avx512_ladder"  # the AVX-512 tier with routines for sizes that repeat
+
 FUNCTIONS = ("memcpy", "memmove", "mempcpy", "memset", "bzero", "bcopy")
 # What the runner takes as NAME in --peer, and no more than a table has room for.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,78}")
 # A description longer than this was not written for a table.
 _LONGEST = 200
 _LARGEST_SIDECAR = 1 << 16
+
+
+def tier_rank(tier: str) -> int:
+    """The place of a tier, or of the other choice of routines for the highest, among the tiers."""
+    return TIERS.index("avx512" if tier == LADDER else tier)
 
 
 @dataclass(frozen=True)

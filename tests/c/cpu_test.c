@@ -8,6 +8,8 @@
  *   cache SOURCE LEVEL KiB [LINE WAYS SHARED]   (0: not told)
  *   believed LEVEL KiB REASON                   (REASON: one of the words below)
  *   last-level KiB READS                        (what the short path says, after so many reads of CPUID)
+ *   stream KiB                                  (from where copies and sets bypass the caches)
+ *   strings COPY-KiB SET-KiB, strings unused    (from where, up to the former, string instructions are used)
  */
 #include "cpu/caches.h"
 #include "plan/plan.h"
@@ -181,6 +183,18 @@ static bool holds(const struct decoded *c, const char *line)
         return c->cpu.hypervisor ? text_is(c->names.hypervisor, line + at) : !strcmp(word, "none");
     if (!strcmp(key, "tier"))
         return !strcmp(word, wherry_isa_names[wherry_plan_isa(&c->cpu)]);
+    const struct wherry_thresholds plan = wherry_plan_thresholds(&c->cpu, c->last_level);
+    if (!strcmp(key, "stream"))
+        return number && plan.copy_stream_from == n << 10 && plan.set_stream_from == n << 10;
+    if (!strcmp(key, "strings")) {
+        const bool none = plan.copy_rep_from == SIZE_MAX && plan.set_rep_from == SIZE_MAX;
+        unsigned long long copy, set;
+        if (!strcmp(word, "unused"))
+            return none;
+        return sscanf(line, "strings %llu %llu", &copy, &set) == 2 && plan.copy_rep_from == copy << 10 &&
+               plan.set_rep_from == set << 10 && plan.copy_rep_to == plan.copy_stream_from &&
+               plan.set_rep_to == plan.set_stream_from;
+    }
     if (!strcmp(key, "last-level")) {
         unsigned long long kib;
         int most;

@@ -54,7 +54,7 @@ import click
 @click.option(
     "--isa",
     metavar="TIER",
-    help="scoreboard, mixes: hold Wherry to its sse2, avx2 or avx512 tier.",
+    help="scoreboard, mixes: hold Wherry to sse2, avx2, avx512 or avx512_ladder.",
 )
 @click.option(
     "--mix",

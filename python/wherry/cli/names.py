@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from wherry.errors import WherryError, unknown
-from wherry.found_peers import TIERS
+from wherry.found_peers import LADDER, TIERS, tier_rank
 from wherry.mixes import Mix
 from wherry.scoreboard.regions import FUNCTIONS, OPS, every
 from wherry.yardsticks import YARDSTICKS
@@ -84,10 +84,10 @@ def regions(values: Iterable[str], mixes: Sequence[Mix], ops: Sequence[str]) -> 
 def check_isa(isa: str | None, cpu: dict) -> None:
     if isa is None:
         return
-    if isa not in TIERS:
-        raise unknown("tier", isa, TIERS, "wherry bench --help")
+    if isa not in (*TIERS, LADDER):
+        raise unknown("tier", isa, (*TIERS, LADDER), "wherry bench --help")
     own = cpu.get("tier")
-    if own in TIERS and TIERS.index(isa) > TIERS.index(own):
+    if own in TIERS and tier_rank(isa) > tier_rank(own):
         raise WherryError(
             f"--isa {isa}: this CPU has no more than {own}; leave it out or give less"
         )

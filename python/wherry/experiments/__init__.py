@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from wherry.campaign import Campaign, Row
 from wherry.errors import WherryError
-from wherry.found_peers import TIERS, Peer
+from wherry.found_peers import TIERS, Peer, tier_rank
 from wherry.mixes import Mix
 from wherry.tables import Block
 from wherry.yardsticks import YARDSTICKS
@@ -57,9 +57,9 @@ class Request:
         """Peers that were found and use more than the tier that Wherry is held to."""
         if not self.isa:
             return ()
-        most = TIERS.index(self.isa)
+        most = tier_rank(self.isa)
         return tuple(
-            peer.name for peer in self.found if peer.tier in TIERS and TIERS.index(peer.tier) > most
+            peer.name for peer in self.found if peer.tier in TIERS and tier_rank(peer.tier) > most
         )
 
     def about(self, name: str) -> str:

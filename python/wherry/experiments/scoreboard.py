@@ -10,6 +10,7 @@ import numpy as np
 from wherry import stats, tables
 from wherry.campaign import Campaign, Row
 from wherry.experiments import Experiment, Request
+from wherry.found_peers import tier_rank
 from wherry.scoreboard import regions, score, show
 from wherry.yardsticks import YARDSTICKS
 
@@ -73,9 +74,8 @@ class Scoreboard(Experiment):
         wherry = request.wherry()
         peers = request.contenders()
         # A tier below this CPU's own is compared with what that tier could use: libc chooses by CPU.
-        envelope = (
-            peers if request.isa and request.isa != request.tier and peers else (LIBC, *peers)
-        )
+        below = request.isa and request.tier and tier_rank(request.isa) < tier_rank(request.tier)
+        envelope = peers if below and peers else (LIBC, *peers)
         samples = {
             (row, name): cell.ns
             for (row, name, twin), cell in campaign.cells.items()
