@@ -1,7 +1,7 @@
 /* memmove, one algorithm for every vector width V = VEC_BYTES.
  *
  *   n < V = 64       one block under a mask of n bits
- *   n < 16, V < 64   head and tail of the largest power of two <= n, overlapping in the middle
+ *   n < 16, V < 64   four blocks of 4 bytes, or three of 1
  *   16 .. 64, V = 32 four blocks of 16 bytes, as the next with half vectors
  *   V   .. 4V        four blocks, the first and the last in place:  |--V--|--V--|--V--|
  *                                                                             |--V--|
@@ -19,27 +19,21 @@
  */
 #include "large.tmpl.h"
 
+#ifdef LADDER
+/* n < V: head and tail of the largest power of two <= n, overlapping in the middle. */
 INLINE void move_ladder(uint8_t *dst, const uint8_t *src, size_t n)
 {
-#if VEC_BYTES >= 64
     if (n >= 32) {
         __m256i head = _mm256_loadu_si256((const void *)src);
         __m256i tail = _mm256_loadu_si256((const void *)(src + n - 32));
         _mm256_storeu_si256((void *)dst, head);
         _mm256_storeu_si256((void *)(dst + n - 32), tail);
-        return;
-    }
-#endif
-#if VEC_BYTES >= 32
-    if (n >= 16) {
+    } else if (n >= 16) {
         __m128i head = _mm_loadu_si128((const void *)src);
         __m128i tail = _mm_loadu_si128((const void *)(src + n - 16));
         _mm_storeu_si128((void *)dst, head);
         _mm_storeu_si128((void *)(dst + n - 16), tail);
-        return;
-    }
-#endif
-    if (n >= 8) {
+    } else if (n >= 8) {
         uint64_t head = load8(src), tail = load8(src + n - 8);
         store8(dst, head);
         store8(dst + n - 8, tail);
@@ -54,6 +48,25 @@ INLINE void move_ladder(uint8_t *dst, const uint8_t *src, size_t n)
         dst[n - 1] = tail;
     }
 }
+#elif VEC_BYTES < 64
+/* n < 16: the same with blocks of 4 bytes, which are four for 8 .. 15 and two, twice, for 4 .. 7; then with bytes. */
+INLINE void move_to_15(uint8_t *dst, const uint8_t *src, size_t n)
+{
+    if (n >= 4) {
+        const size_t step = n / 2 & 4; /* 4 when n >= 8 */
+        uint32_t a = load4(src), b = load4(src + step), c = load4(src + n - 4 - step), d = load4(src + n - 4);
+        store4(dst, a);
+        store4(dst + step, b);
+        store4(dst + n - 4 - step, c);
+        store4(dst + n - 4, d);
+    } else if (n >= 1) {
+        uint8_t a = src[0], b = src[n / 2], c = src[n - 1];
+        dst[0] = a;
+        dst[n / 2] = b;
+        dst[n - 1] = c;
+    }
+}
+#endif
 
 #if VEC_BYTES == 64 && !defined(LADDER)
 INLINE void move_masked(uint8_t *dst, const uint8_t *src, size_t n)
@@ -170,14 +183,14 @@ void *MOVE(void *dst_, const void *src_, size_t n)
         move_to_4(dst, src, n);
 #elif VEC_BYTES == 32
     if (n < 16)
-        move_ladder(dst, src, n);
+        move_to_15(dst, src, n);
     else if (n <= 64)
         move_16_to_64(dst, src, n);
     else if (n <= 4 * VEC_BYTES)
         move_to_4(dst, src, n);
 #else
     if (n < VEC_BYTES)
-        move_ladder(dst, src, n);
+        move_to_15(dst, src, n);
     else if (n <= 4 * VEC_BYTES)
         move_to_4(dst, src, n);
 #endif

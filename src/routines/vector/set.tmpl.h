@@ -5,29 +5,19 @@
 #include "../thresholds.h"
 #include "../vec.h"
 
+#ifdef LADDER
+/* As move_ladder. */
 INLINE void set_ladder(uint8_t *dst, vec v, size_t n)
 {
-#if VEC_BYTES == 64
-    __m128i low = _mm512_castsi512_si128(v);
+    const __m128i low = _mm512_castsi512_si128(v);
+    const uint64_t word = (uint64_t)_mm_cvtsi128_si64(low);
     if (n >= 32) {
         _mm256_storeu_si256((void *)dst, _mm512_castsi512_si256(v));
         _mm256_storeu_si256((void *)(dst + n - 32), _mm512_castsi512_si256(v));
-        return;
-    }
-#elif VEC_BYTES == 32
-    __m128i low = _mm256_castsi256_si128(v);
-#else
-    __m128i low = v;
-#endif
-#if VEC_BYTES >= 32
-    if (n >= 16) {
+    } else if (n >= 16) {
         _mm_storeu_si128((void *)dst, low);
         _mm_storeu_si128((void *)(dst + n - 16), low);
-        return;
-    }
-#endif
-    uint64_t word = (uint64_t)_mm_cvtsi128_si64(low);
-    if (n >= 8) {
+    } else if (n >= 8) {
         store8(dst, word);
         store8(dst + n - 8, word);
     } else if (n >= 4) {
@@ -39,6 +29,24 @@ INLINE void set_ladder(uint8_t *dst, vec v, size_t n)
         dst[n - 1] = (uint8_t)word;
     }
 }
+#elif VEC_BYTES < 64
+/* As move_to_15. */
+INLINE void set_to_15(uint8_t *dst, int c, size_t n)
+{
+    if (n >= 4) {
+        const size_t step = n / 2 & 4; /* 4 when n >= 8 */
+        const uint32_t word = (uint8_t)c * 0x01010101u;
+        store4(dst, word);
+        store4(dst + step, word);
+        store4(dst + n - 4 - step, word);
+        store4(dst + n - 4, word);
+    } else if (n >= 1) {
+        dst[0] = (uint8_t)c;
+        dst[n / 2] = (uint8_t)c;
+        dst[n - 1] = (uint8_t)c;
+    }
+}
+#endif
 
 #if VEC_BYTES == 64 && !defined(LADDER)
 INLINE void set_masked(uint8_t *dst, vec v, size_t n)
@@ -155,14 +163,14 @@ void *SET(void *dst_, int c, size_t n)
         set_to_4(dst, v, n);
 #elif VEC_BYTES == 32
     if (n < 16)
-        set_ladder(dst, v, n);
+        set_to_15(dst, c, n);
     else if (n <= 64)
         set_16_to_64(dst, v, n);
     else if (n <= 4 * VEC_BYTES)
         set_to_4(dst, v, n);
 #else
     if (n < VEC_BYTES)
-        set_ladder(dst, v, n);
+        set_to_15(dst, c, n);
     else if (n <= 4 * VEC_BYTES)
         set_to_4(dst, v, n);
 #endif
