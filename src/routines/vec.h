@@ -137,6 +137,9 @@ struct masked {
     uint64_t mask;
 };
 
+/* Null, and what stands for an empty slice in Rust. A branch on n == 0 would be guessed wrong; this one never is. */
+enum { PAGE_0_BYTES = 4096 };
+
 INLINE unsigned crosses_page(const void *p) { return ((unsigned)(uintptr_t)p + 63) ^ (unsigned)(uintptr_t)p; }
 
 /* crossing: of one or several crosses_page; its bit 12 counts */

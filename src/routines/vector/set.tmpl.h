@@ -51,6 +51,8 @@ INLINE void set_to_15(uint8_t *dst, int c, size_t n)
 #if VEC_BYTES == 64 && !defined(LADDER)
 INLINE void set_masked(uint8_t *dst, vec v, size_t n)
 {
+    if (__builtin_expect((uintptr_t)dst < PAGE_0_BYTES, 0) && n == 0)
+        return;
     const struct masked block = masked_block(n, crosses_page(dst));
     _mm512_mask_storeu_epi8(dst + block.at, block.mask, v);
 }
