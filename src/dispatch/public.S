@@ -59,16 +59,14 @@ move:
     cmpq    $4096, %rsi             /* null, or what stands for an empty slice in Rust: then n is 0, and even a */
     jb      move_from_page_0        /* block under an empty mask takes 180 ns where nothing is mapped */
 move_masked:
-    leal    63(%rdi), %ecx
-    leal    63(%rsi), %r8d
-    xorl    %edi, %ecx
-    xorl    %esi, %r8d
-    orl     %r8d, %ecx
+    movl    %edi, %ecx
+    orl     %esi, %ecx
     leaq    -64(%rdx), %r8
+    andl    $0xfc0, %ecx
     xorl    %r9d, %r9d
-    testb   $0x10, %ch              /* bit 12: would a whole block from here reach into another page? */
+    cmpl    $0xfc0, %ecx            /* might a whole block from here reach into another page? (masked_block) */
     movq    $-1, %rcx
-    cmovzq  %r9, %r8                /* then take the one that ends where the buffer ends, else the one here */
+    cmovneq %r9, %r8                /* then take the one that ends where the buffer ends, else the one here */
     bzhiq   %rdx, %rcx, %rcx
     subl    %r8d, %r9d
     shlxq   %r9, %rcx, %rcx         /* n bits, the upper ones (by 64 - n, modulo 64) or the lower */
@@ -129,50 +127,65 @@ move_257_on:
     vmovdqu64 %zmm23, -64(%rdi,%rdx)
     ret
 
+/* The blocks between the first and the last two begin at a line of the source: a load across lines costs as much as a store
+ * across them. They reach 960 bytes at most from there, so above that they begin where the source does, and the first block
+ * is one of them. */
     .p2align 5
 move_513_to_1024:
-    movl    $512, %r10d
-    movl    $640, %r11d
-    xorl    %ecx, %ecx
+    movl    %esi, %ecx
+    negl    %ecx
+    andl    $63, %ecx               /* 0 .. 63, to that line */
     xorl    %r8d, %r8d
     xorl    %r9d, %r9d
-    cmpl    %r11d, %edx
-    cmoval  %r10d, %ecx
-    movl    $768, %r10d
-    cmpl    %r10d, %edx
-    cmoval  %r11d, %r8d
-    cmpl    $896, %edx
-    cmoval  %r10d, %r9d
-    vmovdqu64 (%rsi), %zmm16
-    vmovdqu64 64(%rsi), %zmm17
-    vmovdqu64 128(%rsi), %zmm18
-    vmovdqu64 192(%rsi), %zmm19
-    vmovdqu64 256(%rsi), %zmm20
-    vmovdqu64 320(%rsi), %zmm21
-    vmovdqu64 384(%rsi), %zmm22
-    vmovdqu64 448(%rsi), %zmm23
+    movl    $832, %r10d
+    cmpl    $960, %edx
+    cmoval  %r9d, %ecx
+    cmoval  %r10d, %r8d
+    vmovdqu64 (%rsi,%r8), %zmm16
+    addq    %rdi, %r8
+    addq    %rcx, %rsi
+    addq    %rcx, %rdi
+    subq    %rcx, %rdx
+    vmovdqu64 (%rsi), %zmm17
+    vmovdqu64 64(%rsi), %zmm18
+    vmovdqu64 128(%rsi), %zmm19
+    vmovdqu64 192(%rsi), %zmm20
+    vmovdqu64 256(%rsi), %zmm21
+    vmovdqu64 320(%rsi), %zmm22
+    vmovdqu64 384(%rsi), %zmm23
+    xorl    %ecx, %ecx
+    xorl    %r10d, %r10d
+    movl    $448, %r11d
+    cmpl    $576, %edx
+    cmoval  %r11d, %ecx
+    movl    $576, %r11d
+    cmpl    $704, %edx
+    cmoval  %r11d, %r9d
+    movl    $704, %r11d
+    cmpl    $832, %edx
+    cmoval  %r11d, %r10d
     vmovdqu64 (%rsi,%rcx), %zmm24
     vmovdqu64 64(%rsi,%rcx), %zmm25
-    vmovdqu64 (%rsi,%r8), %zmm26
-    vmovdqu64 64(%rsi,%r8), %zmm27
-    vmovdqu64 (%rsi,%r9), %zmm28
-    vmovdqu64 64(%rsi,%r9), %zmm29
+    vmovdqu64 (%rsi,%r9), %zmm26
+    vmovdqu64 64(%rsi,%r9), %zmm27
+    vmovdqu64 (%rsi,%r10), %zmm28
+    vmovdqu64 64(%rsi,%r10), %zmm29
     vmovdqu64 -128(%rsi,%rdx), %zmm30
     vmovdqu64 -64(%rsi,%rdx), %zmm31
-    vmovdqu64 %zmm16, (%rdi)
-    vmovdqu64 %zmm17, 64(%rdi)
-    vmovdqu64 %zmm18, 128(%rdi)
-    vmovdqu64 %zmm19, 192(%rdi)
-    vmovdqu64 %zmm20, 256(%rdi)
-    vmovdqu64 %zmm21, 320(%rdi)
-    vmovdqu64 %zmm22, 384(%rdi)
-    vmovdqu64 %zmm23, 448(%rdi)
+    vmovdqu64 %zmm16, (%r8)
+    vmovdqu64 %zmm17, (%rdi)
+    vmovdqu64 %zmm18, 64(%rdi)
+    vmovdqu64 %zmm19, 128(%rdi)
+    vmovdqu64 %zmm20, 192(%rdi)
+    vmovdqu64 %zmm21, 256(%rdi)
+    vmovdqu64 %zmm22, 320(%rdi)
+    vmovdqu64 %zmm23, 384(%rdi)
     vmovdqu64 %zmm24, (%rdi,%rcx)
     vmovdqu64 %zmm25, 64(%rdi,%rcx)
-    vmovdqu64 %zmm26, (%rdi,%r8)
-    vmovdqu64 %zmm27, 64(%rdi,%r8)
-    vmovdqu64 %zmm28, (%rdi,%r9)
-    vmovdqu64 %zmm29, 64(%rdi,%r9)
+    vmovdqu64 %zmm26, (%rdi,%r9)
+    vmovdqu64 %zmm27, 64(%rdi,%r9)
+    vmovdqu64 %zmm28, (%rdi,%r10)
+    vmovdqu64 %zmm29, 64(%rdi,%r10)
     vmovdqu64 %zmm30, -128(%rdi,%rdx)
     vmovdqu64 %zmm31, -64(%rdi,%rdx)
     ret
@@ -295,13 +308,13 @@ set:
     cmpq    $4096, %rdi             /* as in move */
     jb      set_page_0
 set_masked:
-    leal    63(%rdi), %ecx
-    xorl    %edi, %ecx
+    movl    %edi, %ecx
     leaq    -64(%rdx), %r8
+    andl    $0xfc0, %ecx
     xorl    %r9d, %r9d
-    testb   $0x10, %ch              /* as in move */
+    cmpl    $0xfc0, %ecx            /* as in move */
     movq    $-1, %rcx
-    cmovzq  %r9, %r8
+    cmovneq %r9, %r8
     bzhiq   %rdx, %rcx, %rcx
     subl    %r8d, %r9d
     shlxq   %r9, %rcx, %rcx

@@ -140,15 +140,17 @@ struct masked {
 /* Null, and what stands for an empty slice in Rust. A branch on n == 0 would be guessed wrong; this one never is. */
 enum { PAGE_0_BYTES = 4096 };
 
-INLINE unsigned crosses_page(const void *p) { return ((unsigned)(uintptr_t)p + 63) ^ (unsigned)(uintptr_t)p; }
+/* Which line of its page p lies in; a block from the last one, all ones, may reach into the next page. */
+INLINE unsigned line_in_page(const void *p) { return (unsigned)(uintptr_t)p & 0xfc0; }
 
-/* crossing: of one or several crosses_page; its bit 12 counts */
-INLINE struct masked masked_block(size_t n, unsigned crossing)
+/* lines: line_in_page of one side, or of both or-ed. That may name the last line where neither side lies in it, and then
+ * neither lies in the first, whose bits are zero: the block that ends where the buffer ends is as good there. */
+INLINE struct masked masked_block(size_t n, unsigned lines)
 {
     size_t at = n - 64;
-    __asm__("test $0x1000, %[crossing]\n\tcmovz %[here], %[at]"
+    __asm__("cmp $0xfc0, %[lines]\n\tcmovne %[here], %[at]"
             : [at] "+r"(at)
-            : [crossing] "r"(crossing), [here] "r"((size_t)0)
+            : [lines] "r"(lines), [here] "r"((size_t)0)
             : "cc");
     return (struct masked){at, _bzhi_u64(~0ull, (unsigned)n) << (-at & 63)};
 }

@@ -73,7 +73,7 @@ INLINE void move_masked(uint8_t *dst, const uint8_t *src, size_t n)
 {
     if (__builtin_expect((uintptr_t)src < PAGE_0_BYTES, 0) && n == 0)
         return;
-    const struct masked block = masked_block(n, crosses_page(dst) | crosses_page(src));
+    const struct masked block = masked_block(n, line_in_page(dst) | line_in_page(src));
     _mm512_mask_storeu_epi8(dst + block.at, block.mask, _mm512_maskz_loadu_epi8(block.mask, src + block.at));
 }
 #elif VEC_BYTES == 32

@@ -53,7 +53,7 @@ INLINE void set_masked(uint8_t *dst, vec v, size_t n)
 {
     if (__builtin_expect((uintptr_t)dst < PAGE_0_BYTES, 0) && n == 0)
         return;
-    const struct masked block = masked_block(n, crosses_page(dst));
+    const struct masked block = masked_block(n, line_in_page(dst));
     _mm512_mask_storeu_epi8(dst + block.at, block.mask, v);
 }
 #elif VEC_BYTES == 32
