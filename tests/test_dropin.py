@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,17 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, need_root, need_tool, run
 
-FUNCTIONS = ["memcpy", "memmove", "mempcpy", "memset", "bcopy", "bzero"]
+SIX = ["memcpy", "memmove", "mempcpy", "memset", "bcopy", "bzero"]
+CHECKED = [
+    *("__memcpy_chk", "__memmove_chk", "__mempcpy_chk", "__memset_chk", "__explicit_bzero_chk"),
+    *("__wmemcpy_chk", "__wmemmove_chk", "__wmempcpy_chk", "__wmemset_chk"),
+]
+# In the order in which the test program tells of them.
+FUNCTIONS = [
+    *SIX,
+    *("__mempcpy", "__bzero", "explicit_bzero", "wmemcpy", "wmemmove", "wmempcpy", "wmemset"),
+    *CHECKED,
+]
 CC = shlex.split(os.environ.get("CC", "cc"))
 
 
@@ -39,9 +50,12 @@ def sources(said: str) -> dict[str, str]:
 
 
 # --- what it is ----------------------------------------------------------------------------------
-def test_it_exports_the_six_and_wants_nothing(dropin: Path):
+def test_it_exports_what_it_says_and_wants_one_thing(dropin: Path):
     rows = [line.split() for line in run("nm", "-D", dropin).stdout.splitlines()]
-    assert sorted(row[-1] for row in rows) == sorted(FUNCTIONS)  # no version, nothing undefined
+    # What libc does about an overflow: undefined, but weak, so that nothing fails without it.
+    assert [row for row in rows if len(row) == 2] == [["w", "__chk_fail"]]
+    rows = [row for row in rows if len(row) == 3]
+    assert sorted(row[-1] for row in rows) == sorted(FUNCTIONS)  # no version
     assert {row[1] for row in rows} == {"T"}  # an IFUNC would be an i
     types = run("readelf", "--dyn-syms", "-W", dropin).stdout
     assert all(re.search(rf" [1-9]\d* FUNC +GLOBAL DEFAULT +\d+ {name}$", types, re.MULTILINE)
@@ -49,9 +63,10 @@ def test_it_exports_the_six_and_wants_nothing(dropin: Path):
 
 
 def test_nothing_has_to_be_relocated_before_a_call(dropin: Path):
-    """One word is: the address of the constructor, which the loader alone reads."""
+    """Two words are: the address of the constructor, which the loader alone reads, and where to go to abort."""
     rows = re.findall(r"^[0-9a-f]{16} .*$", run("readelf", "-rW", dropin).stdout, re.MULTILINE)
-    assert [row.split()[2] for row in rows] == ["R_X86_64_RELATIVE"]
+    assert [row.split()[2] for row in rows] == ["R_X86_64_RELATIVE", "R_X86_64_GLOB_DAT"]
+    assert "__chk_fail" in rows[1]
     sections = run("readelf", "-SW", dropin).stdout
     (array,) = re.findall(r"\.init_array +INIT_ARRAY +([0-9a-f]{16}) \w+ (\w+)", sections)
     assert rows[0].split()[0] == array[0]
@@ -87,7 +102,7 @@ def code(library: Path) -> dict[str, list[str]]:
         found[name.removeprefix("wherry_")] = [
             text for address, text in instructions if address in inside
         ]
-    return {name: found[name] for name in FUNCTIONS}
+    return {name: found[name] for name in SIX}
 
 
 def test_it_is_the_code_of_the_library(build_dir: Path, dropin: Path):
@@ -120,8 +135,44 @@ def test_it_is_right(dropin: Path, wherry_run: Path):
     command = (wherry_run, "verify", "--only-peers", "--brief", "--peer", f"dropin={dropin}")
     said = run(*command, timeout=120).stdout
     assert {
-        name for name in FUNCTIONS if re.search(rf"^right +dropin +{name} ", said, re.MULTILINE)
-    } == set(FUNCTIONS)
+        name for name in SIX if re.search(rf"^right +dropin +{name} ", said, re.MULTILINE)
+    } == set(SIX)
+
+
+@pytest.mark.parametrize("on", ["the drop-in", "libc"])
+def test_the_relatives_are_right(dropin: Path, programs: Path, on: str):
+    env = preloaded(dropin) if on == "the drop-in" else None
+    said = run(programs / "dropin-relatives", env=env, timeout=60).stdout
+    assert re.fullmatch(r"right [1-9]\d{3,}\n", said)
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_an_overflow_ends_as_it_does_without(dropin: Path, programs: Path, name: str):
+    ends = [
+        run(programs / "dropin-relatives", name, env=env, check=False, timeout=20)
+        for env in (None, preloaded(dropin))
+    ]
+    assert ends[0].returncode == -signal.SIGABRT
+    assert "buffer overflow detected" in ends[0].stderr
+    assert [(e.returncode, e.stdout, e.stderr) for e in ends[1:]] == [
+        (e.returncode, e.stdout, e.stderr) for e in ends[:1]
+    ]
+
+
+def test_a_fortified_program_is_served(dropin: Path, tmp_path: Path):
+    (tmp_path / "p.c").write_text(
+        "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <wchar.h>\n"
+        "int main(int n, char **v) { char b[64]; wchar_t w[16]; size_t k = strtoul(v[1], 0, 0);\n"
+        "    memset(b, 'x', k); memcpy(b, v[1], n); wmemset(w, n, k / 4); b[63] = 0;\n"
+        '    return printf("%s %d\\n", b, (int)w[2]) < 0; }\n'
+    )
+    run(*CC, "-O2", "-D_FORTIFY_SOURCE=2", "p.c", "-o", "p", cwd=tmp_path)
+    assert "__memset_chk" in run("nm", "-D", tmp_path / "p").stdout
+    env = preloaded(dropin, LD_DEBUG="bindings", LD_BIND_NOW="1")
+    short, long = (run(tmp_path / "p", k, env=env, check=False, timeout=20) for k in ("64", "65"))
+    assert re.search(rf"/p \[0\] to {dropin} \[0\]: normal symbol `__memset_chk'", short.stderr)
+    assert (short.returncode, short.stdout) == (0, "64" + "x" * 61 + " 2\n")
+    assert (long.returncode, long.stdout) == (-signal.SIGABRT, "")
 
 
 def test_without_it_they_are_those_of_libc(programs: Path):

@@ -20,7 +20,7 @@ from conftest import ROOT, need_tool
 PYTHON = getattr(sys, "_base_executable", sys.executable)
 CC = shlex.split(os.environ.get("CC", "cc"))
 COREUTILS = {"sort", "cp", "sha256sum"}
-FUNCTIONS = "memcpy|memmove|mempcpy|memset|bcopy|bzero"
+FUNCTIONS = r"(?:__)?w?mem(?:cpy|move|pcpy|set)(?:_chk)?|bcopy|(?:explicit_)?bzero"
 
 
 class Program(NamedTuple):

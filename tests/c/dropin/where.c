@@ -4,6 +4,8 @@
  */
 #include "exercise.h"
 
+#include "relatives.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 
@@ -21,7 +23,7 @@ static int says(const char *road, const char *name, const void *address)
     return printf("%s %s %s\n", road, name, object_of(address)) < 0;
 }
 
-#define FUNCTIONS(X) X(memcpy) X(memmove) X(mempcpy) X(memset) X(bcopy) X(bzero)
+#define FUNCTIONS(X) X(memcpy) X(memmove) X(mempcpy) X(memset) X(bcopy) X(bzero) RELATIVES(X)
 
 static int loaded_apart(const char *path)
 {
