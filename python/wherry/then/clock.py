@@ -1,0 +1,36 @@
+"""How fast this machine's clock ran while it was measured: what turns nanoseconds into cycles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Clock:
+    ghz: float | None
+    measured: bool
+
+    def in_words(self) -> str:
+        if self.ghz is None:
+            return "the clock of this machine is not known: no bytes a cycle"
+        how = (
+            "measured by a chain of additions while the run was made"
+            if self.measured
+            else "as the kernel says; not measured, and a faster clock under load would make the figures smaller"
+        )
+        return f"cycles now are of {self.ghz:.2f} GHz, {how}"
+
+    def cycles(self, ns: float | None) -> float | None:
+        return None if ns is None or self.ghz is None else ns * self.ghz
+
+    def bytes_a_cycle(self, rate: float | None) -> float | None:
+        """From bytes a second."""
+        return None if rate is None or self.ghz is None else rate / (self.ghz * 1e9)
+
+
+def clock_of(run: dict) -> Clock:
+    measured = (run.get("runner") or {}).get("ghz")
+    if isinstance(measured, int | float) and measured > 0:
+        return Clock(float(measured), True)
+    mhz = (run["machine"].get("cpu") or {}).get("mhz")
+    return Clock(mhz / 1000 if mhz else None, False)

@@ -1,0 +1,100 @@
+"""What stays comparable, as points for a picture: of each routine that a seed measured the speed over the stock routine
+of the same table, then and now. A misaligned copy counts as over the aligned one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wherry import history
+from wherry.then import alignment, reading, sizes, small, zero
+from wherry.units import size_in_words, size_label
+
+NOW = "this machine"
+_STOCK = "libc"
+
+
+@dataclass(frozen=True)
+class Point:
+    panel: str  # points of one panel stand in one picture
+    place: str  # size, routine, or method
+    series: str  # machine and year, or NOW
+    speed: float  # over the stock routine: above 1 is faster
+    what: str  # what is over what
+
+
+def points(run: dict, experiment: str) -> list[Point]:
+    """Empty when the run has nothing beside the seed."""
+    make = {"sizes": _sizes, "small": _small, "zero": _zero, "alignment": _alignment}
+    found = make[experiment](run) if experiment in make else []
+    beside = {point.panel for point in found if point.series == NOW}
+    return [point for point in found if point.panel in beside]
+
+
+def _label(table: history.Table) -> str:
+    clock = f"{table.machine.mhz:g} MHz" if table.machine.mhz else ""
+    return f"{' '.join(filter(None, (table.machine.cpu, clock)))}, {table.mail.year}"
+
+
+def _sizes(run: dict) -> list[Point]:
+    tables = [table for table in history.tables("sizes") if table.of_role("key")]
+    panel = "the x87 copy over the stock copy"
+    found = [
+        Point(panel, size_label(r["size"]), _label(t), r["ours"] / r["libc"], "x87 over libc")
+        for t in tables
+        for r in t.records()
+        if r["libc"]
+    ]
+    for size, cells in sorted(sizes.cells_by_size(run, tables[0].where).items()):
+        speed = reading.speed(cells, sizes.X87, _STOCK)
+        if speed:
+            found.append(Point(panel, size_label(size), NOW, speed, f"{sizes.X87} over {_STOCK}"))
+    return found
+
+
+def _small(run: dict) -> list[Point]:
+    (table,) = history.tables("small")
+    times = {(r["function"], r["size"]): r["time"] for r in table.records() if r["state"] == "L1"}
+    panel = "the fast copy over the stock copy, in L1"
+    found = [
+        Point(panel, size_label(n), _label(table), times["bcopy", n] / ns, "fast_bcopy over bcopy")
+        for (name, n), ns in times.items()
+        if name == "fast_bcopy"
+    ]
+    for (state, size), cells in small.by_state(run, table).items():
+        speed = reading.speed(cells, small.FAST, _STOCK)
+        if state == "L1" and speed and ("fast_bcopy", size) in times:
+            found.append(Point(panel, size_label(size), NOW, speed, f"{small.FAST} over {_STOCK}"))
+    return found
+
+
+def _zero(run: dict) -> list[Point]:
+    found = []
+    for table in history.tables("zero"):
+        now = zero.cells_of(run, table.where)
+        records = [r for r in table.records() if r["routine"] != _STOCK]
+        stock = next(r for r in records if r["name"] == table.stock)
+        panel = f"{size_in_words(table.size)}, over {stock['routine']}"
+        for record in records:
+            name, what = record["routine"], f"{record['routine']} over {stock['routine']}"
+            speed = reading.speed(now, name, stock["routine"])
+            found.append(Point(panel, name, _label(table), record["rate"] / stock["rate"], what))
+            if speed:
+                found.append(Point(panel, name, NOW, speed, what))
+    return found
+
+
+def _alignment(run: dict) -> list[Point]:
+    (table,) = history.tables("alignment")
+    now = alignment.medians(run, table.where).get(alignment.CACHED, {})
+    times = {(r["routine"], r["aligned"]): r["time"] for r in table.records()}
+    stock, panel = "rep_movsl", f"{table.size} bytes, over rep_movsl aligned"
+    found = []
+    for name, aligned in times:
+        place = f"{name}, {'aligned' if aligned else 'misaligned'}"
+        what = f"{place} over {stock} aligned"
+        speed = times[stock, True] / times[name, aligned]
+        found.append(Point(panel, place, _label(table), speed, what))
+        own, base = now.get(name, {}).get(aligned), now.get(stock, {}).get(True)
+        if own and base:
+            found.append(Point(panel, place, NOW, base / own, what))
+    return found

@@ -1,0 +1,31 @@
+"""What the experiments' modules read alike from a run."""
+
+from __future__ import annotations
+
+
+def floor(run: dict, experiment: str) -> float:
+    """The noise floor of the experiment; 0 when it was not measured."""
+    own = next((e for e in run["experiments"] if e["name"] == experiment), {})
+    return own.get("noise_floor") or 0.0
+
+
+def ns(cell: dict | None) -> float | None:
+    return None if cell is None else cell["ns"]["median"]
+
+
+def speed(cells: dict[str, dict], name: str, stock: str) -> float | None:
+    """How many times as fast as the stock routine; of paired rounds where the run has them."""
+    ratio = (cells.get(name) or {}).get("ratio")
+    if ratio and ratio["to"] == stock:
+        return 1 / ratio["median"]
+    if name not in cells or stock not in cells:
+        return None
+    return cells[stock]["ns"]["median"] / cells[name]["ns"]["median"]
+
+
+def beats(cell: dict | None, least: float) -> bool | None:
+    """Whether it is faster than libc by more than the noise floor and its interval; None when nobody compared them."""
+    ratio = (cell or {}).get("ratio")
+    if not ratio:
+        return None
+    return ratio["high"] < 1 and ratio["median"] < 1 / (1 + least)
