@@ -10,7 +10,10 @@
 #ifndef WHERRY_H
 #define WHERRY_H
 
+#include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,6 +36,215 @@ void wherry_bcopy(const void *src, void *dst, size_t n);
 
 /* Sets n bytes at dst to zero. After 4.3BSD bzero. */
 void wherry_bzero(void *dst, size_t n);
+
+/* Past the caches: whole lines of the destination are written without being read first, and neither they nor what they
+ * would have driven out changes places in the caches; the source is loaded as usual. Worth it for much memory that
+ * nobody reads soon; whoever reads it then fetches it from memory. docs/streaming.md has the rule with its figures;
+ * wherry_memcpy and wherry_memset go this way by themselves from most of the last-level cache on. They end with a
+ * fence (sfence), also when n is 0: what the caller stores afterwards is not seen before these bytes. */
+
+/* Copies n bytes from src to dst, which must not overlap. Returns dst. */
+void *wherry_memcpy_stream(void *dst, const void *src, size_t n);
+
+/* Sets n bytes at dst to (unsigned char)c. Returns dst. */
+void *wherry_memset_stream(void *dst, int c, size_t n);
+
+/* Are all n bytes at p zero? True when n is 0. Reads no further than the first of them that is not, give or take 256
+ * bytes of the n. */
+bool wherry_iszero(const void *p, size_t n);
+
+/* Sets n bytes at page to zero, and writes only the 64-byte lines that are not zero already (of one that the buffer
+ * shares with others only the bytes of the buffer count, and only they are written). So memory that is zero need not be
+ * writable, stays clean, and stays shared where it is. Any address and n. After pagezero of FreeBSD/i386. */
+void wherry_pagezero(void *page, size_t n);
+
+/* The checksum of IP, TCP and UDP (RFC 1071), as Linux csum_partial has it. A sum is 32 bits that stand for the 16-bit
+ * sum in ones' complement of the bytes taken two at a time, an odd last one with a zero after it; which 32 bits is not
+ * promised, what they fold to is. Words are summed as they lie in memory, so that the folded sum belongs into a packet
+ * as it is. Addresses and n may be odd. */
+
+/* Adds n bytes at src to sum (0, or what an earlier call returned for an even number of bytes before these). */
+uint32_t wherry_csum_partial(const void *src, size_t n, uint32_t sum);
+
+/* The same, and copies the n bytes to dst, which must not overlap, in one pass. After Linux csum_partial_copy. */
+uint32_t wherry_csum_partial_copy(void *dst, const void *src, size_t n, uint32_t sum);
+
+/* The checksum to put into a packet: sum folded to 16 bits and complemented. Over a packet that holds a right one it is
+ * 0. After Linux csum_fold. */
+uint16_t wherry_csum_fold(uint32_t sum);
+
+/* Adds the sum of a block, made with sum 0, to the sum of the offset bytes before it; offset may be odd. After Linux
+ * csum_block_add. */
+uint32_t wherry_csum_block_add(uint32_t sum, uint32_t block, size_t offset);
+
+/* CRC-32C (Castagnoli; iSCSI, SCTP, ext4) of n bytes at src; crc is 0, or the result for the bytes before these. */
+uint32_t wherry_crc32c(uint32_t crc, const void *src, size_t n);
+
+/* The same, and copies the n bytes to dst, which must not overlap, in one pass. */
+uint32_t wherry_crc32c_copy(uint32_t crc, void *dst, const void *src, size_t n);
+
+/* Copies that survive memory that is not there: a mapped file that was truncated meanwhile, an address from elsewhere.
+ *
+ * Where a load or a store of theirs raises SIGSEGV or SIGBUS they stop and return how many bytes were NOT copied, 0
+ * when all were. The first n - result bytes of dst then equal those of src, up to the very byte before the first that
+ * could not be read or written, and nothing past them has been changed. Any pointers will do, non-canonical ones too,
+ * and any n. The two may overlap; the same then holds as if src had been copied away first. Only when a page of
+ * overlapping buffers with dst above src becomes inaccessible during the call can less hold: then n is returned, and
+ * bytes of dst, but none outside it, may have changed.
+ *
+ * To be as fast as memcpy they need wherry_nofault_init. Without it, and where another handler has SIGSEGV or SIGBUS,
+ * they go by system calls, right but slow. SIGSEGV and SIGBUS must not be blocked in the calling thread: a fault would
+ * kill the process, as any fault does then. They are async-signal-safe, also inside a handler of these signals that has
+ * SA_NODEFER.
+ */
+
+/* What stopped a copy. Written only when the result is not 0. */
+struct wherry_fault {
+    void *addr;   /* the first byte that could not be read or written */
+    int signo;    /* SIGSEGV or SIGBUS; 0: found by a system call */
+    int code;     /* si_code of the signal; after a system call its errno value, EFAULT where memory was missing */
+    bool writing; /* the destination was at fault, not the source; the source, where both were at the same byte */
+};
+
+/* Copies n bytes from src to dst. fault may be NULL. Returns the bytes not copied. After Linux raw_copy_from_user. */
+size_t wherry_copy_nofault(void *dst, const void *src, size_t n, struct wherry_fault *fault);
+
+/* The same, and sets the bytes of dst that were not copied to zero, as far as they can be written. After Linux
+ * copy_from_user. */
+size_t wherry_copy_nofault_zero(void *dst, const void *src, size_t n, struct wherry_fault *fault);
+
+/* Sets n bytes at dst to (unsigned char)c. Returns the bytes not set. After Linux clear_user. */
+size_t wherry_set_nofault(void *dst, int c, size_t n, struct wherry_fault *fault);
+
+/* Installs handlers of SIGSEGV and SIGBUS, before those in force, to which everything goes that is not a fault of these
+ * copies. To be called once, early, and again when another handler was installed later; calls of it when all is well
+ * change nothing. From any thread, not from a signal handler. Returns 0, or an errno value: ENOSPC after sixteen
+ * different handlers. */
+int wherry_nofault_init(void);
+
+/* For programs that own SIGSEGV and SIGBUS themselves: says that the handlers in force call wherry_nofault_handle.
+ * Installs nothing. Returns 0, or EINVAL when a signal has no handler. */
+int wherry_nofault_init_hosted(void);
+
+/* From a handler of SIGSEGV or SIGBUS (with SA_SIGINFO), with its three arguments: is this a fault of one of these
+ * copies? Then the copy goes on when the handler returns. Else false, and nothing was done. */
+#if !defined(__STRICT_ANSI__) || defined(__cplusplus) || defined(_POSIX_C_SOURCE) || defined(_XOPEN_SOURCE) ||         \
+    defined(_DEFAULT_SOURCE) || defined(_GNU_SOURCE)
+bool wherry_nofault_handle(int signo, siginfo_t *info, void *ucontext);
+#else /* strict ISO C has no siginfo_t */
+bool wherry_nofault_handle(int signo, void *info, void *ucontext);
+#endif
+
+enum wherry_nofault_path {
+    WHERRY_NOFAULT_BY_TABLE,  /* loads and stores, as fast as memcpy */
+    WHERRY_NOFAULT_BY_VM,     /* process_vm_readv */
+    WHERRY_NOFAULT_BY_PIPE,   /* a pipe, where the sandbox forbids that */
+    WHERRY_NOFAULT_BY_NOTHING /* it forbids both: nothing is copied, and the fault's code tells the error */
+};
+
+enum wherry_nofault_owner {
+    WHERRY_NOFAULT_OURS,    /* this library's handler */
+    WHERRY_NOFAULT_HOST,    /* one that calls wherry_nofault_handle: it has, or wherry_nofault_init_hosted said so */
+    WHERRY_NOFAULT_NOBODY,  /* the default action, or ignored */
+    WHERRY_NOFAULT_SOMEBODY /* any other */
+};
+
+struct wherry_nofault_status {
+    enum wherry_nofault_path path; /* which calls take from now on, in every thread */
+    enum wherry_nofault_owner sigsegv, sigbus;
+    bool initialised;
+    bool sigsegv_blocked, sigbus_blocked;   /* in the calling thread */
+    void *sigsegv_handler, *sigbus_handler; /* addresses of the handlers in force */
+    const char *message;                    /* the same in a sentence, and what to do; a static string */
+};
+
+/* Asks the kernel who owns SIGSEGV and SIGBUS now, and has calls take the path that fits. To be called after anything
+ * that may install handlers; status may be NULL. Returns 0. */
+int wherry_nofault_status(struct wherry_nofault_status *status);
+
+/* Packets in buffers with room to spare. Copies n bytes from src to dst, inline and in whole lines of 64 bytes: one up
+ * to 64 bytes, four up to 256, so that sizes which nobody can predict seldom cost a wrong guess of a branch. dst_cap
+ * and src_cap say how many bytes lie at dst and src, of which up to the smaller may be written and read: bytes of dst
+ * from n on may hold anything afterwards. Where a capacity leaves no room for whole lines, and above 256 bytes, it is
+ * wherry_memcpy, exact. n must not be above a capacity, and the two capacities must not overlap. Returns dst. After
+ * Rizzo's pkt_copy of netmap.
+ *
+ * The lines move by the widest vectors that the compiler may use (-mavx2, -mavx512f); with SSE2 alone it is lines to
+ * 128 bytes, and wherry_memcpy above. In code compiled with -fsanitize=address, hwaddress, memory or thread, or with
+ * WHERRY_EXACT defined (for Valgrind, say), it is an exact memcpy that the tool sees. */
+#if defined(WHERRY_EXACT) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_HWADDRESS__) ||                       \
+    defined(__SANITIZE_THREAD__)
+#define WHERRY_COPY_PADDED_EXACT 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(hwaddress_sanitizer) || __has_feature(memory_sanitizer) ||       \
+    __has_feature(thread_sanitizer)
+#define WHERRY_COPY_PADDED_EXACT 1
+#endif
+#endif
+
+#ifdef WHERRY_COPY_PADDED_EXACT
+static inline void *wherry_copy_padded(void *dst, size_t dst_cap, const void *src, size_t src_cap, size_t n)
+{
+    (void)dst_cap;
+    (void)src_cap;
+    return n > 0 ? __builtin_memcpy(dst, src, n) : dst;
+}
+#else
+#if defined(__AVX512F__)
+enum { WHERRY_PADDED_BLOCK = 64 };
+#elif defined(__AVX__)
+enum { WHERRY_PADDED_BLOCK = 32 };
+#else
+enum { WHERRY_PADDED_BLOCK = 16 };
+#endif
+typedef long long wherry_padded_block
+    __attribute__((__vector_size__(WHERRY_PADDED_BLOCK), __aligned__(1), __may_alias__));
+
+static inline __attribute__((__always_inline__)) void wherry_padded_line(void *dst, const void *src)
+{
+    wherry_padded_block *to = (wherry_padded_block *)dst;
+    const wherry_padded_block *from = (const wherry_padded_block *)src;
+    const wherry_padded_block first = from[0];
+    if (WHERRY_PADDED_BLOCK == 64) {
+        to[0] = first;
+    } else if (WHERRY_PADDED_BLOCK == 32) {
+        const wherry_padded_block second = from[1];
+        to[0] = first;
+        to[1] = second;
+    } else {
+        const wherry_padded_block second = from[1], third = from[2], fourth = from[3];
+        to[0] = first;
+        to[1] = second;
+        to[2] = third;
+        to[3] = fourth;
+    }
+}
+
+static inline void *wherry_copy_padded(void *dst, size_t dst_cap, const void *src, size_t src_cap, size_t n)
+{
+    const size_t room = dst_cap < src_cap ? dst_cap : src_cap;
+    char *to = (char *)dst;
+    const char *from = (const char *)src;
+    /* From nine of the smallest blocks on a call costs less, since the library has wider ones. */
+    const size_t most = WHERRY_PADDED_BLOCK > 16 ? 256 : 128;
+    if (n > most || ((n + 63) & ~(size_t)63) > room)
+        return wherry_memcpy(dst, src, n);
+    if (room >= most) {
+        wherry_padded_line(to, from);
+        if (n > 64) {
+            wherry_padded_line(to + 64, from + 64);
+            if (most > 128) {
+                wherry_padded_line(to + 128, from + 128);
+                wherry_padded_line(to + 192, from + 192);
+            }
+        }
+        return dst;
+    }
+    for (size_t at = 0; at < n; at += 64)
+        wherry_padded_line(to + at, from + at);
+    return dst;
+}
+#endif
 
 /* The version of the library, "MAJOR.MINOR.PATCH"; a static string. */
 const char *wherry_version(void);

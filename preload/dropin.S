@@ -11,3 +11,4 @@
  */
 #define PUBLIC(name) name
 #include "dispatch/public.S"
+#include "relatives.S"

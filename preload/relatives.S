@@ -3,13 +3,12 @@
  *
  * What a checked form finds too long goes to __chk_fail of the C library, which says so and aborts, as the library's own
  * do. The reference is weak: where there is none, or where this object has not been relocated yet, the process traps.
+ * dropin.S includes this file behind dispatch/public.S, with which come the marks of an assembly file.
  */
-#include "routines/asm.h"
-
     .weak __chk_fail
 
 /* clang-format off */
-#define EXPORT(symbol)                         \
+#define RELATIVE(symbol)                       \
     .globl symbol;                             \
     .type symbol, @function;                   \
     .p2align 4;                                \
@@ -18,13 +17,13 @@ symbol:                                        \
     _CET_ENDBR
 
 #define IS(symbol, function)                   \
-EXPORT(symbol);                                \
+RELATIVE(symbol);                              \
     jmp     function;                          \
 END(symbol)
 
 /* room: the register with the size of the destination, in the units of n */
 #define CHECKED(symbol, n, room, function)     \
-EXPORT(symbol);                                \
+RELATIVE(symbol);                              \
     cmpq    n, room;                           \
     jb      too_long;                          \
     jmp     function;                          \
@@ -32,7 +31,7 @@ END(symbol)
 
 /* n counts wchar_t; what does not fit 64 bits in bytes is cut off, as glibc does it. */
 #define WIDE(symbol, function)                 \
-EXPORT(symbol);                                \
+RELATIVE(symbol);                              \
     shlq    $2, %rdx;                          \
     jmp     function;                          \
 END(symbol)
@@ -72,7 +71,7 @@ no_libc:
 
 /* wchar_t *wmemset(wchar_t *dst rdi, wchar_t c esi, size_t n rdx). Four equal bytes, 0 above all, are a memset; others are
  * rare, and 16 bytes a step for them. */
-EXPORT(wmemset)
+RELATIVE(wmemset)
     movzbl  %sil, %eax
     imull   $0x01010101, %eax, %eax
     cmpl    %esi, %eax

@@ -17,7 +17,7 @@ static void begin(void)
     const struct target **all = calloc(list.count, sizeof *all);
     size_t count = 0;
     for (size_t i = 0; all && i < list.count; i++)
-        if (!target_unavailable(&list.items[i]))
+        if (op_is_plain(list.items[i].op) && !target_unavailable(&list.items[i]))
             all[count++] = &list.items[i];
     if (count == 0)
         abort();

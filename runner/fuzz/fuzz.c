@@ -381,7 +381,7 @@ static bool named(const struct target *t, const char *name)
 
 static bool chosen(const struct request *r, const struct target *t)
 {
-    if (r->only_peers && t->kind != TARGET_PEER)
+    if (!op_is_plain(t->op) || (r->only_peers && t->kind != TARGET_PEER))
         return false;
     bool any = false;
     for (size_t i = 0; i < r->name_count; i++)

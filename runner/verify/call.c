@@ -92,9 +92,15 @@ void call_init(struct unit *unit)
     setitimer(ITIMER_PROF, &tick, NULL);
 }
 
-bool is_set(const struct target *target) { return target->op == WHERRY_OP_set || target->op == WHERRY_OP_zero; }
+bool is_set(const struct target *target) { return op_sets(target->op); }
 
-int value_of(const struct target *target, int c) { return target->op == WHERRY_OP_zero ? 0 : c; }
+bool only_reads(const struct target *target) { return op_reads(target->op); }
+
+bool writes(const struct target *target) { return !op_reads(target->op); }
+
+bool takes_value(const struct target *target) { return target->op == WHERRY_OP_set || op_sums(target->op); }
+
+int value_of(const struct target *target, int c) { return takes_value(target) ? c : 0; }
 
 /* By itself, so that nothing of the caller's lives across the jump. */
 static __attribute__((noinline)) void guarded(void (*fn)(void), uint64_t a, uint64_t b, uint64_t c,
@@ -120,22 +126,10 @@ struct outcome call_raw(struct unit *unit, const struct vcase *one, void *dst, c
 {
     const struct target *t = unit->target;
     struct outcome seen = {0};
-    uint64_t a = (uintptr_t)dst, b = (uintptr_t)src, c = n;
-    switch (t->abi) {
-    case ABI_BCOPY:
-        a = (uintptr_t)src, b = (uintptr_t)dst;
-        break;
-    case ABI_MEMSET: /* an int argument leaves the upper half of its register undefined */
-        b = (uint32_t)value_of(t, one->c) | (uint64_t)0xa5c3f00d << 32;
-        break;
-    case ABI_BZERO:
-        b = n, c = 0x0123456789abcdef;
-        break;
-    default:
-        break;
-    }
+    const struct target_arguments with = target_arguments(t->abi, dst, src, n, (uint32_t)value_of(t, one->c));
     seen.regs.trap = call_on_step != NULL && call_on_fault == NULL;
-    guarded(t->fn, a, b, c, &seen);
+    seen.regs.fourth = with.word[3];
+    guarded(t->fn, with.word[0], with.word[1], with.word[2], &seen);
     unit->ordinal++;
     unit->pulse->beats++;
     return seen;
@@ -229,10 +223,22 @@ bool call_judge(struct unit *unit, const struct vcase *one, const struct outcome
         return false;
     }
     uintptr_t expected = (uintptr_t)dst + (unit->target->abi == ABI_MEMPCPY ? n : 0);
-    bool returns = unit->target->abi != ABI_BCOPY && unit->target->abi != ABI_BZERO;
+    if (!op_result_right(unit->target->op, (uintptr_t)seen->returned, (uint32_t)one->c, src, n)) {
+        char text[160];
+        op_result_text(text, sizeof text, unit->target->op, (uintptr_t)seen->returned, (uint32_t)one->c, src, n);
+        fail(unit, one, dst, src, "result", "%s", text);
+        return false;
+    }
+    bool returns =
+        unit->target->abi == ABI_MEMCPY || unit->target->abi == ABI_MEMPCPY || unit->target->abi == ABI_MEMSET;
     if (returns && (uintptr_t)seen->returned != expected) {
         fail(unit, one, dst, src, "return value", "returned %p, expected %p (%s)", seen->returned, (void *)expected,
              unit->target->abi == ABI_MEMPCPY ? "destination + size" : "the destination");
+        return false;
+    }
+    if (unit->target->kind == TARGET_NOFAULT && (uintptr_t)seen->returned != unit->left) {
+        fail(unit, one, dst, src, "count", "returned %" PRIuPTR " bytes not done, expected %" PRIu64,
+             (uintptr_t)seen->returned, unit->left);
         return false;
     }
     /* Exception flags are sticky and nobody's; the control bits belong to the caller. The family that sets them to

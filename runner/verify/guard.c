@@ -36,7 +36,7 @@ static void run(struct unit *unit, const struct vcase *one)
     const uint8_t *src = NULL, *model = NULL;
     if (!set) {
         src = source.base + (one->at & SOURCE_AT_END ? source.length - n - one->s % 64 : one->s % 64);
-        model = source.back + (src - source.base);
+        model = only_reads(unit->target) ? a->back + (dst - a->base) : source.back + (src - source.base);
     }
     for (uint64_t i = 0; i < one->calls && !unit->failed; i++) {
         unit->cases++;

@@ -82,7 +82,7 @@ static void run_filled(struct unit *unit, const struct vcase *one)
     unit->cases++;
     if (!call_checked(unit, one, dst, src, one->n))
         return;
-    for (unsigned i = 0; i < count && !unit->failed; i++) {
+    for (unsigned i = 0; i < count && !unit->failed && writes(unit->target); i++) {
         uint8_t *to = dst + w[i].at;
         size_t at = set ? first_other(to, c, w[i].length) : first_difference(to, src + w[i].at, w[i].length);
         if (at < w[i].length)

@@ -236,14 +236,8 @@ static void generate_race(struct unit *unit)
     }
 }
 
-static bool any(const struct target *target)
-{
-    (void)target;
-    return true;
-}
-
 const struct family family_neighbour = {
-    "neighbour", "bytes beside the destination are not read and written back (stepped by instruction)", any,
+    "neighbour", "bytes beside the destination are not read and written back (stepped by instruction)", writes,
     generate_steps, run_steps};
-const struct family family_race = {"race", "the same with a real thread that changes the neighbours", any,
+const struct family family_race = {"race", "the same with a real thread that changes the neighbours", writes,
                                    generate_race, run_race};

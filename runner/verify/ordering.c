@@ -136,10 +136,5 @@ static void generate(struct unit *unit)
     }
 }
 
-static bool any(const struct target *target)
-{
-    (void)target;
-    return true;
-}
-
-const struct family family_ordering = {"ordering", "non-temporal stores are fenced before return", any, generate, run};
+const struct family family_ordering = {"ordering", "non-temporal stores are fenced before return", writes, generate,
+                                       run};

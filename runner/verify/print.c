@@ -81,7 +81,7 @@ void print_start(const struct verify_options *o, size_t targets, size_t units)
     }
     printf("verify: %zu function%s, level %s, seed %s, %d job%s\n", targets, targets == 1 ? "" : "s",
            level_names[o->level], seed, o->jobs, o->jobs == 1 ? "" : "s");
-    printf("%-6s %-24s %-18s %-5s %14s %9s\n", "", "target", "function", "op", "cases", "CPU time");
+    printf("%-6s %-24s %-24s %-11s %14s %9s\n", "", "target", "function", "op", "cases", "CPU time");
 }
 
 void print_progress(const struct verify_options *o, size_t done, size_t total, const struct unit *unit)
@@ -128,7 +128,7 @@ void print_skip(const struct verify_options *o, const struct target *target, con
         return;
     }
     close_line();
-    printf("%-6s %-24s %-18s %-5s %s%s%s\n", "skip", target->name, target->function, wherry_op_names[target->op],
+    printf("%-6s %-24s %-24s %-11s %s%s%s\n", "skip", target->name, target->function, wherry_op_names[target->op],
            family ? family->name : "", family ? ": " : "", reason);
 }
 
@@ -174,7 +174,7 @@ void print_target(const struct verify_options *o, const struct target *target, c
     if (o->json)
         return;
     close_line();
-    printf("%-6s %-24s %-18s %-5s %14" PRIu64 " %7.2f s\n", counts->failures ? "WRONG" : "right", target->name,
+    printf("%-6s %-24s %-24s %-11s %14" PRIu64 " %7.2f s\n", counts->failures ? "WRONG" : "right", target->name,
            target->function, wherry_op_names[target->op], counts->cases, counts->seconds);
 }
 

@@ -30,6 +30,8 @@ void fail(struct unit *unit, const struct vcase *one, const void *dst, const voi
         snprintf(where, sizeof where, ", destination offset %u", f->dst_off);
     if (is_set(t) && t->abi == ABI_MEMSET)
         snprintf(value, sizeof value, ", value %d", value_of(t, one->c));
+    else if (op_sums(t->op))
+        snprintf(value, sizeof value, ", after 0x%08x", (unsigned)one->c);
     const char *name = t->kind == TARGET_ROUTINE ? t->name : selector(t);
     int at = snprintf(f->message, sizeof f->message, "%s (%s, %" PRIu64 " bytes%s%s): ", name, wherry_op_names[t->op],
                       one->n, where, value);

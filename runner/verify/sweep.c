@@ -64,13 +64,9 @@ static bool one_call(struct unit *unit, const struct vcase *one)
         return false;
     }
     const uint8_t *back = a->back + (dst - a->base);
-    bool right;
-    if (src)
-        right = plain_equal(dst, source.back + (src - source.base), n);
-    else
-        right = plain_all(dst, (uint8_t)value_of(unit->target, one->c), n);
+    const uint8_t *model = only_reads(unit->target) ? back : src ? source.back + (src - source.base) : NULL;
+    bool right = src ? plain_equal(dst, model, n) : plain_all(dst, (uint8_t)value_of(unit->target, one->c), n);
     if (!right) {
-        const uint8_t *model = src ? source.back + (src - source.base) : NULL;
         uint8_t c = (uint8_t)value_of(unit->target, one->c);
         size_t at = src ? first_difference(dst, model, n) : first_other(dst, c, n);
         fail_byte(unit, one, dst, src, "destination", (int64_t)at, src ? model[at] : c, dst[at]);
@@ -116,12 +112,12 @@ static int some_value(struct unit *unit) { return (int)next_random(&unit->random
 
 static void at_offsets(struct unit *unit, size_t n, unsigned pairs)
 {
-    bool set = is_set(unit->target);
+    bool set = is_set(unit->target), value = takes_value(unit->target);
     struct vcase one = {.n = n, .calls = 1, .seed = unit->seed};
     if (pairs >= 4096) {
         for (one.d = 0; one.d < 64; one.d++)
             for (one.s = 0; one.s < (set ? 4 : 64) && !unit->failed; one.s++) {
-                one.c = set ? some_value(unit) : 0;
+                one.c = value ? some_value(unit) : 0;
                 sweep_case(unit, &one);
             }
         return;
@@ -130,7 +126,7 @@ static void at_offsets(struct unit *unit, size_t n, unsigned pairs)
         uint64_t r = next_random(&unit->random);
         one.d = r & 63;
         one.s = r >> 6 & 63;
-        one.c = set ? (int)(r >> 32) : 0;
+        one.c = value ? (int)(r >> 32) : 0;
         sweep_case(unit, &one);
     }
 }
@@ -158,7 +154,7 @@ static void generate_sweep(struct unit *unit)
 static void generate_sizes(struct unit *unit)
 {
     prepare(unit, ((size_t)8 << 20) + 65536, unit->seed);
-    bool full = unit->level == LEVEL_FULL, brief = unit->level == LEVEL_BRIEF, set = is_set(unit->target);
+    bool full = unit->level == LEVEL_FULL, brief = unit->level == LEVEL_BRIEF;
     /* Three sizes an octave, each with its neighbours: programs change method at powers of two and at halves,
      * thirds and three quarters of caches. */
     size_t most = brief ? (size_t)1 << 20 : unit->few || full ? (size_t)8 << 20 : (size_t)4 << 20;
@@ -198,7 +194,7 @@ static void generate_sizes(struct unit *unit)
     for (one.d = 0; one.d < 64 && !unit->failed; one.d += brief ? 4 : 1) {
         one.s = below(unit, 64);
         one.n = fit(unit->target, (1 << 20) + 4096 + below(unit, 65536));
-        one.c = set ? some_value(unit) : 0;
+        one.c = takes_value(unit->target) ? some_value(unit) : 0;
         sweep_case(unit, &one);
         if ((unit->few && !brief) || full) {
             one.n = fit(unit->target, ((size_t)4 << 20) + 64 + below(unit, 262144));

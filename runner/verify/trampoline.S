@@ -1,4 +1,4 @@
-/* verify_trampoline(fn, a, b, c, regs): calls fn(a, b, c) with known values in every register that a callee must give
+/* verify_trampoline(fn, a, b, c, regs): calls fn(a, b, c, regs->fourth) with known values in every register that a callee must give
  * back, garbage in those it may use, and two canaries above its return address; then notes what came back and repairs
  * everything, so that the verifier survives a routine that lost its registers or its stack pointer.
  * The frame is found again through thread-local storage, the only thing a wrong routine leaves us for certain.
@@ -25,7 +25,8 @@ verify_trampoline:
 	movq	%rsi, %rdi
 	movq	%rdx, %rsi
 	movq	%rcx, %rdx
-	movzwl	70(%r8), %ecx
+	movzwl	70(%r8), %eax
+	movq	88(%r8), %rcx			/* regs->fourth */
 	movabsq	$0xb0b0b0b0b0b0b0b1, %rbx
 	movabsq	$0xb0b0b0b0b0b0b0b2, %rbp
 	movabsq	$0xb0b0b0b0b0b0b0b3, %r12
@@ -35,9 +36,8 @@ verify_trampoline:
 	movabsq	$0xdeadbeefcafef00d, %r9
 	movq	%r9, %r10
 	movq	%r9, %r8
+	testl	%eax, %eax
 	movq	%r9, %rax
-	testl	%ecx, %ecx
-	movq	%r9, %rcx
 	jz	1f
 	pushfq
 	orq	$0x100, (%rsp)			/* the trap flag: SIGTRAP after each instruction */

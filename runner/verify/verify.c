@@ -10,14 +10,15 @@
 #include "commands.h"
 #include "verify.h"
 
-extern const struct family family_sweep, family_sizes, family_delta, family_guard, family_overlap, family_empty,
-    family_values, family_state, family_huge, family_neighbour, family_race, family_threads, family_reentry,
-    family_ordering;
+extern const struct family family_sweep, family_sizes, family_zeros, family_delta, family_guard, family_overlap,
+    family_empty, family_values, family_state, family_huge, family_neighbour, family_race, family_threads,
+    family_reentry, family_ordering, family_sums, family_nofault, family_nofault_read, family_nofault_write;
 
 static const struct family *const families[] = {
-    &family_sweep,   &family_guard,   &family_overlap,  &family_empty,     &family_values,
-    &family_state,   &family_delta,   &family_huge,     &family_neighbour, &family_race,
-    &family_reentry, &family_threads, &family_ordering, &family_sizes,
+    &family_sweep,   &family_guard,   &family_overlap,      &family_empty,         &family_values,
+    &family_state,   &family_delta,   &family_huge,         &family_neighbour,     &family_race,
+    &family_reentry, &family_threads, &family_ordering,     &family_sizes,         &family_sums,
+    &family_zeros,   &family_nofault, &family_nofault_read, &family_nofault_write,
 };
 enum { FAMILY_COUNT = sizeof families / sizeof families[0] };
 
@@ -84,6 +85,8 @@ static size_t edit_distance(const char *a, const char *b)
 
 static bool named(const struct target *t, const char *name)
 {
+    if (t->kind == TARGET_NOFAULT && strcmp(name, "nofault") == 0) /* every tier and method of theirs */
+        return true;
     return strcmp(t->name, name) == 0 || strcmp(t->function, name) == 0 || strcmp(selector(t), name) == 0;
 }
 
@@ -121,6 +124,13 @@ static int read_number(const char *option, const char *text, uint64_t most, uint
     return 0;
 }
 
+/* "nofault" also names nofault-read. */
+static bool word_names(const char *word, const char *name)
+{
+    const size_t length = strlen(word);
+    return length > 0 && strncmp(name, word, length) == 0 && (name[length] == '\0' || name[length] == '-');
+}
+
 static int read_families(struct request *r, const char *text)
 {
     char copy[512];
@@ -129,12 +139,13 @@ static int read_families(struct request *r, const char *text)
     for (char *word; (word = strsep(&rest, ",")) != NULL;) {
         const struct family *found = NULL;
         for (size_t i = 0; i < FAMILY_COUNT; i++)
-            if (strcmp(families[i]->name, word) == 0)
+            if (word_names(word, families[i]->name)) {
                 found = families[i];
+                if (r->wanted_count < FAMILY_COUNT)
+                    r->wanted[r->wanted_count++] = found;
+            }
         if (!found)
             return misuse("verify: no family '%s'; wherry-run verify --help lists them", word);
-        if (r->wanted_count < FAMILY_COUNT)
-            r->wanted[r->wanted_count++] = found;
     }
     return 0;
 }
@@ -251,7 +262,8 @@ static bool chosen(const struct request *r, const struct target *t)
 {
     if (r->only_peers && t->kind != TARGET_PEER)
         return false;
-    if (r->isa && t->kind == TARGET_PUBLIC && (!t->forced || strcmp(wherry_isa_names[t->isa], r->isa) != 0))
+    if (r->isa && (t->kind == TARGET_PUBLIC || t->kind == TARGET_NOFAULT) &&
+        (!t->forced || strcmp(wherry_isa_names[t->isa], r->isa) != 0))
         return false;
     if (r->name_count == 0)
         return t->kind != TARGET_LIBC;
@@ -280,6 +292,7 @@ int command_verify(int argc, char **argv)
     }
     targets_add_routines(&r.list);
     targets_add_public(&r.list, true);
+    targets_add_nofault(&r.list, false);
     targets_add_libc(&r.list);
     wrong = load_peers(&r);
     if (wrong)

@@ -57,6 +57,7 @@ struct verify_regs {
     uint16_t fcw;
     uint16_t trap; /* in: 1 sets the trap flag for the call */
     uint64_t canary[2];
+    uint64_t fourth; /* in: the fourth argument */
 };
 
 struct unit {
@@ -68,6 +69,7 @@ struct unit {
     uint64_t random;
     uint64_t cases;
     uint64_t ordinal;
+    uint64_t left; /* of a fault-tolerant call: the bytes that it must say it has not done */
     bool failed;
     struct verify_failure failure;
     char skipped[160]; /* why part or all of the family was not run */
@@ -115,7 +117,10 @@ struct outcome call_raw(struct unit *unit, const struct vcase *one, void *dst, c
 bool call_checked(struct unit *unit, const struct vcase *one, void *dst, const void *src, size_t n);
 bool call_judge(struct unit *unit, const struct vcase *one, const struct outcome *seen, void *dst, const void *src,
                 size_t n);
-bool is_set(const struct target *target);         /* set or zero: no source */
+bool is_set(const struct target *target);         /* set, zero or pagezero: no source */
+bool only_reads(const struct target *target);     /* no destination: the one that families have ready stays as it was */
+bool writes(const struct target *target);         /* not only_reads; as families ask it */
+bool takes_value(const struct target *target);    /* a byte to set, or the sum or CRC so far */
 int value_of(const struct target *target, int c); /* what is really passed: zero routines get 0 */
 
 /* report.c */

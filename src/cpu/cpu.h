@@ -18,6 +18,7 @@
     X(AVX512VL, "avx512vl", 7, 0, EBX, 31, ZMM)                                                                        \
     X(AVX512DQ, "avx512dq", 7, 0, EBX, 17, ZMM)                                                                        \
     X(SSE3, "sse3", 1, 0, ECX, 0, NONE)                                                                                \
+    X(PCLMULQDQ, "pclmulqdq", 1, 0, ECX, 1, NONE)                                                                      \
     X(SSSE3, "ssse3", 1, 0, ECX, 9, NONE)                                                                              \
     X(SSE4_1, "sse4.1", 1, 0, ECX, 19, NONE)                                                                           \
     X(SSE4_2, "sse4.2", 1, 0, ECX, 20, NONE)                                                                           \
@@ -27,6 +28,7 @@
     X(ERMS, "erms", 7, 0, EBX, 9, NONE)                                                                                \
     X(CLFLUSHOPT, "clflushopt", 7, 0, EBX, 23, NONE)                                                                   \
     X(CLWB, "clwb", 7, 0, EBX, 24, NONE)                                                                               \
+    X(VPCLMULQDQ, "vpclmulqdq", 7, 0, ECX, 10, YMM)                                                                    \
     X(CLDEMOTE, "cldemote", 7, 0, ECX, 25, NONE)                                                                       \
     X(FSRM, "fsrm", 7, 0, EDX, 4, NONE)                                                                                \
     X(AMX_TILE, "amx-tile", 7, 0, EDX, 24, AMX)                                                                        \

@@ -21,7 +21,7 @@ struct wherry_thresholds wherry_thresholds = {
     .set_stream_from = SIZE_MAX,
 };
 
-_Atomic(signed char) wherry_choice;
+_Atomic(signed char) wherry_choice, wherry_crc_choice;
 
 static const enum wherry_choice choice_of[WHERRY_ISA_COUNT] = {
     [WHERRY_ISA_SSE2] = WHERRY_CHOICE_SSE2,
@@ -30,9 +30,10 @@ static const enum wherry_choice choice_of[WHERRY_ISA_COUNT] = {
     [WHERRY_ISA_AVX512_LADDER] = WHERRY_CHOICE_AVX512_LADDER,
 };
 
-static void use(enum wherry_choice choice)
+static void use(const struct wherry_cpu *cpu, enum wherry_isa isa)
 {
-    atomic_store_explicit(&wherry_choice, (signed char)choice, memory_order_relaxed);
+    atomic_store_explicit(&wherry_choice, (signed char)choice_of[isa], memory_order_relaxed);
+    atomic_store_explicit(&wherry_crc_choice, (signed char)wherry_plan_crc(cpu, isa), memory_order_relaxed);
 }
 
 __attribute__((constructor)) static void choose(void)
@@ -41,7 +42,7 @@ __attribute__((constructor)) static void choose(void)
     const struct wherry_cpu_source native = wherry_cpu_native();
     wherry_cpu_decode(&native, &cpu);
     wherry_thresholds = wherry_plan_thresholds(&cpu, wherry_cpu_last_level(&native, &cpu));
-    use(choice_of[wherry_plan_isa(&cpu)]);
+    use(&cpu, wherry_plan_isa(&cpu));
 }
 
 enum wherry_isa wherry_dispatch_isa(void)
@@ -59,7 +60,7 @@ bool wherry_dispatch_force(enum wherry_isa isa)
     wherry_cpu_detect(&cpu);
     if (!wherry_plan_can_run(&cpu, wherry_plan_needs(isa)))
         return false;
-    use(choice_of[isa]);
+    use(&cpu, isa);
     return true;
 }
 

@@ -14,6 +14,9 @@ enum wherry_choice {
 };
 extern _Atomic(signed char) wherry_choice __attribute__((visibility("hidden")));
 
+/* An enum wherry_needs: what the CRC in force needs, which is no matter of the tier alone. 0 is the baseline. */
+extern _Atomic(signed char) wherry_crc_choice __attribute__((visibility("hidden")));
+
 /* The tier in force. */
 enum wherry_isa wherry_dispatch_isa(void);
 

@@ -14,6 +14,16 @@ static bool has_avx512(const struct wherry_cpu *cpu)
            wherry_cpu_has(cpu, WHERRY_CPU_AVX512VL) && wherry_cpu_has(cpu, WHERRY_CPU_AVX512DQ);
 }
 
+static bool has_crc32(const struct wherry_cpu *cpu)
+{
+    return wherry_cpu_has(cpu, WHERRY_CPU_SSE4_2) && wherry_cpu_has(cpu, WHERRY_CPU_PCLMULQDQ);
+}
+
+static bool has_vpclmul(const struct wherry_cpu *cpu)
+{
+    return has_avx512(cpu) && has_crc32(cpu) && wherry_cpu_has(cpu, WHERRY_CPU_VPCLMULQDQ);
+}
+
 bool wherry_plan_can_run(const struct wherry_cpu *cpu, enum wherry_needs needs)
 {
     switch (needs) {
@@ -23,8 +33,20 @@ bool wherry_plan_can_run(const struct wherry_cpu *cpu, enum wherry_needs needs)
         return has_avx2(cpu);
     case WHERRY_NEEDS_AVX512:
         return has_avx512(cpu);
+    case WHERRY_NEEDS_CRC32:
+        return has_crc32(cpu);
+    case WHERRY_NEEDS_VPCLMUL:
+        return has_vpclmul(cpu);
     }
     return false;
+}
+
+enum wherry_needs wherry_plan_crc(const struct wherry_cpu *cpu, enum wherry_isa isa)
+{
+    const bool own = isa == wherry_plan_isa(cpu);
+    if (has_vpclmul(cpu) && (own || wherry_plan_needs(isa) == WHERRY_NEEDS_AVX512))
+        return WHERRY_NEEDS_VPCLMUL;
+    return has_crc32(cpu) && (own || isa != WHERRY_ISA_SSE2) ? WHERRY_NEEDS_CRC32 : WHERRY_NEEDS_BASE;
 }
 
 enum wherry_isa wherry_plan_isa(const struct wherry_cpu *cpu)

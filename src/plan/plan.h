@@ -23,6 +23,10 @@ enum wherry_isa wherry_plan_isa(const struct wherry_cpu *cpu);
 /* What the tier needs. */
 enum wherry_needs wherry_plan_needs(enum wherry_isa isa);
 
+/* What the CRC of this tier needs: all that the CPU has in the tier that it uses by default; else what the tier's first
+ * CPUs had. */
+enum wherry_needs wherry_plan_crc(const struct wherry_cpu *cpu, enum wherry_isa isa);
+
 /* The sizes at which the public functions change method on this CPU, with a last-level cache of this many bytes (0:
  * unknown). */
 struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, uint64_t last_level_bytes);

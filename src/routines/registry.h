@@ -2,13 +2,32 @@
 #ifndef WHERRY_REGISTRY_H
 #define WHERRY_REGISTRY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum wherry_op { WHERRY_OP_copy, WHERRY_OP_move, WHERRY_OP_set, WHERRY_OP_zero, WHERRY_OP_COUNT };
+enum wherry_op {
+    WHERRY_OP_copy,
+    WHERRY_OP_move,
+    WHERRY_OP_set,
+    WHERRY_OP_zero,
+    WHERRY_OP_csum,
+    WHERRY_OP_copy_csum,
+    WHERRY_OP_crc32c,
+    WHERRY_OP_copy_crc32c,
+    WHERRY_OP_iszero,
+    WHERRY_OP_pagezero,
+    WHERRY_OP_COUNT
+};
 
 /* What a routine needs of the CPU, as a tier; plan/ maps it to CPU features. */
-enum wherry_needs { WHERRY_NEEDS_BASE, WHERRY_NEEDS_AVX2, WHERRY_NEEDS_AVX512 };
+enum wherry_needs {
+    WHERRY_NEEDS_BASE,
+    WHERRY_NEEDS_AVX2,
+    WHERRY_NEEDS_AVX512,
+    WHERRY_NEEDS_CRC32,
+    WHERRY_NEEDS_VPCLMUL
+};
 
 enum wherry_trait {
     TRAIT_REP = 1 << 0,         /* a string instruction does the bulk */
@@ -22,9 +41,15 @@ enum wherry_trait {
     TRAIT_CALLS_LIBC = 1 << 7,  /* hands large sizes to the stock routine */
 };
 
-/* Every op is called with the same three registers, so that one loop times all of them. */
+/* The prototypes, one for each way to be called; registry.def says which op has which. */
 typedef void *wherry_copy_fn(void *dst, const void *src, size_t n);
 typedef void *wherry_set_fn(void *dst, int c, size_t n);
+typedef uint32_t wherry_csum_fn(const void *src, size_t n, uint32_t sum);
+typedef uint32_t wherry_copy_csum_fn(void *dst, const void *src, size_t n, uint32_t sum);
+typedef uint32_t wherry_crc32c_fn(uint32_t crc, const void *src, size_t n);
+typedef uint32_t wherry_copy_crc32c_fn(uint32_t crc, void *dst, const void *src, size_t n);
+typedef bool wherry_iszero_fn(const void *p, size_t n);
+typedef void wherry_pagezero_fn(void *page, size_t n);
 
 struct wherry_routine {
     const char *name;
@@ -39,6 +64,13 @@ struct wherry_routine {
     union {
         wherry_copy_fn *copy; /* copy, move */
         wherry_set_fn *set;   /* set, zero */
+        wherry_csum_fn *csum;
+        wherry_copy_csum_fn *copy_csum;
+        wherry_crc32c_fn *crc32c;
+        wherry_copy_crc32c_fn *copy_crc32c;
+        wherry_iszero_fn *iszero;
+        wherry_pagezero_fn *pagezero;
+        void (*any)(void);
     };
 };
 

@@ -1,0 +1,62 @@
+/* The public checksums. Each call reads a hidden byte and jumps: as in public.S, what is read before any constructor
+ * has run is the baseline. */
+#include <stdatomic.h>
+
+#include "dispatch/dispatch.h"
+#include "wherry.h"
+
+#define PUBLIC __attribute__((visibility("default")))
+
+wherry_csum_fn wherry_routine_csum_sse2, wherry_routine_csum_avx2, wherry_routine_csum_avx512;
+wherry_copy_csum_fn wherry_routine_copy_csum_sse2, wherry_routine_copy_csum_avx2, wherry_routine_copy_csum_avx512;
+wherry_crc32c_fn wherry_routine_crc32c_table, wherry_routine_crc32c_pclmul, wherry_routine_crc32c_vpclmul;
+wherry_copy_crc32c_fn wherry_routine_copy_crc32c_table, wherry_routine_copy_crc32c_pclmul,
+    wherry_routine_copy_crc32c_vpclmul;
+
+static inline signed char choice(void) { return atomic_load_explicit(&wherry_choice, memory_order_relaxed); }
+
+/* Both AVX-512 choices have one checksum. */
+#define BY_TIER(routine, ...)                                                                                          \
+    const signed char chosen = choice();                                                                               \
+    if (chosen == WHERRY_CHOICE_AVX2)                                                                                  \
+        return wherry_routine_##routine##_avx2(__VA_ARGS__);                                                           \
+    if (chosen == WHERRY_CHOICE_SSE2)                                                                                  \
+        return wherry_routine_##routine##_sse2(__VA_ARGS__);                                                           \
+    return wherry_routine_##routine##_avx512(__VA_ARGS__)
+
+PUBLIC uint32_t wherry_csum_partial(const void *src, size_t n, uint32_t sum) { BY_TIER(csum, src, n, sum); }
+
+PUBLIC uint32_t wherry_csum_partial_copy(void *dst, const void *src, size_t n, uint32_t sum)
+{
+    BY_TIER(copy_csum, dst, src, n, sum);
+}
+
+PUBLIC uint16_t wherry_csum_fold(uint32_t sum)
+{
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum += sum >> 16;
+    return (uint16_t)~sum;
+}
+
+PUBLIC uint32_t wherry_csum_block_add(uint32_t sum, uint32_t block, size_t offset)
+{
+    if (offset & 1)
+        block = block << 8 | block >> 24;
+    sum += block;
+    return sum + (sum < block);
+}
+
+#define BY_CRC(routine, ...)                                                                                           \
+    const signed char chosen = atomic_load_explicit(&wherry_crc_choice, memory_order_relaxed);                         \
+    if (chosen == WHERRY_NEEDS_CRC32)                                                                                  \
+        return wherry_routine_##routine##_pclmul(__VA_ARGS__);                                                         \
+    if (chosen == WHERRY_NEEDS_BASE)                                                                                   \
+        return wherry_routine_##routine##_table(__VA_ARGS__);                                                          \
+    return wherry_routine_##routine##_vpclmul(__VA_ARGS__)
+
+PUBLIC uint32_t wherry_crc32c(uint32_t crc, const void *src, size_t n) { BY_CRC(crc32c, crc, src, n); }
+
+PUBLIC uint32_t wherry_crc32c_copy(uint32_t crc, void *dst, const void *src, size_t n)
+{
+    BY_CRC(copy_crc32c, crc, dst, src, n);
+}

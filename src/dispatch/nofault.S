@@ -1,0 +1,55 @@
+/* The fault-tolerant copy and set. As in public.S one comparison tells the ways apart, and AVX-512 goes on right here:
+ *
+ *   size_t wherry_copy_nofault(void *dst rdi, const void *src rsi, size_t n rdx, struct wherry_fault *fault rcx)
+ *   size_t wherry_set_nofault(void *dst rdi, int c esi, size_t n rdx, struct wherry_fault *fault rcx)
+ *
+ * wherry_nofault_choice is zero-initialised data and zero means system calls, so a call that comes before anything has been
+ * set up is right.
+ */
+#define VEC_BYTES 64
+#include "routines/asm.h"
+
+/* clang-format off */
+/* The public name, and one that stays inside; the choice is 1 for AVX2, above it for AVX-512, below it for the others. */
+#define NOFAULT(symbol, inside, avx2)                       \
+    .section .text.symbol, "ax", @progbits;                 \
+    .globl symbol, inside;                                  \
+    .hidden inside;                                         \
+    .type symbol, @function;                                \
+    .type inside, @function;                                \
+    .p2align 6;                                             \
+symbol:                                                     \
+inside:                                                     \
+    .cfi_startproc;                                         \
+    _CET_ENDBR;                                             \
+    cmpb    $1, wherry_nofault_choice(%rip);                \
+    je      avx2;                                           \
+    jl      AT(others)
+
+#define NOFAULT_END(symbol, inside, sse2, calls)            \
+AT(others):                                                 \
+    cmpb    $0, wherry_nofault_choice(%rip);                \
+    jl      sse2;                                           \
+    jmp     calls;                                          \
+    .cfi_endproc;                                           \
+    .size   symbol, . - symbol;                             \
+    .size   inside, . - inside
+/* clang-format on */
+
+#define AT(name) .Lcopy_##name
+#define TOP .Lcopy
+#define SYMBOL wherry_nofault_copy
+NOFAULT(wherry_copy_nofault, wherry_nofault_copy, wherry_guarded_copy_avx2)
+#include "routines/guarded/copy.tmpl.S"
+NOFAULT_END(wherry_copy_nofault, wherry_nofault_copy, wherry_guarded_copy_sse2, wherry_guard_copy_by_calls)
+
+#undef AT
+#undef TOP
+#undef SYMBOL
+#undef LARGE
+#define AT(name) .Lset_##name
+#define TOP .Lset
+#define SYMBOL wherry_nofault_set
+NOFAULT(wherry_set_nofault, wherry_nofault_set, wherry_guarded_set_avx2)
+#include "routines/guarded/set.tmpl.S"
+NOFAULT_END(wherry_set_nofault, wherry_nofault_set, wherry_guarded_set_sse2, wherry_guard_set_by_calls)

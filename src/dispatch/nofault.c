@@ -1,0 +1,112 @@
+/* The fault-tolerant functions beside the copy and the set themselves, which are in nofault.S. */
+#include "dispatch/nofault.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "dispatch/dispatch.h"
+#include "guard/guard.h"
+
+#define PUBLIC __attribute__((visibility("default")))
+
+_Atomic(signed char) wherry_nofault_choice;
+
+static void use(enum wherry_nofault_choice choice)
+{
+    atomic_store_explicit(&wherry_nofault_choice, (signed char)choice, memory_order_relaxed);
+}
+
+static enum wherry_nofault_choice choice_of(enum wherry_needs needs)
+{
+    switch (needs) {
+    case WHERRY_NEEDS_AVX512:
+        return WHERRY_NOFAULT_CHOICE_AVX512;
+    case WHERRY_NEEDS_AVX2:
+        return WHERRY_NOFAULT_CHOICE_AVX2;
+    default:
+        return WHERRY_NOFAULT_CHOICE_SSE2;
+    }
+}
+
+bool wherry_nofault_force(enum wherry_isa isa)
+{
+    struct wherry_cpu cpu;
+    wherry_cpu_detect(&cpu);
+    if (!wherry_plan_can_run(&cpu, wherry_plan_needs(isa)))
+        return false;
+    use(choice_of(wherry_plan_needs(isa)));
+    return true;
+}
+
+/* By the table when faults are fixed now, else by system calls. */
+static bool choose(struct wherry_nofault_status *status)
+{
+    const bool fixed = wherry_guard_look(status);
+    use(fixed ? choice_of(wherry_plan_needs(wherry_dispatch_isa())) : WHERRY_NOFAULT_CHOICE_CALLS);
+    return fixed;
+}
+
+PUBLIC int wherry_nofault_init(void)
+{
+    struct wherry_nofault_status status;
+    const int error = wherry_guard_install();
+    choose(&status);
+    return error;
+}
+
+PUBLIC int wherry_nofault_init_hosted(void)
+{
+    struct wherry_nofault_status status;
+    const int error = wherry_guard_trust();
+    choose(&status);
+    return error;
+}
+
+PUBLIC bool wherry_nofault_handle(int signo, siginfo_t *info, void *ucontext)
+{
+    if (!wherry_guard_fix(signo, info, ucontext))
+        return false;
+    wherry_guard_noted(signo);
+    return true;
+}
+
+static const char *message_of(const struct wherry_nofault_status *status)
+{
+    if (status->path == WHERRY_NOFAULT_BY_NOTHING)
+        return "neither signals nor system calls: nothing is copied. Call wherry_nofault_init, or let the sandbox "
+               "allow "
+               "process_vm_readv or pipe2";
+    if (status->sigsegv_blocked || status->sigbus_blocked)
+        return status->path == WHERRY_NOFAULT_BY_TABLE
+                   ? "SIGSEGV or SIGBUS is blocked in this thread: a fault in a copy would kill the process. Unblock "
+                     "them"
+                   : "SIGSEGV or SIGBUS is blocked in this thread; calls go by system calls, which raise no signal";
+    if (status->path == WHERRY_NOFAULT_BY_TABLE)
+        return status->sigsegv == WHERRY_NOFAULT_OURS && status->sigbus == WHERRY_NOFAULT_OURS
+                   ? "ready: this library owns SIGSEGV and SIGBUS; calls are as fast as memcpy"
+                   : "ready: the host owns SIGSEGV or SIGBUS and hands faults to wherry_nofault_handle; calls are as "
+                     "fast as "
+                     "memcpy";
+    if (!status->initialised)
+        return "not initialised: calls go by system calls, right but slow. Call wherry_nofault_init";
+    return "another handler owns SIGSEGV or SIGBUS: calls go by system calls, right but slow. Call wherry_nofault_init "
+           "again, or let that handler call wherry_nofault_handle and then call wherry_nofault_init_hosted";
+}
+
+PUBLIC int wherry_nofault_status(struct wherry_nofault_status *status)
+{
+    struct wherry_nofault_status unwanted;
+    if (!status)
+        status = &unwanted;
+    status->path = choose(status) ? WHERRY_NOFAULT_BY_TABLE : wherry_guard_calls_allowed();
+    status->message = message_of(status);
+    return 0;
+}
+
+PUBLIC size_t wherry_copy_nofault_zero(void *dst, const void *src, size_t n, struct wherry_fault *fault)
+{
+    const size_t left = wherry_nofault_copy(dst, src, n, fault);
+    if (__builtin_expect(left != 0, 0))
+        wherry_nofault_set((char *)dst + (n - left), 0, left, NULL);
+    return left;
+}

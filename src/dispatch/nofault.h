@@ -1,0 +1,25 @@
+/* The fault-tolerant functions' choice of routine. */
+#ifndef WHERRY_DISPATCH_NOFAULT_H
+#define WHERRY_DISPATCH_NOFAULT_H
+
+#include "plan/plan.h"
+#include "wherry.h"
+
+/* Read by nofault.S at each call. Until somebody fixes faults the kernel does the work. */
+enum wherry_nofault_choice {
+    WHERRY_NOFAULT_CHOICE_SSE2 = -1,
+    WHERRY_NOFAULT_CHOICE_CALLS = 0,
+    WHERRY_NOFAULT_CHOICE_AVX2 = 1,
+    WHERRY_NOFAULT_CHOICE_AVX512 = 2,
+};
+extern _Atomic(signed char) wherry_nofault_choice __attribute__((visibility("hidden")));
+
+/* Takes this tier's routines from now on, whoever fixes faults: for tests and measurements. False, and nothing is
+ * changed, when this CPU cannot run them. */
+bool wherry_nofault_force(enum wherry_isa isa);
+
+/* The public functions under names that no symbol of another object can take. */
+size_t wherry_nofault_copy(void *dst, const void *src, size_t n, struct wherry_fault *fault);
+size_t wherry_nofault_set(void *dst, int c, size_t n, struct wherry_fault *fault);
+
+#endif

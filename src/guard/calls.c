@@ -1,0 +1,221 @@
+/* The way without signals: the kernel copies, and says EFAULT where a load or a store of ours would fault.
+ *
+ * process_vm_readv on this very process, or a pipe where a sandbox forbids that. Both are used on pieces that cross no
+ * page on either side: such a piece is done whole or not at all, so the count is exact. A pipe is made for each call:
+ * one that is kept would be shared with children, and with other threads.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "guard/guard.h"
+#include "guard/kernel.h"
+
+enum { PAGE = 4096, BOUNCE = 1024 };
+static const size_t LONGEST = (size_t)1 << 30; /* the kernel takes less than 2 GiB at a time */
+
+enum side { SIDE_NONE, SIDE_SOURCE, SIDE_DESTINATION };
+
+struct way {
+    bool pipe;
+    int ends[2]; /* -1: not open */
+    int error;   /* EFAULT, or why there is no way */
+    enum side side;
+};
+
+/* Bytes from here to the end of the page. */
+static size_t rest_of_page(const void *p) { return PAGE - ((uintptr_t)p & (PAGE - 1)); }
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+static long vm_read(void *dst, const void *src, size_t n)
+{
+    const struct iovec to = {dst, n}, from = {(void *)src, n};
+    const long process = kernel_call(SYS_getpid, 0, 0, 0, 0, 0, 0); /* a child after fork is another */
+    return kernel_call(SYS_process_vm_readv, process, (long)&to, 1, (long)&from, 1, 0);
+}
+
+static bool way_pipe(struct way *way)
+{
+    way->pipe = true;
+    if (way->ends[0] >= 0)
+        return true;
+    long error = kernel_call(SYS_pipe2, (long)way->ends, O_CLOEXEC | O_NONBLOCK, 0, 0, 0, 0);
+    if (error == 0)
+        return true;
+    way->ends[0] = way->ends[1] = -1;
+    way->error = (int)-error;
+    return false;
+}
+
+static void way_end(struct way *way)
+{
+    if (way->ends[0] < 0)
+        return;
+    kernel_call(SYS_close, way->ends[0], 0, 0, 0, 0, 0);
+    kernel_call(SYS_close, way->ends[1], 0, 0, 0, 0, 0);
+    way->ends[0] = way->ends[1] = -1;
+}
+
+static long again(long number, int fd, const void *at, size_t n)
+{
+    long result;
+    do
+        result = kernel_call(number, fd, (long)at, (long)n, 0, 0, 0);
+    while (result == -EINTR);
+    return result;
+}
+
+/* Copies a piece that crosses no page on either side. */
+static bool piece(struct way *way, void *dst, const void *src, size_t n)
+{
+    if (!way->pipe) {
+        const long result = vm_read(dst, src, n);
+        if (result == (long)n)
+            return true;
+        if (result == -EFAULT || result >= 0) {
+            char byte;
+            way->error = EFAULT;
+            way->side = vm_read(&byte, src, 1) == 1 ? SIDE_DESTINATION : SIDE_SOURCE;
+            return false;
+        }
+    }
+    if (!way_pipe(way))
+        return false;
+    long result = again(SYS_write, way->ends[1], src, n);
+    if (result == (long)n) {
+        result = again(SYS_read, way->ends[0], dst, n);
+        if (result == (long)n)
+            return true;
+        way->side = SIDE_DESTINATION;
+    } else {
+        way->side = SIDE_SOURCE;
+    }
+    way->error = result < 0 ? (int)-result : EFAULT;
+    way_end(way); /* what it still holds belongs to nobody */
+    return false;
+}
+
+static size_t tell(struct way *way, struct wherry_fault *fault, void *dst, const void *src, size_t done, size_t n)
+{
+    way_end(way);
+    if (done < n && fault) {
+        const bool writing = way->side == SIDE_DESTINATION;
+        fault->addr = (void *)(writing ? (uintptr_t)dst + done : (uintptr_t)src + done);
+        fault->signo = 0;
+        fault->code = way->error;
+        fault->writing = writing;
+    }
+    return n - done;
+}
+
+/* Both sides apart. Returns how many bytes were copied. */
+static size_t forward(struct way *way, char *dst, const char *src, size_t n)
+{
+    size_t done = 0;
+    while (done < n) {
+        if (!way->pipe) {
+            const size_t much = least(n - done, LONGEST);
+            const long result = vm_read(dst + done, src + done, much);
+            done += result > 0 ? (size_t)result : 0;
+            if (result == (long)much)
+                continue;
+        }
+        const size_t some = least(n - done, least(rest_of_page(dst + done), rest_of_page(src + done)));
+        if (!piece(way, dst + done, src + done, some))
+            break;
+        done += some;
+    }
+    return done;
+}
+
+/* How many bytes of both sides are there; nothing is changed. */
+static size_t accessible(struct way *way, char *dst, const char *src, size_t n)
+{
+    size_t at = 0;
+    char byte;
+    while (at < n) {
+        if (!piece(way, &byte, src + at, 1))
+            break;
+        if (!piece(way, dst + at, dst + at, 1)) {
+            way->side = SIDE_DESTINATION;
+            break;
+        }
+        at += least(rest_of_page(dst + at), rest_of_page(src + at));
+    }
+    return least(at, n);
+}
+
+/* Both sides overlap: by way of a buffer, in the direction that reads before it overwrites. Backward everything has to
+ * be there first; what disappears meanwhile leaves nothing sure. */
+static size_t overlapping(struct way *way, char *dst, const char *src, size_t n)
+{
+    char bounce[BOUNCE];
+    const bool backward = (uintptr_t)dst > (uintptr_t)src;
+    const size_t there = backward ? accessible(way, dst, src, n) : n;
+    struct way found = *way;
+    for (size_t done = 0; done < there;) {
+        size_t some, at;
+        if (backward) {
+            const size_t left = there - done;
+            some = least(least(left, BOUNCE), least((((uintptr_t)dst + left - 1) & (PAGE - 1)) + 1,
+                                                    (((uintptr_t)src + left - 1) & (PAGE - 1)) + 1));
+            at = left - some;
+        } else {
+            at = done;
+            some = least(least(there - at, BOUNCE), least(rest_of_page(dst + at), rest_of_page(src + at)));
+        }
+        if (forward(way, bounce, src + at, some) != some) {
+            way->side = SIDE_SOURCE;
+            return backward ? 0 : done;
+        }
+        if (forward(way, dst + at, bounce, some) != some) {
+            way->side = SIDE_DESTINATION;
+            return backward ? 0 : done;
+        }
+        done += some;
+    }
+    way->error = found.error;
+    way->side = found.side;
+    return there;
+}
+
+size_t wherry_guard_copy_by_calls(void *dst, const void *src, size_t n, struct wherry_fault *fault)
+{
+    struct way way = {.ends = {-1, -1}};
+    const uintptr_t ahead = (uintptr_t)dst - (uintptr_t)src;
+    const bool apart = ahead >= n && -ahead >= n;
+    size_t done = apart ? forward(&way, dst, src, n) : overlapping(&way, dst, src, n);
+    return tell(&way, fault, dst, src, done, n);
+}
+
+size_t wherry_guard_set_by_calls(void *dst, int c, size_t n, struct wherry_fault *fault)
+{
+    struct way way = {.ends = {-1, -1}};
+    char filled[BOUNCE];
+    for (size_t i = 0; i < BOUNCE; i++)
+        ((volatile char *)filled)[i] = (char)c;
+    size_t done = 0;
+    while (done < n) {
+        char *to = (char *)dst + done;
+        const size_t some = least(least(n - done, BOUNCE), rest_of_page(to));
+        if (forward(&way, to, filled, some) != some)
+            break;
+        done += some;
+    }
+    way.side = SIDE_DESTINATION;
+    return tell(&way, fault, dst, dst, done, n);
+}
+
+enum wherry_nofault_path wherry_guard_calls_allowed(void)
+{
+    struct way way = {.ends = {-1, -1}};
+    char from = 1, to = 0;
+    if (vm_read(&to, &from, 1) == 1)
+        return WHERRY_NOFAULT_BY_VM;
+    const bool by_pipe = way_pipe(&way) && piece(&way, &to, &from, 1);
+    way_end(&way);
+    return by_pipe ? WHERRY_NOFAULT_BY_PIPE : WHERRY_NOFAULT_BY_NOTHING;
+}

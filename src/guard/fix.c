@@ -1,0 +1,83 @@
+/* From a fault to its entry in the fault table. Runs in signal handlers: no lock, no call, nothing but the context. */
+#include <stdint.h>
+#include <ucontext.h>
+
+#include "guard/guard.h"
+#include "routines/guarded/fault_table.h"
+
+enum {
+    TRAP_PAGE_FAULT = 14,
+    ERROR_WRITE = 1 << 1, /* bits of a page fault's error code */
+    ERROR_FETCH = 1 << 4,
+};
+
+static uintptr_t field(const int32_t *offset) { return (uintptr_t)offset + (uintptr_t)(intptr_t)*offset; }
+
+/* Linkers put the entries of a function where the function goes, and ours are in the order of its text, so the table is
+ * sorted. One that ignores that order costs the second search. */
+static const struct wherry_fault_entry *find(uintptr_t instruction)
+{
+    const struct wherry_fault_entry *low = wherry_faults_begin, *high = wherry_faults_end;
+    while (low < high) {
+        const struct wherry_fault_entry *middle = low + (high - low) / 2;
+        if (field(&middle->instruction) < instruction)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < wherry_faults_end && field(&low->instruction) == instruction)
+        return low;
+    for (low = wherry_faults_begin; low < wherry_faults_end; low++)
+        if (field(&low->instruction) == instruction)
+            return low;
+    return NULL;
+}
+
+/* Can this address exist? Four levels of page tables are assumed: with five, only a program that asked for it has more.
+ */
+static bool canonical(uintptr_t address)
+{
+    const intptr_t top = (intptr_t)address >> 47;
+    return top == 0 || top == -1;
+}
+
+static bool same_page(uintptr_t a, uintptr_t b) { return (a ^ b) >> 12 == 0; }
+
+/* Of a string instruction, which may have met either side: that whose page the kernel names; when both are in it, as
+ * the error code says, which not every emulator gives. A non-canonical address gives a general-protection fault, or a
+ * stack fault when rsp is its base, without an address: then look at the two sides, of which the source comes first. */
+static bool string_wrote(const greg_t *regs, uintptr_t address)
+{
+    const uintptr_t src = (uintptr_t)regs[REG_RSI], dst = (uintptr_t)regs[REG_RDI];
+    if (address && same_page(address, src) != same_page(address, dst))
+        return same_page(address, dst);
+    if (regs[REG_TRAPNO] == TRAP_PAGE_FAULT)
+        return regs[REG_ERR] & ERROR_WRITE;
+    return canonical(src);
+}
+
+bool wherry_guard_fix(int signo, const siginfo_t *info, void *ucontext)
+{
+    if (signo != SIGSEGV && signo != SIGBUS)
+        return false;
+    /* Only what the kernel says about this instruction: no signal that somebody sent, and no memory failure elsewhere.
+     */
+    if (info->si_code <= 0 || (signo == SIGBUS && info->si_code == BUS_MCEERR_AO))
+        return false;
+    greg_t *regs = ((ucontext_t *)ucontext)->uc_mcontext.gregs;
+    const bool page_fault = regs[REG_TRAPNO] == TRAP_PAGE_FAULT;
+    if (page_fault && regs[REG_ERR] & ERROR_FETCH) /* the routine's own page is gone */
+        return false;
+    const struct wherry_fault_entry *entry = find((uintptr_t)regs[REG_RIP]);
+    if (!entry)
+        return false;
+    if (entry->kind & FAULT_REPORT) {
+        const unsigned does = entry->kind & ~(unsigned)FAULT_REPORT;
+        const uintptr_t address = (uintptr_t)info->si_addr;
+        regs[REG_R9] = (greg_t)address;
+        regs[REG_R10] = (greg_t)((uint64_t)(uint32_t)info->si_code << 32 | (uint32_t)signo);
+        regs[REG_R11] = does == FAULT_STRING ? string_wrote(regs, address) : does == FAULT_STORE;
+    }
+    regs[REG_RIP] = (greg_t)field(&entry->resume);
+    return true;
+}

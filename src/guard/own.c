@@ -1,0 +1,189 @@
+/* Who owns SIGSEGV and SIGBUS: installing handlers, and handing on what is not ours just as the kernel would have.
+ *
+ * A handler that was installed over ours may hand faults back to ours, as handlers do that restore the one before and
+ * raise the signal anew. If ours, installed once more over it, were the same function, the two would call each other
+ * without end. So each installation that meets a handler it has not met before has a handler function of its own, which
+ * knows its own predecessor. */
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "guard/guard.h"
+#include "guard/kernel.h"
+
+enum { SIGNALS = 2, INSTALLATIONS = 16, KERNEL_RESTORER = 0x04000000 };
+
+static const int signals[SIGNALS] = {SIGSEGV, SIGBUS};
+
+struct previous {
+    struct kernel_action action;
+    atomic_bool reset; /* it had SA_RESETHAND and has been called */
+};
+
+static struct previous previous[SIGNALS][INSTALLATIONS];
+static unsigned installed[SIGNALS];
+static atomic_flag busy = ATOMIC_FLAG_INIT;
+static atomic_bool initialised;
+static atomic_uintptr_t forwards[SIGNALS]; /* handlers that call wherry_nofault_handle */
+
+void wherry_guard_restore(void);
+
+/* The default action, with the signal as it came: a core file shows the fault and not this handler. The signal is
+ * blocked until the handler returns, and the instruction is not executed again before it arrives. */
+static void die_of(int signo, siginfo_t *info)
+{
+    const struct kernel_action by_default = {.handler = (uintptr_t)SIG_DFL};
+    const uint64_t mask = kernel_bit(signo);
+    kernel_sigaction(signo, &by_default, NULL);
+    kernel_sigmask(SIG_BLOCK, &mask, NULL);
+    const long process = kernel_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    const long thread = kernel_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    kernel_call(SYS_rt_tgsigqueueinfo, process, thread, signo, (long)info, 0, 0);
+}
+
+static void hand_on(struct previous *to, int signo, siginfo_t *info, void *ucontext)
+{
+    const struct kernel_action *action = &to->action;
+    const bool forced = info->si_code > 0 && !(signo == SIGBUS && info->si_code == BUS_MCEERR_AO);
+    uintptr_t handler = action->handler;
+    if (action->flags & SA_RESETHAND && atomic_exchange(&to->reset, true))
+        handler = (uintptr_t)SIG_DFL;
+    if (handler == (uintptr_t)SIG_IGN && !forced)
+        return;
+    if (handler == (uintptr_t)SIG_DFL || handler == (uintptr_t)SIG_IGN) { /* the kernel ignores no fault either */
+        die_of(signo, info);
+        return;
+    }
+    uint64_t mask = *(const uint64_t *)&((ucontext_t *)ucontext)->uc_sigmask | action->mask;
+    if (!(action->flags & SA_NODEFER))
+        mask |= kernel_bit(signo);
+    kernel_sigmask(SIG_SETMASK, &mask, NULL);
+    ((void (*)(int, siginfo_t *, void *))handler)(signo, info, ucontext);
+}
+
+static void on_signal(unsigned installation, int signo, siginfo_t *info, void *ucontext)
+{
+    if (!wherry_guard_fix(signo, info, ucontext))
+        hand_on(&previous[signo == SIGBUS][installation], signo, info, ucontext);
+}
+
+#define HANDLERS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
+#define HANDLER(i)                                                                                                     \
+    static void handler_##i(int signo, siginfo_t *info, void *ucontext) { on_signal(i, signo, info, ucontext); }
+HANDLERS(HANDLER)
+#define NAME(i) handler_##i,
+static void (*const handlers[INSTALLATIONS])(int, siginfo_t *, void *) = {HANDLERS(NAME)};
+
+static bool is_ours(uintptr_t handler)
+{
+    for (unsigned i = 0; i < INSTALLATIONS; i++)
+        if (handler == (uintptr_t)handlers[i])
+            return true;
+    return false;
+}
+
+static bool same(const struct kernel_action *a, const struct kernel_action *b)
+{
+    return a->handler == b->handler && a->flags == b->flags && a->mask == b->mask;
+}
+
+static int install(unsigned signal)
+{
+    struct kernel_action now;
+    long error = kernel_sigaction(signals[signal], NULL, &now);
+    if (error)
+        return (int)-error;
+    if (is_ours(now.handler))
+        return 0;
+    unsigned i = 0;
+    while (i < installed[signal] && !same(&previous[signal][i].action, &now))
+        i++;
+    if (i == INSTALLATIONS)
+        return ENOSPC;
+    previous[signal][i].action = now;
+    atomic_store(&previous[signal][i].reset, false);
+    atomic_thread_fence(memory_order_seq_cst);
+    /* On the alternate stack where there is one, as hosts with small stacks want it; nothing else is blocked meanwhile.
+     */
+    const struct kernel_action ours = {
+        .handler = (uintptr_t)handlers[i],
+        .flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | KERNEL_RESTORER,
+        .restorer = (uintptr_t)wherry_guard_restore,
+    };
+    error = kernel_sigaction(signals[signal], &ours, NULL);
+    if (error)
+        return (int)-error;
+    if (i == installed[signal])
+        installed[signal]++;
+    return 0;
+}
+
+int wherry_guard_install(void)
+{
+    while (atomic_flag_test_and_set(&busy))
+        kernel_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+    int error = 0;
+    for (unsigned s = 0; s < SIGNALS && !error; s++)
+        error = install(s);
+    if (!error)
+        atomic_store(&initialised, true);
+    atomic_flag_clear(&busy);
+    return error;
+}
+
+void wherry_guard_noted(int signo)
+{
+    struct kernel_action now;
+    if (kernel_sigaction(signo, NULL, &now) == 0 && !is_ours(now.handler))
+        atomic_store(&forwards[signo == SIGBUS], now.handler);
+}
+
+int wherry_guard_trust(void)
+{
+    struct kernel_action now[SIGNALS];
+    for (unsigned s = 0; s < SIGNALS; s++) {
+        long error = kernel_sigaction(signals[s], NULL, &now[s]);
+        if (error)
+            return (int)-error;
+        if (now[s].handler == (uintptr_t)SIG_DFL || now[s].handler == (uintptr_t)SIG_IGN)
+            return EINVAL;
+    }
+    for (unsigned s = 0; s < SIGNALS; s++)
+        if (!is_ours(now[s].handler))
+            atomic_store(&forwards[s], now[s].handler);
+    atomic_store(&initialised, true);
+    return 0;
+}
+
+static enum wherry_nofault_owner owner_of(unsigned signal, void **handler)
+{
+    struct kernel_action now;
+    *handler = NULL;
+    if (kernel_sigaction(signals[signal], NULL, &now))
+        return WHERRY_NOFAULT_SOMEBODY;
+    *handler = (void *)now.handler;
+    if (is_ours(now.handler))
+        return WHERRY_NOFAULT_OURS;
+    if (now.handler == (uintptr_t)SIG_DFL || now.handler == (uintptr_t)SIG_IGN)
+        return WHERRY_NOFAULT_NOBODY;
+    for (unsigned s = 0; s < SIGNALS; s++) /* one function that serves both signals serves both */
+        if (now.handler == atomic_load(&forwards[s]))
+            return WHERRY_NOFAULT_HOST;
+    return WHERRY_NOFAULT_SOMEBODY;
+}
+
+static bool serves(enum wherry_nofault_owner owner)
+{
+    return owner == WHERRY_NOFAULT_OURS || owner == WHERRY_NOFAULT_HOST;
+}
+
+bool wherry_guard_look(struct wherry_nofault_status *status)
+{
+    uint64_t blocked = 0;
+    kernel_sigmask(SIG_BLOCK, NULL, &blocked);
+    status->initialised = atomic_load(&initialised);
+    status->sigsegv = owner_of(0, &status->sigsegv_handler);
+    status->sigbus = owner_of(1, &status->sigbus_handler);
+    status->sigsegv_blocked = blocked & kernel_bit(SIGSEGV);
+    status->sigbus_blocked = blocked & kernel_bit(SIGBUS);
+    return status->initialised && serves(status->sigsegv) && serves(status->sigbus);
+}

@@ -1,0 +1,88 @@
+/* One pass that copies and sums, for every tier. The destination's vectors are aligned; the first and the last, which
+ * end or begin in between, are copied whole and counted in part:
+ *
+ *     |-- first --|                                      a vector at the start: its first `head` bytes count
+ *         |  step  |  step  | ... | one | one |          aligned in the destination
+ *                                          |-- last --|  a vector that ends at the end: its last `rest` bytes count
+ *
+ * The sum is that of the bytes as they lie between: parts that begin at an odd place among those are turned by a byte,
+ * and so is the whole when it begins at one. */
+#include "../thresholds.h"
+#include "csum_vec.h"
+
+#ifndef COPY_CSUM
+#error "COPY_CSUM: the routine's symbol"
+#endif
+
+#if VEC_BYTES == 64
+INLINE uint32_t copy_csum_small(uint8_t *dst, const uint8_t *src, size_t n, uint32_t sum)
+{
+    const struct masked block = masked_block(n, line_in_page(src) | line_in_page(dst));
+    const vec v = _mm512_maskz_loadu_epi8(block.mask, src + block.at);
+    _mm512_mask_storeu_epi8(dst + block.at, block.mask, v);
+    const vec lanes = vec_add64(_mm512_and_si512(v, _mm512_set1_epi64(0xffffffff)), vec_upper(v));
+    uint32_t own = csum_fold64(csum_total(lanes));
+    const unsigned turn = block.at % 2 * 8; /* n - 64 of an odd n: each byte stands at a place of the other kind */
+    own = own << turn | own >> (-turn % 32);
+    return csum_add32(own, sum);
+}
+#endif
+
+INLINE uint32_t copy_csum_part(uint8_t *dst, const uint8_t *src, size_t n, uint32_t sum)
+{
+#if VEC_BYTES == 64
+    if (n <= VEC_BYTES)
+        return n ? copy_csum_small(dst, src, n, sum) : sum;
+#else
+    if (n <= VEC_BYTES)
+        return csum_fold64(copy_csum_short(dst, src, n, sum));
+#endif
+    const size_t head = VEC_BYTES - (uintptr_t)dst % VEC_BYTES;
+    const size_t rest = (n - head - 1) % VEC_BYTES + 1;
+    uint8_t *const last = dst + n - VEC_BYTES;
+    const uint8_t *const end = src + n - rest;
+    const vec first_block = vec_load(src), last_block = vec_load(src + n - VEC_BYTES);
+    struct csum total = csum_zero();
+    csum_add(&total, vec_turn(vec_first_bytes(first_block, head), head));
+    csum_add(&total, vec_turn(vec_last_bytes(last_block, rest), rest));
+    vec_store(dst, first_block);
+    dst += head;
+    src += head;
+    if (__builtin_expect(n >= wherry_thresholds.copy_stream_from, 0)) {
+        for (; (size_t)(end - src) >= STEP_BYTES; src += STEP_BYTES, dst += STEP_BYTES) {
+            const struct step step = step_load(src);
+            step_store_nt(dst, step);
+            csum_add_step(&total, step);
+        }
+        _mm_sfence();
+    } else {
+        for (; (size_t)(end - src) >= STEP_BYTES; src += STEP_BYTES, dst += STEP_BYTES) {
+            const struct step step = step_load(src);
+            LOADS_THEN_STORES();
+            step_store_aligned(dst, step);
+            csum_add_step(&total, step);
+        }
+    }
+    for (; src < end; src += VEC_BYTES, dst += VEC_BYTES) {
+        const vec v = vec_load(src);
+        vec_store_aligned(dst, v);
+        csum_add(&total, v);
+    }
+    vec_store(last, last_block);
+    uint32_t own = csum_fold64(csum_total(csum_lanes(total)));
+    const unsigned turn = head % 2 * 8;
+    own = own << turn | own >> (-turn % 32);
+    return csum_add32(own, sum);
+}
+
+uint32_t COPY_CSUM(void *dst, const void *src, size_t n, uint32_t sum)
+{
+    uint8_t *to = dst;
+    for (const uint8_t *p = src;; p += CSUM_PART, to += CSUM_PART) {
+        const size_t part = n < CSUM_PART ? n : CSUM_PART;
+        sum = copy_csum_part(to, p, part, sum);
+        n -= part;
+        if (n == 0)
+            return sum;
+    }
+}

@@ -1,0 +1,111 @@
+/* Sums in vectors. A vector counts as 32-bit words; those in the lower halves of its 64-bit lanes and those in the
+ * upper ones are summed without a carry that could be lost: `all` adds whole lanes and wraps, `high` adds the upper
+ * halves, and what wrapped is known in the end. Three instructions a vector. */
+#ifndef WHERRY_CSUM_VEC_H
+#define WHERRY_CSUM_VEC_H
+
+#include "../vec.h"
+#include "csum.h"
+
+/* Of at most this many bytes no lane overflows, nor do all lanes together. Even, so that sums go on from part to part.
+ */
+enum { CSUM_PART = 1 << 30 };
+
+#if VEC_BYTES == 64
+INLINE vec vec_zero(void) { return _mm512_setzero_si512(); }
+INLINE vec vec_add64(vec a, vec b) { return _mm512_add_epi64(a, b); }
+INLINE vec vec_upper(vec v) { return _mm512_srli_epi64(v, 32); }
+INLINE vec vec_sub64(vec a, vec b) { return _mm512_sub_epi64(a, b); }
+INLINE vec vec_up(vec v) { return _mm512_slli_epi64(v, 32); }
+INLINE vec vec_first_bytes(vec v, size_t n) { return _mm512_maskz_mov_epi8(~0ull >> (64 - n), v); } /* n: 1 to 64 */
+INLINE vec vec_last_bytes(vec v, size_t n) { return _mm512_maskz_mov_epi8(~0ull << (64 - n), v); }
+INLINE vec vec_turn(vec v, size_t odd) { return _mm512_rolv_epi32(v, _mm512_set1_epi32((int)(odd & 1) * 8)); }
+#else
+/* Bytes that are kept, between bytes that are not. */
+static const uint8_t kept_bytes[3 * VEC_BYTES] __attribute__((aligned(VEC_BYTES))) = {
+#define EIGHT 255, 255, 255, 255, 255, 255, 255, 255
+#if VEC_BYTES == 32
+    [VEC_BYTES] = EIGHT,
+    EIGHT,
+    EIGHT,
+    EIGHT,
+#else
+    [VEC_BYTES] = EIGHT,
+    EIGHT,
+#endif
+#undef EIGHT
+};
+#if VEC_BYTES == 32
+INLINE vec vec_zero(void) { return _mm256_setzero_si256(); }
+INLINE vec vec_add64(vec a, vec b) { return _mm256_add_epi64(a, b); }
+INLINE vec vec_upper(vec v) { return _mm256_srli_epi64(v, 32); }
+INLINE vec vec_sub64(vec a, vec b) { return _mm256_sub_epi64(a, b); }
+INLINE vec vec_up(vec v) { return _mm256_slli_epi64(v, 32); }
+INLINE vec vec_and(vec a, vec b) { return _mm256_and_si256(a, b); }
+INLINE vec vec_turn_by(vec v, __m128i left, __m128i right)
+{
+    return _mm256_or_si256(_mm256_sll_epi32(v, left), _mm256_srl_epi32(v, right));
+}
+#else
+INLINE vec vec_zero(void) { return _mm_setzero_si128(); }
+INLINE vec vec_add64(vec a, vec b) { return _mm_add_epi64(a, b); }
+INLINE vec vec_upper(vec v) { return _mm_srli_epi64(v, 32); }
+INLINE vec vec_sub64(vec a, vec b) { return _mm_sub_epi64(a, b); }
+INLINE vec vec_up(vec v) { return _mm_slli_epi64(v, 32); }
+INLINE vec vec_and(vec a, vec b) { return _mm_and_si128(a, b); }
+INLINE vec vec_turn_by(vec v, __m128i left, __m128i right)
+{
+    return _mm_or_si128(_mm_sll_epi32(v, left), _mm_srl_epi32(v, right));
+}
+#endif
+INLINE vec vec_first_bytes(vec v, size_t n) { return vec_and(v, vec_load(kept_bytes + 2 * VEC_BYTES - n)); }
+INLINE vec vec_last_bytes(vec v, size_t n) { return vec_and(v, vec_load(kept_bytes + n)); }
+INLINE vec vec_turn(vec v, size_t odd)
+{
+    const int left = (int)(odd & 1) * 8;
+    return vec_turn_by(v, _mm_cvtsi32_si128(left), _mm_cvtsi32_si128(32 - left));
+}
+#endif
+
+struct csum {
+    vec all, high;
+};
+
+INLINE struct csum csum_zero(void) { return (struct csum){vec_zero(), vec_zero()}; }
+
+INLINE void csum_add(struct csum *sum, vec v)
+{
+    sum->all = vec_add64(sum->all, v);
+    sum->high = vec_add64(sum->high, vec_upper(v));
+}
+
+/* Four vectors; one addition of each chain waits for the step before. */
+INLINE void csum_add_step(struct csum *sum, struct step s)
+{
+    const vec all = vec_add64(vec_add64(s.part[0], s.part[1]), vec_add64(s.part[2], s.part[3]));
+    const vec high = vec_add64(vec_add64(vec_upper(s.part[0]), vec_upper(s.part[1])),
+                               vec_add64(vec_upper(s.part[2]), vec_upper(s.part[3])));
+    sum->all = vec_add64(sum->all, all);
+    sum->high = vec_add64(sum->high, high);
+}
+
+/* What each lane's words come to: lower halves and upper ones. */
+INLINE vec csum_lanes(struct csum sum) { return vec_add64(vec_sub64(sum.all, vec_up(sum.high)), sum.high); }
+
+/* All lanes together; with no more than CSUM_PART bytes in them it fits. */
+INLINE uint64_t csum_total(vec lanes)
+{
+#if VEC_BYTES == 64
+    const __m256i four = _mm256_add_epi64(_mm512_castsi512_si256(lanes), _mm512_extracti64x4_epi64(lanes, 1));
+#elif VEC_BYTES == 32
+    const __m256i four = lanes;
+#endif
+#if VEC_BYTES >= 32
+    const __m128i two = _mm_add_epi64(_mm256_castsi256_si128(four), _mm256_extracti128_si256(four, 1));
+#else
+    const __m128i two = lanes;
+#endif
+    return (uint64_t)_mm_cvtsi128_si64(_mm_add_epi64(two, _mm_unpackhi_epi64(two, two)));
+}
+
+#endif

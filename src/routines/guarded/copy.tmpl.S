@@ -1,0 +1,313 @@
+/* The fault-tolerant copy, one algorithm for every vector width V = VEC_BYTES: that of vector/move.tmpl.h, with an entry
+ * in the fault table for each load and store. From the label TOP on:
+ *
+ *   size_t (void *dst rdi, const void *src rsi, size_t n rdx, struct wherry_fault *fault rcx), the bytes not copied
+ *
+ *   n < 16, V < 64    head and tail of 8, 4 or 1 bytes, in integer registers
+ *   n <= 64, V = 64   one block under a mask of n bits
+ *   16 .. 64, V = 32  four blocks of 16 bytes
+ *   V  .. 4V          four blocks
+ *   4V .. 8V          eight
+ *   8V .. 16V         sixteen; not for V = 32
+ *   beyond            forward loop; rep movsb; non-temporal loop; backward loop, after a look at every page
+ *
+ * What is exact, and why:
+ *
+ * - Up to 16V all is loaded before anything is stored. A load that faults leaves the destination as it was, and the copy
+ *   begins anew by rep movsb, whose count is exact to the byte. After a store that faults the stores are made again,
+ *   into the stack, and from there rep movsb brings as much as there is room for: the source may be overwritten by then.
+ * - The first store goes to the first byte. So it is this one that faults when the first page cannot be written; and
+ *   when it is the second page that cannot, no order of the other stores can change a byte of that.
+ * - The loops store in ascending order, each step's loads before its stores, and go on by rep movsb at the first byte
+ *   that has not been stored. The blocks of the end are loaded first, when nothing has been stored.
+ * - A backward copy stores the end first. Before it, one byte of every page is read, and one written as it was, from the
+ *   beginning on: if a page is missing, just the bytes before it are copied. So overlap costs no exactness. Only what
+ *   becomes inaccessible between the look and the copy is worse off: then nothing is said to be copied.
+ *
+ * The includer defines VEC_BYTES, SYMBOL (the function, which begins right above or elsewhere in this section), TOP (the
+ * label of the beginning) and AT(name), which makes labels its own.
+ */
+#include "registers.h"
+
+#if V == 32
+#define LARGE (8 * V)
+#else
+#define LARGE (16 * V)
+#endif
+#define SPILL 1024 /* bytes; the largest size whose stores are repeated */
+
+/* clang-format off */
+/* Offsets of the two middle blocks of four of w bytes, in eax and r8: w when n > 2w, 2w when n > 3w, else 0. */
+#define OFFSETS_OF_FOUR(w)           \
+    leal    -1(%rdx), %eax;          \
+    movl    %eax, %r8d;              \
+    shrl    $1, %eax;                \
+    leal    (%r8,%r8), %r9d;         \
+    andl    $(w), %eax;              \
+    andl    %r9d, %r8d;              \
+    andl    $(2 * (w)), %r8d
+
+/* Makes the stores of a class again into the stack; they use rdi, rdx, rax, r8, r9 and registers with data. */
+#define SPILLED(name)                                     \
+AT(name##_spill):                                         \
+    leaq    -(SPILL + 24)(%rsp), %rsp;                    \
+    .cfi_adjust_cfa_offset SPILL + 24;                    \
+    movq    %rdi, SPILL(%rsp);                            \
+    movq    %rdx, SPILL + 8(%rsp);                        \
+    movq    %rcx, SPILL + 16(%rsp);                       \
+    movq    %rsp, %rdi;                                   \
+    call    AT(name##_stores);                            \
+    jmp     AT(from_spill);                               \
+    .cfi_adjust_cfa_offset -(SPILL + 24)
+/* clang-format on */
+
+TOP:
+    cmpq    $LARGE, %rdx
+    ja      AT(large)
+#if V == 64
+    cmpl    $64, %edx
+    ja      AT(four)
+    cmpq    $4096, %rsi             /* as in public.S: null and its like, where nothing is copied */
+    jb      AT(from_page_0)
+AT(masked):
+    movl    %edi, %eax
+    orl     %esi, %eax
+    leaq    -64(%rdx), %r8
+    andl    $0xfc0, %eax
+    xorl    %r9d, %r9d
+    cmpl    $0xfc0, %eax            /* as in public.S: the block here, or the one that ends where the buffer ends */
+    movq    $-1, %rax
+    cmovneq %r9, %r8
+    bzhiq   %rdx, %rax, %rax
+    subl    %r8d, %r9d
+    shlxq   %r9, %rax, %rax
+    kmovq   %rax, %k1
+    LOAD(AT(redo), vmovdqu8 (%rsi,%r8), R(0){%k1}{z})
+AT(masked_stores):
+    STORE(AT(masked_spill), vmovdqu8 R(0), (%rdi,%r8){%k1})
+    xorl    %eax, %eax
+    ret
+
+AT(from_page_0):
+    testl   %edx, %edx
+    jnz     AT(masked)
+    xorl    %eax, %eax
+    ret
+    .p2align 5
+#else
+    cmpl    $16, %edx
+    jb      AT(tiny)
+#if V == 32
+    cmpl    $64, %edx
+    ja      AT(four)
+    OFFSETS_OF_FOUR(16)
+    LOAD(AT(redo), vmovdqu (%rsi), %xmm0)
+    LOAD(AT(redo), vmovdqu (%rsi,%rax), %xmm1)
+    LOAD(AT(redo), vmovdqu (%rsi,%r8), %xmm2)
+    LOAD(AT(redo), vmovdqu -16(%rsi,%rdx), %xmm3)
+AT(half_stores):
+    STORE(AT(half_spill), vmovdqu %xmm0, (%rdi))
+    STORE(AT(half_spill), vmovdqu %xmm1, (%rdi,%rax))
+    STORE(AT(half_spill), vmovdqu %xmm2, (%rdi,%r8))
+    STORE(AT(half_spill), vmovdqu %xmm3, -16(%rdi,%rdx))
+    xorl    %eax, %eax
+    ret
+    .p2align 5
+#endif
+#endif
+
+AT(four):
+    cmpl    $(4 * V), %edx
+    ja      AT(eight)
+    OFFSETS_OF_FOUR(V)
+    LOAD(AT(redo), MOVE (%rsi), R(0))
+    LOAD(AT(redo), MOVE (%rsi,%rax), R(1))
+    LOAD(AT(redo), MOVE (%rsi,%r8), R(2))
+    LOAD(AT(redo), MOVE -V(%rsi,%rdx), R(3))
+AT(four_stores):
+    STORE(AT(four_spill), MOVE R(0), (%rdi))
+    STORE(AT(four_spill), MOVE R(1), (%rdi,%rax))
+    STORE(AT(four_spill), MOVE R(2), (%rdi,%r8))
+    STORE(AT(four_spill), MOVE R(3), -V(%rdi,%rdx))
+    CLEAN
+    xorl    %eax, %eax
+    ret
+
+    .p2align 5
+AT(eight):
+#if LARGE > 8 * V
+    cmpl    $(8 * V), %edx
+    ja      AT(sixteen)
+#endif
+    xorl    %eax, %eax
+    movl    $(4 * V), %r8d
+    cmpl    $(6 * V), %edx
+    cmoval  %r8d, %eax
+    LOAD(AT(redo), MOVE (%rsi), R(0))
+    LOAD(AT(redo), MOVE V(%rsi), R(1))
+    LOAD(AT(redo), MOVE 2 * V(%rsi), R(2))
+    LOAD(AT(redo), MOVE 3 * V(%rsi), R(3))
+    LOAD(AT(redo), MOVE (%rsi,%rax), R(4))
+    LOAD(AT(redo), MOVE V(%rsi,%rax), R(5))
+    LOAD(AT(redo), MOVE -2 * V(%rsi,%rdx), R(6))
+    LOAD(AT(redo), MOVE -V(%rsi,%rdx), R(7))
+AT(eight_stores):
+    STORE(AT(eight_spill), MOVE R(0), (%rdi))
+    STORE(AT(eight_spill), MOVE R(1), V(%rdi))
+    STORE(AT(eight_spill), MOVE R(2), 2 * V(%rdi))
+    STORE(AT(eight_spill), MOVE R(3), 3 * V(%rdi))
+    STORE(AT(eight_spill), MOVE R(4), (%rdi,%rax))
+    STORE(AT(eight_spill), MOVE R(5), V(%rdi,%rax))
+    STORE(AT(eight_spill), MOVE R(6), -2 * V(%rdi,%rdx))
+    STORE(AT(eight_spill), MOVE R(7), -V(%rdi,%rdx))
+    CLEAN
+    xorl    %eax, %eax
+    ret
+
+#if V == 64
+#include "copy_sixteen_lines.tmpl.S"
+#elif LARGE > 8 * V
+    .p2align 5
+AT(sixteen):
+    movl    $(8 * V), %r10d
+    movl    $(10 * V), %r11d
+    xorl    %eax, %eax
+    xorl    %r8d, %r8d
+    xorl    %r9d, %r9d
+    cmpl    %r11d, %edx
+    cmoval  %r10d, %eax             /* 8V when n > 10V */
+    movl    $(12 * V), %r10d
+    cmpl    %r10d, %edx
+    cmoval  %r11d, %r8d             /* 10V when n > 12V */
+    cmpl    $(14 * V), %edx
+    cmoval  %r10d, %r9d             /* 12V when n > 14V */
+    LOAD(AT(redo), MOVE (%rsi), R(0))
+    LOAD(AT(redo), MOVE V(%rsi), R(1))
+    LOAD(AT(redo), MOVE 2 * V(%rsi), R(2))
+    LOAD(AT(redo), MOVE 3 * V(%rsi), R(3))
+    LOAD(AT(redo), MOVE 4 * V(%rsi), R(4))
+    LOAD(AT(redo), MOVE 5 * V(%rsi), R(5))
+    LOAD(AT(redo), MOVE 6 * V(%rsi), R(6))
+    LOAD(AT(redo), MOVE 7 * V(%rsi), R(7))
+    LOAD(AT(redo), MOVE (%rsi,%rax), R(8))
+    LOAD(AT(redo), MOVE V(%rsi,%rax), R(9))
+    LOAD(AT(redo), MOVE (%rsi,%r8), R(10))
+    LOAD(AT(redo), MOVE V(%rsi,%r8), R(11))
+    LOAD(AT(redo), MOVE (%rsi,%r9), R(12))
+    LOAD(AT(redo), MOVE V(%rsi,%r9), R(13))
+    LOAD(AT(redo), MOVE -2 * V(%rsi,%rdx), R(14))
+    LOAD(AT(redo), MOVE -V(%rsi,%rdx), R(15))
+AT(sixteen_stores):
+    STORE(AT(sixteen_spill), MOVE R(0), (%rdi))
+    STORE(AT(sixteen_spill), MOVE R(1), V(%rdi))
+    STORE(AT(sixteen_spill), MOVE R(2), 2 * V(%rdi))
+    STORE(AT(sixteen_spill), MOVE R(3), 3 * V(%rdi))
+    STORE(AT(sixteen_spill), MOVE R(4), 4 * V(%rdi))
+    STORE(AT(sixteen_spill), MOVE R(5), 5 * V(%rdi))
+    STORE(AT(sixteen_spill), MOVE R(6), 6 * V(%rdi))
+    STORE(AT(sixteen_spill), MOVE R(7), 7 * V(%rdi))
+    STORE(AT(sixteen_spill), MOVE R(8), (%rdi,%rax))
+    STORE(AT(sixteen_spill), MOVE R(9), V(%rdi,%rax))
+    STORE(AT(sixteen_spill), MOVE R(10), (%rdi,%r8))
+    STORE(AT(sixteen_spill), MOVE R(11), V(%rdi,%r8))
+    STORE(AT(sixteen_spill), MOVE R(12), (%rdi,%r9))
+    STORE(AT(sixteen_spill), MOVE R(13), V(%rdi,%r9))
+    STORE(AT(sixteen_spill), MOVE R(14), -2 * V(%rdi,%rdx))
+    STORE(AT(sixteen_spill), MOVE R(15), -V(%rdi,%rdx))
+    xorl    %eax, %eax
+    ret
+    SPILLED(sixteen)
+#endif
+
+#if V < 64
+    .p2align 4
+AT(tiny):
+    cmpl    $8, %edx
+    jb      AT(below_8)
+    LOAD(AT(redo), movq (%rsi), %r8)
+    LOAD(AT(redo), movq -8(%rsi,%rdx), %r9)
+AT(tiny8_stores):
+    STORE(AT(tiny8_spill), movq %r8, (%rdi))
+    STORE(AT(tiny8_spill), movq %r9, -8(%rdi,%rdx))
+    xorl    %eax, %eax
+    ret
+AT(below_8):
+    cmpl    $4, %edx
+    jb      AT(below_4)
+    LOAD(AT(redo), movl (%rsi), %r8d)
+    LOAD(AT(redo), movl -4(%rsi,%rdx), %r9d)
+AT(tiny4_stores):
+    STORE(AT(tiny4_spill), movl %r8d, (%rdi))
+    STORE(AT(tiny4_spill), movl %r9d, -4(%rdi,%rdx))
+    xorl    %eax, %eax
+    ret
+AT(below_4):
+    movl    %edx, %eax
+    shrl    $1, %eax
+    testl   %edx, %edx
+    jz      AT(none)
+    LOAD(AT(redo), movzbl (%rsi), %r8d)
+    LOAD(AT(redo), movzbl (%rsi,%rax), %r9d)
+    LOAD(AT(redo), movzbl -1(%rsi,%rdx), %r10d)
+AT(tiny1_stores):
+    STORE(AT(tiny1_spill), movb %r8b, (%rdi))
+    STORE(AT(tiny1_spill), movb %r9b, (%rdi,%rax))
+    STORE(AT(tiny1_spill), movb %r10b, -1(%rdi,%rdx))
+    xorl    %eax, %eax
+AT(none):
+    ret
+    SPILLED(tiny8)
+    SPILLED(tiny4)
+    SPILLED(tiny1)
+#else
+    SPILLED(masked)
+#endif
+#if V == 32
+    SPILLED(half)
+#endif
+    SPILLED(four)
+    SPILLED(eight)
+
+/* The class's bytes lie at rsp, and behind them what SPILLED keeps. */
+AT(from_spill):
+    .cfi_adjust_cfa_offset SPILL + 24
+    movq    %rsp, %rsi
+    movq    SPILL(%rsp), %rdi
+    movq    SPILL + 8(%rsp), %rcx
+    movq    SPILL + 16(%rsp), %r8
+    CAN_FAULT(SYMBOL, FAULT_STRING | FAULT_REPORT, AT(spill_ends), rep movsb)
+AT(spill_ends):
+    leaq    SPILL + 24(%rsp), %rsp
+    .cfi_adjust_cfa_offset -(SPILL + 24)
+    jmp     AT(report)
+
+/* Nothing has been stored yet. */
+AT(redo):
+    CLEAN
+    movq    %rdi, %rax
+    subq    %rsi, %rax
+    cmpq    %rdx, %rax              /* bytes that rep movsb stores would be sources of later ones */
+    jb      AT(probe)
+
+/* rdx bytes are left from rdi and rsi on, to be copied in ascending order; rcx is the caller's fault. */
+AT(forward):
+    movq    %rcx, %r8
+    movq    %rdx, %rcx
+    CAN_FAULT(SYMBOL, FAULT_STRING | FAULT_REPORT, AT(report), rep movsb)
+
+/* rcx bytes were not copied; rdi and rsi are where it stopped, r8 is the caller's fault. */
+AT(report):
+    movq    %rcx, %rax
+    testq   %rcx, %rcx
+    jz      AT(reported)
+    testq   %r8, %r8
+    jz      AT(reported)
+    testl   %r11d, %r11d
+    cmovzq  %rsi, %rdi
+    movq    %rdi, FAULT_ADDRESS(%r8)
+    movq    %r10, FAULT_SIGNO(%r8)
+    movb    %r11b, FAULT_WRITING(%r8)
+AT(reported):
+    ret
+
+#include "copy_large.tmpl.S"

@@ -1,0 +1,363 @@
+/* The fault-tolerant copy of more than LARGE bytes: the second part of copy.tmpl.S.
+ *
+ *   n beyond the address space                              a look at every page: one must be missing
+ *   the destination begins inside the source                a look at every page, then the backward loop
+ *   disjoint, n in the rep window, addresses that suit it   rep movsb
+ *   disjoint, n >= copy_stream_from                         forward loop with non-temporal stores
+ *   disjoint, loads would wait for stores 4 KiB apart       a look at every page, then the backward loop
+ *   else                                                    forward loop
+ */
+#define COPY_REP_TO (COPY_REP_FROM + 8)
+#define TIGHT 64 /* bytes */
+
+/* clang-format off */
+/* Both cursors back or on. */
+#define MOVE_ON(bytes)               \
+    addq    $(bytes), %rdi;          \
+    addq    $(bytes), %rsi
+
+/* The first line goes by itself, so that whole lines of the destination follow: stores of one line are joined only when
+ * they follow each other. */
+#if V == 64
+#define LINE(lost, from, to)                            \
+    LOAD(lost, MOVE from, R(0));                        \
+    STORE(lost, MOVE R(0), to)
+#elif V == 32
+#define LINE(lost, from, to)                            \
+    LOAD(lost, MOVE from, R(0));                        \
+    LOAD(lost, MOVE 32 + from, R(1));                   \
+    STORE(lost, MOVE R(0), to);                         \
+    STORE(lost, MOVE R(1), 32 + to)
+#else
+#define LINE(lost, from, to)                            \
+    LOAD(lost, MOVE from, R(0));                        \
+    LOAD(lost, MOVE 16 + from, R(1));                   \
+    LOAD(lost, MOVE 32 + from, R(2));                   \
+    LOAD(lost, MOVE 48 + from, R(3));                   \
+    STORE(lost, MOVE R(0), to);                         \
+    STORE(lost, MOVE R(1), 16 + to);                    \
+    STORE(lost, MOVE R(2), 32 + to);                    \
+    STORE(lost, MOVE R(3), 48 + to)
+#endif
+/* clang-format on */
+
+    .p2align 6
+AT(large):
+    movq    %rdi, %rax
+    subq    %rsi, %rax
+    cmpq    %rdx, %rax
+    jb      AT(probe)
+    testq   %rdx, %rdx              /* sums of an address and n would wrap */
+    js      AT(probe)
+    cmpq    wherry_thresholds + COPY_REP_FROM(%rip), %rdx
+    jae     AT(beyond)
+    cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx
+    jae     AT(beyond)
+AT(by_loop):
+    andl    $(ALIAS_BYTES - 1), %eax
+    subl    $1, %eax
+    cmpl    $ALIAS_SPAN, %eax
+    jb      AT(maybe_backward)
+    subl    $(ALIAS_BYTES - TIGHT), %eax
+    cmpl    $(TIGHT - 1), %eax
+    jb      AT(maybe_tight)
+
+/* r8 the last boundary that the destination reaches, r10 its source, r11 where up to 4V are left */
+AT(loop):
+    leaq    -1(%rdi,%rdx), %r8
+    andq    $-V, %r8
+    movq    %r8, %r10
+    subq    %rdi, %r10
+    addq    %rsi, %r10
+#if V == 64
+    LOAD(AT(redo), MOVE (%rsi), R(0))
+#else
+    LINE(AT(redo), 0(%rsi), 0(%rdi))
+#endif
+    LOAD(AT(redo), MOVE -3 * V(%r10), R(1))
+    LOAD(AT(redo), MOVE -2 * V(%r10), R(2))
+    LOAD(AT(redo), MOVE -V(%r10), R(3))
+    LOAD(AT(redo), MOVE -V(%rsi,%rdx), R(4))
+    leaq    -4 * V(%rdi,%rdx), %r11
+    movl    %edi, %eax
+#if V == 64
+    STORE(AT(redo), MOVE R(0), (%rdi))
+#endif
+    andl    $63, %eax
+    subq    $64, %rax               /* less the distance to the next line of the destination, 1 to 64 */
+    subq    %rax, %rdi
+    subq    %rax, %rsi
+    .p2align 4
+AT(step):
+    LOAD(AT(step_0), MOVE (%rsi), R(5))
+    LOAD(AT(step_0), MOVE V(%rsi), R(6))
+    LOAD(AT(step_0), MOVE 2 * V(%rsi), R(7))
+    LOAD(AT(step_0), MOVE 3 * V(%rsi), R(8))
+    addq    $(4 * V), %rsi
+    STORE(AT(stored_0), MOVE R(5), (%rdi))
+    STORE(AT(stored_1), MOVE R(6), V(%rdi))
+    STORE(AT(stored_2), MOVE R(7), 2 * V(%rdi))
+    STORE(AT(stored_3), MOVE R(8), 3 * V(%rdi))
+    addq    $(4 * V), %rdi
+    cmpq    %r11, %rdi
+    jb      AT(step)
+    STORE(AT(step_0), MOVE R(1), -3 * V(%r8))
+    STORE(AT(tail_1), MOVE R(2), -2 * V(%r8))
+    STORE(AT(tail_2), MOVE R(3), -V(%r8))
+    STORE(AT(tail_3), MOVE R(4), 3 * V(%r11))
+    CLEAN
+    xorl    %eax, %eax
+    ret
+
+/* Everything before the store that faulted has been stored; of its source nothing has been overwritten. */
+AT(tail_1):
+    leaq    -2 * V(%r8), %rax
+    jmp     AT(tail)
+AT(tail_2):
+    leaq    -V(%r8), %rax
+    jmp     AT(tail)
+AT(tail_3):
+    movq    %r8, %rax
+AT(tail):
+    subq    %rdi, %rax
+    jbe     AT(step_0)
+    addq    %rax, %rdi
+    addq    %rax, %rsi
+    jmp     AT(step_0)
+AT(stored_3):
+    MOVE_ON(V)
+AT(stored_2):
+    MOVE_ON(V)
+AT(stored_1):
+    MOVE_ON(V)
+AT(stored_0):
+    subq    $(4 * V), %rsi
+AT(step_0):
+    leaq    4 * V(%r11), %rdx
+    subq    %rdi, %rdx
+    CLEAN
+    jmp     AT(forward)
+
+/* The source begins less than TIGHT bytes behind the destination (mod 4096). If truly so, a block at the first byte would
+ * overwrite what the loop has yet to load: then blocks from the first byte on, unaligned. */
+AT(maybe_tight):
+    movq    %rsi, %r8
+    subq    %rdi, %r8
+    cmpq    $TIGHT, %r8
+    jae     AT(loop)
+    leaq    -4 * V(%rdi,%rdx), %r11
+AT(tight_step):
+    LOAD(AT(step_0), MOVE (%rsi), R(5))
+    LOAD(AT(step_0), MOVE V(%rsi), R(6))
+    LOAD(AT(step_0), MOVE 2 * V(%rsi), R(7))
+    LOAD(AT(step_0), MOVE 3 * V(%rsi), R(8))
+    addq    $(4 * V), %rsi
+    STORE(AT(stored_0), MOVE R(5), (%rdi))
+    STORE(AT(stored_1), MOVE R(6), V(%rdi))
+    STORE(AT(stored_2), MOVE R(7), 2 * V(%rdi))
+    STORE(AT(stored_3), MOVE R(8), 3 * V(%rdi))
+    addq    $(4 * V), %rdi
+    cmpq    %r11, %rdi
+    jbe     AT(tight_step)
+    jmp     AT(step_0)
+
+/* The string instruction, or past the caches: only what is disjoint. rax is dst - src. */
+AT(beyond):
+    movq    %rsi, %r8
+    subq    %rdi, %r8
+    cmpq    %rdx, %r8
+    jb      AT(by_loop)
+    cmpq    wherry_thresholds + COPY_REP_FROM(%rip), %rdx
+    jb      AT(not_by_rep)
+    cmpq    wherry_thresholds + COPY_REP_TO(%rip), %rdx
+    jae     AT(not_by_rep)
+    movq    %rdx, %r8
+    shrq    $1, %r8
+    cmpq    wherry_thresholds + COPY_REP_FROM(%rip), %r8
+    jae     AT(by_rep)
+    movl    %eax, %r8d
+    andl    $(ALIAS_BYTES - 1), %r8d
+    subl    $1, %r8d
+    cmpl    $63, %r8d               /* twice as slow in L1 with the destination less than a line ahead */
+    jae     AT(by_rep)
+AT(not_by_rep):
+    cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx
+    jb      AT(by_loop)
+
+#define TO_NEXT_LINE                                    \
+    movl    %edi, %eax;                                 \
+    andl    $63, %eax;                                  \
+    subq    $64, %rax;                                  \
+    subq    %rax, %rdi;                                 \
+    subq    %rax, %rsi;                                 \
+    addq    %rax, %rdx
+
+    LINE(AT(redo), 0(%rsi), 0(%rdi))
+    TO_NEXT_LINE
+/* Upwards, in one stream: two, of which memcpy has one at either end, would need a look at every page before. */
+    leaq    -4 * V(%rdi,%rdx), %r11
+    .p2align 4
+AT(stream_step):
+    LOAD(AT(stream_0), MOVE (%rsi), R(5))
+    LOAD(AT(stream_0), MOVE V(%rsi), R(6))
+    LOAD(AT(stream_0), MOVE 2 * V(%rsi), R(7))
+    LOAD(AT(stream_0), MOVE 3 * V(%rsi), R(8))
+    addq    $(4 * V), %rsi
+    STORE(AT(streamed_0), MOVE_NT R(5), (%rdi))
+    STORE(AT(streamed_1), MOVE_NT R(6), V(%rdi))
+    STORE(AT(streamed_2), MOVE_NT R(7), 2 * V(%rdi))
+    STORE(AT(streamed_3), MOVE_NT R(8), 3 * V(%rdi))
+    addq    $(4 * V), %rdi
+    cmpq    %r11, %rdi
+    jbe     AT(stream_step)
+AT(stream_0):
+    sfence
+    jmp     AT(step_0)
+AT(streamed_3):
+    MOVE_ON(V)
+AT(streamed_2):
+    MOVE_ON(V)
+AT(streamed_1):
+    MOVE_ON(V)
+AT(streamed_0):
+    sfence
+    jmp     AT(stored_0)
+
+AT(by_rep):
+    LINE(AT(redo), 0(%rsi), 0(%rdi))
+    TO_NEXT_LINE
+    CLEAN
+    jmp     AT(forward)
+
+/* Loads would wait for stores that are on their way, in the same line of another page: backward they do not. */
+AT(maybe_backward):
+    movq    %rsi, %r8
+    subq    %rdi, %r8
+    cmpq    %rdx, %r8
+    jb      AT(loop)
+
+/* Is every page there? Of the source one byte of each is read, from the first on; then of the destination, as far as there is
+ * a source, one byte of each is written as it is. Nothing is changed, so the sides may overlap, and what is written
+ * belongs to what will be copied. rax is how far all is there, r8 where to look. */
+    .p2align 4
+AT(probe):
+    movq    %rdx, %rax
+    xorl    %r8d, %r8d
+    movl    %esi, %r9d
+    orq     $-4096, %r9             /* less the distance to the next page */
+AT(look_at_source):
+    LOAD_REPORT(AT(no_source), movzbl (%rsi,%r8), %r10d)
+    subq    %r9, %r8
+    movq    $-4096, %r9
+    cmpq    %rdx, %r8
+    jb      AT(look_at_source)
+AT(probe_destination):
+    xorl    %r8d, %r8d
+    movl    %edi, %r9d
+    orq     $-4096, %r9
+AT(look_at_destination):
+    cmpq    %rax, %r8
+    jae     AT(looked)
+    STORE_REPORT(AT(no_destination), orb $0, (%rdi,%r8))
+    subq    %r9, %r8
+    movq    $-4096, %r9
+    jmp     AT(look_at_destination)
+AT(looked):
+    cmpq    %rdx, %rax
+    jne     AT(missing)
+    cmpq    $LARGE, %rdx
+    jbe     TOP                     /* a page was missing and has come back */
+    jmp     AT(backward)
+
+AT(no_source):
+    movq    %r8, %rax
+    testq   %rcx, %rcx
+    jz      AT(probe_destination)
+    addq    %rsi, %r8
+    movq    %r8, FAULT_ADDRESS(%rcx)
+    movq    %r10, FAULT_SIGNO(%rcx)
+    movb    %r11b, FAULT_WRITING(%rcx)
+    jmp     AT(probe_destination)
+
+AT(no_destination):
+    movq    %r8, %rax
+    testq   %rcx, %rcx
+    jz      AT(missing)
+    addq    %rdi, %r8
+    movq    %r8, FAULT_ADDRESS(%rcx)
+    movq    %r10, FAULT_SIGNO(%rcx)
+    movb    %r11b, FAULT_WRITING(%rcx)
+
+/* Just the rax bytes before the page that is missing. */
+AT(missing):
+    subq    %rax, %rdx
+    pushq   %rdx
+    .cfi_adjust_cfa_offset 8
+    movq    %rax, %rdx
+    xorl    %ecx, %ecx
+    call    TOP
+    popq    %rdx
+    .cfi_adjust_cfa_offset -8
+    addq    %rdx, %rax
+    ret
+
+/* From the end down; every page was there a moment ago. rax, r8 the cursors; r9 where up to 4V are left; r10 the first
+ * boundary of the destination. */
+    .p2align 4
+AT(backward):
+    leaq    V(%rdi), %r10
+    andq    $-V, %r10
+    movq    %r10, %r11
+    subq    %rdi, %r11
+    addq    %rsi, %r11
+    LOAD_REPORT(AT(lost), MOVE (%rsi), R(0))
+    LOAD_REPORT(AT(lost), MOVE (%r11), R(1))
+    LOAD_REPORT(AT(lost), MOVE V(%r11), R(2))
+    LOAD_REPORT(AT(lost), MOVE 2 * V(%r11), R(3))
+    LOAD_REPORT(AT(lost), MOVE -V(%rsi,%rdx), R(4))
+    leaq    (%rdi,%rdx), %rax
+    leaq    (%rsi,%rdx), %r8
+    leal    -1(%rax), %r9d
+    andl    $(V - 1), %r9d
+    addl    $1, %r9d                /* 1 to V, which the last block covers */
+    subq    %r9, %rax
+    subq    %r9, %r8
+    leaq    4 * V(%rdi), %r9
+    .p2align 4
+AT(back_step):
+    LOAD_REPORT(AT(lost), MOVE -V(%r8), R(8))
+    LOAD_REPORT(AT(lost), MOVE -2 * V(%r8), R(7))
+    LOAD_REPORT(AT(lost), MOVE -3 * V(%r8), R(6))
+    LOAD_REPORT(AT(lost), MOVE -4 * V(%r8), R(5))
+    subq    $(4 * V), %r8
+    STORE_REPORT(AT(lost), MOVE R(8), -V(%rax))
+    STORE_REPORT(AT(lost), MOVE R(7), -2 * V(%rax))
+    STORE_REPORT(AT(lost), MOVE R(6), -3 * V(%rax))
+    STORE_REPORT(AT(lost), MOVE R(5), -4 * V(%rax))
+    subq    $(4 * V), %rax
+    cmpq    %r9, %rax
+    ja      AT(back_step)
+    STORE_REPORT(AT(lost), MOVE R(1), (%r10))
+    STORE_REPORT(AT(lost), MOVE R(2), V(%r10))
+    STORE_REPORT(AT(lost), MOVE R(3), 2 * V(%r10))
+    STORE_REPORT(AT(lost), MOVE R(0), (%rdi))
+    STORE_REPORT(AT(lost), MOVE R(4), -V(%rdi,%rdx))
+    CLEAN
+    xorl    %eax, %eax
+    ret
+
+/* A page has gone since the look. Of disjoint buffers the source is whole: begin anew, forward. Else nothing is sure. */
+AT(lost):
+    CLEAN
+    movq    %rdi, %rax
+    subq    %rsi, %rax
+    cmpq    %rdx, %rax
+    jae     AT(forward)
+    testq   %rcx, %rcx
+    jz      AT(lost_told)
+    movq    %r9, FAULT_ADDRESS(%rcx)
+    movq    %r10, FAULT_SIGNO(%rcx)
+    movb    %r11b, FAULT_WRITING(%rcx)
+AT(lost_told):
+    movq    %rdx, %rax
+    ret

@@ -1,0 +1,9 @@
+#define VEC_BYTES 32
+#define SYMBOL wherry_guarded_set_avx2
+#define TOP .Ltop
+#define AT(name) .L##name
+#include "../asm.h"
+
+ENTRY(wherry_guarded_set_avx2)
+#include "set.tmpl.S"
+END(wherry_guarded_set_avx2)

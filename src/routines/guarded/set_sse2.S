@@ -1,0 +1,9 @@
+#define VEC_BYTES 16
+#define SYMBOL wherry_guarded_set_sse2
+#define TOP .Ltop
+#define AT(name) .L##name
+#include "../asm.h"
+
+ENTRY(wherry_guarded_set_sse2)
+#include "set.tmpl.S"
+END(wherry_guarded_set_sse2)
