@@ -5,7 +5,7 @@ WHERRY = .venv/bin/wherry
 .PHONY: help bench test verify-full peers fuzz extras clean
 
 help:
-	@echo 'make bench        set up, verify the routines, measure them, print the tables   (about 2 minutes)'
+	@echo 'make bench        set up, verify the routines, measure them, print the tables, save a report   (about 2 minutes)'
 	@echo 'make test         set up and run the tests                                      (up to 10 minutes)'
 	@echo 'make verify-full  set up and verify everything there is, routines too               (long)'
 	@echo 'make fuzz         call everything at random on all CPUs until something is wrong  (10 minutes; SECONDS=3600)'
@@ -16,7 +16,7 @@ help:
 
 bench:
 	@tools/setup run
-	@$(WHERRY) bench --verify sizes zero small alignment --quick
+	@$(WHERRY) bench --verify sizes zero small alignment --quick --report
 
 test:
 	@tools/setup test

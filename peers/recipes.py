@@ -18,6 +18,7 @@ class Recipe:
     # Exported name and the name in the archive; for headers the shim has the plain names already.
     exports: tuple[tuple[str, str], ...]
     options: tuple[str, ...] = ()
+    shim: str = ""  # the file here, where it is not called as the source
 
 
 def _same(*names: str) -> tuple[tuple[str, str], ...]:
@@ -49,6 +50,10 @@ def _stringzilla(name: str, tier: str, kind: str) -> Recipe:
 RECIPES = (
     _dpdk("dpdk", "avx512", "-DRTE_MEMCPY_AVX512"),
     _dpdk("dpdk_avx2", "avx2"),
+    Recipe(
+        *("dpdk_csum", "dpdk", "avx2", "DPDK's rte_raw_cksum", _same("csum_partial"), ("-O3",)),
+        shim="dpdk_csum",
+    ),
     _glibc("avx512", "evex"),
     _glibc("avx512", "avx512"),
     _glibc("avx2", "avx", "avx2"),
@@ -57,6 +62,8 @@ RECIPES = (
         *("llvmlibc", "llvmlibc", "sse2", "LLVM libc as packaged"),
         _same(*PLAIN, "mempcpy", "bzero", "bcopy"),
     ),
+    Recipe("isal", "isal", "avx2", "ISA-L's crc32_iscsi", _same("crc32c"), ("-O2",)),
+    Recipe("lwip", "lwip", "sse2", "lwIP's inet_chksum", _same("csum_partial"), ("-O2",)),
     Recipe("musl", "musl", "sse2", "musl", _same(*PLAIN)),
     _stringzilla("stringzilla", "avx512", "skylake"),
     _stringzilla("stringzilla_avx2", "avx2", "haswell"),

@@ -23,6 +23,11 @@ ARCHIVES = {
     "glibc": ("usr/lib/x86_64-linux-gnu/libc.a", "usr/lib64/libc.a", "usr/lib/libc.a"),
     "llvmlibc": ("usr/lib/llvm-*/lib/libllvmlibc.a", "usr/local/lib/libllvmlibc.a"),
 }
+# Shared objects whose functions have prototypes of their own: a shim calls them.
+SHARED = {
+    "isal": ("usr/lib/x86_64-linux-gnu/libisal.so", "usr/lib64/libisal.so", "usr/lib/libisal.so"),
+    "lwip": ("usr/lib/x86_64-linux-gnu/liblwip.so", "usr/lib64/liblwip.so", "usr/lib/liblwip.so"),
+}
 DPDK_PLACES = ("usr/include/x86_64-linux-gnu/dpdk", "usr/include/dpdk", "usr/local/include")
 HEADERS = {
     "dpdk": ("rte_memcpy.h", DPDK_PLACES),
@@ -34,6 +39,8 @@ PACKAGES = {
     "llvmlibc": "libllvmlibc-NN-dev",
     "stringzilla": "stringzilla (PyPI)",
     "glibc": "libc6-dev",
+    "isal": "libisal-dev",
+    "lwip": "liblwip-dev",
 }
 BRINGS = {
     "musl": "Debian package musl-dev brings it",
@@ -42,6 +49,8 @@ BRINGS = {
     "stringzilla": "PyPI package stringzilla brings it",
     "glibc": "none newer than the libc in use; unpack libc6-dev of a later Debian (dpkg-deb -x) "
     "into build/peers/root",
+    "isal": "Debian package libisal-dev brings it",
+    "lwip": "Debian package liblwip-dev brings it",
 }
 # As the archives themselves say it.
 _IN_ARCHIVE = {
@@ -110,6 +119,8 @@ def find(name: str, roots: Sequence[Path], given: Path | None, into: Path, offli
     """Raises MissingError or BrokenError."""
     if name in ARCHIVES:
         return _archive(name, roots, given)
+    if name in SHARED:
+        return _shared(name, roots, given)
     try:
         return _headers(name, roots, given)
     except MissingError:
@@ -150,6 +161,17 @@ def _archive(name: str, roots: Sequence[Path], given: Path | None) -> Source:
     if not found:
         raise MissingError(BRINGS[name])
     return max(found, key=lambda source: _numbers(source.version))
+
+
+def _shared(name: str, roots: Sequence[Path], given: Path | None) -> Source:
+    """Its version is what its real file is called by: libisal.so.2.0.30."""
+    if given and not given.is_file():
+        raise BrokenError(f"{given} is no file; give the shared object itself, as in .../lib{name}.so")
+    places = [given] if given else [root / place for root in roots for place in SHARED[name]]
+    for path in places:
+        if path.is_file():
+            return Source((path,), path.resolve().name.partition(".so.")[2])
+    raise MissingError(BRINGS[name])
 
 
 def _version_in(name: str, path: Path) -> str:

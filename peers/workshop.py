@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recipes import LENIENT, Recipe
-from sources import HEADERS, PACKAGES, BrokenError, Source, complaint, run
+from sources import HEADERS, PACKAGES, SHARED, BrokenError, Source, complaint, run
 from wherry import runner
 from wherry.found_peers import TIERS
 
@@ -65,7 +65,7 @@ class Workshop:
                 "version": source.version,
                 "package": PACKAGES[recipe.source],
                 "tier": _tier_of(made) if recipe.source in LENIENT else recipe.tier,
-                "compiler": self.compiler if recipe.source in HEADERS else "",
+                "compiler": self.compiler if recipe.source in (*HEADERS, *SHARED) else "",
                 "has": names,
                 "from": str(source.paths[0]),
                 "key": key,
@@ -78,6 +78,10 @@ class Workshop:
     def _build(self, recipe: Recipe, source: Source, work: Path) -> list[str]:
         if recipe.source in HEADERS:
             return self._from_header(recipe, source, work)
+        if recipe.source in SHARED:
+            march = f"-march={MARCH[recipe.tier]}"
+            words = ["-std=gnu17", march, *recipe.options, shim_of(recipe), source.paths[0]]
+            return self._link(words, [outer for outer, _ in recipe.exports], work)
         return self._from_archive(recipe, source, work)
 
     def _from_archive(self, recipe: Recipe, source: Source, work: Path) -> list[str]:
@@ -117,7 +121,7 @@ class Workshop:
         if "clang" not in self.compiler:
             # GCC makes a call of memcpy from a loop that copies; here it would call itself.
             flags.append("-fno-tree-loop-distribute-patterns")
-        words = [*flags, *recipe.options, *includes, SHIMS / f"{recipe.source}.c"]
+        words = [*flags, *recipe.options, *includes, shim_of(recipe)]
         return self._link(words, [outer for outer, _ in recipe.exports], work)
 
     def _link(self, words: Sequence[str | Path], names: list[str], work: Path) -> list[str]:
@@ -133,7 +137,7 @@ class Workshop:
 
     def _key(self, recipe: Recipe, source: Source) -> str:
         """Changes when anything does that the peer is made from."""
-        files = [*SHIMS.glob("*.py"), SHIMS / f"{recipe.source}.c", *source.paths]
+        files = [*SHIMS.glob("*.py"), shim_of(recipe), *source.paths]
         if recipe.source in HEADERS:
             files.append(source.paths[0] / HEADERS[recipe.source][0])
         stamps = []
@@ -143,6 +147,10 @@ class Workshop:
         parts = (recipe, stamps, self.cc, self.compiler, source.version)
         chosen = thresholds(recipe, self.cpu) if recipe.source == "glibc" else []
         return hashlib.sha256(repr((parts, chosen)).encode()).hexdigest()
+
+
+def shim_of(recipe: Recipe) -> Path:
+    return SHIMS / f"{recipe.shim or recipe.source}.c"
 
 
 def thresholds(recipe: Recipe, cpu: dict) -> list[str]:

@@ -18,7 +18,7 @@ static const struct {
     {TRAIT_PREFETCH, "prefetch"},
     {TRAIT_CALLS_LIBC, "calls-libc"},
 };
-static const char *const needs_names[] = {"any x86-64", "AVX2", "AVX-512"};
+static const char *const needs_names[] = {"any x86-64", "AVX2", "AVX-512", "SSE4.2", "VPCLMULQDQ"};
 
 int command_list(int argc, char **argv)
 {
@@ -40,7 +40,7 @@ int command_list(int argc, char **argv)
         const struct wherry_routine *r = list.items[i].routine;
         const char *unavailable = target_unavailable(&list.items[i]);
         if (!json) {
-            printf("%-20s %-5s %-11s %3zu B  %d  %s%s\n", r->name, wherry_op_names[r->op], needs_names[r->needs],
+            printf("%-20s %-11s %-11s %3zu B  %d  %s%s\n", r->name, wherry_op_names[r->op], needs_names[r->needs],
                    r->quantum, r->era, r->idea, unavailable ? "  [not on this machine]" : "");
             continue;
         }

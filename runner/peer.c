@@ -262,9 +262,9 @@ const char *targets_add_peer(struct target_list *list, const char *spec)
     }
     if (target_add_peer_functions(list, name, spec, prefix, handle) == 0) {
         snprintf(message, sizeof message,
-                 "peer %s: %s has none of %smemcpy, %smemmove, %smempcpy, %smemset, %sbzero, %sbcopy; "
-                 "if its functions have a prefix, give NAME=PATH:PREFIX",
-                 name, path, prefix, prefix, prefix, prefix, prefix, prefix);
+                 "peer %s: %s has none of %smemcpy, %smemmove, %smempcpy, %smemset, %sbzero, %sbcopy, %scsum_partial, "
+                 "%scrc32c and the like; if its functions have a prefix, give NAME=PATH:PREFIX",
+                 name, path, prefix, prefix, prefix, prefix, prefix, prefix, prefix, prefix);
         return message;
     }
     return NULL;

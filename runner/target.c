@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "dispatch/dispatch.h"
+#include "dispatch/nofault.h"
 #include "target_internal.h"
 #include "wherry.h"
 
@@ -25,6 +26,8 @@ void target_prepare(const struct target *target)
     enum wherry_isa isa = target->forced ? target->isa : wherry_plan_isa(&cpu);
     if (wherry_dispatch_isa() != isa) /* forcing asks CPUID, which a hypervisor makes slow */
         wherry_dispatch_force(isa);
+    if (target->kind == TARGET_NOFAULT)
+        wherry_nofault_force(isa);
     wherry_thresholds = default_thresholds;
     if (target->method == METHOD_PLANNED)
         return;
@@ -62,8 +65,57 @@ const char *target_unavailable(const struct target *target)
         needs = wherry_plan_needs(target->isa);
     if (wherry_plan_can_run(&cpu, needs))
         return NULL;
-    return needs == WHERRY_NEEDS_AVX512 ? "needs AVX-512 (F, BW, VL, DQ), which this CPU or its operating system lacks"
-                                        : "needs AVX2, BMI1 and BMI2, which this CPU or its operating system lacks";
+    switch (needs) {
+    case WHERRY_NEEDS_AVX512:
+        return "needs AVX-512 (F, BW, VL, DQ), which this CPU or its operating system lacks";
+    case WHERRY_NEEDS_CRC32:
+        return "needs SSE4.2 and PCLMULQDQ, which this CPU lacks";
+    case WHERRY_NEEDS_VPCLMUL:
+        return "needs VPCLMULQDQ and AVX-512, which this CPU or its operating system lacks";
+    default:
+        return "needs AVX2, BMI1 and BMI2, which this CPU or its operating system lacks";
+    }
+}
+
+static const enum target_abi abi_of[WHERRY_OP_COUNT] = {
+    [WHERRY_OP_copy] = ABI_MEMCPY,   [WHERRY_OP_move] = ABI_MEMCPY,
+    [WHERRY_OP_set] = ABI_MEMSET,    [WHERRY_OP_zero] = ABI_MEMSET,
+    [WHERRY_OP_csum] = ABI_CSUM,     [WHERRY_OP_copy_csum] = ABI_COPY_CSUM,
+    [WHERRY_OP_crc32c] = ABI_CRC,    [WHERRY_OP_copy_crc32c] = ABI_COPY_CRC,
+    [WHERRY_OP_iszero] = ABI_ISZERO, [WHERRY_OP_pagezero] = ABI_BZERO,
+};
+
+enum target_abi target_abi_of(enum wherry_op op) { return abi_of[op]; }
+
+struct target_arguments target_arguments(enum target_abi abi, void *dst, const void *src, size_t n, uint32_t value)
+{
+    /* Of an argument of 32 bits the upper half is undefined. */
+    const uint64_t d = (uintptr_t)dst, s = (uintptr_t)src, v = value | (uint64_t)0xa5c3f00d << 32,
+                   nothing = 0x0123456789abcdef;
+    switch (abi) {
+    case ABI_BCOPY:
+        return (struct target_arguments){{s, d, n, nothing}};
+    case ABI_MEMSET:
+        return (struct target_arguments){{d, v, n, nothing}};
+    case ABI_BZERO:
+        return (struct target_arguments){{d, n, nothing, nothing}};
+    case ABI_CSUM:
+        return (struct target_arguments){{s, n, v, nothing}};
+    case ABI_COPY_CSUM:
+        return (struct target_arguments){{d, s, n, v}};
+    case ABI_CRC:
+        return (struct target_arguments){{v, s, n, nothing}};
+    case ABI_COPY_CRC:
+        return (struct target_arguments){{v, d, s, n}};
+    case ABI_ISZERO:
+        return (struct target_arguments){{s, n, nothing, nothing}};
+    case ABI_NOFAULT:
+        return (struct target_arguments){{d, s, n, (uintptr_t)&target_fault}};
+    case ABI_SET_NOFAULT:
+        return (struct target_arguments){{d, v, n, (uintptr_t)&target_fault}};
+    default:
+        return (struct target_arguments){{d, s, n, nothing}};
+    }
 }
 
 void targets_add_routines(struct target_list *list)
@@ -76,9 +128,8 @@ void targets_add_routines(struct target_list *list)
         t->kind = TARGET_ROUTINE;
         t->op = routine->op;
         t->routine = routine;
-        bool sets = routine->op == WHERRY_OP_set || routine->op == WHERRY_OP_zero;
-        t->abi = sets ? ABI_MEMSET : ABI_MEMCPY;
-        t->fn = sets ? (void (*)(void))routine->set : (void (*)(void))routine->copy;
+        t->abi = abi_of[routine->op];
+        t->fn = routine->any;
     }
 }
 
@@ -98,6 +149,17 @@ static const struct {
     FUNCTION(bzero, ABI_BZERO, WHERRY_OP_zero, WHERRY_OP_zero),
     FUNCTION(bcopy, ABI_BCOPY, WHERRY_OP_move, WHERRY_OP_move),
 #undef FUNCTION
+/* What libc does not have. */
+#define OWN(f, abi, op) {#f, abi, op, (void (*)(void))wherry_##f, op, NULL}
+    OWN(csum_partial, ABI_CSUM, WHERRY_OP_csum),
+    OWN(csum_partial_copy, ABI_COPY_CSUM, WHERRY_OP_copy_csum),
+    OWN(crc32c, ABI_CRC, WHERRY_OP_crc32c),
+    OWN(crc32c_copy, ABI_COPY_CRC, WHERRY_OP_copy_crc32c),
+    OWN(memcpy_stream, ABI_MEMCPY, WHERRY_OP_copy),
+    OWN(memset_stream, ABI_MEMSET, WHERRY_OP_set),
+    OWN(iszero, ABI_ISZERO, WHERRY_OP_iszero),
+    OWN(pagezero, ABI_BZERO, WHERRY_OP_pagezero),
+#undef OWN
 };
 enum { FUNCTION_COUNT = sizeof functions / sizeof functions[0] };
 
@@ -137,6 +199,8 @@ void targets_add_public(struct target_list *list, bool every_tier)
 void targets_add_libc(struct target_list *list)
 {
     for (int i = 0; i < FUNCTION_COUNT; i++) {
+        if (!functions[i].libc)
+            continue;
         struct target *t = target_append(list);
         snprintf(t->name, sizeof t->name, "libc");
         snprintf(t->function, sizeof t->function, "%s", functions[i].name);
@@ -145,6 +209,18 @@ void targets_add_libc(struct target_list *list)
         t->op = functions[i].op;
         t->fn = functions[i].libc;
     }
+}
+
+void targets_add_known(struct target_list *list, const char *name, void (*fn)(void), unsigned links)
+{
+    struct target *t = target_append(list);
+    snprintf(t->name, sizeof t->name, "%s", name);
+    snprintf(t->function, sizeof t->function, "%s", name);
+    t->kind = TARGET_KNOWN;
+    t->abi = ABI_MEMCPY;
+    t->op = WHERRY_OP_copy;
+    t->links = links;
+    t->fn = fn;
 }
 
 /* Is fn of the object behind handle itself? dlsym also finds what that merely links against, libc's own memcpy above
@@ -188,7 +264,14 @@ const struct target *target_for(const struct target_list *list, const char *who,
         const struct target *t = &list->items[i];
         if (strcmp(t->name, who) != 0)
             continue;
-        bool sets = op == WHERRY_OP_set || op == WHERRY_OP_zero;
+        if (!op_is_plain(op)) {
+            if (t->op == op)
+                return t;
+            continue;
+        }
+        const bool sets = op_sets(op);
+        if (t->kind == TARGET_NOFAULT && sets == op_sets(t->op))
+            return t;
         if (t->abi != (sets ? ABI_MEMSET : ABI_MEMCPY))
             continue;
         if (t->routine) {
@@ -212,6 +295,8 @@ const struct target *target_for(const struct target_list *list, const char *who,
 void (*libc_second_copy(enum wherry_op op))(void)
 {
     static void *space;
+    if (!op_is_plain(op))
+        return NULL;
     if (!space)
         space = dlmopen(LM_ID_NEWLM, "libc.so.6", RTLD_NOW | RTLD_LOCAL);
     if (!space)

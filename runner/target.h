@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "ops.h"
 #include "plan/plan.h"
 #include "routines/registry.h"
 
@@ -12,15 +13,30 @@
  * can have it, so that short tests reach it. */
 enum target_method { METHOD_PLANNED, METHOD_STREAM, METHOD_REP };
 
-enum target_kind { TARGET_ROUTINE, TARGET_PUBLIC, TARGET_LIBC, TARGET_PEER };
+enum target_kind {
+    TARGET_ROUTINE,
+    TARGET_PUBLIC,
+    TARGET_LIBC,
+    TARGET_PEER,
+    TARGET_KNOWN,
+    TARGET_NOFAULT,
+    TARGET_INLINED
+};
 
 /* Argument order and return value of the function behind a target. */
 enum target_abi {
-    ABI_MEMCPY,  /* void *f(void *dst, const void *src, size_t n), returns dst */
-    ABI_MEMPCPY, /* the same, returns dst + n */
-    ABI_BCOPY,   /* void f(const void *src, void *dst, size_t n) */
-    ABI_MEMSET,  /* void *f(void *dst, int c, size_t n), returns dst */
-    ABI_BZERO,   /* void f(void *dst, size_t n) */
+    ABI_MEMCPY,    /* void *f(void *dst, const void *src, size_t n), returns dst */
+    ABI_MEMPCPY,   /* the same, returns dst + n */
+    ABI_BCOPY,     /* void f(const void *src, void *dst, size_t n) */
+    ABI_MEMSET,    /* void *f(void *dst, int c, size_t n), returns dst */
+    ABI_BZERO,     /* void f(void *dst, size_t n) */
+    ABI_CSUM,      /* uint32_t f(const void *src, size_t n, uint32_t sum) */
+    ABI_COPY_CSUM, /* uint32_t f(void *dst, const void *src, size_t n, uint32_t sum) */
+    ABI_CRC,       /* uint32_t f(uint32_t crc, const void *src, size_t n) */
+    ABI_COPY_CRC,  /* uint32_t f(uint32_t crc, void *dst, const void *src, size_t n) */
+    ABI_ISZERO,    /* bool f(const void *p, size_t n) */
+    ABI_NOFAULT, /* size_t f(void *dst, const void *src, size_t n, struct wherry_fault *fault), returns what is left */
+    ABI_SET_NOFAULT, /* size_t f(void *dst, int c, size_t n, struct wherry_fault *fault), likewise */
 };
 
 struct target {
@@ -28,12 +44,13 @@ struct target {
     char function[128]; /* the symbol called: "rep_movsb", "memcpy", "wherry_mempcpy", "foo_memset" */
     enum target_kind kind;
     enum target_abi abi;
-    enum wherry_op op;                    /* the promise it is held to: copy (disjoint), move, set, zero */
+    enum wherry_op op;                    /* the promise it is held to */
     const struct wherry_routine *routine; /* TARGET_ROUTINE only, else NULL */
     bool forced;                          /* TARGET_PUBLIC: call wherry_dispatch_force(isa) first */
     enum wherry_isa isa;
     enum target_method method; /* TARGET_PUBLIC, forced */
     const char *peer_path;     /* TARGET_PEER: for the command that repeats a case, "NAME=PATH[:PREFIX]" */
+    unsigned links;            /* TARGET_KNOWN: of the chain in measure/known.S; TARGET_INLINED: its form */
     void (*fn)(void);          /* cast by abi */
 };
 
@@ -59,8 +76,16 @@ void targets_add_routines(struct target_list *list);
  * smallest size on ("wherry@sse2+stream", "wherry@sse2+rep"), so that short tests reach those paths. wherry_memcpy is
  * held to op move, since it promises to be right for overlap. */
 void targets_add_public(struct target_list *list, bool every_tier);
+/* Appends the fault-tolerant functions under each tier ("nofault@sse2" ...) and method, and with planned as "nofault"
+ * too. Preparing one has it take the fault table whoever owns the signals; whoever wants faults fixed calls
+ * wherry_nofault_init. */
+void targets_add_nofault(struct target_list *list, bool planned);
+bool target_is_nofault(void (*fn)(void));
+extern struct wherry_fault target_fault; /* what they are given to fill in */
 /* Appends libc's memcpy (op copy), memmove, mempcpy, memset, bzero, bcopy. */
 void targets_add_libc(struct target_list *list);
+/* Appends a copy of measure/known.S, for the workbench's own check. */
+void targets_add_known(struct target_list *list, const char *name, void (*fn)(void), unsigned links);
 /* Loads "NAME=PATH[:PREFIX]" and appends whatever it has of memcpy (op copy), memmove, mempcpy, memset, bzero, bcopy,
  * each looked up as PREFIX + name. Returns NULL, or one line that says what is wrong and what to do (not found, not
  * ELF, another machine's, does not load, has none of the functions, bad NAME, NAME taken). Static buffer. The object is
@@ -70,8 +95,17 @@ const char *targets_add_peer(struct target_list *list, const char *spec);
 
 /* The target that serves `who` for an op when it is measured: a routine's own function; memcpy, memmove or memset of
  * libc, wherry or a peer. A peer with memmove only serves copy too. NULL when it has none. The one called is always
- * of ABI_MEMCPY or ABI_MEMSET, so that one loop times everything; zero is memset with c = 0. */
+ * of ABI_MEMCPY or ABI_MEMSET for the plain ops, so that one loop times everything; zero is memset with c = 0. The
+ * other ops have one way each to be called. */
 const struct target *target_for(const struct target_list *list, const char *who, enum wherry_op op);
+
+/* The arguments of a call in the order of their registers. `value` is the byte of
+ * a set, the sum or CRC so far. What has no use holds what a caller may leave there. */
+struct target_arguments {
+    uint64_t word[4];
+};
+enum target_abi target_abi_of(enum wherry_op op); /* of routines, and of what is measured */
+struct target_arguments target_arguments(enum target_abi abi, void *dst, const void *src, size_t n, uint32_t value);
 
 /* A second copy of libc's function for the op at another address (its own link namespace), for the noise floor;
  * NULL when the loader refuses. */

@@ -118,6 +118,9 @@ def test_the_wheel_holds_what_it_needs(wheel_home: Path):
     assert files == {p.relative_to(source) for p in source.rglob("*.py")}
     schemas = {p.name for p in (package / "schema").glob("*.json")}
     assert schemas == {p.name for p in (ROOT / "schema").glob("*.json")}
+    figures = {p.name for p in (package / "data/history").iterdir()}
+    assert figures == {p.name for p in (ROOT / "history").glob("*.json")}
+    assert "30.517578" in bare(wheel_home, "wherry", "list", "history").stdout
 
 
 # --- the set-up ----------------------------------------------------------------------------------

@@ -22,8 +22,11 @@ MAY_INCLUDE = {
         "src/routines/registry.",
         "src/routines/thresholds.h",
         "src/routines/asm.h",
+        "src/routines/guarded/",
+        "src/guard/guard.h",
         PUBLIC,
     ],
+    "src/guard": ["src/routines/guarded/fault_table.h", "src/routines/asm.h", PUBLIC],
     "preload": ["src/dispatch/"],
     "runner": ["src/plan/", "src/cpu/", "src/dispatch/", "src/routines/registry.", PUBLIC],
 }
@@ -97,6 +100,7 @@ def house(tmp_path: Path) -> Path:
         "src/cpu/cpu.h",
         "src/routines/registry.h",
         "src/routines/vec.h",
+        "src/plan/plan.h",
         PUBLIC,
         "tests/t.h",
     ):
@@ -116,6 +120,7 @@ def house(tmp_path: Path) -> Path:
         ("src/plan/a.c", '#include "wherry.h"', "src/plan may not"),
         ("runner/a.c", '#include "../tests/t.h"', "runner may not"),
         ("preload/a.c", '#include "routines/vec.h"', "preload may not"),
+        ("src/guard/a.c", '#include "plan/plan.h"', "src/guard may not"),
         ("src/routines/a.c", '#include "gone.h"', "nowhere"),
         ("src/new/a.c", "", "no room"),
     ],

@@ -8,7 +8,7 @@ from wherry.experiments import Request
 from wherry.experiments.zero import BANDWIDTHS, CONTENTS, EXPERIMENT, PAGE
 
 FAST = ("--processes", "1", "--rounds", "3")
-HEADS = ["dirty", "dirty", "zero", "zero", "zero/dirty"]
+HEADS = ["dirty", "dirty", "mixed", "mixed", "zero", "zero", "zero/dirty"]
 CATALOGUE = [
     {"name": name, "op": "zero", "quantum": 1, "unavailable": None, "idea": "an idea"}
     for name in ("rep_stosb", "i686_pagezero", "unroll64", "sse2_zero", "sse2_zero_nt")

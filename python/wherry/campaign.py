@@ -4,6 +4,7 @@ whatever was measured when the user interrupts."""
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,6 +12,8 @@ import numpy as np
 
 from wherry import runner
 from wherry.errors import FailedError
+from wherry.rounds import Rounds
+from wherry.row import Row
 
 # Longer than the runner's own limit, so that it can name the culprit itself; ours is for a runner that cannot.
 HANG_LIMIT = 60.0
@@ -20,89 +23,10 @@ HANG_LIMIT = 60.0
 SLOW_PACE = (1.07, 1.12)
 
 
-@dataclass(frozen=True)
-class Row:
-    """Cells that differ only in the routine, measured interleaved; the words are those of docs/runner-protocol.md."""
-
-    experiment: str
-    op: str
-    routines: tuple[str, ...]
-    size: int = 0  # of a mix: not used
-    mix: str = ""  # what the runner takes: uniform:0-64, log:1-4096, @FILE
-    mix_name: str = (
-        ""  # what people and the run file call a file's mix, whose path means nothing elsewhere
-    )
-    src_off: int = 0
-    dst_off: int = 0
-    delta: int | None = None
-    overlap: int | None = None
-    walk: str = "pool"
-    buffer: int = 4 << 20
-    src_state: str = "L1"
-    dst_state: str = "L1"
-    content: str = "any"
-    code: str = "warm"
-    mode: str = "throughput"
-    threads: int = 1
-    huge: int = 0
-    rounds: int = 15
-    batch_us: int = 200
-    calls: int = 0
-
-    def dimensions(self) -> dict[str, object]:
-        """Everything that says what was measured, for the run file."""
-        own = {"op": self.op}
-        own |= {"mix": self.mix_name or self.mix} if self.mix else {"size": self.size}
-        own |= {
-            "src_off": self.src_off,
-            "dst_off": self.dst_off,
-            "walk": self.walk,
-            "mode": self.mode,
-            "threads": self.threads,
-            "huge": bool(self.huge),
-        }
-        if self.walk == "stream":
-            own["buffer"] = self.buffer
-        else:
-            own["src_state"] = self.src_state
-            own["dst_state"] = self.dst_state
-        return own | self._unusual()
-
-    def _unusual(self) -> dict[str, object]:
-        """What most rows leave at its default, in the words of the protocol and of the run file alike."""
-        own: dict[str, object] = {}
-        if self.content != "any":
-            own["content"] = self.content
-        if self.code != "warm":
-            own["code"] = self.code
-        if self.delta is not None:
-            own["delta"] = self.delta
-        if self.overlap is not None:
-            own["overlap"] = self.overlap
-        return own
-
-    def line(self, number: int) -> str:
-        words = {
-            "id": number,
-            "op": self.op,
-            "routines": ",".join(self.routines),
-        }
-        words |= {"mix": self.mix} if self.mix else {"size": self.size}
-        words |= {"src_off": self.src_off, "dst_off": self.dst_off, "walk": self.walk}
-        if self.walk == "stream":
-            words["buffer"] = self.buffer
-        else:
-            words |= {"src_state": self.src_state, "dst_state": self.dst_state}
-        words |= self._unusual()
-        words |= {"mode": self.mode, "threads": self.threads, "huge": self.huge}
-        words |= {"rounds": self.rounds, "batch_us": self.batch_us, "calls": self.calls}
-        return " ".join(f"{key}={value}" for key, value in words.items())
-
-
 # Of one sample, in seconds beside its own time, and of what makes some rows dear: measured on a virtual machine of two
 # Zen 5 cores with a neighbour, slow-phase waits and rounds thrown away included. An estimate for people, no more.
 SAMPLE_COST, BATCH_COST, STREAM_COST = 0.0002, 3.3, 0.45e-9
-COLD_CODE_COST, DRAM_COST = 0.018, 0.015
+COLD_CODE_COST, DRAM_COST = 0.018, 0.001
 
 
 def expected_seconds(rows: Sequence[Row], processes: int) -> float:
@@ -119,6 +43,11 @@ def expected_seconds(rows: Sequence[Row], processes: int) -> float:
     return seconds * processes
 
 
+def rounded(values: Sequence[float]) -> list[float]:
+    """As files keep them."""
+    return [float(f"{value:.6g}") for value in values]
+
+
 @dataclass
 class Cell:
     """One routine of a row, over all processes."""
@@ -131,6 +60,19 @@ class Cell:
     disturbed_in: set[int] = field(
         default_factory=set
     )  # only rounds that should have been thrown away
+
+    # By process, where the runner tells them.
+    shares: dict[int, float] = field(default_factory=dict)  # fastest thread over slowest
+    counts: dict[int, dict[str, float | None]] = field(default_factory=dict)  # of one call
+    tried: dict[int, list[float]] = field(default_factory=dict)  # every round, also voided ones
+
+    def counts_of_all(self) -> dict[str, float | None]:
+        """Medians over the processes."""
+        found: dict[str, float | None] = {}
+        for name in dict.fromkeys(name for own in self.counts.values() for name in own):
+            values = [own[name] for own in self.counts.values() if own.get(name) is not None]
+            found[name] = float(np.median(values)) if values else None
+        return found
 
     @property
     def disturbed(self) -> bool:
@@ -156,6 +98,10 @@ class _PassState:
     ended: bool = False
 
 
+class _OutOfTimeError(Exception):
+    """The campaign's deadline has passed."""
+
+
 class Watcher:
     """What a campaign tells while it runs; the command line shows it as progress."""
 
@@ -176,8 +122,13 @@ class Campaign:
         excluded: Sequence[str] = (),
         hang_limit: float = HANG_LIMIT,
         watcher: Watcher | None = None,
+        deadline: float | None = None,
+        only: Sequence[int] | None = None,
+        raw: bool = False,
+        counters: str | None = None,
     ):
         self.rows = list(rows)
+        self.chosen = range(len(self.rows)) if only is None else sorted(only)
         self.processes = processes
         self.peers = list(peers)
         self.pin = pin
@@ -189,7 +140,15 @@ class Campaign:
         self.cells: dict[tuple[int, str, bool], Cell] = {}
         self.problems: list[Problem] = []
         self.interrupted = False
+        self.deadline = deadline  # of time.monotonic(); the row under way is the last
+        self.out_of_time = False
+        self.done: set[tuple[int, int]] = set()  # process and row
+        self.state: dict | None = None  # what an interrupted one needs to go on
         self.start: dict = {}
+        self.raw = raw
+        self.counters = counters  # the runner's own choice when None
+        self.rounds = Rounds()
+        self.huge: set[int] = set()  # rows that got the huge pages they asked for
         self.voided: dict[str, int] = {}
         self.finished_rows = 0  # over all processes
         self._paces: dict[tuple[int, int], tuple[float, ...]] = {}  # by process and row
@@ -197,7 +156,7 @@ class Campaign:
         self._done = 0
 
     def total_cells(self) -> int:
-        return self.processes * sum(len(row.routines) for row in self.rows)
+        return self.processes * sum(len(self.rows[i].routines) for i in self.chosen)
 
     def run(self) -> None:
         try:
@@ -205,24 +164,89 @@ class Campaign:
                 self._process(process)
         except KeyboardInterrupt:
             self.interrupted = True
+            self.state = self._state()
+        except _OutOfTimeError:
+            self.out_of_time = True
         self._leave_out_slow()
         for name in self.wrong:
             for key in [key for key in self.cells if key[1] == name]:
                 del self.cells[key]
 
-    def _best_pace(self) -> tuple[float, ...]:
-        return tuple(map(min, zip(*self._paces.values(), strict=True)))
+    def _state(self) -> dict:
+        """Everything measured so far, as JSON has it."""
+        return {
+            "done": sorted(map(list, self.done)),
+            "excluded": sorted(self.excluded),
+            "wrong": sorted(self.wrong),
+            "voided": dict(self.voided),
+            "paces": [[*key, *pace] for key, pace in self._paces.items()],
+            "problems": [vars(problem) for problem in self.problems],
+            "rounds": self.rounds.state(),
+            "huge": sorted(self.huge),
+            "cells": [
+                {
+                    "cell": list(key),
+                    "calls": cell.calls,
+                    "bytes": cell.bytes,
+                    "voided": cell.voided,
+                    "verified": cell.verified,
+                    "disturbed_in": sorted(cell.disturbed_in),
+                    "ns": {str(p): rounded(ns) for p, ns in cell.ns.items()},
+                    "shares": {str(p): share for p, share in cell.shares.items()},
+                    "counts": {str(p): own for p, own in cell.counts.items()},
+                    "tried": {str(p): rounded(ns) for p, ns in cell.tried.items()},
+                }
+                for key, cell in self.cells.items()
+            ],
+        }
+
+    def go_on_from(self, state: dict) -> None:
+        """Takes over what an interrupted campaign of the same rows, seed and method had."""
+        self.done = {(process, row) for process, row in state["done"]}
+        self.finished_rows = len(self.done)
+        self.excluded |= set(state["excluded"])
+        self.wrong = set(state["wrong"])
+        self.voided = dict(state["voided"])
+        self._paces = {(process, row): tuple(pace) for process, row, *pace in state["paces"]}
+        self.problems = [Problem(**problem) for problem in state["problems"]]
+        if "rounds" in state:
+            self.rounds.go_on_from(state["rounds"])
+        self.huge = set(state.get("huge", ()))
+        for own in state["cells"]:
+            row, routine, twin = own["cell"]
+            self.cells[row, routine, twin] = Cell(
+                own["calls"],
+                own["bytes"],
+                {int(process): np.array(ns) for process, ns in own["ns"].items()},
+                own["voided"],
+                own["verified"],
+                set(own["disturbed_in"]),
+                *(
+                    {int(process): value for process, value in own.get(key, {}).items()}
+                    for key in ("shares", "counts", "tried")
+                ),
+            )
+            if not twin:
+                self._done += len(own["ns"])
+
+    def _best_pace(self, pin: int | None) -> tuple[float, ...]:
+        """On that CPU; the cores of a machine need not be alike."""
+        own = [pace for (_, row), pace in self._paces.items() if self.rows[row].pin == pin]
+        return tuple(map(min, zip(*own, strict=True)))
 
     def _leave_out_slow(self) -> None:
         if not self._paces:
             return
-        limits = [slow * best for slow, best in zip(SLOW_PACE, self._best_pace(), strict=True)]
+        limits = {
+            pin: [slow * best for slow, best in zip(SLOW_PACE, self._best_pace(pin), strict=False)]
+            for pin in {row.pin for row in self.rows}
+        }
         measured: dict[int, set[int]] = {}  # processes by row
         slow: dict[int, set[int]] = {}
         cells: dict[int, list[Cell]] = {}
         for (process, row), pace in self._paces.items():
             measured.setdefault(row, set()).add(process)
-            if any(a > b for a, b in zip(pace, limits, strict=True)):
+            if any(a > b for a, b in zip(pace, limits[self.rows[row].pin], strict=True)):
                 slow.setdefault(row, set()).add(process)
         for (row, _, _), cell in self.cells.items():
             cells.setdefault(row, []).append(cell)
@@ -230,16 +254,30 @@ class Campaign:
         for row, left_out in slow.items():
             if not left_out or left_out >= measured.get(row, set()):
                 continue
+            # Of a disturbed process all rounds are counted as thrown away already.
+            rounds = sum(
+                max((len(cell.ns.get(process, ())) for cell in cells.get(row, ())), default=0)
+                for process in left_out
+                if not any(process in cell.disturbed_in for cell in cells.get(row, ()))
+            )
             for cell in cells.get(row, ()):
                 cell.voided += sum(len(cell.ns.pop(process, ())) for process in left_out)
-            rounds = len(left_out) * self.rows[row].rounds
+            self.rounds.left_out |= {(process, row) for process in left_out}
             self.voided["contended"] = self.voided.get("contended", 0) + rounds
 
     def _process(self, process: int) -> None:
-        pending = list(range(len(self.rows)))
-        if process:
-            # In another order, so that a disturbance that lasts does not meet the same rows again.
+        pending = list(self.chosen)
+        if process or self.deadline is not None:
+            # In another order, so that a disturbance that lasts does not meet the same rows again. With a deadline
+            # the first process too: what is left undone is then here and there.
             self._random.shuffle(pending)
+        pending = [row for row in pending if (process, row) not in self.done]
+        pins = list(dict.fromkeys(self.rows[row].pin for row in pending))
+        for pin in pins:
+            self._process_on(process, [row for row in pending if self.rows[row].pin == pin])
+
+    def _process_on(self, process: int, pending: list[int]) -> None:
+        """Rows of one CPU."""
         while pending:
             pending = [i for i in pending if self._routines(i)]
             if not pending:
@@ -259,15 +297,19 @@ class Campaign:
         own = self.rows[row]
         return 20 * own.rounds * len(own.routines) * own.size / 1e9
 
-    def _arguments(self, process: int) -> list[str]:
+    def _arguments(self, process: int, pin: int | None) -> list[str]:
         arguments = ["measure", "--seed", str(self.seed + process)]
         for spec in self.peers:
             if spec.partition("=")[0] not in self.excluded:
                 arguments += ["--peer", spec]
-        if self.pin is not None:
-            arguments += ["--pin", str(self.pin)]
-        if self._paces:
-            arguments += ["--pace", ",".join(f"{best:.6g}" for best in self._best_pace())]
+        if pin is not None or self.pin is not None:
+            arguments += ["--pin", str(self.pin if pin is None else pin)]
+        if best := self._best_pace(pin):
+            arguments += ["--pace", ",".join(f"{value:.6g}" for value in best)]
+        if self.counters is not None:
+            arguments += ["--counters", self.counters]
+        if self.raw:
+            arguments += ["--raw"]
         return arguments
 
     def _problem(self, kind: str, routine: str, message: str, row: int | None) -> None:
@@ -281,7 +323,8 @@ class Campaign:
         lines = [replace(self.rows[i], routines=self._routines(i)).line(i) for i in pending]
         state = _PassState()
         limit = max([self.hang_limit, *(self._silence(i) for i in pending)])
-        with runner.Stream(self._arguments(process), lines, limit) as stream:
+        arguments = self._arguments(process, self.rows[pending[0]].pin)
+        with runner.Stream(arguments, lines, limit) as stream:
             try:
                 for event in stream:
                     self._event(event, process, pending, state)
@@ -322,8 +365,11 @@ class Campaign:
         row = event.get("id")
         if kind == "start":
             self.start = event
+            self.rounds.begin(process, event)
         elif kind == "row":
             state.cells = {}
+            if event.get("huge"):
+                self.huge.add(row)
             self.watcher.row(row)
         elif kind == "trying":
             state.trying = (row, event["routine"])
@@ -347,6 +393,7 @@ class Campaign:
             self._blame(kind, state, event.get("message") or kind)
         elif kind == "rowend":
             self._keep(process, row, state.cells)
+            self.rounds.end_row(process, row, event)
             if event.get("pace"):
                 self._paces[process, row] = tuple(event["pace"])
             state.cells = {}
@@ -355,7 +402,10 @@ class Campaign:
             if row in pending:
                 pending.remove(row)
             self.finished_rows += 1
+            self.done.add((process, row))
             state.trying = None
+            if self.deadline is not None and time.monotonic() > self.deadline:
+                raise _OutOfTimeError
         elif kind == "end":
             state.ended = True
 
@@ -371,3 +421,9 @@ class Campaign:
             cell.verified = cell.verified and bool(event.get("verified", True))
             if len(values):
                 cell.ns[process] = values
+            if event.get("share") is not None:
+                cell.shares[process] = event["share"]
+            if event.get("counters"):
+                cell.counts[process] = event["counters"]
+            if event.get("tried"):
+                cell.tried[process] = event["tried"]

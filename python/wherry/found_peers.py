@@ -23,6 +23,7 @@ TIERS = ("sse2", "avx2", "avx512")
 LADDER = "avx512_ladder"  # the AVX-512 tier with routines for sizes that repeat
 
 FUNCTIONS = ("memcpy", "memmove", "mempcpy", "memset", "bzero", "bcopy")
+FUNCTIONS += ("csum_partial", "csum_partial_copy", "crc32c", "crc32c_copy")
 # What the runner takes as NAME in --peer, and no more than a table has room for.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,78}")
 # A description longer than this was not written for a table.

@@ -3,6 +3,7 @@ and from `wherry-run cpu`; what cannot be read is left out, not guessed."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import re
@@ -87,6 +88,12 @@ def _number(text: str) -> int | None:
     return int(text) if re.fullmatch(r"-?\d+", text) else None
 
 
+def _boot() -> str | None:
+    """Tells two runs of one boot without handing on the id itself."""
+    own = _read("/proc/sys/kernel/random/boot_id")
+    return hashlib.sha256(own.encode()).hexdigest()[:16] if own else None
+
+
 def record() -> dict:
     """The machine record (schema/machine.schema.json)."""
     info = _cpuinfo()
@@ -100,6 +107,7 @@ def record() -> dict:
         libc = None
     machine = {
         "host": socket.gethostname(),
+        "boot": _boot(),
         "cpu": {
             "model": info.get("model name") or reported.get("brand") or "unknown",
             "vendor": info.get("vendor_id") or reported.get("vendor"),
@@ -269,13 +277,15 @@ def cpu(machine: dict) -> str:
         for word, key in (("family", "family"), ("model", "model_number"), ("stepping", "stepping"))
         if own.get(key) is not None
     ]
-    count = own.get("count") or 1
-    text = own["model"] + (f" ({', '.join(ident)})" if ident else "")
-    return f"{text}, {count} CPU{'' if count == 1 else 's'}"
+    count = own.get("count")
+    text = (own["model"] or "not told") + (f" ({', '.join(ident)})" if ident else "")
+    return text + (f", {count} CPU{'' if count == 1 else 's'}" if count else "")
 
 
 def pages(machine: dict) -> str:
     own = machine["pages"]
+    if own["bytes"] is None:
+        return "not told"
     thp = (
         f", transparent huge pages {own['thp']}"
         if own.get("thp")
@@ -286,6 +296,8 @@ def pages(machine: dict) -> str:
 
 def virtual(machine: dict) -> str:
     own = machine["virtualisation"]
+    if own["virtual"] is None:
+        return "not told"
     text = "bare metal as far as can be seen"
     if own["virtual"]:
         name = _HYPERVISORS.get(own["hypervisor"] or "", own["hypervisor"]) or own["product"]
@@ -309,7 +321,7 @@ def heading(machine: dict) -> list[tuple[str, str]]:
         ("CPU", cpu(machine)),
         ("Caches", caches(machine)),
         ("Clock", clock(machine)),
-        ("Kernel", machine["kernel"]),
+        ("Kernel", machine["kernel"] or "not told"),
         ("libc", machine["libc"] or "not told"),
     ]
     if machine.get("compiler"):

@@ -1,5 +1,5 @@
-"""Mixes: distributions of the sizes that a program asks for. Built in, or read from files whose first line is
-`size:probability,...`; a second line with overlaps and a third with alignments may follow, as in fleetbench's files."""
+"""Mixes: distributions of the sizes that a program asks for. Built in, or read from files in the forms of fleetbench
+and of LLVM libc (wherry.mixfiles)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from wherry import mixfiles
 from wherry.errors import WherryError
+from wherry.mixfiles import Shares
 from wherry.units import size_label
 
-# The runner's own bounds.
-LARGEST_SIZE = 1 << 30
-MOST_SIZES = 65536
 # Of a file and of a directory; more was not meant for a table.
 LARGEST_FILE = 4 << 20
 MOST_FILES = 64
@@ -28,7 +27,6 @@ PERCENTILES = (10, 50, 75, 90, 99)
 # The function that a file is named after tells whose sizes it holds; the others are no ops of ours.
 OPS = {"memcpy": "copy", "memmove": "move", "memset": "set"}
 _FOREIGN = ("memcmp", "bcmp")
-_NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
 @dataclass(frozen=True)
@@ -43,6 +41,7 @@ class Mix:
     share_16: float  # of the calls, at most so many bytes
     share_64: float
     sha256: str = ""  # of a file's content
+    shares: Shares = field(default=({}, {}, {}), compare=False, repr=False)
 
     def record(self) -> dict[str, object]:
         """What the run file keeps, since the file itself stays behind."""
@@ -58,9 +57,8 @@ class Mix:
         return own | ({"sha256": self.sha256} if self.sha256 else {})
 
 
-def _mix(
-    name: str, spec: str, ops: tuple[str, ...], shares: dict[int, float], sha256: str = ""
-) -> Mix:
+def _mix(name: str, spec: str, ops: tuple[str, ...], parts: Shares, sha256: str = "") -> Mix:
+    shares = parts[0]
     total = sum(shares.values())
     sizes = sorted(shares)
     running, points, wanted, usual = 0.0, [], list(PERCENTILES), sizes[-1]
@@ -87,6 +85,7 @@ def _mix(
         sum(share for size, share in shares.items() if size <= 16) / total,
         sum(share for size, share in shares.items() if size <= 64) / total,
         sha256,
+        parts,
     )
 
 
@@ -96,10 +95,19 @@ def built_in() -> tuple[Mix, ...]:
     found = []
     for low, high in ((0, 16), (0, 64), (0, 256), (0, 1024)):
         spec = f"uniform:{low}-{high}"
-        found.append(_mix(spec, spec, tuple(OPS.values()), dict.fromkeys(range(low, high + 1), 1)))
+        every = dict.fromkeys(range(low, high + 1), 1.0)
+        found.append(_mix(spec, spec, tuple(OPS.values()), (every, {}, {})))
     even = {size: math.log((size + 1) / size) for size in range(1, 4097)}
-    found.append(_mix("log:1-4096", "log:1-4096", tuple(OPS.values()), even))
+    found.append(_mix("log:1-4096", "log:1-4096", tuple(OPS.values()), (even, {}, {})))
     return tuple(found)
+
+
+def of_range(spec: str, kind: str, low: int, high: int) -> Mix:
+    """What the runner draws from a range; of a wide one some sizes stand for their neighbours here."""
+    step = max(1, (high - low + 1) // 65536)
+    sizes = range(low, high + 1, step)
+    shares = {n: 1.0 if kind == "uniform" else math.log((n + step) / n) for n in sizes}
+    return _mix(spec, spec, tuple(OPS.values()), (shares, {}, {}))
 
 
 # ---- files ----------------------------------------------------------------------------------------------------------
@@ -142,38 +150,11 @@ def _bytes(path: Path) -> bytes:
     return data
 
 
-# What stands before the colons of each line, and an example; held to what the runner holds it to.
-_LINES = (
-    ("size", lambda value: value <= LARGEST_SIZE, "8:0.5,64:0.5"),
-    ("overlap", lambda value: value <= 1, "0:0.99,1:0.01 (1: both sides overlap)"),
-    ("alignment", lambda value: value in (1, 2, 4, 8, 16, 32, 64), "1:0.3,64:0.7"),
-)
-
-
-def _shares(line: str, number: int, path: Path) -> dict[int, float]:
-    what, allows, example = _LINES[number]
-    shares: dict[int, float] = {}
-    for entry in line.removesuffix(",").split(","):
-        value, _, share = entry.partition(":")
-        digits = re.fullmatch(r"[0-9]{1,12}", value)
-        if not digits or not _NUMBER.fullmatch(share) or not allows(int(value)):
-            raise WherryError(
-                f"--mix {path}: '{entry[:40]}' in line {number + 1} is not {what}:probability; "
-                f"write it as {example}"
-            )
-        shares[int(value)] = shares.get(int(value), 0.0) + float(share)
-        if len(shares) > MOST_SIZES:
-            raise WherryError(f"--mix {path}: more than {MOST_SIZES} sizes; join some")
-    if not 0 < sum(shares.values()) < math.inf:
-        raise WherryError(
-            f"--mix {path}: the probabilities of line {number + 1} have no sum to scale to 1"
-        )
-    return {value: share for value, share in shares.items() if share > 0}
-
-
 def _ops(stem: str) -> tuple[str, ...]:
     """Those that a file of this name is for: all, when the name does not say."""
-    word = re.split(r"[^A-Za-z]", stem)[0].lower()
+    # Memcpy_0 is fleetbench's way to name them, MemcpyGoogleA LLVM libc's.
+    found = re.match(rf"(?i:({'|'.join([*OPS, *_FOREIGN])}))(?![a-z])", stem)
+    word = found[1].lower() if found else ""
     if word in _FOREIGN:
         return ()
     return (OPS[word],) if word in OPS else tuple(OPS.values())
@@ -187,13 +168,7 @@ def read(path: Path, name: str = "") -> Mix:
         raise WherryError(
             f"--mix {path}: is not text; give a file of size:probability,..."
         ) from None
-    lines = text.replace("\r", "").split("\n")
-    if any(lines[len(_LINES) :]):
-        raise WherryError(f"--mix {path}: more than three lines (sizes, overlap, alignments)")
-    shares = _shares(lines[0], 0, path)
-    for number, line in enumerate(lines[1 : len(_LINES)], 1):
-        if line:
-            _shares(line, number, path)
+    parts = mixfiles.read(text, f"--mix {path}")
     ops = _ops(path.stem)
     if not ops:
         raise WherryError(
@@ -202,11 +177,16 @@ def read(path: Path, name: str = "") -> Mix:
         )
     return _mix(
         name or path.stem,
-        f"@{_copies.keep(data)}",
+        # The runner knows one of the forms.
+        f"@{_copies.keep(_for_runner(text, data, parts))}",
         ops,
-        shares,
+        parts,
         hashlib.sha256(data).hexdigest(),
     )
+
+
+def _for_runner(text: str, data: bytes, parts: Shares) -> bytes:
+    return mixfiles.fleetbench(parts).encode() if mixfiles.form_of(text) == mixfiles.LLVM else data
 
 
 def _files(given: str) -> list[Path]:

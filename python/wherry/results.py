@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
 import numpy as np
 
-from wherry import stats
-from wherry.campaign import Campaign, Cell
+from wherry import significance, stats
+from wherry.campaign import Campaign, Cell, rounded
 from wherry.yardsticks import YARDSTICKS
 
 REFERENCE = "libc"
@@ -21,11 +24,33 @@ def _rounded_all(values: dict[str, float]) -> dict[str, float]:
     return {key: _rounded(value) for key, value in values.items()}
 
 
-def _ratio(cell: Cell, reference: Cell | None, rng: np.random.Generator, resamples: int):
+@dataclass
+class _Judged:
+    """A routine's cell against the reference, before all of the experiment are known."""
+
+    ratio: stats.Ratio
+    units: np.ndarray
+    verdict: dict[str, object] = field(default_factory=dict)
+
+
+def _against(
+    cell: Cell, reference: Cell | None, rng: np.random.Generator, resamples: int
+) -> _Judged | None:
     if reference is None or reference is cell:
         return None
-    ratio = stats.bootstrap(stats.log_ratios(cell.ns, reference.ns), rng, resamples)
-    return None if ratio is None else {"to": REFERENCE} | _rounded_all(ratio.as_dict())
+    pairs = stats.log_ratios(cell.ns, reference.ns)
+    ratio = stats.bootstrap(pairs, rng, resamples)
+    return None if ratio is None else _Judged(ratio, significance.units(pairs))
+
+
+def _judge(judged: Sequence[_Judged], floor: float) -> None:
+    """All comparisons with the reference, corrected together. What is measured twice has its verdict too."""
+    p = significance.p_values([own.units for own in judged])
+    for own, plain, mended in zip(judged, p, significance.corrected(p), strict=True):
+        ratio = {"to": REFERENCE} | _rounded_all(
+            own.ratio.as_dict() | {"p": float(plain), "p_corrected": float(mended)}
+        )
+        own.verdict = {"ratio": ratio, "verdict": stats.call(own.ratio, floor, float(mended))}
 
 
 def noise(campaign: Campaign) -> float | None:
@@ -36,12 +61,35 @@ def noise(campaign: Campaign) -> float | None:
     )
 
 
+def _twins(campaign: Campaign, number: int) -> dict[str, Cell]:
+    if len(campaign.rows) > MANY_CELLS:
+        return {}
+    return {
+        routine: cell
+        for (row, routine, twin), cell in campaign.cells.items()
+        if row == number and twin and cell.ns
+    }
+
+
+def _extras(cell: Cell) -> dict[str, object]:
+    """What only some cells have."""
+    own: dict[str, object] = {}
+    if cell.shares:
+        own["share"] = _rounded(float(np.median(list(cell.shares.values()))))
+    counts = cell.counts_of_all()
+    if counts:
+        own["counters"] = {
+            name: None if value is None else _rounded(value) for name, value in counts.items()
+        }
+    return own
+
+
 def digest(campaign: Campaign, first_row: int) -> tuple[list[dict], list[dict], float | None]:
     """(rows, cells, noise floor) for the run file; rows are numbered from `first_row` on."""
     rng = np.random.default_rng(campaign.seed)
     resamples = stats.RESAMPLES if len(campaign.cells) <= MANY_CELLS else stats.RESAMPLES // 4
     floor = noise(campaign)
-    rows, cells = [], []
+    rows, cells, races, judged = [], [], [], []
     for number, row in enumerate(campaign.rows):
         own = {
             routine: campaign.cells[number, routine, False]
@@ -52,43 +100,77 @@ def digest(campaign: Campaign, first_row: int) -> tuple[list[dict], list[dict], 
         if not own:
             continue
         racing = {name: cell.ns for name, cell in own.items() if name not in YARDSTICKS}
-        verdict = stats.verdict(racing, floor or stats.LEAST_FLOOR, rng, resamples)
+        races.append(stats.race(racing, rng, resamples))
         dimensions = {"experiment": row.experiment, "row": first_row + number} | row.dimensions()
-        rows.append(
-            dimensions
-            | {
-                "fastest": verdict.fastest,
-                "tied": list(verdict.tied),
-                "lead": None if verdict.lead is None else _rounded_all(verdict.lead.as_dict()),
-            }
-        )
-        twins = (
-            {
-                routine: cell
-                for (r, routine, twin), cell in campaign.cells.items()
-                if r == number and twin and cell.ns
-            }
-            if len(campaign.rows) <= MANY_CELLS
-            else {}
-        )
-        for aa, group in ((False, own), (True, twins)):
+        obtained = {"huge_obtained": number in campaign.huge} if row.huge else {}
+        rows.append(dimensions | obtained)
+        for aa, group in ((False, own), (True, _twins(campaign, number))):
             for routine, cell in group.items():
-                cells.append(
-                    dimensions
-                    | {
-                        "routine": routine,
-                        "aa": aa,
-                        "calls": cell.calls,
-                        "bytes": cell.bytes,
-                        "ns": _rounded_all(stats.quantiles(cell.ns)),
-                        "rounds": len(stats.pooled(cell.ns)),
-                        "processes": len(cell.ns),
-                        "voided": cell.voided,
-                        "verified": cell.verified,
-                        "disturbed": cell.disturbed,
-                        "ratio": None
-                        if routine in YARDSTICKS
-                        else _ratio(cell, own.get(REFERENCE), rng, resamples),
-                    }
+                against = (
+                    None
+                    if routine in YARDSTICKS
+                    else _against(cell, own.get(REFERENCE), rng, resamples)
                 )
+                entry = dimensions | {
+                    "routine": routine,
+                    "aa": aa,
+                    "calls": cell.calls,
+                    "bytes": cell.bytes,
+                    "ns": _rounded_all(stats.quantiles(cell.ns)),
+                    "rounds": len(stats.pooled(cell.ns)),
+                    "processes": len(cell.ns),
+                    "voided": cell.voided,
+                    "verified": cell.verified,
+                    "disturbed": cell.disturbed,
+                    "ratio": None,
+                }
+                cells.append(entry | _extras(cell))
+                if against:
+                    judged.append((cells[-1], against))
+    least = floor or stats.LEAST_FLOOR
+    for twins in (
+        False,
+        True,
+    ):  # the second measurements are no claims: they do not dilute those that are
+        own = [(entry, against) for entry, against in judged if entry["aa"] == twins]
+        _judge([against for _, against in own], least)
+        for entry, against in own:
+            entry.update(against.verdict)
+    for row, verdict in zip(rows, stats.decide_all(races, least), strict=True):
+        lead = None if verdict.lead is None else _rounded_all(verdict.lead.as_dict())
+        row.update(fastest=verdict.fastest, tied=list(verdict.tied), lead=lead)
     return rows, cells, floor
+
+
+def correction(campaign: Campaign, cells: Sequence[dict]) -> dict[str, object]:
+    """How the verdicts of an experiment came about, for its entry in the run file."""
+    compared = sum(1 for cell in cells if cell["ratio"] and not cell["aa"])
+    return {
+        "method": significance.METHOD,
+        "level": significance.LEVEL,
+        "test": significance.TEST if campaign.processes > 1 else significance.TEST_OF_ONE,
+        "comparisons": compared,
+    }
+
+
+def samples(campaign: Campaign, experiment: str, first_row: int) -> list[dict]:
+    """Every round of every process for --raw: `ns` holds those that count; `tried` all of them in their order, and
+    `voided` for each the reason why it was thrown away, or null."""
+    found = []
+    for (row, routine, aa), cell in campaign.cells.items():
+        for process in sorted({*cell.ns, *cell.tried}):
+            own = {
+                "experiment": experiment,
+                "row": first_row + row,
+                "routine": routine,
+                "aa": aa,
+                "process": process,
+                "ns": rounded(cell.ns.get(process, ())),
+            }
+            outcomes = campaign.rounds.outcomes.get((process, row))
+            if process in cell.tried and outcomes:
+                if (process, row) in campaign.rounds.left_out:
+                    outcomes = [reason or "slow process" for reason in outcomes]
+                own |= {"tried": rounded(cell.tried[process]), "voided": outcomes}
+            found.append(own)
+    return found

@@ -118,21 +118,34 @@ def _no_constant(word: str) -> float:
     raise ValueError(f"{word} is not a number JSON has")
 
 
-def read(path: Path) -> dict:
-    data = _bytes(path)
+def parse(path: Path, data: bytes, kind: str = "a run file") -> object:
+    """The JSON in what was read from there."""
     if not data.strip():
         raise WherryError(f"{path} is empty")
     try:
-        run = json.loads(_CONTROLS.sub("?", data.decode("utf-8")), parse_constant=_no_constant)
+        return json.loads(_CONTROLS.sub("?", data.decode("utf-8")), parse_constant=_no_constant)
     except UnicodeDecodeError:
-        raise WherryError(f"{path} is not a run file: it is not text") from None
+        raise WherryError(f"{path} is not {kind}: it is not text") from None
     except RecursionError:
-        raise WherryError(f"{path} is not a run file: it is nested too deeply") from None
+        raise WherryError(f"{path} is not {kind}: it is nested too deeply") from None
     except ValueError as error:
         line = getattr(error, "lineno", None)
         at = f" (line {line}, column {error.colno})" if line else ""
         what = "is not JSON" if data.rstrip().endswith(b"}") else "is cut short, or not JSON"
-        raise WherryError(f"{path} is not a run file: it {what}{at}") from None
+        raise WherryError(f"{path} is not {kind}: it {what}{at}") from None
+
+
+def read_bytes(path: Path) -> bytes:
+    """What a file holds, unpacked."""
+    return _bytes(path)
+
+
+def read(path: Path) -> dict:
+    return checked(path, parse(path, _bytes(path)))
+
+
+def checked(path: Path, run: object) -> dict:
+    """A run that was read from there, held to the schema."""
     if not isinstance(run, dict) or run.get("format") != FORMAT:
         raise WherryError(f'{path} is JSON, but not a run file (no "format": "{FORMAT}")')
     number = run.get("format_version")
@@ -185,6 +198,23 @@ def write(path: Path, document: object) -> None:
     data = encode(document)
     if path.suffix == ".gz":
         data = gzip.compress(data, 6, mtime=0)
+    _save(path, data)
+
+
+def write_text(path: Path, text: str) -> None:
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Whole or not at all, as a run is."""
+    if path.is_dir():
+        raise WherryError(f"cannot save to {path}: it is a directory; give a file name")
+    if path.exists() and not path.is_file():
+        raise WherryError(f"cannot save to {path}: it is not a regular file")
+    _save(path, data)
+
+
+def _save(path: Path, data: bytes) -> None:
     try:
         _write(path, data, keep=True)
     except OSError as error:

@@ -7,9 +7,11 @@ rounds within them second. Comparisons are of the same round of the same process
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+
+from wherry import significance
 
 Samples = Mapping[int, np.ndarray]
 
@@ -36,9 +38,11 @@ class Ratio:
     median: float
     low: float
     high: float
+    p_corrected: float | None = None  # where it was judged among many
 
     def as_dict(self) -> dict[str, float]:
-        return {"median": self.median, "low": self.low, "high": self.high}
+        own = {"median": self.median, "low": self.low, "high": self.high}
+        return own if self.p_corrected is None else own | {"p_corrected": self.p_corrected}
 
 
 @dataclass(frozen=True)
@@ -111,32 +115,73 @@ def _half(samples: Samples, odd: int) -> dict[int, np.ndarray]:
     return {process: values[odd::2] for process, values in samples.items()}
 
 
-def verdict(
-    cells: Mapping[str, Samples], floor: float, rng: np.random.Generator, resamples: int = RESAMPLES
-) -> Verdict:
+@dataclass(frozen=True)
+class Race:
+    """Who was the fastest of a row on one half of the rounds, and how the others compare with it on the other half."""
+
+    best: str | None
+    others: Mapping[str, tuple[Ratio, np.ndarray]]  # with what is independent of the log ratios
+
+
+def race(
+    cells: Mapping[str, Samples], rng: np.random.Generator, resamples: int = RESAMPLES
+) -> Race:
     """Picks the fastest on one half of the rounds and measures its lead on the other, since the best of many is partly
     the luckiest of many."""
     cells = {name: samples for name, samples in cells.items() if len(pooled(samples))}
-    if not cells:
-        return Verdict(None, (), None)
-    if len(cells) == 1:
-        return Verdict(None, (), None)
+    if len(cells) < 2:
+        return Race(None, {})
     halve = min(len(pooled(samples)) for samples in cells.values()) >= LEAST_TO_HALVE
     pick = {name: _half(s, 0) if halve else s for name, s in cells.items()}
     judge = {name: _half(s, 1) if halve else s for name, s in cells.items()}
     best = min(pick, key=lambda name: float(np.median(pooled(pick[name]))))
-    tied = [best]
-    lead = None
+    others = {}
     for name in cells:
-        if name == best:
-            continue
-        ratio = bootstrap(log_ratios(judge[name], judge[best]), rng, resamples)
-        if ratio is None:
-            continue
-        if not (ratio.median > 1 + floor and ratio.low > 1):
+        pairs = log_ratios(judge[name], judge[best])
+        ratio = None if name == best else bootstrap(pairs, rng, resamples)
+        if ratio is not None:
+            others[name] = (ratio, significance.units(pairs))
+    return Race(best, others)
+
+
+def decide(own: Race, floor: float, p: Mapping[str, float]) -> Verdict:
+    """`p`: of each of the others, corrected for all that are judged beside it."""
+    if own.best is None:
+        return Verdict(None, (), None)
+    tied = [own.best]
+    lead = None
+    for name, (ratio, _) in own.others.items():
+        if not (ratio.median > 1 + floor and ratio.low > 1 and p[name] < significance.LEVEL):
             tied.append(name)
         if lead is None or ratio.median < lead.median:
-            lead = ratio
+            lead = replace(ratio, p_corrected=p[name])
     if len(tied) > 1:
         return Verdict(None, tuple(tied), None)
-    return Verdict(best, (), lead)
+    return Verdict(own.best, (), lead)
+
+
+def decide_all(races: Sequence[Race], floor: float) -> list[Verdict]:
+    """Of all rows of an experiment, corrected together."""
+    own = [units for one in races for _, units in one.others.values()]
+    p = iter(significance.corrected(significance.p_values(own)))
+    return [
+        decide(one, floor, {name: float(value) for name, value in zip(one.others, p, strict=False)})
+        for one in races
+    ]
+
+
+def verdict(
+    cells: Mapping[str, Samples], floor: float, rng: np.random.Generator, resamples: int = RESAMPLES
+) -> Verdict:
+    """Of a row that stands alone."""
+    return decide_all([race(cells, rng, resamples)], floor)[0]
+
+
+def call(ratio: Ratio, floor: float, p_corrected: float) -> str:
+    """What a cell is called against its reference."""
+    if p_corrected < significance.LEVEL:
+        if ratio.median > 1 + floor and ratio.low > 1:
+            return "slower"
+        if ratio.median < 1 / (1 + floor) and ratio.high < 1:
+            return "faster"
+    return "tie"

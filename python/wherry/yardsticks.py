@@ -7,4 +7,24 @@ YARDSTICKS = {
     "write_nt_bandwidth": "yardstick: NT stores",
     "copy_bandwidth": "yardstick: plain copy",
     "copy_nt_bandwidth": "yardstick: NT copy",
+    "syscall_floor": "a system call that does nothing",
+    "pipe": "kernel: through a pipe and out",
+    "pipe_write": "kernel: into a pipe",
+    "page_write": "kernel: into cached pages",
+    "page_read": "kernel: out of cached pages",
+    "unix": "kernel: through a UNIX socket",
+    "tcp": "kernel: through TCP over loopback",
+    "tcp_send": "kernel: into TCP over loopback",
+    "vm_readv": "kernel: process_vm_readv",
+    "dev_zero": "kernel: out of /dev/zero",
 }
+
+# Routines in the race that only `measure` knows: it verifies them itself.
+INLINED = (
+    "padded",
+    "inlined_padded",
+    "inlined_memcpy",
+    "inlined_wherry",
+    "inlined_padded_n",
+    "inlined_memcpy_n",
+)

@@ -7,9 +7,9 @@
 
 #include "commands.h"
 #include "crew.h"
+#include "entry.h"
 #include "random.h"
 #include "work.h"
-#include "yardsticks.h"
 
 enum { LIMIT_MS = 10000, CLOCKS = 50 };
 
@@ -21,13 +21,6 @@ void bench_init(struct bench *bench, const struct target_list *targets, const st
     *bench = (struct bench){
         .targets = targets, .host = *host, .caches = caches_believable(), .clock_ns = clock_cost_ns(), .random = seed};
     pace_init(&bench->pace, bench->caches.l2, pace);
-}
-
-void result_free(struct result *result)
-{
-    for (size_t i = 0; i < result->cell_count; i++)
-        free(result->cells[i].ns);
-    result->cell_count = 0;
 }
 
 static void job_make(unsigned lane, void *context)
@@ -43,26 +36,10 @@ static void gather(struct work *work, const struct listener *tell, struct result
 {
     const struct row *row = work->row;
     for (size_t i = 0; i < row->routine_count; i++) {
-        const char *name = row->routines[i], *reason = NULL;
-        char text[160];
+        const char *name = row->routines[i];
         struct cell *cell = &result->cells[result->cell_count];
         *cell = (struct cell){.name = name};
-        if ((cell->fn = yardstick(name, row->op))) {
-            cell->target = NULL;
-        } else if (!(cell->target = target_for(work->bench->targets, name, row->op))) {
-            snprintf(text, sizeof text, "has nothing for op=%s", wherry_op_names[row->op]);
-            reason = text;
-        } else {
-            cell->fn = (loop_fn *)cell->target->fn;
-            reason = target_unavailable(cell->target);
-            size_t quantum = cell->target->routine ? cell->target->routine->quantum : 1;
-            for (size_t k = 0; !reason && quantum > 1 && k < row->table; k++)
-                if (row->sizes[k] % quantum) {
-                    snprintf(text, sizeof text, "takes sizes that are multiples of %zu bytes only, not %llu", quantum,
-                             (unsigned long long)row->sizes[k]);
-                    reason = text;
-                }
-        }
+        const char *reason = entry_find(cell, work->bench->targets, row);
         if (reason)
             tell->skip(tell->context, row, name, reason);
         else
@@ -118,7 +95,7 @@ static struct cell *try_out(struct work *work, const struct listener *tell, stru
         struct cell *cell = &result->cells[i];
         tell->trying(tell->context, work->row, cell->name);
         *doing = "while it was verified before timing";
-        if (cell->target) {
+        if (cell->target || cell->path) {
             *how = check(work, cell);
             if (how->crashed || how->hung)
                 return cell;
@@ -144,7 +121,7 @@ static struct cell *try_again(struct work *work, const struct listener *tell, st
 {
     for (size_t i = 0; i < result->cell_count && !host_interrupted; i++) {
         struct cell *cell = &result->cells[i];
-        if (cell->left_out || !cell->target)
+        if (cell->left_out || !(cell->target || cell->path))
             continue;
         *how = check(work, cell);
         if (how->crashed || how->hung)
@@ -196,9 +173,12 @@ static int measure_row(struct work *work, const struct listener *tell, struct re
         doing = "while it was timed";
         add_second(row, result);
         choose_calls(work, result);
-        for (size_t i = 0; i < result->cell_count; i++)
-            if (!(result->cells[i].ns = calloc(2 * row->rounds, sizeof(double))))
+        if (!result_make_room(result, row)) {
+            tell->skip(tell->context, row, NULL, "out of memory");
+            for (size_t i = 0; i < result->cell_count; i++)
                 result->cells[i].left_out = true;
+            return EXIT_OK;
+        }
         culprit = measure_rounds(work, result, &how);
     }
     if (!culprit) {
@@ -212,10 +192,7 @@ static int measure_row(struct work *work, const struct listener *tell, struct re
 
 int bench_row(struct bench *bench, const struct row *row, const struct listener *tell, struct result *result)
 {
-    loop *const loops[3][2] = {{loop_pool_throughput, loop_pool_latency},
-                               {loop_placed_throughput, loop_placed_latency},
-                               {loop_stream_throughput, loop_stream_latency}};
-    struct work work = {.bench = bench, .row = row, .loop = loops[row->stream ? 2 : row->placed ? 1 : 0][row->latency]};
+    struct work work = {.bench = bench, .row = row};
     uint64_t elapsed[row->threads];
     struct watch watches[row->threads];
     const char *problems[row->threads];

@@ -3,22 +3,42 @@
 #define MEASURE_BENCH_H
 
 #include "cold.h"
+#include "counters.h"
 #include "guarded.h"
 #include "host.h"
 #include "pace.h"
 #include "pool.h"
 #include "row.h"
 #include "target.h"
+#include "usercopy/paths.h"
+
+/* What a sample tells of one call. */
+struct figures {
+    double ns;               /* of the slowest thread */
+    double share;            /* the fastest thread's time over the slowest's */
+    double counts[COUNTERS]; /* of the first thread; NAN: not counted */
+};
+
+/* A round, whoever took part. */
+struct round {
+    struct reading pace; /* the slower of before and after */
+    enum disturbance disturbance;
+};
 
 /* One routine of a row; the A/A entry is one more. */
 struct cell {
     const char *name;
     const struct target *target; /* NULL: a yardstick */
+    const struct target *second; /* of a pair: who makes the sum; else NULL */
+    const struct path *path;     /* a copy of the kernel's, and no target; else NULL */
+    enum wherry_op op;           /* the row's, unless the name says another */
     loop_fn *fn;
-    bool aa, left_out; /* left out: skipped or wrong, already told */
-    uint64_t calls;    /* in one sample */
-    double call_ns;    /* estimate from calibration */
-    double *ns;        /* one figure a round */
+    loop *loop;
+    bool aa, left_out;     /* left out: skipped or wrong, already told */
+    uint64_t calls;        /* in one sample */
+    double call_ns;        /* estimate from calibration */
+    double *ns;            /* one figure for each round that is kept */
+    struct figures *tried; /* of all rounds, in their order */
 };
 
 struct result {
@@ -30,6 +50,9 @@ struct result {
     unsigned voided;
     unsigned reasons[DISTURBANCE_COUNT];
     struct reading pace; /* median of the rounds in ns */
+    struct round *tried; /* all rounds, in their order */
+    unsigned tried_count;
+    unsigned *kept; /* numbers of the rounds in ns */
 };
 
 /* Told as things happen. A routine of NULL means the whole row, a pool of NULL that none was made. */
@@ -52,6 +75,7 @@ struct bench {
     double clock_ns;  /* cost of one reading */
     struct cold cold; /* made by the first row that asks for it */
     struct pace pace;
+    struct counters counters; /* of lane 0; a thread of 0: nothing is counted */
     uint64_t random;
 };
 

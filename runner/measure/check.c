@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "random.h"
+#include "target.h"
 
-enum { AROUND = 128, SAMPLES = 48, KEPT_ROOM = 8 << 20 };
+enum { AROUND = 128, SAMPLES = 48, PATH_SAMPLES = 2, KEPT_ROOM = 8 << 20 };
 
 static char problem[256];
 
@@ -43,10 +44,10 @@ static unsigned char *room_for(size_t bytes)
 }
 
 /* A byte at `at` of the destination is wrong. */
-static const char *byte_wrong(const struct row *row, size_t n, const unsigned char *dst, ptrdiff_t at, unsigned should)
+static const char *byte_wrong(enum wherry_op op, size_t n, const unsigned char *dst, ptrdiff_t at, unsigned should)
 {
-    snprintf(problem, sizeof problem, "%s of %zu bytes: byte %td is 0x%02x and should be 0x%02x%s",
-             wherry_op_names[row->op], n, at, dst[at], should,
+    snprintf(problem, sizeof problem, "%s of %zu bytes: byte %td is 0x%02x and should be 0x%02x%s", wherry_op_names[op],
+             n, at, dst[at], should,
              at < 0               ? " (before the destination)"
              : at >= (ptrdiff_t)n ? " (behind the destination)"
                                   : "");
@@ -68,11 +69,29 @@ static void fill_differing(unsigned char *at, size_t n, const unsigned char *fro
         at[i] = (unsigned char)~(from ? from[i] : byte);
 }
 
+static uint64_t call(loop_fn *fn, enum wherry_op op, void *dst, const void *src, size_t n, uint32_t value)
+{
+    typedef uint64_t any(uint64_t, uint64_t, uint64_t, uint64_t);
+    const struct target_arguments with = target_arguments(target_abi_of(op), dst, src, n, value);
+    return ((any *)(void (*)(void))fn)(with.word[0], with.word[1], with.word[2], with.word[3]);
+}
+
+static const char *result_wrong(enum wherry_op op, uint64_t returned, uint32_t value, const unsigned char *src,
+                                size_t n)
+{
+    char text[160];
+    if (op_result_right(op, returned, value, src, n))
+        return NULL;
+    op_result_text(text, sizeof text, op, returned, value, src, n);
+    snprintf(problem, sizeof problem, "%s of %zu bytes: %s", wherry_op_names[op], n, text);
+    return problem;
+}
+
 /* One call, on random bytes: where the sides do not meet, no byte of the destination is right before it. */
-static const char *check_call(loop_fn *fn, unsigned char *dst, unsigned char *src, size_t n, const struct row *row,
+static const char *check_call(loop_fn *fn, enum wherry_op op, unsigned char *dst, unsigned char *src, size_t n,
                               uint64_t *random)
 {
-    const bool copies = row_copies(row);
+    const bool copies = op_copies(op);
     const unsigned char byte = (unsigned char)(uintptr_t)src;
     const size_t whole = n + 2 * AROUND;
     const bool meets = copies && src < dst + whole && dst < src + whole;
@@ -89,20 +108,21 @@ static const char *check_call(loop_fn *fn, unsigned char *dst, unsigned char *sr
         fill_differing(dst, n, copies ? src : NULL, byte, random);
     memcpy(before, dst - AROUND, AROUND);
     memcpy(behind, dst + n, AROUND);
-    void *returned = fn(dst, src, n);
+    const uint32_t value = op_sums(op) ? (uint32_t)random_next(random) : (uint32_t)(uintptr_t)src;
+    const uint64_t returned = call(fn, op, dst, src, n, value);
     if (memcmp(before, dst - AROUND, AROUND) != 0) {
         size_t at = first_difference(before, dst - AROUND, AROUND);
-        return byte_wrong(row, n, dst, (ptrdiff_t)at - AROUND, before[at]);
+        return byte_wrong(op, n, dst, (ptrdiff_t)at - AROUND, before[at]);
     }
     if (copies ? memcmp(kept + AROUND, dst, n) != 0 : n > 0 && (dst[0] != byte || memcmp(dst, dst + 1, n - 1) != 0)) {
         size_t at = 0;
         while (dst[at] == (copies ? kept[AROUND + at] : byte))
             at++;
-        return byte_wrong(row, n, dst, (ptrdiff_t)at, copies ? kept[AROUND + at] : byte);
+        return byte_wrong(op, n, dst, (ptrdiff_t)at, copies ? kept[AROUND + at] : byte);
     }
     if (memcmp(behind, dst + n, AROUND) != 0) {
         size_t at = first_difference(behind, dst + n, AROUND);
-        return byte_wrong(row, n, dst, (ptrdiff_t)(n + at), behind[at]);
+        return byte_wrong(op, n, dst, (ptrdiff_t)(n + at), behind[at]);
     }
     /* Of the source everything but what the destination lies on. */
     const unsigned char *from = src - AROUND, *end = from + whole;
@@ -110,27 +130,56 @@ static const char *check_call(loop_fn *fn, unsigned char *dst, unsigned char *sr
     again = again > from ? again : from;
     if (copies && ((until > from && memcmp(kept, from, (size_t)(until - from)) != 0) ||
                    (again < end && memcmp(kept + (again - from), again, (size_t)(end - again)) != 0))) {
-        snprintf(problem, sizeof problem, "%s of %zu bytes: changed its source", wherry_op_names[row->op], n);
+        snprintf(problem, sizeof problem, "%s of %zu bytes: changed its source", wherry_op_names[op], n);
         return problem;
     }
-    if (returned != dst) {
+    if (target_is_nofault((void (*)(void))fn)) {
+        if (!returned)
+            return NULL;
+        snprintf(problem, sizeof problem, "%s of %zu bytes: returned %llu bytes not done instead of 0",
+                 wherry_op_names[op], n, (unsigned long long)returned);
+        return problem;
+    }
+    if (op_is_plain(op) && returned != (uintptr_t)dst) {
         snprintf(problem, sizeof problem, "%s of %zu bytes: returned %p instead of the destination %p",
-                 wherry_op_names[row->op], n, returned, (void *)dst);
+                 wherry_op_names[op], n, (void *)(uintptr_t)returned, (void *)dst);
         return problem;
     }
-    return NULL;
+    return op_sums(op) ? result_wrong(op, returned, value, src, n) : NULL;
+}
+
+/* One call of what only reads. */
+static const char *check_read(loop_fn *fn, enum wherry_op op, unsigned char *at, size_t n, uint64_t *random)
+{
+    const uint32_t value = (uint32_t)random_next(random);
+    fill(at, n, random);
+    if (op == WHERRY_OP_iszero && n > 0 && value % 4) {
+        memset(at, 0, n);
+        if (value % 4 == 1) /* all but one */
+            at[random_below(random, n)] = (unsigned char)(1u << random_below(random, 8));
+    }
+    unsigned char *kept = room_for(n + 1);
+    if (!kept)
+        return "no memory to verify in";
+    memcpy(kept, at, n);
+    const uint64_t returned = call(fn, op, at, at, n, value);
+    if (memcmp(kept, at, n) != 0) {
+        snprintf(problem, sizeof problem, "%s of %zu bytes: changed its source", wherry_op_names[op], n);
+        return problem;
+    }
+    return result_wrong(op, returned, value, at, n);
 }
 
 /* A whole walk over the buffers, every byte compared. */
-static const char *check_stream(loop_fn *fn, struct pool *pool, const struct row *row)
+static const char *check_stream(loop_fn *fn, enum wherry_op op, struct pool *pool)
 {
     struct walk *walk = &pool->walk;
-    bool copies = row_copies(row);
+    bool copies = op_copies(op);
     unsigned char *dst = (unsigned char *)walk->dst, *src = (unsigned char *)walk->src;
     unsigned char byte = (unsigned char)(uintptr_t)src;
     fill_differing(dst, walk->span, copies ? src : NULL, byte, &pool->random);
     unsigned char behind = dst[walk->span];
-    loop_stream_throughput(fn, walk, walk->span / walk->step);
+    loop_for(op, WALK_STREAM, false)(fn, walk, walk->span / walk->step);
     bool right =
         copies ? memcmp(dst, src, walk->span) == 0 : dst[0] == byte && memcmp(dst, dst + 1, walk->span - 1) == 0;
     size_t at = 0;
@@ -138,13 +187,13 @@ static const char *check_stream(loop_fn *fn, struct pool *pool, const struct row
         at++;
     if (!right || dst[walk->span] != behind) {
         snprintf(problem, sizeof problem, "%s in steps of %zu bytes: byte %zu of the buffer is wrong",
-                 wherry_op_names[row->op], walk->step, right ? walk->span : at);
+                 wherry_op_names[op], walk->step, right ? walk->span : at);
         return problem;
     }
     return NULL;
 }
 
-const char *check_routine(loop_fn *fn, struct pool *pool, const struct row *row)
+const char *check_routine(loop_fn *fn, enum wherry_op op, struct pool *pool, const struct row *row)
 {
     const char *wrong = NULL;
     const struct walk *walk = &pool->walk;
@@ -159,15 +208,32 @@ const char *check_routine(loop_fn *fn, struct pool *pool, const struct row *row)
         if (!row->stream)
             slot = pool->slots[random_below(&pool->random, pool->slot_count)];
         size_t at = i == 0 ? largest : random_below(&pool->random, row->table);
-        char *src = walk->src + (row_copies(row) ? (size_t)slot.src << 6 : 0);
+        char *src = walk->src + (row_has_source(row) ? (size_t)slot.src << 6 : 0);
         char *dst = walk->dst + ((size_t)slot.dst << 6);
         if (row->placed) {
             src = placed_src(walk, &slot, &row->placed[at]);
             dst = placed_dst(walk, &slot, &row->placed[at], src);
         }
-        wrong = check_call(fn, (unsigned char *)dst, (unsigned char *)src, (size_t)row->sizes[at], row, &pool->random);
+        const size_t n = (size_t)row->sizes[at];
+        if (op_reads(op))
+            wrong = check_read(fn, op, (unsigned char *)(row_has_source(row) ? src : dst), n, &pool->random);
+        else
+            wrong = check_call(fn, op, (unsigned char *)dst, (unsigned char *)src, n, &pool->random);
     }
-    if (!wrong && row->stream && row->size)
-        wrong = check_stream(fn, pool, row);
+    if (!wrong && row->stream && row->size && !op_reads(op))
+        wrong = check_stream(fn, op, pool);
+    return wrong;
+}
+
+const char *check_path(const struct path *path, struct pool *pool, const struct row *row)
+{
+    const char *wrong = NULL;
+    for (size_t i = 0; i < PATH_SAMPLES && !wrong; i++) {
+        const struct slot slot =
+            row->stream ? (struct slot){0, 0} : pool->slots[random_below(&pool->random, pool->slot_count)];
+        const size_t n = i == 0 ? row->largest : (size_t)row->sizes[random_below(&pool->random, row->table)];
+        wrong = path_check(path, (unsigned char *)pool->walk.dst + ((size_t)slot.dst << 6),
+                           (unsigned char *)pool->walk.src + ((size_t)slot.src << 6), n);
+    }
     return wrong;
 }

@@ -5,9 +5,14 @@
 #include "loops.h"
 #include "pool.h"
 #include "row.h"
+#include "usercopy/paths.h"
 
-/* Calls fn in the row's own slots, sizes and offsets, on contents that differ from what must come, and compares every
- * byte it should write, the bytes around them and the source. Returns NULL, or what is wrong (a static buffer). */
-const char *check_routine(loop_fn *fn, struct pool *pool, const struct row *row);
+/* Calls fn, a routine of this op, in the row's own slots, sizes and offsets, on contents that differ from what must
+ * come, and compares every byte it should write, the bytes around them, the source and the result. Returns NULL, or
+ * what is wrong (a static buffer). */
+const char *check_routine(loop_fn *fn, enum wherry_op op, struct pool *pool, const struct row *row);
+
+/* The same of a copy of the kernel's, as far as it can be seen. */
+const char *check_path(const struct path *path, struct pool *pool, const struct row *row);
 
 #endif

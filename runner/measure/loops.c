@@ -1,23 +1,6 @@
 #include "loops.h"
 
-#ifdef __clang__
-#define TIMED __attribute__((noinline, aligned(64)))
-#else
-#define TIMED __attribute__((noinline, noclone, aligned(64)))
-#endif
-
-/* A zero that the compiler has to believe may be anything. */
-static inline uintptr_t opaque_zero(void)
-{
-    uintptr_t zero = 0;
-    __asm__ volatile("" : "+r"(zero));
-    return zero;
-}
-
-static inline uintptr_t byte_written(const char *dst, size_t n, uintptr_t zero)
-{
-    return *(const volatile unsigned char *)(dst + n - (n != 0)) & zero;
-}
+#include "timed.h"
 
 TIMED void *call_floor(void *dst, const void *src, size_t n)
 {
@@ -27,102 +10,67 @@ TIMED void *call_floor(void *dst, const void *src, size_t n)
     return dst;
 }
 
-TIMED void loop_pool_throughput(loop_fn *fn, struct walk *walk, uint64_t calls)
+static inline __attribute__((always_inline)) uintptr_t no_result(wherry_pagezero_fn *fn, void *dst, size_t n)
 {
-    const struct slot *slot = walk->slot;
-    const uint64_t *size = walk->size;
-    for (; calls; calls--) {
-        fn(walk->dst + ((size_t)slot->dst << 6), walk->src + ((size_t)slot->src << 6), *size);
-        if (++slot == walk->slots_end)
-            slot = walk->slots;
-        if (++size == walk->sizes_end)
-            size = walk->sizes;
-    }
-    walk->slot = slot;
-    walk->size = size;
+    fn(dst, n);
+    return 0;
 }
 
-TIMED void loop_pool_latency(loop_fn *fn, struct walk *walk, uint64_t calls)
-{
-    const uintptr_t zero = opaque_zero();
-    const struct slot *slot = walk->slot;
-    const uint64_t *size = walk->size;
-    uintptr_t after = 0;
-    for (; calls; calls--) {
-        size_t n = *size;
-        char *dst = walk->dst + ((size_t)slot->dst << 6) + after;
-        fn(dst, walk->src + ((size_t)slot->src << 6) + after, n);
-        after = byte_written(dst, n, zero);
-        if (++slot == walk->slots_end)
-            slot = walk->slots;
-        if (++size == walk->sizes_end)
-            size = walk->sizes;
-    }
-    walk->slot = slot;
-    walk->size = size;
-}
+/* Read when the next call's addresses are made. */
+#define BYTE_WRITTEN(result, dst, n) ((void)(result), byte_written(dst, n, zero))
+#define RESULT(result, dst, n) ((void)(dst), (void)(n), (result) & zero)
 
-TIMED void loop_placed_throughput(loop_fn *fn, struct walk *walk, uint64_t calls)
-{
-    const struct slot *slot = walk->slot;
-    const struct placed *call = walk->place;
-    for (; calls; calls--) {
-        const char *src = placed_src(walk, slot, call);
-        fn(placed_dst(walk, slot, call, src), src, call->size);
-        if (++slot == walk->slots_end)
-            slot = walk->slots;
-        if (++call == walk->placed_end)
-            call = walk->placed;
-    }
-    walk->slot = slot;
-    walk->place = call;
-}
+/* copy, move, set, zero */
+#define OF(name) plain_##name
+#define CALL(dst, src, n) fn(dst, src, n)
+#define AFTER BYTE_WRITTEN
+#include "loops.tmpl.h"
 
-TIMED void loop_placed_latency(loop_fn *fn, struct walk *walk, uint64_t calls)
-{
-    const uintptr_t zero = opaque_zero();
-    const struct slot *slot = walk->slot;
-    const struct placed *call = walk->place;
-    uintptr_t after = 0;
-    for (; calls; calls--) {
-        size_t n = call->size;
-        const char *src = placed_src(walk, slot, call);
-        char *dst = placed_dst(walk, slot, call, src) + after;
-        fn(dst, src + after, n);
-        after = byte_written(dst, n, zero);
-        if (++slot == walk->slots_end)
-            slot = walk->slots;
-        if (++call == walk->placed_end)
-            call = walk->placed;
-    }
-    walk->slot = slot;
-    walk->place = call;
-}
+#define OF(name) csum_##name
+#define CALL(dst, src, n) ((void)(dst), ((wherry_csum_fn *)(void (*)(void))fn)(src, n, 0))
+#define AFTER RESULT
+#include "loops.tmpl.h"
 
-TIMED void loop_stream_throughput(loop_fn *fn, struct walk *walk, uint64_t calls)
-{
-    const size_t step = walk->step, src_mask = walk->src_mask;
-    size_t at = 0;
-    for (; calls; calls--) {
-        fn(walk->dst + at, walk->src + (at & src_mask), step);
-        at += step;
-        if (at >= walk->span)
-            at = 0;
-    }
-}
+#define OF(name) copy_csum_##name
+#define CALL(dst, src, n) ((wherry_copy_csum_fn *)(void (*)(void))fn)(dst, src, n, 0)
+#define AFTER RESULT
+#include "loops.tmpl.h"
 
-TIMED void loop_stream_latency(loop_fn *fn, struct walk *walk, uint64_t calls)
-{
-    const uintptr_t zero = opaque_zero();
-    const size_t step = walk->step, src_mask = walk->src_mask;
-    size_t at = 0;
-    uintptr_t after = 0;
-    for (; calls; calls--) {
-        char *dst = walk->dst + at + after;
-        fn(dst, walk->src + (at & src_mask) + after, step);
-        after = byte_written(dst, step, zero);
-        at += step;
-        if (at >= walk->span)
-            at = 0;
+#define OF(name) crc32c_##name
+#define CALL(dst, src, n) ((void)(dst), ((wherry_crc32c_fn *)(void (*)(void))fn)(0, src, n))
+#define AFTER RESULT
+#include "loops.tmpl.h"
+
+#define OF(name) copy_crc32c_##name
+#define CALL(dst, src, n) ((wherry_copy_crc32c_fn *)(void (*)(void))fn)(0, dst, src, n)
+#define AFTER RESULT
+#include "loops.tmpl.h"
+
+#define OF(name) iszero_##name
+#define CALL(dst, src, n) ((void)(src), ((wherry_iszero_fn *)(void (*)(void))fn)(dst, n))
+#define AFTER RESULT
+#include "loops.tmpl.h"
+
+#define OF(name) pagezero_##name
+#define CALL(dst, src, n) ((void)(src), no_result(((wherry_pagezero_fn *)(void (*)(void))fn), dst, n))
+#define AFTER BYTE_WRITTEN
+#include "loops.tmpl.h"
+
+#define LOOPS(name)                                                                                                    \
+    {                                                                                                                  \
+        [WALK_POOL] = {name##_pool_throughput, name##_pool_latency},                                                   \
+        [WALK_PLACED] = {name##_placed_throughput, name##_placed_latency},                                             \
+        [WALK_STREAM] = {name##_stream_throughput, name##_stream_latency},                                             \
     }
+
+loop *loop_for(enum wherry_op op, enum walk_kind kind, bool latency)
+{
+    static loop *const loops[WHERRY_OP_COUNT][WALK_COUNT][2] = {
+        [WHERRY_OP_copy] = LOOPS(plain),    [WHERRY_OP_move] = LOOPS(plain),
+        [WHERRY_OP_set] = LOOPS(plain),     [WHERRY_OP_zero] = LOOPS(plain),
+        [WHERRY_OP_csum] = LOOPS(csum),     [WHERRY_OP_copy_csum] = LOOPS(copy_csum),
+        [WHERRY_OP_crc32c] = LOOPS(crc32c), [WHERRY_OP_copy_crc32c] = LOOPS(copy_crc32c),
+        [WHERRY_OP_iszero] = LOOPS(iszero), [WHERRY_OP_pagezero] = LOOPS(pagezero),
+    };
+    return loops[op][kind][latency];
 }

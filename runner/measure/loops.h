@@ -1,12 +1,16 @@
-/* The timed loops. Every routine is called by the same instruction of the same loop, at one address, so that nothing
- * but the routine differs between two figures. */
+/* The timed loops. Every routine of an op is called by the same instruction of the same loop, at one address, so that
+ * nothing but the routine differs between two figures. */
 #ifndef MEASURE_LOOPS_H
 #define MEASURE_LOOPS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Copy, move, set and zero alike: a set takes its byte where a copy takes its source. */
+#include "routines/registry.h"
+
+/* Copy, move, set and zero alike: a set takes its byte where a copy takes its source. Routines of other ops are kept as
+ * this and called as what they are, by the loops of their op. */
 typedef void *loop_fn(void *dst, const void *src, size_t n);
 
 /* Where one call works: 64-byte lines past the bases. */
@@ -37,10 +41,11 @@ struct walk {
 
 typedef void loop(loop_fn *fn, struct walk *walk, uint64_t calls);
 
-/* Independent calls: the CPU may begin the next before this one has ended. */
-loop loop_pool_throughput, loop_placed_throughput, loop_stream_throughput;
-/* The next call's addresses depend on the last byte this call has written. */
-loop loop_pool_latency, loop_placed_latency, loop_stream_latency;
+enum walk_kind { WALK_POOL, WALK_PLACED, WALK_STREAM, WALK_COUNT };
+
+/* Throughput: independent calls, of which the CPU may begin the next before this one has ended. Latency: the next
+ * call's addresses depend on the last byte this call has written, or on its result where the op has one. */
+loop *loop_for(enum wherry_op op, enum walk_kind kind, bool latency);
 
 /* The addresses of a placed call, without a branch: whether the sides meet must not be something to predict. */
 static inline char *placed_src(const struct walk *walk, const struct slot *slot, const struct placed *call)

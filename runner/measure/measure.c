@@ -1,15 +1,21 @@
 /* wherry-run measure: rows in from standard input, events out; docs/runner-protocol.md. */
 #include <errno.h>
+#include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/personality.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "bench.h"
 #include "commands.h"
+#include "ghz.h"
 #include "json.h"
+#include "known.h"
 #include "options.h"
+#include "stats.h"
 #include "wherry.h"
 
 static void put_event(const char *event, const struct row *row, const char *routine)
@@ -70,7 +76,38 @@ static void on_fault(void *context, const struct row *row, const char *routine, 
     json_end();
 }
 
-static void put_cells(const struct row *row, const struct result *result)
+/* The median, over the rounds that count, of one number of each; NAN when none has it. */
+static double median_of(const struct result *result, const struct cell *cell, size_t offset)
+{
+    double values[result->rounds + 1];
+    size_t count = 0;
+    for (unsigned i = 0; i < result->rounds; i++) {
+        double value;
+        memcpy(&value, (const char *)&cell->tried[result->kept[i]] + offset, sizeof value);
+        if (isfinite(value))
+            values[count++] = value;
+    }
+    return count ? stats_median(values, count, 0, 1) : NAN;
+}
+
+static void put_counts(const struct result *result, const struct cell *cell, const struct counters *counters)
+{
+    json_open("counters");
+    for (int i = 0; i < COUNTERS && counters->set->events[i].name; i++)
+        json_double(counters->set->events[i].name,
+                    median_of(result, cell, offsetof(struct figures, counts) + (size_t)i * sizeof(double)));
+    json_close();
+}
+
+static void put_tried(const struct result *result, const struct cell *cell)
+{
+    double ns[result->tried_count + 1];
+    for (unsigned i = 0; i < result->tried_count; i++)
+        ns[i] = cell->tried[i].ns;
+    json_doubles("tried", ns, result->tried_count);
+}
+
+static void put_cells(const struct row *row, const struct result *result, const struct bench *bench, bool raw)
 {
     for (size_t i = 0; i < result->cell_count; i++) {
         const struct cell *cell = &result->cells[i];
@@ -85,11 +122,35 @@ static void put_cells(const struct row *row, const struct result *result)
         json_uint("voided", result->voided);
         json_bool("disturbed", result->rounds != result->valid);
         json_bool("verified", true);
+        if (row->threads > 1)
+            json_double("share", median_of(result, cell, offsetof(struct figures, share)));
+        if (bench->counters.thread)
+            put_counts(result, cell, &bench->counters);
+        if (raw)
+            put_tried(result, cell);
         json_end();
     }
 }
 
-static void put_rowend(const struct row *row, const struct result *result)
+/* The course of the pace, and with `raw` what became of each round. */
+static void put_rounds(const struct result *result, bool raw)
+{
+    double cores[result->tried_count + 1], memories[result->tried_count + 1];
+    for (unsigned i = 0; i < result->tried_count; i++) {
+        cores[i] = result->tried[i].pace.core;
+        memories[i] = result->tried[i].pace.memory;
+    }
+    json_doubles("cores", cores, result->tried_count);
+    json_doubles("memories", memories, result->tried_count);
+    if (!raw)
+        return;
+    json_open_array("outcomes");
+    for (unsigned i = 0; i < result->tried_count; i++)
+        json_string(NULL, result->tried[i].disturbance ? disturbance_names[result->tried[i].disturbance] : NULL);
+    json_close_array();
+}
+
+static void put_rowend(const struct row *row, const struct result *result, const double *link_ns, bool raw)
 {
     json_begin("rowend");
     json_int("id", row->id);
@@ -99,15 +160,20 @@ static void put_rowend(const struct row *row, const struct result *result)
     for (int reason = MIGRATED; reason < DISTURBANCE_COUNT; reason++)
         json_uint(disturbance_names[reason], result->reasons[reason]);
     json_close();
+    put_rounds(result, raw);
+    if (link_ns)
+        json_doubles("link_ns", link_ns, 2);
     json_end();
 }
 
 /* One line of input. */
-static int run_line(struct bench *bench, const char *line, unsigned long number, unsigned long *rows, bool *wrong)
+static int run_line(struct bench *bench, struct target_list *targets, const char *line, unsigned long number,
+                    unsigned long *rows, bool *wrong, bool raw)
 {
     const struct listener listener = {wrong, on_row, on_trying, on_skip, on_wrong, on_fault};
     struct row row;
     const char *problem = row_parse(&row, line, bench->host.cpu_count, bench->random);
+    bool chain = !problem && known_add(targets, &row);
     if (!problem)
         problem = options_unknown_name(bench->targets, (const char *const *)row.routines, row.routine_count);
     int status = EXIT_OK;
@@ -115,10 +181,12 @@ static int run_line(struct bench *bench, const char *line, unsigned long number,
         status = misuse("measure: row on line %lu: %s", number, problem);
     } else {
         static struct result result;
+        double link_ns[2] = {chain ? known_link_ns() : 0};
         status = bench_row(bench, &row, &listener, &result);
         if (status == EXIT_OK && !host_interrupted) {
-            put_cells(&row, &result);
-            put_rowend(&row, &result);
+            link_ns[1] = chain ? known_link_ns() : 0;
+            put_cells(&row, &result, bench, raw);
+            put_rowend(&row, &result, chain ? link_ns : NULL, raw);
             ++*rows;
         }
         result_free(&result);
@@ -127,7 +195,23 @@ static int run_line(struct bench *bench, const char *line, unsigned long number,
     return status;
 }
 
-static void put_start(const struct host *host, uint64_t seed)
+/* Whether this process lies at random addresses, and where it does: two that lie alike were not shuffled. */
+static void put_layout(void)
+{
+    unsigned long persona = (unsigned long)personality(0xffffffff);
+    int level = 0;
+    FILE *file = fopen("/proc/sys/kernel/randomize_va_space", "re");
+    if (file && fscanf(file, "%d", &level) != 1)
+        level = 0;
+    if (file)
+        fclose(file);
+    json_bool("randomised", level > 0 && !(persona & ADDR_NO_RANDOMIZE));
+    char text[80];
+    snprintf(text, sizeof text, "%p %p %p", (void *)(uintptr_t)put_layout, (void *)&level, (void *)(uintptr_t)stdout);
+    json_string("layout", text);
+}
+
+static void put_start(const struct host *host, uint64_t seed, const struct counters *counters)
 {
     json_begin("start");
     json_string("version", wherry_version());
@@ -136,16 +220,30 @@ static void put_start(const struct host *host, uint64_t seed)
     json_uint("cpus", host->cpu_count);
     json_string("clock", "CLOCK_MONOTONIC");
     json_double("clock_ns", clock_cost_ns());
+    json_double("ghz", clock_ghz());
     json_uint("seed", seed);
+    put_layout();
+    json_open("counters");
+    json_string("set", counters->set->name);
+    json_open_array("events");
+    for (int i = 0; i < COUNTERS && counters->thread; i++)
+        if (counters->files[i] >= 0)
+            json_string(NULL, counters->set->events[i].name);
+    json_close_array();
+    json_string("reason", counters->reason[0] ? counters->reason : NULL);
+    json_close();
     json_end();
 }
 
 static const char help[] =
-    "usage: wherry-run measure [--peer NAME=PATH[:PREFIX]] ... [--pin CPU] [--seed N] [--pace CORE,MEMORY]\n\n"
+    "usage: wherry-run measure [--peer NAME=PATH[:PREFIX]] ... [--pin CPU] [--seed N] [--pace CORE,MEMORY]\n"
+    "                           [--counters hardware|software|none] [--raw]\n\n"
     "Reads rows from standard input, one a line, measures each and writes one JSON object a line.\n\n"
     "  --peer NAME=PATH[:PREFIX]  also measure a shared object with memcpy, memmove or memset\n"
     "  --pin CPU                  the CPU to measure on (default: the one it starts on)\n"
     "  --seed N                   of contents, places and order (default: from the clock)\n"
+    "  --counters SET             count also hardware events (the default), software ones, or none\n"
+    "  --raw                      tell every round, with those that were thrown away\n"
     "  --pace CORE,MEMORY         the best `pace` that an earlier process told, to know a slow phase by\n\n"
     "Keys of a row: id op routines size mix table src_off dst_off delta walk buffer src_state dst_state content code\n"
     "overlap mode threads huge rounds batch_us calls aa; docs/runner-protocol.md tells them.\n\n"
@@ -161,8 +259,9 @@ int command_measure(int argc, char **argv)
     if (status >= 0)
         return status;
     host_catch_signals();
-    put_start(&host, options.seed);
     bench_init(&bench, &targets, &host, options.seed, options.pace);
+    counters_open(&bench.counters, options.counters);
+    put_start(&host, options.seed, &bench.counters);
     char *line = NULL;
     size_t room = 0;
     unsigned long number = 0, rows = 0;
@@ -172,7 +271,7 @@ int command_measure(int argc, char **argv)
         number++;
         size_t blank = strspn(line, " \t\r\n");
         if (line[blank] && line[blank] != '#')
-            status = run_line(&bench, line, number, &rows, &wrong);
+            status = run_line(&bench, &targets, line, number, &rows, &wrong, options.raw);
     }
     free(line);
     if (host_interrupted)

@@ -7,12 +7,15 @@
 #include <time.h>
 
 #include "commands.h"
+#include "entry.h"
+#include "inlined.h"
 #include "yardsticks.h"
 
 static char problem[256];
 
-static bool known(const struct target_list *targets, const char *name)
+static bool known(const void *context, const char *name)
 {
+    const struct target_list *targets = context;
     if (is_yardstick(name))
         return true;
     for (size_t i = 0; i < targets->count; i++)
@@ -34,7 +37,7 @@ const char *options_unknown_name(const struct target_list *targets, const char *
             snprintf(problem, sizeof problem, "'%.80s' is named twice", names[i]);
             return problem;
         }
-        if (!known(targets, names[i])) {
+        if (!entry_known(names[i], known, targets)) {
             snprintf(problem, sizeof problem,
                      "no routine '%.80s'; wherry-run list names them, and libc, wherry, wherry@TIER, call_floor, "
                      "read_bandwidth, write_bandwidth, write_nt_bandwidth, copy_bandwidth, copy_nt_bandwidth and the "
@@ -87,8 +90,9 @@ static const char *value_of(const char *option, int argc, char **argv, int *at)
     return *at + 1 < argc ? argv[++*at] : NULL;
 }
 
-static const char *const option_names[] = {"--peer", "--pin", "--seed", "--pace", "--rounds", "--routine", "--size"};
-enum { PEER, PIN, SEED, PACE, ROUNDS, ROUTINE, SIZE, OPTION_COUNT };
+static const char *const option_names[] = {"--peer",     "--pin",    "--seed",    "--pace",
+                                           "--counters", "--rounds", "--routine", "--size"};
+enum { PEER, PIN, SEED, PACE, COUNTERS_OF, ROUNDS, ROUTINE, SIZE, OPTION_COUNT };
 
 static int take(struct options *o, int option, const char *value)
 {
@@ -108,6 +112,9 @@ static int take(struct options *o, int option, const char *value)
             return -1;
         return misuse("--pace %s: give the two figures of a `pace`, as in 0.83,16.5", value);
     }
+    case COUNTERS_OF:
+        o->counters = counters_find(value);
+        return o->counters ? -1 : misuse("--counters %s: give hardware, software or none", value);
     case ROUNDS:
         if (!number(value, 1, ROW_ROUNDS, &n))
             return misuse("--rounds %s: give a number from 1 to %d", value, ROW_ROUNDS);
@@ -132,19 +139,24 @@ int options_parse(struct options *o, int argc, char **argv, struct target_list *
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    *o = (struct options){.seed = ((uint64_t)now.tv_sec << 20 ^ (uint64_t)now.tv_nsec) & 0xffffffffu};
+    *o = (struct options){.seed = ((uint64_t)now.tv_sec << 20 ^ (uint64_t)now.tv_nsec) & 0xffffffffu,
+                          .counters = counters_find("hardware")};
     const char *pin = NULL;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             fputs(help, stdout);
             return EXIT_OK;
         }
+        if (command == OPTIONS_MEASURE && strcmp(argv[i], "--raw") == 0) {
+            o->raw = true;
+            continue;
+        }
         int option = 0;
         size_t length = strcspn(argv[i], "=");
         while (option < OPTION_COUNT &&
                (strlen(option_names[option]) != length || strncmp(argv[i], option_names[option], length) != 0))
             option++;
-        if (option == OPTION_COUNT || (command == OPTIONS_MEASURE && option >= ROUNDS))
+        if (option == OPTION_COUNT || (command == OPTIONS_MEASURE ? option >= ROUNDS : option == COUNTERS_OF))
             return misuse("%s: unknown argument '%s'; wherry-run %s --help", argv[0], argv[i], argv[0]);
         const char *value = value_of(option_names[option], argc, argv, &i);
         if (!value)
@@ -159,6 +171,8 @@ int options_parse(struct options *o, int argc, char **argv, struct target_list *
     }
     targets_add_routines(targets);
     targets_add_public(targets, true);
+    targets_add_nofault(targets, true);
+    targets_add_inlined(targets);
     targets_add_libc(targets);
     for (size_t i = 0; i < o->peer_count; i++) {
         const char *wrong = targets_add_peer(targets, o->peers[i]);

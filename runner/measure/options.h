@@ -2,6 +2,7 @@
 #ifndef MEASURE_OPTIONS_H
 #define MEASURE_OPTIONS_H
 
+#include "counters.h"
 #include "host.h"
 #include "pace.h"
 #include "row.h"
@@ -13,6 +14,8 @@ struct options {
     uint64_t seed;
     struct reading pace;                /* zeros: not known */
     unsigned rounds;                    /* 0: not given */
+    const struct counter_set *counters; /* what to count */
+    bool raw;                           /* all rounds are told, not only those that count */
     const char *routines[ROW_ROUTINES]; /* --routine, then the names of --peer */
     size_t routine_count;
     const char *peers[ROW_ROUTINES];

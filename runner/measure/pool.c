@@ -19,7 +19,7 @@ static size_t most(size_t a, size_t b) { return a > b ? a : b; }
  * gets half of what one side alone would. A single slot may take half as much again. */
 static size_t side_target(enum state state, const struct row *row, size_t touched, const struct caches *c)
 {
-    size_t share = row_copies(row) ? 2 : 1, l3 = c->l3 / row->threads, target = 0;
+    size_t share = row_has_source(row) && !row_only_reads(row) ? 2 : 1, l3 = c->l3 / row->threads, target = 0;
     switch (state) {
     case STATE_L1:
         target = c->l1d / 2 / share;
@@ -89,13 +89,13 @@ static bool row_plan(struct side *src, struct side *dst, const struct row *row, 
     memset(dst, 0, sizeof *dst);
     if (row->stream) {
         size_t pass = row->size ? row->buffer / row->size * row->size : LINE;
-        src->bytes = row_copies(row) ? up(row->src_off + pass, PAGE) + 2 * PAGE : 0;
-        dst->bytes = up(row->dst_off + pass, PAGE) + 3 * PAGE;
+        src->bytes = row_has_source(row) ? up(row->src_off + pass, PAGE) + 2 * PAGE : 0;
+        dst->bytes = row_only_reads(row) ? 0 : up(row->dst_off + pass, PAGE) + 3 * PAGE;
         src->kept = src->bytes;
         dst->kept = dst->bytes;
         return true;
     }
-    if (row_copies(row) && !side_plan(src, row, false, c))
+    if (row_has_source(row) && !side_plan(src, row, false, c))
         return false;
     if (row->overlaps) {
         src->bytes += up(row->before, PAGE);
@@ -274,8 +274,8 @@ const char *pool_make(struct pool *pool, const struct row *row, const struct cac
             "%zu bytes do not fit %s beside the other side (L1d %zu KiB, L2 %zu KiB, L3 %zu KiB); choose a smaller "
             "size or a state further out",
             row->usual,
-            row_copies(row) && row->src_state < row->dst_state ? state_names[row->src_state]
-                                                               : state_names[row->dst_state],
+            row_has_source(row) && row->src_state < row->dst_state ? state_names[row->src_state]
+                                                                   : state_names[row->dst_state],
             caches->l1d >> 10, caches->l2 >> 10, caches->l3 >> 10);
         return problem;
     }
@@ -296,14 +296,14 @@ const char *pool_make(struct pool *pool, const struct row *row, const struct cac
     pool_draw(pool, row, 0, 1);
     if (row->stream) {
         pool->walk.step = row->size;
-        pool->walk.src_mask = row_copies(row) ? SIZE_MAX : 0;
+        pool->walk.src_mask = row_has_source(row) ? SIZE_MAX : 0;
         pool->walk.span = row->size ? row->buffer / row->size * row->size : 0;
         pool->keep_warm = src.bytes + dst.bytes <= (size_t)64 << 20;
         pool->shifts = true;
         pool_begin_round(pool, row);
         return NULL;
     }
-    pool->keep_warm = row->dst_state != STATE_DRAM || (row_copies(row) && row->src_state != STATE_DRAM);
+    pool->keep_warm = row->dst_state != STATE_DRAM || (row_has_source(row) && row->src_state != STATE_DRAM);
     /* Slots that shift may overlap, and then the content of one would be the work of another's call. */
     pool->shifts =
         row->content == CONTENT_ANY && (!src.slots || src.slots < FEW_SLOTS) && (!dst.slots || dst.slots < FEW_SLOTS);
@@ -312,7 +312,7 @@ const char *pool_make(struct pool *pool, const struct row *row, const struct cac
         pool->walk.dst = pool->walk.src + row->overlap;
     } else {
         pool->walk.dst = pool->dst_base + (row->delta >= 0 ? (row->src_off + (size_t)row->delta) % LINE : row->dst_off);
-        pool->walk.src = row_copies(row) ? pool->src_base + up(row->before, PAGE) + row->src_off : byte_of(row);
+        pool->walk.src = row_has_source(row) ? pool->src_base + up(row->before, PAGE) + row->src_off : byte_of(row);
     }
     return lay_out(pool, row) ? NULL : "no memory for the table of slots";
 }
@@ -326,10 +326,13 @@ void pool_begin_round(struct pool *pool, const struct row *row)
         return;
     }
     size_t shift = random_below(&pool->random, PAGE / LINE) * LINE;
-    pool->walk.src = row_copies(row) ? pool->src_base + row->src_off : byte_of(row);
+    pool->walk.src = row_has_source(row) ? pool->src_base + row->src_off : byte_of(row);
     if (row->delta >= 0)
         shift = (row->src_off + (size_t)row->delta) % PAGE;
-    pool->walk.dst = pool->dst_base + shift + (row->delta >= 0 ? 0 : row->dst_off);
+    if (row_only_reads(row))
+        pool->walk.dst = pool->walk.src;
+    else
+        pool->walk.dst = pool->dst_base + shift + (row->delta >= 0 ? 0 : row->dst_off);
 }
 
 /* Reads or writes a byte of each line, in address order. */

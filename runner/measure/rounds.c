@@ -1,5 +1,6 @@
 /* All routines of a row, round by round. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "random.h"
@@ -26,8 +27,8 @@ void add_second(const struct row *row, struct result *result)
     struct cell *second = &result->cells[result->cell_count++];
     *second = *one;
     second->aa = true;
-    if (one->target && one->target->kind == TARGET_LIBC) {
-        void (*other)(void) = libc_second_copy(row->op);
+    if (one->target && one->target->kind == TARGET_LIBC && !one->second) {
+        void (*other)(void) = libc_second_copy(one->op);
         if (other)
             second->fn = (loop_fn *)other;
     }
@@ -86,6 +87,62 @@ static void job_end_round(unsigned lane, void *context)
     work->elapsed[lane] = watch_compare(&work->watches[lane], &after);
 }
 
+/* The rounds that count: the valid ones, or where those are too few the ones that were thrown away. */
+static void keep(struct result *result, const struct row *row)
+{
+    bool valid = result->valid >= LEAST_VALID || result->valid == row->rounds || !result->voided;
+    double cores[row->rounds], memories[row->rounds];
+    for (unsigned round = 0; round < result->tried_count && result->rounds < row->rounds; round++) {
+        if ((result->tried[round].disturbance == UNDISTURBED) != valid)
+            continue;
+        for (size_t i = 0; i < result->cell_count; i++)
+            if (!result->cells[i].left_out)
+                result->cells[i].ns[result->rounds] = result->cells[i].tried[round].ns;
+        cores[result->rounds] = result->tried[round].pace.core;
+        memories[result->rounds] = result->tried[round].pace.memory;
+        result->kept[result->rounds++] = round;
+    }
+    if (result->rounds)
+        result->pace =
+            (struct reading){stats_median(cores, result->rounds, 0, 1), stats_median(memories, result->rounds, 0, 1)};
+}
+
+/* Whatever came between the two ends of a round, the gravest of all lanes. */
+static enum disturbance worst_of(const struct work *work)
+{
+    enum disturbance worst = UNDISTURBED;
+    for (unsigned lane = 0; lane < work->row->threads; lane++)
+        if (work->elapsed[lane] && (!worst || work->elapsed[lane] < worst))
+            worst = (enum disturbance)work->elapsed[lane];
+    return worst;
+}
+
+bool result_make_room(struct result *result, const struct row *row)
+{
+    size_t most = row->rounds * (1 + VOID_FACTOR);
+    result->tried = calloc(most, sizeof *result->tried);
+    result->kept = calloc(row->rounds, sizeof *result->kept);
+    bool made = result->tried && result->kept;
+    for (size_t i = 0; i < result->cell_count; i++) {
+        struct cell *cell = &result->cells[i];
+        cell->ns = calloc(row->rounds, sizeof *cell->ns);
+        cell->tried = calloc(most, sizeof *cell->tried);
+        made = made && cell->ns && cell->tried;
+    }
+    return made;
+}
+
+void result_free(struct result *result)
+{
+    for (size_t i = 0; i < result->cell_count; i++) {
+        free(result->cells[i].ns);
+        free(result->cells[i].tried);
+    }
+    free(result->tried);
+    free(result->kept);
+    *result = (struct result){0};
+}
+
 struct cell *measure_rounds(struct work *work, struct result *result, struct guarded_result *how)
 {
     const struct row *row = work->row;
@@ -93,56 +150,33 @@ struct cell *measure_rounds(struct work *work, struct result *result, struct gua
     for (size_t i = 0; i < result->cell_count; i++)
         if (!result->cells[i].left_out)
             order[taking_part++] = (unsigned)i;
-    unsigned bound = row->rounds * (1 + VOID_FACTOR), thrown = 0;
-    double cores[2 * row->rounds], memories[2 * row->rounds]; /* as ns is kept */
-    if (taking_part == 0)
-        bound = 0;
-    /* Valid rounds are kept from the front of ns, voided ones from the back of as many again. */
+    unsigned bound = taking_part ? row->rounds * (1 + VOID_FACTOR) : 0;
     for (unsigned round = 0; round < bound && result->valid < row->rounds && !host_interrupted; round++) {
         if (round % 2 == 0)
             shuffle_order(order, taking_part, &work->bench->random);
         const struct reading before = pace_wait(&work->bench->pace);
         *how = on_lanes(work, job_begin_round, work->limit_ms);
-        double figures[ROW_ROUTINES + 1];
         for (unsigned i = 0; i < taking_part; i++) {
-            unsigned at = order[round % 2 ? taking_part - 1 - i : i];
-            struct cell *cell = &result->cells[at];
+            struct cell *cell = &result->cells[order[round % 2 ? taking_part - 1 - i : i]];
             work->first_size = (size_t)((uint64_t)round * cell->calls % row->table);
-            *how = sample(work, cell, cell->calls, &figures[at]);
+            *how = sample(work, cell, cell->calls);
             if (how->crashed || how->hung)
                 return cell;
             if (host_interrupted)
                 return NULL;
+            cell->tried[round] = work->figures;
         }
         *how = on_lanes(work, job_end_round, work->limit_ms);
-        enum disturbance worst = UNDISTURBED;
-        for (unsigned lane = 0; lane < row->threads; lane++)
-            if (work->elapsed[lane] && (!worst || work->elapsed[lane] < worst))
-                worst = (enum disturbance)work->elapsed[lane];
+        enum disturbance worst = worst_of(work);
         const struct reading after = pace_read(&work->bench->pace);
         const struct reading slower = {fmax(before.core, after.core), fmax(before.memory, after.memory)};
         if (!worst && pace_is_slow(&work->bench->pace, slower))
             worst = CONTENDED;
-        unsigned slot = worst ? row->rounds + thrown++ % row->rounds : result->valid++;
+        result->tried[round] = (struct round){slower, worst};
+        result->tried_count = round + 1;
         result->reasons[worst]++;
-        cores[slot] = slower.core;
-        memories[slot] = slower.memory;
-        for (unsigned i = 0; i < taking_part; i++)
-            result->cells[order[i]].ns[slot] = figures[order[i]];
+        *(worst ? &result->voided : &result->valid) += 1;
     }
-    result->voided = thrown;
-    result->rounds = result->valid;
-    if (result->valid < LEAST_VALID && result->valid < row->rounds && thrown) {
-        result->rounds = thrown < row->rounds ? thrown : row->rounds;
-        for (unsigned i = 0; i < taking_part; i++) {
-            double *ns = result->cells[order[i]].ns;
-            memmove(ns, ns + row->rounds, result->rounds * sizeof *ns);
-        }
-        memmove(cores, cores + row->rounds, result->rounds * sizeof *cores);
-        memmove(memories, memories + row->rounds, result->rounds * sizeof *memories);
-    }
-    if (result->rounds)
-        result->pace =
-            (struct reading){stats_median(cores, result->rounds, 0, 1), stats_median(memories, result->rounds, 0, 1)};
+    keep(result, row);
     return NULL;
 }

@@ -73,7 +73,7 @@ static const struct {
     const char *words;
 } keys[KEY_COUNT] = {
     [KEY_id] = {"id", INT64_MIN, INT64_MAX, NULL},
-    [KEY_op] = {"op", 0, 0, "copy, move, set or zero"},
+    [KEY_op] = {"op", 0, 0, "copy, move, set, zero, csum, copy_csum, crc32c, copy_crc32c, iszero or pagezero"},
     [KEY_routines] = {"routines", 0, 0, "names with commas between them, each once, at most 64"},
     [KEY_size] = {"size", 0, LARGEST, NULL},
     [KEY_mix] = {"mix", 0, 0, ""},
@@ -85,7 +85,7 @@ static const struct {
     [KEY_buffer] = {"buffer", 1, LARGEST, NULL},
     [KEY_src_state] = {"src_state", 0, 0, "L1, L2, L3 or DRAM"},
     [KEY_dst_state] = {"dst_state", 0, 0, "L1, L2, L3 or DRAM"},
-    [KEY_content] = {"content", 0, 0, "any, dirty or zero"},
+    [KEY_content] = {"content", 0, 0, "any, dirty, zero or mixed"},
     [KEY_code] = {"code", 0, 0, "warm or cold"},
     [KEY_overlap] = {"overlap", -LARGEST, LARGEST, NULL},
     [KEY_mode] = {"mode", 0, 0, "throughput or latency"},
@@ -183,7 +183,7 @@ static const char *take(struct row *row, enum key key, char *value, unsigned cpu
         *(key == KEY_src_state ? &row->src_state : &row->dst_state) = (enum state)word;
         break;
     case KEY_content:
-        word = choice(value, (const char *const[CONTENT_COUNT]){"any", "dirty", "zero"}, CONTENT_COUNT);
+        word = choice(value, (const char *const[CONTENT_COUNT]){"any", "dirty", "zero", "mixed"}, CONTENT_COUNT);
         row->content = (enum content)word;
         break;
     case KEY_code:
@@ -246,8 +246,11 @@ static const char *contradiction(struct row *row, const bool *given, bool mixed)
         return say("overlap needs src_state and dst_state to be the same: both sides share their bytes");
     if (row->overlaps && (row->delta >= 0 || row->dst_off))
         return say("overlap says where dst lies; give no delta and no dst_off with it");
-    if (row->delta >= 0 && !row_copies(row))
-        return say("delta needs a source; op=set and op=zero have none");
+    if (row->delta >= 0 && (!row_has_source(row) || row_only_reads(row))) {
+        snprintf(problem, sizeof problem, "delta needs a source and a destination; op=%s lacks one",
+                 wherry_op_names[row->op]);
+        return problem;
+    }
     if (row->delta >= 0 && row->dst_off)
         return say("delta says where dst lies; give no dst_off with it");
     if (row->stream && (mixed || row->overlaps))
@@ -258,10 +261,12 @@ static const char *contradiction(struct row *row, const bool *given, bool mixed)
         return say("code=cold takes walk=pool and mode=throughput: each of its calls is timed alone");
     if (row->cold && row->content != CONTENT_ANY)
         return say("code=cold and content cannot be had together; give one of them");
-    if (row->content == CONTENT_ZERO && row->op != WHERRY_OP_zero)
-        return say("content=zero needs op=zero: no other op leaves zeros behind");
-    if (row->content != CONTENT_ANY && row_copies(row))
-        return say("content needs op=zero or op=set; give none with op=copy and op=move");
+    if (row->cold && !op_is_plain(row->op))
+        return say("code=cold takes op=copy, move, set or zero");
+    if (row->content != CONTENT_ANY && row_has_source(row))
+        return say("content needs op=zero, set, iszero or pagezero; give none with ops that have a source");
+    if (row->content >= CONTENT_ZERO && row->op == WHERRY_OP_set)
+        return say("content=zero and mixed need op=zero, iszero or pagezero: op=set leaves no zeros behind");
     if (row->content != CONTENT_ANY && (mixed || row->size == 0))
         return say("content takes one size, from 1 byte on, and no mix: slots of a mix overlap each other");
     return NULL;
@@ -315,7 +320,7 @@ static const char *draw(struct row *row, const char *spec, uint64_t seed)
         return say("out of memory");
     row->sizes[0] = row->size;
     if (spec) {
-        struct mix mix = {.sources = row_copies(row),
+        struct mix mix = {.sources = row_has_source(row),
                           .may_meet = row->op == WHERRY_OP_move && !row->overlaps,
                           .count = row->table,
                           .sizes = row->sizes};
@@ -370,6 +375,11 @@ const char *row_parse(struct row *row, const char *line, unsigned cpus, uint64_t
     const char *wrong = contradiction(row, given, mix != NULL);
     if (wrong)
         return wrong;
+    if (row_only_reads(row)) { /* as if the destination lay on the source */
+        row->overlaps = !row->stream;
+        row->dst_off = 0;
+        row->dst_state = row->src_state;
+    }
     return draw(row, mix, seed);
 }
 

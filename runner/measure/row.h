@@ -7,13 +7,15 @@
 #include <stdint.h>
 
 #include "loops.h"
+#include "ops.h"
 #include "routines/registry.h"
 
 enum { ROW_ROUTINES = 64, ROW_ROUNDS = 1000 };
 enum state { STATE_L1, STATE_L2, STATE_L3, STATE_DRAM, STATE_COUNT };
 extern const char *const state_names[STATE_COUNT];
-/* What the destination holds when a call begins. Dirty: no byte is what it will be. */
-enum content { CONTENT_ANY, CONTENT_DIRTY, CONTENT_ZERO, CONTENT_COUNT };
+/* What the destination holds when a call begins. Dirty: no byte is what it will be. Mixed:
+ * a quarter of the lines dirty, at random, the others zero. */
+enum content { CONTENT_ANY, CONTENT_DIRTY, CONTENT_ZERO, CONTENT_MIXED, CONTENT_COUNT };
 
 struct row {
     int64_t id;
@@ -50,6 +52,13 @@ const char *row_parse(struct row *row, const char *line, unsigned cpus, uint64_t
 
 void row_free(struct row *row);
 
-static inline bool row_copies(const struct row *row) { return row->op == WHERRY_OP_copy || row->op == WHERRY_OP_move; }
+/* What iszero looks at has a content that is made before each call, which is what destinations have. */
+static inline bool row_has_source(const struct row *row)
+{
+    return op_copies(row->op) || (op_reads(row->op) && row->op != WHERRY_OP_iszero);
+}
+
+/* A source and nothing else. */
+static inline bool row_only_reads(const struct row *row) { return row_has_source(row) && op_reads(row->op); }
 
 #endif

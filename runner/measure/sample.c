@@ -4,6 +4,9 @@
 
 #include "check.h"
 #include "dispatch/dispatch.h"
+#include "entry.h"
+#include "inlined.h"
+#include "known.h"
 #include "work.h"
 
 enum { WARM_CALLS = 256 };
@@ -41,7 +44,7 @@ static void warm_up(struct pool *pool, const struct work *work, uint64_t calls)
     else if (walk->sizes)
         walk->size = walk->sizes_end - 1 - (calls - 1) % (uint64_t)(walk->sizes_end - walk->sizes);
     if (calls)
-        work->loop(work->cell->fn, walk, calls);
+        work->cell->loop(work->cell->fn, walk, calls);
 }
 
 static void job_sample(unsigned lane, void *context)
@@ -63,15 +66,25 @@ static void job_sample(unsigned lane, void *context)
             crew_meet(work->crew);
         spent = cold_calls(&work->bench->cold, work->cell->fn, walk, work->calls, &pool->random);
     }
+    struct counters *counters = lane == 0 ? &work->bench->counters : NULL;
+    if (counters) {
+        counters_follow(counters);
+        for (int i = 0; i < COUNTERS; i++)
+            work->figures.counts[i] = work->row->cold || !counters->thread ? NAN : 0;
+    }
     for (uint64_t left = work->row->cold ? 0 : work->calls, portion; left; left -= portion) {
         portion = left < most ? left : most;
         if (refilled)
             pool_refill(pool, work->row, portion);
         if (work->crew)
             crew_meet(work->crew);
+        if (counters && counters->thread)
+            counters_begin(counters);
         uint64_t begin = clock_ns();
-        work->loop(work->cell->fn, walk, portion);
+        work->cell->loop(work->cell->fn, walk, portion);
         spent += fmax((double)(clock_ns() - begin) - (refilled ? work->bench->clock_ns : 0), 0);
+        if (counters && counters->thread)
+            counters_end(counters, work->figures.counts);
     }
     work->elapsed[lane] = (uint64_t)fmax(spent, 1);
 }
@@ -80,12 +93,18 @@ static void job_sample(unsigned lane, void *context)
 static enum wherry_isa enter(const struct cell *cell)
 {
     enum wherry_isa usual = wherry_dispatch_isa();
-    if (cell->target && cell->target->kind == TARGET_PUBLIC && cell->target->forced)
-        wherry_dispatch_force(cell->target->isa);
+    known_enter(cell->target);
+    entry_enter(cell);
+    const struct target *const parts[] = {cell->target, cell->second};
+    for (int i = 0; i < 2; i++)
+        if (parts[i] && parts[i]->kind == TARGET_PUBLIC && parts[i]->forced)
+            wherry_dispatch_force(parts[i]->isa);
+        else if (parts[i] && parts[i]->kind == TARGET_NOFAULT)
+            target_prepare(parts[i]);
     return usual;
 }
 
-struct guarded_result sample(struct work *work, struct cell *cell, uint64_t calls, double *ns)
+struct guarded_result sample(struct work *work, struct cell *cell, uint64_t calls)
 {
     work->cell = cell;
     work->calls = calls;
@@ -93,10 +112,15 @@ struct guarded_result sample(struct work *work, struct cell *cell, uint64_t call
     enum wherry_isa usual = enter(cell);
     struct guarded_result how = on_lanes(work, job_sample, work->limit_ms + (unsigned)fmin(20 * expected_ms, 1e8));
     wherry_dispatch_force(usual);
-    uint64_t slowest = 0;
-    for (unsigned lane = 0; lane < work->row->threads; lane++)
+    uint64_t slowest = 0, fastest = UINT64_MAX;
+    for (unsigned lane = 0; lane < work->row->threads; lane++) {
         slowest = work->elapsed[lane] > slowest ? work->elapsed[lane] : slowest;
-    *ns = (double)slowest / (double)calls;
+        fastest = work->elapsed[lane] < fastest ? work->elapsed[lane] : fastest;
+    }
+    work->figures.share = slowest ? (double)fastest / (double)slowest : NAN;
+    for (int i = 0; i < COUNTERS; i++)
+        work->figures.counts[i] /= (double)calls;
+    work->figures.ns = (double)slowest / (double)calls;
     return how;
 }
 
@@ -107,9 +131,8 @@ struct guarded_result calibrate(struct work *work, struct cell *cell)
     struct guarded_result how;
     cell->call_ns = 0;
     for (;;) {
-        double ns;
-        how = sample(work, cell, calls, &ns);
-        ns = fmax(ns, 0.1);
+        how = sample(work, cell, calls);
+        double ns = fmax(work->figures.ns, 0.1);
         if (how.crashed || how.hung)
             return how;
         double took = (ns + (work->row->cold ? work->bench->cold.stretch_ns : 0)) * (double)calls;
@@ -126,8 +149,15 @@ struct guarded_result calibrate(struct work *work, struct cell *cell)
 static void job_check(unsigned lane, void *context)
 {
     struct work *work = context;
-    if (lane == 0)
-        work->message = check_routine(work->cell->fn, &work->bench->pools[0], work->row);
+    const struct cell *cell = work->cell;
+    if (lane != 0)
+        return;
+    if (cell->path)
+        work->message = check_path(cell->path, &work->bench->pools[0], work->row);
+    else if (cell->target->kind == TARGET_INLINED)
+        work->message = inlined_check(cell->target, work->row->largest);
+    else
+        work->message = check_routine(cell->fn, cell->op, &work->bench->pools[0], work->row);
 }
 
 struct guarded_result check(struct work *work, struct cell *cell)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cpu/cpu.h"
+#include "ops.h"
 #include "plan/plan.h"
 
 enum { LINE = 64, VECTORS = 4 };
@@ -196,6 +197,8 @@ loop_fn *yardstick(const char *name, enum wherry_op op)
     struct wherry_cpu cpu;
     wherry_cpu_detect(&cpu);
     enum wherry_isa isa = wherry_plan_isa(&cpu);
-    bool source = op == WHERRY_OP_copy || op == WHERRY_OP_move;
+    const bool source = op_copies(op) || op_reads(op) != (op == WHERRY_OP_iszero);
+    if (op_reads(op) && at > find("read_bandwidth")) /* the others write */
+        return NULL;
     return source ? yardsticks[at].with_source[isa] : yardsticks[at].without[isa];
 }

@@ -235,7 +235,7 @@ int main(int argc, char **argv)
     unsigned checked = 0, skipped = 0;
     for (size_t i = 0; i < wherry_routine_count; i++) {
         current = &wherry_routines[i];
-        if (!wanted(current->name, argc, argv))
+        if (!wanted(current->name, argc, argv) || current->op > WHERRY_OP_zero) /* of the four ops that libc has */
             continue;
         if (!wherry_plan_can_run(&cpu, current->needs)) {
             skipped++;

@@ -11,7 +11,9 @@ import click
 
 from wherry import errors
 
-COMMANDS = ("bench", "doctor", "list", "verify")
+COMMANDS = ("bench", "compare", "doctor", "export", "import", "list", "report", "verify")
+# Modules that cannot be called as their command is, or whose name is taken.
+_MODULES = {"import": "importing", "report": "reporting"}
 
 
 class _Group(click.Group):
@@ -21,7 +23,7 @@ class _Group(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        return importlib.import_module(f"wherry.cli.{name}").command
+        return importlib.import_module(f"wherry.cli.{_MODULES.get(name, name)}").command
 
     def resolve_command(self, ctx: click.Context, args: list[str]):
         name = args[0]

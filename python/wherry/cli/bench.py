@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from wherry.cli import dimensions, reporting, whole
+
 
 @click.command(
     epilog="Example: wherry bench sizes small --routine rep_movsb,avx2_loop --peer musl=/lib/ld-musl-x86_64.so.1"
@@ -75,7 +77,15 @@ import click
     is_flag=True,
     help="A brief verification first; what fails it is named and not measured.",
 )
-@click.option("--pin", type=click.IntRange(0), metavar="CPU", help="Run on this CPU.")
+@dimensions.options
+@click.option(
+    "--counters",
+    is_flag=True,
+    help="Also what the processor counted: cycles, instructions, misses.",
+)
+@click.option(
+    "--pin", type=dimensions.Cpus(), metavar="CPU", help="Run on this CPU; cells: or on several."
+)
 @click.option("--processes", type=click.IntRange(1, 100), help="Fresh processes to measure in.")
 @click.option("--rounds", type=click.IntRange(1, 1000), help="Rounds in each process.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Of all random choices.")
@@ -91,22 +101,49 @@ import click
 @click.option("--raw", is_flag=True, help="Raw samples beside it, in FILE.raw.json.gz.")
 @click.option("--json", "as_json", is_flag=True, help="The run as JSON instead of tables.")
 @click.option("--show", metavar="FILE", help="Print the tables of a run file; measure nothing.")
-def command(experiments, show, as_json, **options) -> int:
+@click.option(
+    "--then",
+    is_flag=True,
+    help="Also the published figures that an experiment repeats, beside this machine's.",
+)
+@click.option(
+    "--markdown",
+    is_flag=True,
+    help="With --show and --then: as a page of Markdown, as docs/then-and-now.md is.",
+)
+@reporting.options
+@whole.options
+@click.pass_context
+def command(ctx, experiments, show, as_json, then, markdown, **options) -> int:
     """Measures routines and prints the tables: `sizes` when no experiment is named (wherry list experiments)."""
     from wherry.cli import benching
     from wherry.errors import EXIT_OK, WherryError
 
+    if options.pop("self_check"):
+        if isinstance(options["pin"], tuple):
+            raise WherryError("--self-check takes one CPU (--pin); give one of them")
+        return whole.self_check(ctx)
+    if (resumed := options.pop("resume")) is not None:
+        return whole.resume(ctx, resumed)
+    if markdown and not (show and then):
+        raise WherryError(
+            "--markdown writes the page of then and now; give --show FILE --then with it"
+        )
     if show is None:
-        return benching.bench(experiments, as_json=as_json, **options)
+        asked = whole.asked(ctx)
+        return benching.bench(experiments, as_json=as_json, then=then, asked=asked, **options)
+    plot, page, counters = (options.pop(key) for key in ("plot", "page", "counters"))
     given = [_flag(key) for key, value in options.items() if value and key not in ("hang_limit",)]
     if given:
         raise WherryError(f"--show only prints what was measured; leave out {', '.join(given)}")
-    benching.show(show, experiments, as_json)
+    benching.show(show, experiments, as_json, then, markdown, counters)
+    reporting.show(show, experiments, plot, page)
     return EXIT_OK
 
 
 def _flag(key: str) -> str:
     """The option of a parameter: `routines` is --routine."""
     own = {"verify_first": "--verify", "mixes": "--mix", "no_found_peers": "--no-found-peers"}
+    own |= dimensions.FLAGS
     same = {"processes", "rounds"}
     return own.get(key) or "--" + (key if key in same else key.rstrip("s"))

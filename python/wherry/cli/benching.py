@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import itertools
-import os
 import re
 import secrets
 import signal
@@ -14,55 +12,54 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from wherry import experiments as rooms
 from wherry import (
+    entries,
     found_peers,
     machine,
     results,
     runfile,
     runner,
-    sentences,
     stats,
     verification,
     version,
 )
 from wherry import mixes as mix_room
+from wherry import rounds as rounds_room
+from wherry import then as then_room
 from wherry.campaign import Campaign, Problem, Watcher, expected_seconds
-from wherry.cli import names, report
+from wherry.cli import dimensions as dimension_room
+from wherry.cli import names, report, reporting, stamp, thennow, whole
 from wherry.cli import peers as peer_room
 from wherry.cli.printer import Printer
 from wherry.cli.progress import CampaignProgress, Progress
+from wherry.course import Course
 from wherry.errors import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_OK,
     EXIT_TERMINATED,
     FailedError,
-    WherryError,
     unknown,
 )
 from wherry.experiments import Experiment, Request
+from wherry.formats import files
 from wherry.units import about, parse_size
-from wherry.yardsticks import YARDSTICKS
+from wherry.yardsticks import INLINED, YARDSTICKS
 
-# More cells than this and the default run file is packed.
-PACK_FROM = 5000
 # Seconds from which on somebody may want to know beforehand how long it takes.
 TELL_FROM = 30
 
 
-def _now() -> str:
-    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _default_path(rows: int) -> Path:
-    stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-    host = re.sub(r"[^\w.-]", "-", os.uname().nodename) or "host"
-    return Path("runs") / f"{stamp}-{host}.json{'.gz' if rows > PACK_FROM else ''}"
-
-
-def show(file: str, given, as_json: bool) -> None:
-    run = runfile.read(Path(file))
+def show(
+    file: str,
+    given,
+    as_json: bool,
+    then: bool = False,
+    markdown: bool = False,
+    counters: bool = False,
+) -> None:
+    thennow.check_json(then, as_json)
+    run = files.load(Path(file))
     printer = Printer()
     if as_json:
         printer.write(runfile.encode(run).decode())
@@ -71,10 +68,16 @@ def show(file: str, given, as_json: bool) -> None:
     for name in given:
         if name not in has:
             raise unknown("experiment", name, has, "the run file")
+    shown = [name for name in has if not given or name in given]
+    thennow.check(then, shown)
+    if markdown:
+        thennow.page(printer, run, shown)
+        return
+    run["method"]["counters_shown"] = counters
     report.heading(printer, run)
-    for name in has:
-        if not given or name in given:
-            report.experiment(printer, run, name)
+    for name in shown:
+        report.experiment(printer, run, name)
+        thennow.show(then, printer, run, name)
     report.problems(printer, run)
 
 
@@ -110,12 +113,24 @@ def bench(
     save,
     raw,
     as_json,
+    then=False,
+    every=False,
+    budget=None,
+    asked=None,
+    run=None,
+    plot=None,
+    page=False,
+    counters=False,
+    **dimensions,
 ) -> int:
-    chosen = [
-        rooms.load(name)
-        for name in names.experiment_names(experiments or ("sizes",), rooms.names())
-    ]
-    _check_heeded(
+    thennow.check_json(then, as_json)
+    picture = reporting.check_plot(plot)
+    limit = whole.seconds(budget, every, processes, rounds)
+    chosen = whole.chosen(experiments, every)
+    thennow.check(then, [experiment.name for experiment in chosen])
+    if then and not routines:
+        chosen = [then_room.widened(experiment) for experiment in chosen]
+    dimension_room.check_heeded(
         chosen,
         routines=routines,
         sizes=sizes,
@@ -125,14 +140,16 @@ def bench(
         isa=isa,
         mixes=mixes,
         found=no_found_peers,
+        **dimensions,
     )
     wanted = names.split(routines)
     # Source and destination have to fit together.
-    size_list = tuple(parse_size(text, buffers=2) for text in names.split(sizes))
+    product = dimension_room.product(chosen, sizes, mixes, ops, pin, dimensions)
+    size_list = () if product else tuple(parse_size(t, buffers=2) for t in names.split(sizes))
     state_list = names.states(states)
-    names.check_pin(pin)
-    mix_list = mix_room.gather(mixes)
-    op_list = names.ops(ops)
+    pin = dimension_room.check_pins(pin, product)
+    mix_list = product.mixes if product else mix_room.gather(mixes)
+    op_list = product.ops if product else names.ops(ops)
     region_list = names.regions(regions, mix_list, op_list)
     cpu = runner.cpu()
     names.check_isa(isa, cpu)
@@ -162,12 +179,13 @@ def bench(
         tier=cpu.get("tier") or "",
         sizes=size_list,
         states=state_list,
+        product=product,
         quick=quick,
         processes=processes,
         rounds=rounds,
     )
-    plan = [(experiment, experiment.rows(request)) for experiment in chosen]
-    path = Path(save) if save else _default_path(sum(len(rows) for _, rows in plan))
+    plan, left_out = whole.plan(chosen, request, every)
+    path = Path(save) if save else stamp.run_path(sum(len(rows) for _, rows in plan))
     runfile.check_target(path)
     seed = secrets.randbits(32) if seed is None else seed
     job = _Bench(
@@ -175,6 +193,10 @@ def bench(
         request,
         path,
         raw=raw,
+        then=then,
+        asked=asked or {},
+        left_out=left_out,
+        course=whole.course_of(plan, request, limit, seed, run),
         as_json=as_json,
         explicit=bool(save),
         peers=good_specs,
@@ -183,23 +205,13 @@ def bench(
         hang_limit=hang_limit,
         verify_first=verify_first,
         problems=peer_problems,
+        counters=counters,
     )
     with contextlib.suppress(ValueError):
         signal.signal(signal.SIGTERM, _on_sigterm)
-    return job.run()
-
-
-def _check_heeded(chosen: list[Experiment], **given: object) -> None:
-    """An option that none of the experiments heeds was meant for another one."""
-    flags = {"mixes": "--mix", "found": "--no-found-peers", "isa": "--isa"}
-    for key, value in given.items():
-        if value and not any(key in experiment.takes for experiment in chosen):
-            others = [e.name for e in rooms.load_all() if key in e.takes]
-            raise WherryError(
-                f"{sentences.join([e.name for e in chosen])} "
-                f"{'does' if len(chosen) == 1 else 'do'} not take {flags.get(key, '--' + key.rstrip('s'))}; "
-                f"{sentences.join(others)} {'does' if len(others) == 1 else 'do'}"
-            )
+    status = job.run()
+    reporting.after_bench(job.document, job.path, picture, page, aside=as_json)
+    return status
 
 
 def _caches(cpu: dict) -> dict[str, int]:
@@ -220,6 +232,10 @@ class _Bench:
         path: Path,
         *,
         raw: bool,
+        then: bool,
+        asked: dict,
+        left_out: dict[str, str],
+        course: Course,
         as_json: bool,
         explicit: bool,
         peers: list[str],
@@ -228,11 +244,14 @@ class _Bench:
         hang_limit: float,
         verify_first: bool,
         problems: list[Problem],
+        counters: bool = False,
     ):
         self.plan = plan
         self.request = request
         self.path = path
         self.raw = raw
+        self.then = then
+        self.course = course
         self.as_json = as_json
         self.explicit = explicit
         self.named = False  # the default name is ours
@@ -250,8 +269,8 @@ class _Bench:
             "format_version": runfile.FORMAT_VERSION,
             "wherry": version(),
             "runner": {},
-            "started": _now(),
-            "finished": _now(),
+            "started": stamp.now(),
+            "finished": stamp.now(),
             "seconds": 0.0,
             "interrupted": False,
             "machine": machine.record(),
@@ -263,8 +282,11 @@ class _Bench:
                 "peers": peers,
                 "verified": verify_first,
                 "resamples": stats.RESAMPLES,
+                "asked": asked,
+                "counters_shown": counters,
+                "left_out": left_out,
             },
-            "mixes": [mix.record() for mix in request.mixes],
+            "mixes": [mix.record() for mix in request.mixes if mix.sha256],
             "noise": {"floor": None},
             "ideas": {r["name"]: r.get("idea", "") for r in request.catalogue},
             "experiments": [],
@@ -272,16 +294,22 @@ class _Bench:
             "cells": [],
             "problems": [asdict(problem) for problem in problems],
         }
+        if course.run is not None:
+            self.document, self.began, self.excluded = whole.go_on(course, self.document, path)
+            self.samples = whole.samples_of(course, path) if raw else []
 
     def run(self) -> int:
         if not self.as_json:
             report.heading(self.printer, self.document)
         if self.verify_first:
             self._verify()
-        for experiment, rows in self.plan:
+        for experiment, _ in self.plan:
             if self.document["interrupted"]:
                 break
-            self._measure(experiment, rows)
+            if not self.course.is_complete(experiment.name):
+                self._measure(experiment)
+            elif not self.as_json:
+                report.experiment(self.printer, self.document, experiment.name)
         if not self.document["rows"]:
             report.problems_to_stderr(self.document)
             if self.document["interrupted"]:
@@ -295,10 +323,11 @@ class _Bench:
         return self._finish()
 
     def _verify(self) -> None:
-        targets = dict.fromkeys(
-            name for _, rows in self.plan for row in rows for name in row.routines
-        )
-        arguments = [name for name in targets if name not in YARDSTICKS]
+        named = (name for _, rows in self.plan for row in rows for name in row.routines)
+        known = set(map(peer_room.name_of, self.peers))
+        arguments = [
+            name for name in entries.targets(named, known) if name not in (*YARDSTICKS, *INLINED)
+        ]
         for spec in self.peers:
             arguments += ["--peer", spec]
         with Progress("verify", "parts", 0) as progress:
@@ -316,27 +345,49 @@ class _Bench:
         if not self.as_json:
             report.verified(self.printer, result)
 
-    def _measure(self, experiment: Experiment, rows: list) -> None:
-        began = time.monotonic()
-        campaign = Campaign(
+    def _campaign(self, rows, **how) -> Campaign:
+        return Campaign(
             rows,
-            processes=experiment.process_count(self.request),
             peers=self.peers,
             pin=self.pin,
             seed=self.seed,
             excluded=self.excluded,
             hang_limit=self.hang_limit,
+            raw=self.raw,
+            counters=dimension_room.counter_set(),
+            **how,
         )
-        expected = expected_seconds(rows, campaign.processes)
+
+    def _pilot(self, rows) -> None:
+        pilot = self._campaign(rows, processes=1)
+        pilot.run()
+        if pilot.interrupted:
+            raise KeyboardInterrupt
+
+    def _measure(self, experiment: Experiment) -> None:
+        began = time.monotonic()
+        try:
+            share = self.course.share(experiment, self.request, self._pilot)
+        except KeyboardInterrupt:
+            self.document["interrupted"] = True
+            return
+        rows = share.rows
+        campaign = self._campaign(
+            rows, processes=share.processes, only=share.only, deadline=share.deadline
+        )
+        self.course.begin(experiment, campaign)
+        expected = expected_seconds([rows[i] for i in campaign.chosen], campaign.processes)
         if expected > TELL_FROM and sys.stderr.isatty():
             routines = {name for row in rows for name in row.routines} - YARDSTICKS.keys()
             print(
-                f"wherry: {experiment.name}: {len(rows)} rows, {len(routines)} routines, "
+                f"wherry: {experiment.name}: {len(campaign.chosen)} rows, {len(routines)} routines, "
                 f"{campaign.processes} processes; about {about(expected)}",
                 file=sys.stderr,
             )
         draft = report.Draft(campaign, experiment, self.printer.width) if len(rows) < 100 else None
-        with Progress(experiment.name, "cells", campaign.total_cells(), draft) as progress:
+        with Progress(
+            experiment.name, "cells", campaign.total_cells(), draft, self.course.clock
+        ) as progress:
             campaign.watcher = CampaignProgress(progress) if sys.stderr.isatty() else Watcher()
             campaign.run()
         self.excluded |= campaign.excluded
@@ -350,7 +401,7 @@ class _Bench:
         document["problems"] += [
             asdict(p) | {"row": None if p.row is None else first + p.row} for p in campaign.problems
         ]
-        summary = experiment.summary(campaign, self.request, first) if new_rows else None
+        summary = experiment.summary(campaign, share.request, first) if new_rows else None
         document["experiments"].append(
             ({} if summary is None else {"score": summary})
             | {
@@ -361,30 +412,29 @@ class _Bench:
                 "noise_floor": floor,
                 "voided": campaign.voided,
                 "complete": not campaign.interrupted,
+                "correction": results.correction(campaign, cells),
             }
+            | campaign.rounds.record()
+            | self.course.finished(experiment, campaign, time.monotonic() - began)
         )
+        if undone := self.course.left_undone(experiment, campaign, document["experiments"][-1]):
+            document["resume"] = undone
+        uncontrolled = document["machine"]["uncontrolled"]
+        known = {note["what"] for note in uncontrolled}
+        own = rounds_room.uncontrolled(document["experiments"][-1])
+        uncontrolled += [note for note in own if note["what"] not in known]
         floors = [e["noise_floor"] for e in document["experiments"] if e["noise_floor"] is not None]
         document["noise"]["floor"] = max(floors, default=None)
-        document["finished"] = _now()
+        document["finished"] = stamp.now()
         document["seconds"] = round(time.monotonic() - self.began, 2)
         if self.raw:
-            self.samples += [
-                {
-                    "experiment": experiment.name,
-                    "row": first + row,
-                    "routine": routine,
-                    "aa": aa,
-                    "process": process,
-                    "ns": [float(f"{v:.6g}") for v in values],
-                }
-                for (row, routine, aa), cell in campaign.cells.items()
-                for process, values in cell.ns.items()
-            ]
+            self.samples += results.samples(campaign, experiment.name, first)
         if new_rows:
             # Before printing: a reader of our output that leaves must not cost what was measured.
             self._save(quiet=True)
         if not self.as_json:
             report.experiment(self.printer, document, experiment.name)
+            thennow.show(self.then, self.printer, document, experiment.name)
 
     def _save(self, quiet: bool = False) -> None:
         """After each experiment, and at the end; a failure is told once, at the end."""
@@ -392,8 +442,12 @@ class _Bench:
         with _deaf():
             if not self.explicit and not self.named:
                 self._take_name()
+            missing = len(self.document["experiments"]) < len(self.plan)
             try:
-                runfile.write(self.path, self.document)
+                runfile.write(
+                    self.path,
+                    self.document | {"interrupted": missing or self.document["interrupted"]},
+                )
                 if self.raw:
                     raw_path = self.path.with_name(self.path.name + ".raw.json.gz")
                     runfile.write(raw_path, {"run": self.path.name, "samples": self.samples})

@@ -4,9 +4,24 @@ from __future__ import annotations
 
 import click
 
+# In the order in which routines are listed.
+OPS = (
+    "copy",
+    "move",
+    "zero",
+    "set",
+    "csum",
+    "copy_csum",
+    "crc32c",
+    "copy_crc32c",
+    "iszero",
+    "pagezero",
+)
+
 
 @click.command("list", epilog="Example: wherry list routines --json")
-@click.argument("what", metavar="routines|experiments|regions|mixes|peers")
+@click.argument("what", metavar="routines|experiments|regions|mixes|peers|history")
+@click.argument("chosen", metavar="[MIX ...]", nargs=-1)
 @click.option(
     "--mix",
     "mixes",
@@ -14,9 +29,32 @@ import click
     metavar="FILE",
     help="mixes: also those of this file, or of all .csv in a directory. Repeatable.",
 )
+@click.option(
+    "--export",
+    metavar="FILE",
+    help="mixes: write one as a file, or several into a directory.",
+)
+@click.option(
+    "--format", "form", metavar="FORM", help="--export: fleetbench (default) or llvm, LLVM libc's."
+)
+@click.option("--plot", metavar="FILE.svg|png", help="mixes: draw them.")
+@click.option(
+    "--experiment", metavar="NAME", help="history: only what this experiment of Wherry's repeats."
+)
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for a program.")
-def command(what: str, mixes: tuple[str, ...], as_json: bool) -> None:
-    """Lists the routines, the experiments, the scoreboard's regions, the mixes of sizes or the peers that there are."""
+def command(
+    what: str,
+    chosen: tuple[str, ...],
+    mixes: tuple[str, ...],
+    export: str | None,
+    form: str | None,
+    plot: str | None,
+    experiment: str | None,
+    as_json: bool,
+) -> None:
+    """Lists the routines, the experiments, the scoreboard's regions, the mixes of sizes (with their percentiles and a
+    plot; MIX: only those, size by size), the peers that there are, or the history: every figure of the five mails that
+    the experiments repeat."""
     from wherry.errors import WherryError, unknown
 
     kinds = {
@@ -25,13 +63,24 @@ def command(what: str, mixes: tuple[str, ...], as_json: bool) -> None:
         "regions": _regions,
         "peers": _peers,
     }
+    if what not in (*kinds, "mixes", "history"):
+        raise unknown("list of", what, [*kinds, "mixes", "history"], "wherry list --help")
+    if experiment is not None and what != "history":
+        raise WherryError(
+            f"--experiment goes with wherry list history, not with wherry list {what}"
+        )
     if what == "mixes":
-        _mixes(mixes, as_json)
+        from wherry.cli import mixing
+
+        mixing.listed(chosen, mixes, export=export, form=form, plot=plot, as_json=as_json)
         return
-    if what not in kinds:
-        raise unknown("list of", what, [*kinds, "mixes"], "wherry list --help")
-    if mixes:
-        raise WherryError(f"--mix goes with wherry list mixes, not with wherry list {what}")
+    given = {"--mix": mixes, "--export": export, "--format": form, "--plot": plot, "MIX": chosen}
+    for flag, value in given.items():
+        if value:
+            raise WherryError(f"{flag} goes with wherry list mixes, not with wherry list {what}")
+    if what == "history":
+        _history(experiment, as_json)
+        return
     kinds[what](as_json)
 
 
@@ -46,7 +95,7 @@ def _routines(as_json: bool) -> None:
     if as_json:
         printer.write(encode([{k: v for k, v in r.items() if k != "event"} for r in rows]).decode())
         return
-    order = {op: i for i, op in enumerate(("copy", "move", "zero", "set"))}
+    order = {op: i for i, op in enumerate(OPS)}
     rows.sort(key=lambda r: (order.get(r["op"], 9), r["era"]))
     columns = [
         Column("routine", left=True),
@@ -119,37 +168,6 @@ def _regions(as_json: bool) -> None:
             printer.text()
 
 
-def _mixes(files: tuple[str, ...], as_json: bool) -> None:
-    from wherry import mixes
-    from wherry.cli.printer import Printer
-    from wherry.runfile import encode
-    from wherry.tables import Column, Figure, layout
-    from wherry.units import percent, size_label
-
-    printer = Printer()
-    found = [mix.record() for mix in (*mixes.built_in(), *mixes.gather(files))]
-    if as_json:
-        printer.write(encode(found).decode())
-        return
-    columns = [Column("mix", "", left=True)]
-    columns += [Column("median" if p == 50 else f"p{p}", "bytes") for p in mixes.PERCENTILES]
-    columns += [Column("largest", "bytes"), Column("mean", "bytes")]
-    columns += [Column("to 16", "of calls"), Column("to 64", "of calls"), Column("for", left=True)]
-    body = [
-        [
-            Figure(mix["name"], style="title"),
-            *(Figure(size_label(size)) for size in mix["percentiles"].values()),
-            Figure(size_label(mix["largest"])),
-            Figure(f"{mix['mean']:.0f}"),
-            Figure(percent(mix["up_to_16"])),
-            Figure(percent(mix["up_to_64"])),
-            Figure("all" if len(mix["ops"]) == len(mixes.OPS) else ", ".join(mix["ops"])),
-        ]
-        for mix in found
-    ]
-    printer.lines(layout(columns, body, printer.width))
-
-
 def _peers(as_json: bool) -> None:
     from wherry import found_peers
     from wherry.cli.printer import Printer
@@ -181,6 +199,42 @@ def _peers(as_json: bool) -> None:
         )
     for problem in problems:
         click.echo(f"wherry: left out: {problem}", err=True)
+
+
+def _history(experiment: str | None, as_json: bool) -> None:
+    from wherry import history, then
+    from wherry.cli.printer import Printer
+    from wherry.errors import unknown
+    from wherry.runfile import encode
+    from wherry.sentences import join
+
+    known = history.experiments()
+    if experiment is not None and experiment not in known:
+        raise unknown("experiment with a history", experiment, known, "wherry list history")
+    printer = Printer()
+    if as_json:
+        found = history.documents().values()
+        if experiment is not None:
+            parts = ("tables", "statements")
+            found = [
+                raw | {p: [own for own in raw[p] if own["experiment"] == experiment] for p in parts}
+                for raw in found
+            ]
+            found = [raw for raw in found if raw["tables"] or raw["statements"]]
+        printer.write(encode(list(found)).decode())
+        return
+    for number, seed in enumerate(history.seeds()):
+        own = [name for name in known if name in then.of_seed(seed)]
+        own = [name for name in own if experiment in (None, name)]
+        if not own:
+            continue
+        if number:
+            printer.text()
+        printer.paragraph(f"{seed.about} ({seed.name})", "title")
+        printer.paragraph(f"Repeated by {join(own)}.")
+        for name in own:
+            for sheet in then.alone(name, seed):
+                printer.block(sheet.block(printer.width))
 
 
 def _near(path: str) -> str:

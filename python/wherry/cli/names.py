@@ -16,7 +16,7 @@ STATES = ("L1", "L2", "L3", "DRAM")
 
 
 def targets(catalogue: Sequence[dict], peers: Iterable[str]) -> set[str]:
-    own = {"libc", "wherry", *YARDSTICKS}
+    own = {"libc", "wherry", "nofault", *YARDSTICKS}
     return own | {row["name"] for row in catalogue} | {spec.partition("=")[0] for spec in peers}
 
 
@@ -26,6 +26,7 @@ def unknown_routine(name: str, known: set[str]) -> bool:
     return (
         base not in known
         and not name.startswith("wherry_mem")
+        and not re.fullmatch(r"wherry_(copy|set)_nofault(_zero)?", name)
         and name not in ("wherry_bcopy", "wherry_bzero")
     )
 

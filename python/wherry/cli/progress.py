@@ -34,10 +34,16 @@ class Progress:
     """Counts what is done; above the bar, the lines that `draft` gives, as they come. A context manager."""
 
     def __init__(
-        self, what: str, unit: str, total: int, draft: Callable[[], list[str]] | None = None
+        self,
+        what: str,
+        unit: str,
+        total: int,
+        draft: Callable[[], list[str]] | None = None,
+        clock: Callable[[], tuple[float, float] | None] = lambda: None,
     ):
         self._live = None
         self._draft = draft
+        self._clock = clock
         self._drawn = 0.0
         if not sys.stderr.isatty():
             return
@@ -45,6 +51,10 @@ class Progress:
         from rich.live import Live
 
         self._progress = _bar()
+        # Above it the whole, by the time there is for it.
+        self._whole = None
+        if (times := clock()) is not None:
+            self._whole = self._progress.add_task("all", total=round(times[1]), unit="s")
         self._task = self._progress.add_task(what, total=total, unit=unit)
         self._live = Live(
             console=Console(stderr=True),
@@ -80,6 +90,8 @@ class Progress:
         if not self._live:
             return
         self._progress.update(self._task, completed=done, total=total, description=what)
+        if self._whole is not None:
+            self._progress.update(self._whole, completed=round(self._clock()[0]))
         now = time.monotonic()
         if now - self._drawn > 0.2:
             self._drawn = now

@@ -5,17 +5,26 @@ from __future__ import annotations
 import sys
 import time
 
+from wherry import counters, machine, rounds, stats, tables
 from wherry import experiments as rooms
-from wherry import machine, stats, tables
 from wherry.campaign import Campaign
 from wherry.cli.printer import Printer
 from wherry.experiments import Experiment
+from wherry.formats import shown
+from wherry.problems import grouped
 from wherry.units import percent, seconds_in_words
 
 
 def heading(printer: Printer, run: dict) -> None:
     record = run["machine"]
     stamp = run["started"].replace("T", " ").replace("Z", " UTC")
+    if run.get("source"):
+        on = f" on {record['host']}" if record["host"] else ""
+        printer.text(
+            f"Imported by Wherry {run['wherry']}: {run['source']['tool']}{on}, {stamp}", "title"
+        )
+        printer.pairs(shown.heading(run))
+        return
     printer.text(f"Wherry {run['wherry']} on {record['host']}, {stamp}", "title")
     printer.pairs(machine.heading(record))
 
@@ -36,6 +45,14 @@ def verified(printer: Printer, result) -> None:
         printer.paragraph(f"{target}: {message}", indent="  ")
 
 
+def _thinned(own: dict | None) -> str:
+    """What the time there was has cost."""
+    if own is None:
+        return ""
+    short = ", the short form" if own["quick"] else ""
+    return f"; {own['measured']} of {own['planned']} rows, for the time there was{short}"
+
+
 def experiment(printer: Printer, run: dict, name: str) -> None:
     own = next(e for e in run["experiments"] if e["name"] == name)
     if not tables.rows_of(run, name):
@@ -46,7 +63,6 @@ def experiment(printer: Printer, run: dict, name: str) -> None:
         if floor is not None
         else f"{name}: noise floor not measured; "
     )
-    voided = sum(own.get("voided", {}).values())
     disturbed = sum(
         bool(c.get("disturbed")) for c in run["cells"] if c["experiment"] == name and not c["aa"]
     )
@@ -55,10 +71,18 @@ def experiment(printer: Printer, run: dict, name: str) -> None:
         noise
         + f"medians of {own['processes']} process{'es' if own['processes'] != 1 else ''} x "
         + f"{own['rounds']} rounds"
-        + (f"; {voided} rounds thrown away" if voided else "")
+        + _thinned(own.get("thinned"))
+        + ("; the time was up before all processes had ended" if own.get("cut_short") else "")
         + (f"; {disturbed} cells have disturbed rounds" if disturbed else "")
         + ("" if own["complete"] else "; INTERRUPTED, so fewer")
     )
+    for line in (rounds.voided_in_words(own), rounds.drift_in_words(own)):
+        if line:
+            printer.paragraph(f"{name}: {line}")
+    if run.get("source"):
+        for block in shown.blocks(run, name, printer.width):
+            printer.block(block)
+        return
     printer.paragraph(tables.LEGEND, "dim")
     if name not in rooms.names():
         printer.text(f"(this Wherry has no experiment {name}; its cells are in the file)")
@@ -66,31 +90,12 @@ def experiment(printer: Printer, run: dict, name: str) -> None:
     blocks = rooms.load(name).blocks(run | {"noise": {"floor": floor}}, printer.width)
     for block in blocks:
         printer.block(block)
-
-
-def _grouped(run: dict) -> list[tuple[str, str]]:
-    """(kind, sentence), each thing said once."""
-    found: dict[tuple[str, str, str], int] = {}
-    for problem in run["problems"]:
-        key = (problem["kind"], problem["routine"], problem["message"])
-        found[key] = found.get(key, 0) + 1
-    words = {
-        "skip": "skipped",
-        "wrong": "WRONG, so it has no speed",
-        "crash": "CRASHED and was left out from there on",
-        "hang": "HUNG and was left out from there on",
-        "lost": "not measured",
-    }
-    lines = []
-    for (kind, routine, message), count in found.items():
-        rows = f" ({count} rows)" if count > 1 else ""
-        who = f"{routine} " if routine else ""
-        lines.append((kind, f"{who}{words.get(kind, kind)}{rows}: {message}"))
-    return lines
+    if run["method"].get("counters_shown"):
+        printer.block(counters.block(run, name, printer.width))
 
 
 def problems(printer: Printer, run: dict) -> None:
-    lines = _grouped(run)
+    lines = grouped(run)
     if not lines:
         return
     printer.text()
@@ -99,7 +104,7 @@ def problems(printer: Printer, run: dict) -> None:
 
 
 def problems_to_stderr(run: dict) -> None:
-    for kind, line in _grouped(run):
+    for kind, line in grouped(run):
         if kind != "skip":
             print(f"wherry: {line}", file=sys.stderr)
 

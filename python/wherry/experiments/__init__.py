@@ -14,6 +14,7 @@ from wherry.campaign import Campaign, Row
 from wherry.errors import WherryError
 from wherry.found_peers import TIERS, Peer, tier_rank
 from wherry.mixes import Mix
+from wherry.product import Product
 from wherry.tables import Block
 from wherry.yardsticks import YARDSTICKS
 
@@ -28,6 +29,7 @@ class Request:
     peers: tuple[str, ...] = ()
     sizes: tuple[int, ...] = ()
     states: tuple[tuple[str, str], ...] = ()  # (source, destination)
+    product: Product | None = None  # the other dimensions of `cells`
     quick: bool = False
     processes: int | None = None
     rounds: int | None = None
@@ -114,6 +116,8 @@ class Experiment(ABC):
 
     # The options that it heeds of those that narrow what is measured.
     takes: ClassVar[frozenset[str]] = frozenset({"routines", "sizes", "states"})
+    # Its part of the time of `--all`; 0: only when asked for by name.
+    weight: ClassVar[float] = 1.0
 
     def chosen(self, request: Request) -> tuple[str, ...]:
         names = request.choose(self.ops, self.routines)

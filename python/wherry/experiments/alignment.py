@@ -99,7 +99,7 @@ class Alignment(Experiment):
         ]
 
     def process_count(self, request: Request) -> int:
-        return request.processes or (2 if request.quick else 1)
+        return request.processes or (2 if request.quick else self.processes)
 
     def blocks(self, run: dict, width: int) -> list[tables.Block]:
         sizes = sorted({row["size"] for row in tables.rows_of(run, self.name)})
@@ -306,6 +306,6 @@ EXPERIMENT = Alignment(
     op="copy",
     ops=("copy", "move"),
     routines=("wherry", "rep_movsb", "rep_movsl", "int_prefetch64_from"),
-    processes=1,
-    rounds=7,
+    processes=5,
+    rounds=5,
 )

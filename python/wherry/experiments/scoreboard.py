@@ -30,6 +30,7 @@ class _Line:
 
 class Scoreboard(Experiment):
     takes = frozenset({"routines", "ops", "regions", "isa", "mixes", "found"})
+    weight = 3.0
 
     def process_count(self, request: Request) -> int:
         return request.processes or (QUICK["processes"] if request.quick else self.processes)

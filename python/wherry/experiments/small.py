@@ -16,6 +16,25 @@ EVEN = (16, 24, 56, 64)
 SIZES = tuple(sorted({1, 3, 4, 8, 32, 65, 128, 256, 512, 1024, 2048, 4096, *TAILS, *EVEN}))
 STATES = (("L1", "L1"), ("L3", "L3"))
 
+# Packets in buffers with room to spare: what a copy costs that may move whole lines.
+PACKETS = (1, 20, 60, 64, 65, 128, 200, 256)
+PACKET_MIX = "uniform:1-256"
+MODES = ("throughput", "latency")
+BUDGET = 10.0  # nanoseconds a packet: his "every 10 to 20 ns matter"
+CONSTANT = ("inlined_padded_n", "inlined_memcpy_n")
+RTE = "dpdk"
+PACKET_NAMES = {
+    "libc": "memcpy, called through a pointer",
+    "wherry": "wherry_memcpy, called through a pointer",
+    RTE: "rte_memcpy in a function, called through a pointer",
+    "padded": "wherry_copy_padded in a function, called through a pointer",
+    "inlined_memcpy": "memcpy, size a variable, called from its own loop",
+    "inlined_wherry": "wherry_memcpy, called from its own loop",
+    "inlined_padded": "wherry_copy_padded inlined, size a variable",
+    "inlined_memcpy_n": "memcpy of a constant size, inlined",
+    "inlined_padded_n": "wherry_copy_padded inlined, size a constant",
+}
+
 
 def _label(row: dict) -> str:
     return size_label(row["size"])
@@ -31,7 +50,7 @@ def _place(row: dict) -> str:
 class Small(Experiment):
     def rows(self, request: Request) -> list[Row]:
         routines = self.chosen(request)
-        return [
+        copies = [
             Row(
                 self.name,
                 self.op,
@@ -45,13 +64,88 @@ class Small(Experiment):
             for source, destination in request.states or STATES
             for size in request.sizes or SIZES
         ]
+        return copies + self._packet_rows(request)
+
+    def _packet_rows(self, request: Request) -> list[Row]:
+        """None when routines were asked for, or no packets, or none in L1."""
+        if (
+            request.routines
+            or request.all_routines
+            or ("L1", "L1") not in (request.states or STATES)
+        ):
+            return []
+        sizes: list[int] = [s for s in request.sizes or PACKETS if s <= PACKETS[-1]]
+        with_mix: list[int] = [] if request.sizes or not sizes else [0]
+        names = [name for name in PACKET_NAMES if name != RTE or RTE in request.peers]
+        return [
+            Row(
+                self.name,
+                self.op,
+                tuple(n for n in names if n not in CONSTANT or size in PACKETS),
+                size,
+                mix="" if size else PACKET_MIX,
+                mode=mode,
+                rounds=self.round_count(request),
+                batch_us=200,
+            )
+            for mode in MODES
+            for size in (*sizes, *with_mix)
+        ]
 
     def blocks(self, run: dict, width: int) -> list[tables.Block]:
         cells = tables.cells_of(run, self.name)
         groups: dict[str, list[dict]] = {}
+        packets: dict[str, list[dict]] = {}
         for row in tables.rows_of(run, self.name):
-            groups.setdefault(_place(row), []).append(row)
-        return [self._block(run, rows, cells, place, width) for place, rows in groups.items()]
+            if "padded" in cells[row["row"]] or "inlined_padded" in cells[row["row"]]:
+                packets.setdefault(row["mode"], []).append(row)
+            else:
+                groups.setdefault(_place(row), []).append(row)
+        return [
+            *(self._block(run, rows, cells, place, width) for place, rows in groups.items()),
+            *(self._packets(rows, cells, mode, width) for mode, rows in packets.items()),
+        ]
+
+    @staticmethod
+    def _packets(rows: list[dict], cells: dict, mode: str, width: int) -> tables.Block:
+        def label(row: dict) -> str:
+            return row["mix"].partition(":")[2] if row.get("mix") else str(row["size"])
+
+        own = {row["row"]: cells[row["row"]] for row in rows}
+        names = [name for name in PACKET_NAMES if any(name in found for found in own.values())]
+        columns = [
+            tables.Column("copy", left=True),
+            *(tables.Column(label(row), "ns") for row in rows),
+        ]
+        body = [
+            [
+                tables.Figure(name),
+                *(
+                    tables.figure(ns_label(own[row["row"]][name]["ns"]["median"]), name, row)
+                    if name in own[row["row"]]
+                    else tables.MISSING
+                    for row in rows
+                ),
+            ]
+            for name in names
+        ]
+        said = []
+        for row in rows:
+            found = own[row["row"]]
+            if row.get("mix") and "inlined_padded" in found and "inlined_memcpy" in found:
+                padded, plain = (
+                    found[name]["ns"]["median"] for name in ("inlined_padded", "inlined_memcpy")
+                )
+                said.append(
+                    f"Of a budget of {BUDGET:.0f} ns a packet, sizes that nobody can predict, 1 to 256 "
+                    f"bytes, take wherry_copy_padded {padded:.1f} ns and memcpy {plain:.1f} ns."
+                )
+        return tables.Block(
+            f"small: packets in buffers of 2,048 bytes, ns per packet by bytes, {mode}, in L1",
+            tables.layout(columns, body, width),
+            said,
+            [f"{name}: {PACKET_NAMES[name]}" for name in names] if mode == MODES[0] else [],
+        )
 
     def _block(self, run, rows, cells, place, width) -> tables.Block:
         names = tables.routines_in({row["row"]: cells[row["row"]] for row in rows})

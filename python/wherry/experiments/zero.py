@@ -17,8 +17,10 @@ BANDWIDTHS = ("read_bandwidth", "write_bandwidth", "write_nt_bandwidth")
 
 PAGE = 4096
 PAGE_STATES = ("L2", "DRAM")
-CONTENTS = ("dirty", "zero")
+CONTENTS = ("dirty", "mixed", "zero")
 SCANNER = "i686_pagezero"
+LOOKS_FIRST = ("pagezero:wherry", "pagezero:pagezero_sse2")
+LOOKERS = ("wherry", "iszero_sse2", "iszero_avx2", "iszero_avx512")
 VECTORS = ("avx512", "avx2", "sse2")
 
 
@@ -72,8 +74,25 @@ class Zero(Experiment):
         own = ["rep_stosb", "rep_stosl", SCANNER, "unroll64"]
         own += [f"{v}_zero" for v in reversed(vectors)]
         own += [f"{v}_zero_nt" for v in vectors[:1]]
-        names = self._with_bandwidths(request.choose(self.ops, [*own, "wherry"]))
-        return [
+        chosen = request.choose(self.ops, [*own, "wherry"])
+        if not request.routines and not request.all_routines:
+            chosen += LOOKS_FIRST
+        names = self._with_bandwidths(chosen)
+        lookers = tuple(n for n in LOOKERS if n == "wherry" or n in here)
+        looks = [
+            Row(
+                self.name,
+                "iszero",
+                (*lookers, "read_bandwidth"),
+                PAGE,
+                dst_state=state,
+                content="zero",
+                rounds=self.round_count(request),
+            )
+            for state in states
+            if not request.routines and not request.all_routines
+        ]
+        return looks + [
             Row(
                 self.name,
                 self.op,
@@ -93,13 +112,17 @@ class Zero(Experiment):
         floor = run["noise"]["floor"] or 0
         blocks = []
         pages: dict[str, dict[str, dict]] = {}
+        looks: dict[str, dict] = {}
         for row in tables.rows_of(run, self.name):
-            if row.get("content", "any") == "any":
+            if row["op"] == "iszero":
+                looks[row["dst_state"]] = cells[row["row"]]
+            elif row.get("content", "any") == "any":
                 blocks.append(self._block(row, cells[row["row"]], ideas, floor, width))
             else:
                 place = row.get("dst_state", "a stream")
                 pages.setdefault(place, {})[row["content"]] = row
-        return blocks + [self._pages(place, rows, cells, width) for place, rows in pages.items()]
+        blocks += [self._pages(place, rows, cells, width) for place, rows in pages.items()]
+        return blocks + ([self._looks(looks, width)] if looks else [])
 
     def _block(self, row: dict, cells: dict, ideas: dict, floor: float, width: int) -> tables.Block:
         name_width = max(len(name) for name in cells)
@@ -161,7 +184,7 @@ class Zero(Experiment):
         names = tables.routines_in(dict(enumerate(by_content.values())))
         columns = [tables.Column("routine", left=True)]
         for content in CONTENTS:
-            columns += [tables.Column(content, "ns/page"), tables.Column(content, "B/s")]
+            columns += [tables.Column(content, "ns/page"), tables.Column(content, "GB/s")]
         columns.append(tables.Column("zero/dirty", "time"))
         body = []
         for name in names:
@@ -172,11 +195,11 @@ class Zero(Experiment):
                     line += [tables.MISSING, tables.MISSING]
                     continue
                 line.append(tables.figure(ns_label(_ns(cell)), name, rows[content]))
-                line.append(tables.Figure(f"{_rate(cell):.0f}", style=line[-1].style))
+                line.append(tables.Figure(f"{_rate(cell) / 1e9:.1f}", style=line[-1].style))
             line.append(
                 tables.MISSING
-                if None in found
-                else tables.Figure(f"{_ns(found[1]) / _ns(found[0]):.2f}")
+                if found[0] is None or found[-1] is None
+                else tables.Figure(f"{_ns(found[-1]) / _ns(found[0]):.2f}")
             )
             if name in YARDSTICKS:
                 line = [tables.Figure(f.text, f.mark, "dim") for f in line]
@@ -188,6 +211,40 @@ class Zero(Experiment):
             f"page-zero: pages of {PAGE:,} bytes in {place}, dirty and already zero",
             tables.layout(columns, body, width),
             [s for s in said if s],
+            ["mixed: a quarter of the lines dirty, at random, the others zero"]
+            if "mixed" in by_content
+            else [],
+        )
+
+    @staticmethod
+    def _looks(looks: dict[str, dict], width: int) -> tables.Block:
+        """iszero of pages that are zero, beside plain loads of as many bytes."""
+        columns = [tables.Column("routine", left=True)]
+        for state in looks:
+            columns += [
+                tables.Column(state, "ns/page"),
+                tables.Column(state, "GB/s"),
+                tables.Column("of loads", "%"),
+            ]
+        body = []
+        for name in tables.routines_in(dict(enumerate(looks.values()))):
+            line = [tables.Figure(name)]
+            for cells in looks.values():
+                cell, loads = cells.get(name), cells.get("read_bandwidth")
+                if cell is None:
+                    line += [tables.MISSING] * 3
+                    continue
+                line.append(tables.Figure(ns_label(_ns(cell))))
+                line.append(tables.Figure(f"{_rate(cell) / 1e9:.1f}"))
+                line.append(
+                    tables.Figure(f"{100 * _ns(loads) / _ns(cell):.0f}")
+                    if loads
+                    else tables.MISSING
+                )
+            body.append(line)
+        return tables.Block(
+            f"iszero: pages of {PAGE:,} bytes that are zero, beside plain loads",
+            tables.layout(columns, body, width),
         )
 
     @staticmethod

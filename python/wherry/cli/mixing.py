@@ -1,0 +1,152 @@
+"""`wherry list mixes`: what they are, in figures and characters; as files of other forms, as a picture."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from wherry import mixes, mixfiles, runfile
+from wherry.cli.printer import Printer
+from wherry.errors import WherryError, unknown
+from wherry.mixes import Mix
+from wherry.tables import Column, Figure, layout
+from wherry.units import percent, size_label
+
+# So many named ones are shown class by class.
+DETAILED = 3
+
+
+def listed(
+    names: Sequence[str],
+    files: Sequence[str],
+    *,
+    export: str | None,
+    form: str | None,
+    plot: str | None,
+    as_json: bool,
+) -> None:
+    if form and not export:
+        raise WherryError("--format goes with --export FILE")
+    if form and form not in mixfiles.FORMS:
+        raise unknown("form of mixes", form, mixfiles.FORMS, "wherry list --help")
+    found = [*mixes.built_in(), *mixes.gather(files)]
+    known = {mix.name: mix for mix in found}
+    for name in names:
+        if name not in known:
+            raise unknown("mix", name, known, "wherry list mixes")
+    chosen = [known[name] for name in dict.fromkeys(names)]
+    if files and not names and (export or plot):
+        # Who gives files means those.
+        chosen = found[len(mixes.built_in()) :]
+    chosen = chosen or found
+    if plot:
+        _plot(chosen, plot)
+    if export:
+        _export(chosen, Path(export), form or mixfiles.FLEETBENCH)
+    if plot or export:
+        return
+    printer = Printer()
+    if as_json:
+        printer.write(runfile.encode([mix.record() for mix in chosen]).decode())
+        return
+    _table(printer, chosen)
+    _picture(printer, chosen, detailed=bool(names))
+
+
+def _table(printer: Printer, chosen: Sequence[Mix]) -> None:
+    columns = [Column("mix", "", left=True)]
+    columns += [Column("median" if p == 50 else f"p{p}", "bytes") for p in mixes.PERCENTILES]
+    columns += [Column("largest", "bytes"), Column("mean", "bytes")]
+    columns += [Column("to 16", "of calls"), Column("to 64", "of calls"), Column("for", left=True)]
+    body = [
+        [
+            Figure(mix["name"], style="title"),
+            *(Figure(size_label(size)) for size in mix["percentiles"].values()),
+            Figure(size_label(mix["largest"])),
+            Figure(f"{mix['mean']:.0f}"),
+            Figure(percent(mix["up_to_16"])),
+            Figure(percent(mix["up_to_64"])),
+            Figure("all" if len(mix["ops"]) == len(mixes.OPS) else ", ".join(mix["ops"])),
+        ]
+        for mix in (one.record() for one in chosen)
+    ]
+    printer.lines(layout(columns, body, printer.width))
+
+
+def _signs() -> str:
+    """Blocks, where the terminal or the pipe has them."""
+    from wherry import mixplots
+
+    try:
+        mixplots.BLOCKS.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeError, LookupError):
+        return mixplots.PLAIN
+    return mixplots.BLOCKS
+
+
+def _picture(printer: Printer, chosen: Sequence[Mix], detailed: bool) -> None:
+    from wherry import mixplots
+
+    signs = _signs()
+    printer.text()
+    if not detailed or len(chosen) > DETAILED:
+        printer.text("Share of the calls by size, each mix to its own most:", "dim")
+        for line in mixplots.lines(chosen, signs):
+            printer.text("  " + line)
+        return
+    heads = [Column("size", "bytes"), Column("", left=True), Column("calls", "share")]
+    heads += [Column("up to there", "of calls"), Column("bytes", "share")]
+    for number, mix in enumerate(chosen):
+        if number:
+            printer.text()
+        printer.text(mix.name, "title")
+        body = [
+            [Figure(word) for word in line] for line in mixplots.detail(mix, printer.width, signs)
+        ]
+        printer.lines(layout(heads, body, printer.width))
+        _beside(printer, mix)
+
+
+def _beside(printer: Printer, mix: Mix) -> None:
+    """What a file says beside the sizes."""
+    for part, what in ((mix.shares[1], "overlap"), (mix.shares[2], "alignment")):
+        total = sum(part.values())
+        words = [f"{value}: {percent(share / total)}" for value, share in sorted(part.items())]
+        if words:
+            printer.paragraph(f"{what} {', '.join(words)}", "dim", indent="  ")
+
+
+def _plot(chosen: Sequence[Mix], name: str) -> None:
+    from wherry import mixplots
+    from wherry.report import still
+
+    path = still.check(name)
+    runfile.write_bytes(path, mixplots.draw(chosen, path))
+    click.echo(f"{len(chosen)} mix{'es' if len(chosen) != 1 else ''} drawn in {path}")
+
+
+def _export(chosen: Sequence[Mix], target: Path, form: str) -> None:
+    """One mix to a file, several into a directory."""
+    if target.is_dir():
+        paths = [target / f"{mix.name.replace(':', '-')}.csv" for mix in chosen]
+    elif len(chosen) == 1:
+        paths = [target]
+    else:
+        raise WherryError(
+            f"--export {target}: {len(chosen)} mixes do not go into one file; name one of "
+            f"{', '.join(mix.name for mix in chosen[:5])}{' ...' if len(chosen) > 5 else ''}, or give "
+            "a directory that is there"
+        )
+    # Whatever cannot be written is found before the first file is.
+    texts = [mixfiles.write(form, mix.shares, mix.name) for mix in chosen]
+    for mix, path, text in zip(chosen, paths, texts, strict=True):
+        runfile.write_bytes(path, text.encode())
+        click.echo(f"{mix.name} in {path} ({form})")
+        if form == mixfiles.LLVM and any(mix.shares[1:]):
+            click.echo(
+                f"wherry: {mix.name}: overlaps and alignments have no place in a dense list; left out",
+                err=True,
+            )

@@ -1,0 +1,194 @@
+"""`wherry report`, and what --plot and --report of `wherry bench` do: from run files to one page, or to pictures.
+(wherry.cli.report prints a run to the terminal.)"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+
+from wherry import runfile
+from wherry.errors import FailedError, WherryError, unknown
+
+PAGE = (".html", ".htm")
+
+
+@click.command(
+    epilog="Example: wherry report runs/A.json runs/B.json -o report.html; wherry report runs/A.json --plot sizes.png "
+    "--experiment sizes"
+)
+@click.argument("files", metavar="RUN ...", nargs=-1, required=True)
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE.html",
+    help="The page (default: beside the first run file, ending in .html).",
+)
+@click.option(
+    "--plot",
+    metavar="FILE.png|FILE.svg",
+    help="A picture instead of the page; of several experiments one each, FILE-NAME.png.",
+)
+@click.option(
+    "--experiment",
+    "wanted",
+    multiple=True,
+    metavar="NAME,...",
+    help="--plot: only these experiments. Repeatable.",
+)
+def command(files, output, plot, wanted) -> None:
+    """Writes a page that tells and shows all of a run, or of several side by side. It is one file, opens from disk in
+    any browser, and asks no network. RUN may be another tool's file too."""
+    from wherry.cli import names
+    from wherry.cli.printer import Printer
+
+    printer = Printer()
+    for line in report(files, output, plot, names.split(wanted)):
+        printer.text(line)
+
+
+def check_page(name: str) -> Path:
+    """Before anything is read or measured: a place for a page."""
+    path = Path(name)
+    if path.suffix.lower() not in PAGE:
+        raise WherryError(f"-o {name}: the report is a page; give a name that ends in .html")
+    if path.is_dir():
+        raise WherryError(f"-o {name}: it is a directory; give a file name")
+    return path
+
+
+def _stem(path: Path) -> str:
+    """`a.json.gz` and `a.json` are a."""
+    return path.name.removesuffix(".gz").removesuffix(".json")
+
+
+def page_beside(path: Path) -> Path:
+    """The place of a run file's report when none is given."""
+    return path.with_name(_stem(path) + ".html")
+
+
+def write_page(runs: Sequence[tuple[dict, Path]], path: Path) -> None:
+    """Under a temporary name, then renamed, as run files are."""
+    from wherry.report import page
+
+    several = len(runs) > 1
+    shown = [
+        page.Run(run, file.name, string.ascii_uppercase[i] if several else "")
+        for i, (run, file) in enumerate(runs)
+    ]
+    runfile.write_bytes(path, page.page(shown).encode())
+
+
+def draw(run: dict, path: Path, experiments: Sequence[str]) -> list[Path]:
+    """A picture of each of the experiments; the paths of what was written."""
+    from wherry.report import still
+
+    written = []
+    for name, target in still.paths(path, list(experiments)).items():
+        runfile.write_bytes(target, still.draw(run, name, target))
+        written.append(target)
+    return written
+
+
+def report(files: Sequence[str], output: str | None, plot: str | None, wanted) -> list[str]:
+    """Writes what was asked for; lines that say where it is."""
+    from wherry.formats import files as foreign
+    from wherry.report import still
+
+    target = check_page(output) if output else None
+    picture = still.check(plot) if plot else None
+    if len(files) > len(string.ascii_uppercase):
+        raise WherryError(
+            f"{len(files)} runs do not fit beside each other; give {len(string.ascii_uppercase)} at most"
+        )
+    if picture and len(files) > 1:
+        raise WherryError("--plot draws one run; give one run file, or -o for a page of several")
+    if wanted and not picture:
+        raise WherryError("--experiment chooses what --plot draws; the page shows all")
+    runs = [(foreign.load(Path(name)), Path(name)) for name in files]
+    said = []
+    if picture:
+        has = [e["name"] for e in runs[0][0]["experiments"]]
+        for name in wanted:
+            if name not in has:
+                raise unknown("experiment", name, has, "the run file")
+        if not has:
+            raise WherryError(f"{files[0]} holds no experiment; nothing to draw")
+        said += [f"Plot: {path}" for path in draw(runs[0][0], picture, wanted or has)]
+    if target or not picture:
+        target = target or page_beside(runs[0][1])
+        if any(_same(target, file) for _, file in runs):
+            raise WherryError(f"-o {target}: that is the run file itself; give another name")
+        write_page(runs, target)
+        said.append(f"Report: {target}")
+    return said
+
+
+def _same(a: Path, b: Path) -> bool:
+    try:
+        return a.samefile(b)
+    except OSError:
+        return False
+
+
+def options(function: Callable) -> Callable:
+    """Those of `wherry bench`."""
+    for option in (
+        click.option(
+            "--report",
+            "page",
+            is_flag=True,
+            help="Also a page that shows it all, beside the run file (wherry report).",
+        ),
+        click.option(
+            "--plot",
+            metavar="FILE.png|FILE.svg",
+            help="Also a picture; of several experiments one each, FILE-NAME.png.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def check_plot(plot: str | None) -> Path | None:
+    """Before an hour of measuring: a picture that can be drawn, in a place where it can be put."""
+    if plot is None:
+        return None
+    from wherry.report import still
+
+    path = still.check(plot)
+    try:
+        runfile.check_target(path)
+    except WherryError as error:
+        what = str(error).split(";")[0]
+        raise WherryError(f"{what}; choose another place with --plot FILE") from None
+    return path
+
+
+def after_bench(run: dict, path: Path, plot: Path | None, page: bool, aside: bool) -> None:
+    """What cannot be drawn costs a line, not the figures, which are saved. `aside`: standard output is JSON."""
+    if not run["rows"]:
+        return
+    try:
+        if plot:
+            there = {row["experiment"] for row in run["rows"]}
+            shown = [e["name"] for e in run["experiments"] if e["name"] in there]
+            for target in draw(run, plot, shown):
+                click.echo(f"Plot: {target}", err=aside)
+        if page:
+            target = page_beside(path)
+            write_page([(run, path)], target)
+            click.echo(f"Report: {target} (opens in any browser)", err=aside)
+    except WherryError as error:
+        raise FailedError(f"{error}; the figures are saved in {path}") from None
+
+
+def show(file: str, experiments: Sequence[str], plot: str | None, page: bool) -> None:
+    """--plot and --report beside --show."""
+    lines = report([file], None, plot, experiments) if plot else []
+    if page:
+        lines += report([file], None, None, ())
+    for line in lines:
+        click.echo(line)

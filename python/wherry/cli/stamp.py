@@ -1,0 +1,26 @@
+"""When, and under which name: what the files that a command saves are called."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+from pathlib import Path
+
+# More rows than this and the default run file is packed.
+PACK_FROM = 5000
+
+
+def now() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def path(ending: str) -> Path:
+    """runs/TIME-HOST and the ending."""
+    stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    host = re.sub(r"[^\w.-]", "-", os.uname().nodename) or "host"
+    return Path("runs") / f"{stamp}-{host}{ending}"
+
+
+def run_path(rows: int) -> Path:
+    return path(".json.gz" if rows > PACK_FROM else ".json")

@@ -1,0 +1,238 @@
+"""Changed, unchanged or undecided, cell by cell, against the noise floor of both runs and for as many comparisons as
+there are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import NormalDist
+
+import numpy as np
+
+from wherry import stats
+from wherry.compare import machines, match, sides
+from wherry.compare.sides import Figures, Side
+from wherry.errors import WherryError, unknown
+from wherry.formats.samples import Raw
+from wherry.yardsticks import YARDSTICKS
+
+SLOWER, FASTER, UNCHANGED, UNDECIDED = "slower", "faster", "unchanged", "undecided"
+LEVEL = 0.05
+# Fewer controls than this tell nothing of the noise between two runs.
+LEAST_CONTROLS = 5
+# By so much a clock moves from one run to the next without anybody's doing; more is a change, and is told.
+DRIFT = 0.05
+# A median absolute deviation, as a standard one.
+ROBUST = 1.4826
+
+
+@dataclass(frozen=True)
+class Change:
+    """One cell: time in the second run over time in the first, or the same of its ratios to the reference."""
+
+    a: dict
+    b: dict
+    verdict: str
+    ratio: float
+    low: float | None  # 95 % interval of this cell alone
+    high: float | None
+    sure_low: float | None  # 95 % of all intervals together
+    sure_high: float | None
+    floor: float
+
+    @property
+    def yardstick(self) -> bool:
+        return self.a["routine"] in YARDSTICKS
+
+
+@dataclass
+class Comparison:
+    changes: list[Change] = field(default_factory=list)
+    decision: machines.Decision = field(default_factory=machines.Decision)
+    reference: str | None = None
+    only_a: list[dict] = field(default_factory=list)
+    only_b: list[dict] = field(default_factory=list)
+    unreferenced: int = 0  # cells that have no reference in their row
+    floors: dict[str, float] = field(default_factory=dict)  # by experiment
+    unfloored: list[str] = field(
+        default_factory=list
+    )  # experiments in which a noise floor is missing
+    control: tuple[int, float, float] | None = (
+        None  # cells, median ratio, spread, of what did not change
+    )
+    bulk: float | None = None  # spread of all cells, where single samples have no error
+    unrecorded: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def of(self, *verdicts: str) -> list[Change]:
+        return [c for c in self.changes if c.verdict in verdicts and not c.yardstick]
+
+
+def compare(
+    a: dict,
+    b: dict,
+    raw: tuple[Raw, Raw],
+    *,
+    vouched: bool = False,
+    method: str | None = None,
+    reference: str | None = None,
+) -> Comparison:
+    matched = match.match(a, b)
+    own = Comparison(only_a=matched.only_a, only_b=matched.only_b, unrecorded=matched.unrecorded)
+    own.decision = machines.decide(a, b, vouched, method)
+    resample = len(matched.pairs) <= sides.RESAMPLED
+    figures = (Figures(a, raw[0], resample), Figures(b, raw[1], resample))
+    if own.decision.method == machines.PAIRED:
+        estimated = [(pair, _times(pair, figures)) for pair in matched.pairs]
+    else:
+        estimated = _shapes(matched.pairs, figures, own, reference)
+    _notes(own, a, b)
+    _judge(own, estimated, a, b)
+    return own
+
+
+def _times(pair: tuple[dict, dict], figures: tuple[Figures, Figures]) -> Side:
+    return _between(figures[0].time(pair[0]), figures[1].time(pair[1]))
+
+
+def _between(a: Side, b: Side) -> Side:
+    known = a.error is not None and b.error is not None
+    return Side(b.log - a.log, math.hypot(a.error, b.error) if known else None)
+
+
+def _shapes(
+    pairs: list, figures: tuple[Figures, Figures], own: Comparison, reference: str | None
+) -> list[tuple[tuple[dict, dict], Side]]:
+    """To the reference of each row; without one to the middle of all common cells, so that the clock cancels."""
+    usable = sides.usable_references(pairs, *figures)
+    if reference and reference not in usable:
+        raise unknown("reference in both runs", reference, usable, "the runs' tables")
+    own.reference = reference or sides.choose_reference(pairs, *figures)
+    found = []
+    if own.reference is None:
+        times = [(pair, _times(pair, figures)) for pair in pairs]
+        middle = float(np.median([side.log for _, side in times])) if times else 0.0
+        return [(pair, Side(side.log - middle, side.error)) for pair, side in times]
+    for pair in pairs:
+        if pair[0]["routine"] == own.reference:
+            continue
+        shapes = [f.shape(cell, own.reference) for f, cell in zip(figures, pair, strict=True)]
+        if None in shapes:
+            own.unreferenced += 1
+            continue
+        found.append((pair, _between(*shapes)))
+    return found
+
+
+def _notes(own: Comparison, a: dict, b: dict) -> None:
+    libcs = a["machine"]["libc"], b["machine"]["libc"]
+    if own.reference == sides.LIBC and None not in libcs and libcs[0] != libcs[1]:
+        own.notes.append(
+            f"the reference itself is not the same ({libcs[0]} and {libcs[1]}); "
+            "--reference NAME takes another routine"
+        )
+    if a["wherry"] != b["wherry"] and not (a.get("source") or b.get("source")):
+        own.notes.append(f"made by Wherry {a['wherry']} and {b['wherry']}")
+    for which, run in (("first", a), ("second", b)):
+        if run["interrupted"]:
+            own.notes.append(f"the {which} run was interrupted")
+
+
+# ---- verdicts --------------------------------------------------------------------------------------------------------
+
+
+def _floor(run: dict, experiment: str) -> float | None:
+    return next(
+        (e["noise_floor"] for e in run["experiments"] if e["name"] == experiment),
+        run["noise"]["floor"],
+    )
+
+
+def _floors(own: Comparison, estimated: list, a: dict, b: dict) -> None:
+    """Both floors together: each is what one run's figures are apart from themselves."""
+    for (one, other), _ in estimated:
+        name = one["experiment"]
+        if name in own.floors:
+            continue
+        both = _floor(a, name), _floor(b, other["experiment"])
+        if None in both:
+            own.unfloored.append(name)
+        told = [floor for floor in both if floor is not None]
+        own.floors[name] = max(stats.LEAST_FLOOR, math.hypot(*told) if told else 0.0)
+
+
+def _controls(own: Comparison, estimated: list) -> list[float]:
+    """What cannot have changed between two runs of one machine: its libc and its yardsticks."""
+    if own.decision.method != machines.PAIRED:
+        return []
+    names = set(YARDSTICKS) | (set() if "libc" in own.decision.differ else {sides.LIBC})
+    return [side.log for (one, _), side in estimated if one["routine"] in names]
+
+
+def _spread(logs: Sequence[float]) -> float:
+    """A standard deviation that a few cells which did change do not move."""
+    values = np.array(logs)
+    return ROBUST * float(np.median(np.abs(values - np.median(values))))
+
+
+def _judge(own: Comparison, estimated: list, a: dict, b: dict) -> None:
+    _floors(own, estimated, a, b)
+    controls = _controls(own, estimated)
+    scatter = drift = 0.0
+    if len(controls) >= LEAST_CONTROLS:
+        shift = float(np.median(controls))
+        scatter = math.expm1(sides.WIDE * _spread(controls))
+        own.control = (len(controls), math.exp(shift), scatter)
+        drift = min(max(shift, -math.log1p(DRIFT)), math.log1p(DRIFT))
+        if drift != shift:
+            own.notes.append(
+                f"libc and the yardsticks, whose code is the same, took {math.exp(shift):.2f}x the time: "
+                "the machine was slower or faster (clock, neighbours, settings); --method shapes takes "
+                "that out"
+            )
+    if any(side.error is None for _, side in estimated):
+        own.bulk = _spread([side.log for _, side in estimated]) if len(estimated) > 7 else None
+    judged = sum(one["routine"] not in YARDSTICKS for (one, _), _ in estimated)
+    sure = NormalDist().inv_cdf(1 - min(LEVEL / 2 / max(judged, 1), 0.5))
+    for (one, other), side in estimated:
+        if side.error is None and own.bulk is not None:
+            side = Side(side.log, max(own.bulk, sides.LEAST_ERROR))
+        floor = max(own.floors[one["experiment"]], scatter)
+        own.changes.append(_change(one, other, side, floor, drift, sure))
+
+
+def _change(one: dict, other: dict, side: Side, floor: float, drift: float, sure: float) -> Change:
+    """`drift`: what the clock explains, from nothing up to there; only what lies outside of that can be a change."""
+    outside = max(side.log - max(drift, 0.0), min(drift, 0.0) - side.log, 0.0)
+    noise = math.log1p(floor)
+    reach = sure_reach = None
+    verdict = UNDECIDED
+    if side.error is not None:
+        reach, sure_reach = sides.WIDE * side.error, sure * side.error
+        if outside > max(noise, sure_reach):
+            verdict = SLOWER if side.log > 0 else FASTER
+        elif outside <= noise and outside + reach <= 2 * noise:
+            verdict = UNCHANGED
+
+    def at(distance: float | None) -> float | None:
+        # A figure of a hostile file may be beyond what an exponential has.
+        return None if distance is None else math.exp(min(max(side.log + distance, -700), 700))
+
+    return Change(
+        one,
+        other,
+        verdict,
+        at(0.0),
+        at(None if reach is None else -reach),
+        at(reach),
+        at(None if sure_reach is None else -sure_reach),
+        at(sure_reach),
+        floor,
+    )
+
+
+def nothing_common(a: str, b: str) -> WherryError:
+    return WherryError(
+        f"{a} and {b} have no cell in common: no routine was measured with the same dimensions in both"
+    )

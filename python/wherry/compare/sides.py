@@ -1,0 +1,122 @@
+"""One cell of one run as a logarithm with its standard error, and the references that shapes are taken to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from wherry import stats
+from wherry.formats.samples import Raw
+from wherry.yardsticks import YARDSTICKS
+
+# Of a normal distribution: half of the quartiles' distance, the 97.5 % quantile, and what a median's error is more than
+# a mean's.
+QUARTILES, WIDE, MEDIAN_ERROR = 1.349, 1.959964, 1.2533
+# However alike the rounds: a clock and a loop have their own grain.
+LEAST_ERROR = 0.001
+# More cells than this are judged by their quantiles: resampling them all would take minutes.
+RESAMPLED = 3000
+LIBC = "libc"
+
+
+@dataclass(frozen=True)
+class Side:
+    log: float
+    error: float | None  # None: a single sample, which says nothing of its error
+
+
+def _resampled(processes: Sequence[np.ndarray], seed: int) -> Side | None:
+    ratio = stats.bootstrap(processes, np.random.default_rng(seed))
+    if ratio is None:
+        return None
+    error = math.log(ratio.high / ratio.low) / (2 * WIDE)
+    count = sum(len(values) for values in processes)
+    return Side(math.log(ratio.median), max(error, LEAST_ERROR) if count > 1 else None)
+
+
+def _by_quantiles(cell: dict, foreign: bool) -> Side:
+    """Rounds of one process are alike in what differs from process to process, so they count for less than they are:
+    halfway between the processes and the rounds. Other tools do not tell of processes; their repetitions are taken as
+    they take them, each for itself."""
+    ns = cell["ns"]
+    log = math.log(ns["median"])
+    if cell["rounds"] < 2:
+        return Side(log, None)
+    if ns.get("q25") and ns.get("q75"):
+        spread = math.log(ns["q75"] / ns["q25"]) / QUARTILES
+        count = cell["rounds"] if foreign else math.sqrt(cell["processes"] * cell["rounds"])
+    elif ns.get("stddev"):
+        spread = ns["stddev"] / ns["median"]
+        count = cell["rounds"]
+    else:
+        return Side(log, None)
+    return Side(log, max(MEDIAN_ERROR * spread / math.sqrt(count), LEAST_ERROR))
+
+
+class Figures:
+    """The cells of one run."""
+
+    def __init__(self, run: dict, raw: Raw, resample: bool):
+        self.foreign = bool(run.get("source"))
+        self.raw = raw if resample else Raw()
+        self._rows: dict[tuple, dict[str, dict]] = {}
+        for cell in run["cells"]:
+            if not cell["aa"]:
+                own = self._rows.setdefault((cell["experiment"], cell["row"]), {})
+                own[cell["routine"]] = cell
+
+    def time(self, cell: dict) -> Side:
+        samples = self.raw.of(cell)
+        if samples:
+            logs = [np.log(values) for _, values in sorted(samples.items())]
+            return _resampled(logs, cell["row"]) or _by_quantiles(cell, self.foreign)
+        return _by_quantiles(cell, self.foreign)
+
+    def has(self, cell: dict, reference: str) -> bool:
+        return reference in self._rows[cell["experiment"], cell["row"]]
+
+    def shape(self, cell: dict, reference: str) -> Side | None:
+        """Time over the reference's in the same row; round by round where that is known."""
+        other = self._rows[cell["experiment"], cell["row"]].get(reference)
+        if other is None:
+            return None
+        ratio = cell["ratio"]
+        if ratio and ratio["to"] == reference:
+            error = max(math.log(ratio["high"] / ratio["low"]) / (2 * WIDE), LEAST_ERROR)
+            log = math.log(ratio["median"])
+            # Of a file that was edited the ratio may no longer be that of the times.
+            if abs(log - math.log(cell["ns"]["median"] / other["ns"]["median"])) < 4 * error + 0.02:
+                return Side(log, error)
+        own, its = self.raw.of(cell), self.raw.of(other)
+        if own and its:
+            paired = _resampled(stats.log_ratios(own, its), cell["row"])
+            if paired:
+                return paired
+        a, b = self.time(cell), self.time(other)
+        known = a.error is not None and b.error is not None
+        return Side(a.log - b.log, math.hypot(a.error, b.error) if known else None)
+
+
+def usable_references(pairs: Sequence[tuple[dict, dict]], a: Figures, b: Figures) -> dict[str, int]:
+    """Routines that stand beside other ones in rows of both runs, and for how many cells."""
+    found: dict[str, int] = {}
+    for one, other in pairs:
+        rows = a._rows[one["experiment"], one["row"]], b._rows[other["experiment"], other["row"]]
+        for name in set(rows[0]) & set(rows[1]):
+            if name != one["routine"]:
+                found[name] = found.get(name, 0) + 1
+    return found
+
+
+def choose_reference(pairs: Sequence[tuple[dict, dict]], a: Figures, b: Figures) -> str | None:
+    """libc; else who stands beside most cells; None when nobody stands beside anybody."""
+    found = usable_references(pairs, a, b)
+    routines = {name: count for name, count in found.items() if name not in YARDSTICKS} or found
+    if LIBC in routines:
+        return LIBC
+    # glibc's plain loops, which nobody tunes, before those that somebody may be tuning.
+    plain = {name: name.startswith(("simple_", "generic_")) for name in routines}
+    return max(sorted(routines), key=lambda n: (plain[n], routines[n]), default=None)

@@ -1,0 +1,186 @@
+"""How the experiments of a run follow each other: all of each, or what a budget leaves of it; from the beginning, or
+from where an interrupted run has ended."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from wherry import budget as budgets
+from wherry.budget import Budget, Pilot, Share
+from wherry.campaign import Campaign, Row
+from wherry.errors import FailedError, WherryError
+from wherry.experiments import Experiment, Request
+
+
+def fingerprint(rows: Sequence[Row]) -> str:
+    """Of what is measured; a file of a mix has another path wherever it lies."""
+    text = "\n".join(
+        f"{row.experiment} {replace(row, mix=row.mix_name or row.mix).line(0)}" for row in rows
+    )
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+# ---- an interrupted run ---------------------------------------------------------------------------------------------
+
+
+def _identity(run: dict) -> dict[str, object]:
+    """What must be the same for figures to stand beside each other in one run."""
+    machine = run["machine"]
+    own = machine["cpu"]
+    return {
+        "version of Wherry": run["wherry"],
+        "machine": machine["host"],
+        "CPU": ", ".join(
+            f"{own.get(key)}" for key in ("model", "family", "model_number", "stepping")
+        ),
+        "number of CPUs": own.get("count"),
+        "kernel": machine["kernel"],
+        "libc": machine["libc"],
+        "compiler of the routines": machine.get("compiler"),
+    }
+
+
+def check_same(run: dict, now: dict, path: object) -> None:
+    """Refuses to go on elsewhere; `now` is a run as it would begin here."""
+    there, here = _identity(run), _identity(now)
+    for what, value in there.items():
+        if here[what] != value:
+            raise WherryError(
+                f"cannot resume {path}: it has {what} {value}, and here it is {here[what]}; "
+                "begin a new run (wherry compare sets them side by side)"
+            )
+
+
+def interrupted(run: dict, path: object) -> dict:
+    """The part of the file that tells how to go on."""
+    if not run["interrupted"]:
+        raise WherryError(f"{path} is complete: nothing is missing that could be resumed")
+    if "asked" not in run["method"]:
+        raise WherryError(
+            f"cannot resume {path}: it does not say what was asked for; begin a new run"
+        )
+    return run["method"]["asked"]
+
+
+# ---- the course -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Course:
+    """Which experiments, how much of each, and what is there already."""
+
+    budget: Budget | None = None
+    run: dict | None = None  # that goes on
+    shares: dict[str, Share] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self._complete: set[str] = set()
+        self._part: dict = {}
+        self._earlier: dict[str, float] = {}  # seconds, by experiment that went on
+        if self.run is None:
+            return
+        entries = self.run["experiments"]
+        self._part = self.run.pop("resume", {})
+        self._complete = {entry["name"] for entry in entries if entry["complete"]}
+        # What is measured again, or gone on with, comes in anew.
+        open_names = {entry["name"] for entry in entries} - self._complete
+        self.run["experiments"] = [e for e in entries if e["name"] in self._complete]
+        for key in ("rows", "cells"):
+            self.run[key] = [e for e in self.run[key] if e["experiment"] not in open_names]
+        self.run["problems"] = [
+            p for p in self.run["problems"] if p.get("experiment") not in open_names
+        ]
+        if self.budget:
+            self.budget.left = [n for n in self.budget.left if n not in self._complete]
+
+    def is_complete(self, name: str) -> bool:
+        return name in self._complete
+
+    def share(self, experiment: Experiment, request: Request, pilot: Pilot) -> Share:
+        if self.budget:
+            share = self.budget.share(experiment, pilot)
+        else:
+            share = budgets.whole(experiment, request)
+        if self._part.get("experiment") == experiment.name:
+            share = self._as_before(experiment, request, share)
+        self.shares[experiment.name] = share
+        return share
+
+    def _as_before(self, experiment: Experiment, request: Request, share: Share) -> Share:
+        """The share that the interrupted run had: other rounds or processes would not fit what is there."""
+        own = self._part
+        share = replace(
+            budgets.whole(experiment, replace(request, quick=own["quick"])),
+            processes=own["processes"],
+            planned_rows=own["planned_rows"],
+            only=None if own["only"] is None else tuple(own["only"]),
+            deadline=share.deadline,
+            quick=own["quick"] and not request.quick,
+        )
+        if len(share.rows) == len(own["rounds"]):
+            rows = zip(share.rows, own["rounds"], strict=True)
+            share = replace(share, rows=tuple(replace(row, rounds=n) for row, n in rows))
+        if fingerprint(share.rows) != own["rows"]:
+            raise FailedError(
+                f"{experiment.name} is not what it was when the run was interrupted (another peer, mix or "
+                "routine?); begin a new run"
+            )
+        return replace(
+            share,
+            expected=budgets.cost(
+                [share.rows[i] for i in share.only or range(len(share.rows))], share.processes
+            ),
+        )
+
+    def begin(self, experiment: Experiment, campaign: Campaign) -> None:
+        if self._part.get("experiment") == experiment.name:
+            campaign.go_on_from(self._part["state"])
+            self._earlier[experiment.name] = self._part["seconds"]
+            self._part = {}
+
+    def finished(self, experiment: Experiment, campaign: Campaign, seconds: float) -> dict:
+        """What the experiment's entry in the run file says beside the usual."""
+        share = self.shares[experiment.name]
+        if self.budget:
+            self.budget.spent(share, seconds)
+        seconds += self._earlier.get(experiment.name, 0.0)
+        own: dict = {
+            "seconds": round(seconds, 2),
+            "rounds": max((row.rounds for row in share.rows), default=1),
+        }
+        measured = len({row for row, _, _ in campaign.cells})
+        own["cut_short"] = campaign.out_of_time
+        if share.quick or measured < share.planned_rows:
+            own["thinned"] = {
+                "planned": share.planned_rows,
+                "measured": measured,
+                "quick": share.quick,
+            }
+        return own
+
+    def left_undone(self, experiment: Experiment, campaign: Campaign, entry: dict) -> dict | None:
+        """For an interrupted run: how to go on."""
+        if not campaign.interrupted or campaign.state is None:
+            return None
+        share = self.shares[experiment.name]
+        return {
+            "experiment": experiment.name,
+            "seconds": entry["seconds"],
+            "processes": share.processes,
+            "planned_rows": share.planned_rows,
+            "quick": share.request.quick,
+            "only": None if share.only is None else list(share.only),
+            "rounds": [row.rounds for row in share.rows],
+            "rows": fingerprint(share.rows),
+            "state": campaign.state,
+        }
+
+    def clock(self) -> tuple[float, float] | None:
+        """Seconds gone and seconds there are, for the progress of the whole."""
+        if self.budget is None:
+            return None
+        return time.monotonic() - self.budget.began, self.budget.seconds

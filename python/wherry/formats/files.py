@@ -1,0 +1,51 @@
+"""Reads whatever holds figures: our run files, google-benchmark's JSON, Go's benchmark text, glibc's benchtests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wherry import runfile
+from wherry.errors import WherryError
+from wherry.formats import benchfmt, benchtests, google_benchmark
+
+# What a file may be, as it is said to the user.
+READS = "a run file, google-benchmark JSON, Go benchmark text or glibc benchtests JSON"
+
+
+def load(path: Path, ghz: float | None = None, foreign: bool = False) -> dict:
+    """A run, checked against the schema. `ghz`: the rate of the counter, for figures in ticks; `foreign`: a run file
+    is refused."""
+    data = runfile.read_bytes(path)
+    if not data.strip():
+        raise WherryError(f"{path} is empty")
+    if data.lstrip()[:1] in (b"{", b"["):
+        document = runfile.parse(path, data, READS)
+        if foreign and isinstance(document, dict) and document.get("format") == runfile.FORMAT:
+            raise WherryError(f"{path} is a run file already; wherry bench --show prints it")
+        return _document(path, document, ghz)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise WherryError(f"{path} is not {READS}: it is not text") from None
+    if not benchfmt.fits(text):
+        raise WherryError(f"{path} is not {READS}")
+    return _imported(path, benchfmt.read(text, path.name))
+
+
+def _document(path: Path, document: object, ghz: float | None) -> dict:
+    if google_benchmark.fits(document):
+        return _imported(path, google_benchmark.read(document, path.name))
+    if benchtests.fits(document):
+        return _imported(path, benchtests.read(document, path.name, ghz))
+    if isinstance(document, dict) and document.get("format") == runfile.FORMAT:
+        return runfile.checked(path, document)
+    raise WherryError(
+        f'{path} is JSON, but not {READS} (no "format": "{runfile.FORMAT}", no "benchmarks", no "functions")'
+    )
+
+
+def _imported(path: Path, run: dict) -> dict:
+    wrong = runfile.fault(run)
+    if wrong:
+        raise WherryError(f"{path} cannot be taken as a run: {wrong}")
+    return run

@@ -1,0 +1,235 @@
+"""A run made of another tool's figures. What that tool does not tell is null; nothing is made up."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from wherry import runfile, version
+from wherry.errors import WherryError
+from wherry.stats import QUANTILES
+
+# More than any table, page or person takes.
+MOST_CELLS = 200_000
+# A name is printed, and stands in a run file that is mailed about.
+LONGEST_NAME = 200
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+# Of a cell, what its row does not have.
+_FIGURES = frozenset(
+    ("routine", "aa", "calls", "bytes", "ns", "rounds", "processes", "voided", "verified", "ratio")
+)
+_UNTOLD = ("src_off", "dst_off", "walk", "src_state", "dst_state", "mode", "threads", "huge")
+
+
+def clean(text: object) -> str:
+    return _UNPRINTABLE.sub("?", str(text))[:LONGEST_NAME]
+
+
+def _cleaned(value):
+    if isinstance(value, dict):
+        return {key: _cleaned(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_cleaned(item) for item in value]
+    return clean(value) if isinstance(value, str) else value
+
+
+@dataclass
+class Cell:
+    """One benchmark of another tool: samples, or what it says of samples that it does not give."""
+
+    experiment: str
+    op: str
+    routine: str
+    dimensions: dict[str, object]
+    name: str = ""
+    samples: list[float] = field(default_factory=list)
+    summary: dict[str, float] = field(default_factory=dict)  # median, mean, stddev, min, max
+    repetitions: int = 1
+    calls: int | None = None
+    bytes: float | None = None
+
+    def figures(self) -> dict[str, float | None]:
+        """As a run file has them; null for quantiles that nobody told."""
+        if self.samples:
+            found = np.quantile(np.array(self.samples), list(QUANTILES.values()))
+            own = {key: float(v) for key, v in zip(QUANTILES, found, strict=True)}
+        else:
+            own = {key: self.summary.get(key) for key in QUANTILES}
+            if own["median"] is None:
+                own["median"] = self.summary["mean"]
+        own |= {
+            key: self.summary[key] for key in ("mean", "stddev") if self.summary.get(key, 0) > 0
+        }
+        return {k: None if v is None else float(f"{v:.7g}") for k, v in own.items()}
+
+    def place(self) -> tuple:
+        """What tells its row from others."""
+        return (
+            self.experiment,
+            self.op,
+            self.name,
+            tuple(sorted((k, str(v)) for k, v in self.dimensions.items())),
+        )
+
+
+@dataclass
+class Source:
+    """Which tool, which file, and what it says of the machine and of itself."""
+
+    tool: str
+    file: str
+    unit: str = "ns"
+    told: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    machine: dict = field(default_factory=dict)
+    when: str | None = None
+
+    def record(self) -> dict:
+        return {
+            "tool": self.tool,
+            "file": clean(self.file),
+            "unit": self.unit,
+            "told": {clean(k): clean(v) for k, v in list(self.told.items())[:100]},
+            "notes": [clean(note) for note in self.notes],
+        }
+
+
+def unknown_machine() -> dict:
+    return {
+        "host": None,
+        "boot": None,
+        "cpu": {"model": None},
+        "caches": [],
+        "reported": {},
+        "kernel": None,
+        "libc": None,
+        "compiler": None,
+        "pages": {"bytes": None, "thp": None},
+        "clock_source": None,
+        "virtualisation": {"virtual": None},
+        "governor": None,
+        "turbo": None,
+        "load": [],
+        "memory": {"total": None, "available": None},
+        "counters": None,
+        "uncontrolled": [],
+    }
+
+
+def moment(text: object) -> str | None:
+    """A date of another tool as ours are written; None when it is none."""
+    if not isinstance(text, str):
+        return None
+    try:
+        found = datetime.datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+        if found.tzinfo is None:
+            found = found.replace(tzinfo=datetime.timezone.utc)
+        return found.astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError):
+        return None
+
+
+def positive(value: object) -> float | None:
+    """A figure that a time can have."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) and 0 < found < 1e18 else None
+
+
+def build(cells: Sequence[Cell], source: Source, verified: bool | None = None) -> dict:
+    """The run. Cells of the same place are one row; the same routine twice there is a mistake of the file."""
+    if not cells:
+        raise WherryError(
+            f"{source.file} has no figures to take ({source.tool})"
+            + (f": {source.notes[0]}" if source.notes else "")
+        )
+    if len(cells) > MOST_CELLS:
+        raise WherryError(f"{source.file} has {len(cells)} benchmarks; at most {MOST_CELLS:,} fit")
+    rows, made = {}, []
+    experiments: dict[str, int] = {}
+    for cell in cells:
+        number = rows.setdefault(cell.place(), len(rows))
+        own = {"experiment": clean(cell.experiment), "row": number, "op": cell.op}
+        own |= dict.fromkeys(_UNTOLD) | cell.dimensions
+        if cell.name or not {"size", "mix"} & set(own):
+            own["name"] = clean(cell.name or cell.routine)
+        count = len(cell.samples) or cell.repetitions
+        experiments[own["experiment"]] = max(count, experiments.get(own["experiment"], 1))
+        made.append(
+            own
+            | {
+                "routine": clean(cell.routine),
+                "aa": False,
+                "calls": cell.calls,
+                "bytes": cell.bytes,
+                "ns": cell.figures(),
+                "rounds": count,
+                "processes": 1,
+                "voided": None,
+                "verified": verified,
+                "ratio": None,
+            }
+        )
+    heads = {
+        cell["row"]: {key: value for key, value in cell.items() if key not in _FIGURES}
+        | {"fastest": None, "tied": [], "lead": None}
+        for cell in made
+    }
+    when = source.when or datetime.datetime.now(datetime.timezone.utc).strftime(
+        "%Y-%m-%dT%H:%M:%SZ"
+    )
+    machine = unknown_machine() | _cleaned(source.machine)
+    machine["uncontrolled"] = [
+        {
+            "what": f"measured by {source.tool}, not by Wherry",
+            "why": "how it was measured, and that the bytes were right, is not known here",
+            "do": "compare it within itself, or measure again with wherry bench",
+        },
+        *machine["uncontrolled"],
+    ]
+    if source.unit == "ticks":
+        machine["uncontrolled"].append(
+            {
+                "what": "figures are ticks of the CPU's counter, not nanoseconds",
+                "why": "the file does not tell how many ticks a nanosecond has",
+                "do": "wherry import --ghz GHZ (the counter's rate, as dmesg tells it for tsc)",
+            }
+        )
+    return {
+        "format": runfile.FORMAT,
+        "format_version": runfile.FORMAT_VERSION,
+        "wherry": version(),
+        "runner": {},
+        "started": when,
+        "finished": when,
+        "seconds": 0.0,
+        "interrupted": False,
+        "machine": machine,
+        "source": source.record(),
+        "method": {"seed": None, "peers": [], "quick": False},
+        "mixes": [],
+        "noise": {"floor": None},
+        "ideas": {},
+        "experiments": [
+            {
+                "name": name,
+                "processes": 1,
+                "rounds": count,
+                "noise_floor": None,
+                "complete": True,
+            }
+            for name, count in experiments.items()
+        ],
+        "rows": [heads[number] for number in sorted(heads)],
+        "cells": made,
+        "problems": [],
+    }

@@ -1,0 +1,182 @@
+"""The name of a benchmark: the only place where google-benchmark and Go keep what was measured. Ours is the op and the
+dimensions as `key:value` (Go: `key=value`) between slashes. Read are those, and what other people's names tell."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from dataclasses import dataclass, field
+
+from wherry.runfile import schema_text
+from wherry.units import parse_size
+
+# Words for the op in other people's names, the longer before those that they contain.
+_OPS = (
+    ("memmove", "move"),
+    ("mempcpy", "copy"),
+    ("memcpy", "copy"),
+    ("memset", "set"),
+    ("bzero", "zero"),
+    ("memzero", "zero"),
+    ("bcopy", "move"),
+    ("copy", "copy"),
+)
+OPS = ("copy", "move", "set", "zero")
+OPS += ("csum", "copy_csum", "crc32c", "copy_crc32c", "iszero", "pagezero")
+# What other people call a size; a bare number after the name of an op of ours is one too.
+_SIZES = ("size", "length", "len", "n", "bytes", "size_bytes", "range")
+_STATES = ("L1", "L2", "L3", "DRAM")
+
+
+_LARGEST = 1 << 62
+# Left out of a name, since nearly all have it.
+_USUAL = {
+    "src_off": 0,
+    "dst_off": 0,
+    "walk": "pool",
+    "content": "any",
+    "code": "warm",
+    "threads": 1,
+    "table": 65536,
+}
+_USUAL |= {"huge": False}
+
+
+@dataclass
+class Told:
+    """What a name says; None where it does not say."""
+
+    op: str = "other"
+    routine: str = ""
+    experiment: str | None = None
+    dimensions: dict[str, object] = field(default_factory=dict)
+    rest: list[str] = field(default_factory=list)  # parts that say nothing known
+
+
+@functools.cache
+def known_dimensions() -> tuple[str, ...]:
+    """In the order of the schema, which is the one list of them."""
+    listed = json.loads(schema_text("run"))["$defs"]["dimensions"]["properties"]
+    return tuple(key for key in listed if key not in ("experiment", "row"))
+
+
+def dimensions(cell: dict) -> dict[str, object]:
+    """Of a row or a cell, as the run file has them; without what is not told."""
+    own = {
+        key: cell[key] for key in known_dimensions() if isinstance(cell.get(key), str | int | float)
+    }
+    # Runs from before it was recorded had the usual one.
+    return own | ({"table": own.get("table", _USUAL["table"])} if "mix" in own else {})
+
+
+def write(cell: dict, sign: str) -> str:
+    """`copy/experiment:sizes/routine:libc/size:64/...`. The mode stands last: Go takes a number after the last hyphen
+    for a count of CPUs."""
+    own = dimensions(cell)
+    parts = {"experiment": cell["experiment"], "routine": cell["routine"]}
+    parts |= {key: own.pop(key) for key in ("size", "mix") if key in own}
+    op, mode = own.pop("op"), own.pop("mode", None)
+    parts |= {key: value for key, value in own.items() if _USUAL.get(key) != value}
+    parts |= {} if mode is None else {"mode": mode}
+    words = [str(op)]
+    for key, value in parts.items():
+        text = str(int(value)) if isinstance(value, bool) else str(value)
+        words.append(f"{key}{sign}{re.sub(r'[^!-~]|/', '_', text)}")
+    return "/".join(words)
+
+
+def _number(text: str) -> int | None:
+    """`4096`, and `4k` or `16KiB` as people write sizes."""
+    if re.fullmatch(r"-?[0-9]{1,18}", text):
+        return int(text)
+    if re.fullmatch(r"[0-9]{1,12}[kKmMgG](i?B)?", text):
+        return parse_size(text, limit=_LARGEST) if int(re.match(r"\d+", text)[0]) else 0
+    return None
+
+
+# What a dimension's value may be, for those that are words.
+_ALLOWED = {
+    "src_state": _STATES,
+    "dst_state": _STATES,
+    "walk": ("pool", "stream"),
+    "mode": ("throughput", "latency"),
+    "content": ("any", "dirty", "zero"),
+    "code": ("warm", "cold"),
+    "huge": ("0", "1"),
+}
+# And the least and the most, for those that are figures.
+_BOUNDS = {
+    "size": (0, _LARGEST),
+    "src_off": (0, 4095),
+    "dst_off": (0, 4095),
+    "delta": (0, 4095),
+    "overlap": (-_LARGEST, _LARGEST),
+    "buffer": (1, _LARGEST),
+    "threads": (1, _LARGEST),
+    "table": (1, _LARGEST),
+}
+
+
+def _said(told: Told, key: str, value: str) -> bool:
+    """Takes one `key:value`; False when it is none of ours."""
+    number = _number(value)
+    key = key.lower()
+    key = "size" if key in _SIZES else key
+    if key in _BOUNDS and number is not None and key in known_dimensions():
+        least, most = _BOUNDS[key]
+        if least <= number <= most:
+            told.dimensions[key] = number
+            return True
+    elif value in _ALLOWED.get(key, ()):
+        told.dimensions[key] = value == "1" if key == "huge" else value
+        return True
+    elif key == "mix" and re.fullmatch(r"(uniform|log):\d+-\d+|@.+", value):
+        told.dimensions[key] = value
+        return True
+    elif key == "op" and value in OPS:
+        told.op = value
+        return True
+    elif key in ("routine", "experiment") and value:
+        setattr(told, key, value)
+        return True
+    return False
+
+
+def _op_of(base: str) -> str | None:
+    low = base.lower()
+    return next((op for word, op in _OPS if word in low), None)
+
+
+def read(name: str, sign: str, size: float | None = None, ours: bool = False) -> Told:
+    """`size`: what the file tells otherwise; of several bare numbers the one that is it, else the first, is the size.
+    `ours`: a name that `write` made, where what is left out is as usual."""
+    base, *parts = name.split("/")
+    told = Told(routine=base)
+    if base.lower() in OPS:
+        told.op = base.lower()
+    else:
+        told.op = _op_of(base) or "other"
+    numbers = [_number(part) for part in parts]
+    chosen = next((i for i, n in enumerate(numbers) if n is not None and n >= 0), None)
+    if size is not None:
+        near = (i for i, n in enumerate(numbers) if n and abs(n - size) <= 0.02 * n)
+        chosen = next(near, chosen)
+    for i, part in enumerate(parts):
+        key, found, value = part.partition(sign)
+        if found and _said(told, key, value):
+            continue
+        if i == chosen and told.op != "other" and not _sized(told):
+            told.dimensions["size"] = numbers[i]
+        else:
+            told.rest.append(part)
+    if "mix" in told.dimensions:
+        told.dimensions.pop("size", None)
+    if ours and told.experiment:
+        usual = {k: v for k, v in _USUAL.items() if k not in ("content", "code", "table")}
+        told.dimensions = usual | told.dimensions
+    return told
+
+
+def _sized(told: Told) -> bool:
+    return "size" in told.dimensions or "mix" in told.dimensions

@@ -1,0 +1,85 @@
+"""Samples of a run's cells: the raw ones that lie beside the run file, or the quantiles that it keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from wherry import runfile, stats
+from wherry.errors import WherryError
+
+RAW_SUFFIX = ".raw.json.gz"
+
+
+@dataclass
+class Raw:
+    """Nanoseconds a call, by (experiment, row, routine, aa) and process."""
+
+    cells: dict[tuple, dict[int, np.ndarray]] = field(default_factory=dict)
+    trouble: str = ""  # why what lies beside the run was not used
+
+    def of(self, cell: dict) -> dict[int, np.ndarray] | None:
+        own = self.cells.get((cell["experiment"], cell["row"], cell["routine"], cell["aa"]))
+        if not own:
+            return None
+        # Samples of another run, or of one that was edited, are not this cell's.
+        median = float(np.median(stats.pooled(own)))
+        return own if abs(median / cell["ns"]["median"] - 1) < 1e-3 else None
+
+
+def beside(path: Path) -> Path:
+    return path.with_name(path.name + RAW_SUFFIX)
+
+
+def read_raw(path: Path) -> Raw:
+    """What `wherry bench --raw` left beside the run file; nothing when there is nothing."""
+    file = beside(path)
+    if not file.exists():
+        return Raw()
+    try:
+        document = runfile.parse(file, runfile.read_bytes(file), "raw samples")
+        return Raw(_taken(document))
+    except (WherryError, KeyError, TypeError, ValueError) as error:
+        why = str(error) if isinstance(error, WherryError) else "it is not what --raw writes"
+        return Raw(trouble=f"{file} was not used: {why}")
+
+
+def _taken(document: object) -> dict[tuple, dict[int, np.ndarray]]:
+    found: dict[tuple, dict[int, np.ndarray]] = {}
+    for entry in document["samples"]:
+        values = np.array(entry["ns"], dtype=float)
+        if values.ndim != 1 or not np.all(np.isfinite(values) & (values > 0)):
+            raise ValueError
+        key = (entry["experiment"], entry["row"], entry["routine"], entry["aa"])
+        if len(values):
+            found.setdefault(key, {})[entry["process"]] = values
+    return found
+
+
+class Samples:
+    """What an export writes as the repetitions of a cell."""
+
+    def __init__(self, run: dict, raw: Raw | None = None):
+        self.cells = [cell for cell in run["cells"] if not cell["aa"]]
+        self.raw = raw or Raw()
+        self.whole = bool(self.raw.cells) and all(self._matches(cell) for cell in self.cells)
+        self.about = (
+            "raw, one a round"
+            if self.whole
+            else "quantiles of the rounds (0, 5, 25, 50, 75, 95, 100 %); wherry bench --raw keeps them all"
+        )
+
+    def _matches(self, cell: dict) -> bool:
+        own = self.raw.of(cell)
+        return own is not None and len(stats.pooled(own)) == cell["rounds"]
+
+    def of(self, cell: dict) -> list[float]:
+        if self.whole:
+            return [float(v) for v in stats.pooled(self.raw.of(cell))]
+        values = [cell["ns"].get(key) for key in stats.QUANTILES]
+        values = [value for value in values if value is not None]
+        if cell["rounds"] == 1 or len(values) < len(stats.QUANTILES):
+            return [cell["ns"]["median"]]
+        return values

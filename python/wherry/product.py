@@ -1,0 +1,224 @@
+"""The cells that a product of dimensions has: rows for the runner, without those that contradict themselves."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+
+from wherry.campaign import expected_seconds
+from wherry.errors import WherryError
+from wherry.mixes import Mix
+from wherry.row import Row
+from wherry.units import about
+
+PLAIN = ("copy", "move", "set", "zero")
+# With a source whose bytes a destination gets; what only reads; what only writes, or looks at what is there.
+COPIES = ("copy", "move", "copy_csum", "copy_crc32c")
+READS = ("csum", "crc32c")
+FILLS = ("set", "zero", "pagezero", "iszero")
+ALL_OPS = (*PLAIN, "csum", "copy_csum", "crc32c", "copy_crc32c", "iszero", "pagezero")
+# Beyond this a table helps nobody, and nobody waits for it.
+MOST_CELLS, MOST_SECONDS = 200_000, 24 * 3600
+# Rows by which the time of too many is reckoned.
+SAMPLED = 500
+_MIXED_AS = {"copy": "copy", "move": "move", "set": "set", "zero": "set"}
+_OPTIONS = {"states": "--state", "sizes": "--size", "mixes": "--mix", "huges": "--huge"}
+
+
+@dataclass(frozen=True)
+class Product:
+    """Values of each dimension; empty: not asked for, so as usual."""
+
+    ops: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = ()
+    mixes: tuple[Mix, ...] = ()
+    src_offs: tuple[int, ...] = ()
+    dst_offs: tuple[int, ...] = ()
+    deltas: tuple[int | None, ...] = ()
+    overlaps: tuple[int | None, ...] = ()
+    modes: tuple[str, ...] = ()
+    threads: tuple[int, ...] = ()
+    huges: tuple[int, ...] = ()
+    tables: tuple[int, ...] = ()
+    codes: tuple[str, ...] = ()
+    contents: tuple[str, ...] = ()
+    pins: tuple[int, ...] = ()
+
+    # ---- what cannot be --------------------------------------------------------------------------------------------
+
+    def check(self, states: Sequence[tuple[str, str]]) -> None:
+        self._check_sizes()
+        for op in self.ops:
+            self._check_op(op)
+        moves = [o for o in self.overlaps if o is not None]
+        if moves and any(op != "move" for op in self.ops):
+            other = next(op for op in self.ops if op != "move")
+            _refuse(
+                f"--overlap needs --op move: {other} is for buffers that lie apart", "--op move"
+            )
+        if moves and any(a != b for a, b in states):
+            _refuse(
+                "--overlap: both sides share their bytes, so they are in one state", "--state L1"
+            )
+        if moves and (any(d is not None for d in self.deltas) or any(self.dst_offs)):
+            _refuse(
+                "--overlap says where the destination lies, and so does "
+                + ("--dst-off" if any(self.dst_offs) else "--delta"),
+                "one of them",
+            )
+        if any(d is not None for d in self.deltas) and any(self.dst_offs):
+            _refuse("--delta and --dst-off both say where the destination lies", "one of them")
+        if "cold" in self.codes:
+            self._check_cold()
+        self._check_content()
+
+    def _check_sizes(self) -> None:
+        if self.sizes and self.mixes:
+            _refuse("--size and --mix are two ways to say how much a call moves", "one of them")
+        if self.tables and not self.mixes:
+            _refuse("--table is the length of the table of a mix", "--mix with it")
+        placed = [mix for mix in self.mixes if mix.shares[2]]
+        if placed and (self.src_offs or self.dst_offs or any(d is not None for d in self.deltas)):
+            _refuse(
+                f"--mix {placed[0].name} says how each call is aligned",
+                "no --src-off, --dst-off or --delta with it",
+            )
+
+    def _check_op(self, op: str) -> None:
+        lacking = "destination" if op in READS else "source"
+        if any(d is not None for d in self.deltas) and op not in COPIES:
+            _refuse(
+                f"--delta is from source to destination, and {op} has no {lacking}", "--op copy"
+            )
+        if any(self.src_offs) and op in FILLS:
+            _refuse(f"--src-off: {op} has no source", "--dst-off, or another --op")
+        if any(self.dst_offs) and op in READS:
+            _refuse(f"--dst-off: {op} has no destination", "--src-off, or another --op")
+        for mix in self.mixes:
+            if _MIXED_AS.get(op, mix.ops[0]) not in mix.ops:
+                _refuse(
+                    f"--mix {mix.name}: holds sizes for op {' and '.join(mix.ops)}, not for {op}",
+                    f"--op {mix.ops[0]}, or rename the file",
+                )
+
+    def _check_cold(self) -> None:
+        if "latency" in self.modes:
+            _refuse(
+                "--code cold times each call by itself, which has no --mode latency", "one of them"
+            )
+        if any(content != "any" for content in self.contents):
+            _refuse("--code cold and --content cannot be had together", "one of them")
+        other = next((op for op in self.ops if op not in PLAIN), None)
+        if other:
+            _refuse(f"--code cold is for {', '.join(PLAIN)}, not for {other}", "another --op")
+
+    def _check_content(self) -> None:
+        own = [content for content in self.contents if content != "any"]
+        if not own:
+            return
+        other = next((op for op in self.ops if op not in FILLS), None)
+        if other:
+            _refuse(
+                f"--content is what a destination holds that is only filled; {other} has a source",
+                "--op zero or set",
+            )
+        if "zero" in own and "set" in self.ops:
+            _refuse("--content zero: op set leaves no zeros behind", "--op zero")
+        if self.mixes or 0 in self.sizes:
+            _refuse("--content takes sizes from 1 byte on, and no mix", "--size")
+
+    # ---- what there is ---------------------------------------------------------------------------------------------
+
+    def rows(self, experiment: str, names, states, rounds: int) -> Iterator[Row]:
+        """`names(op, size)` gives the routines; states as (source, destination)."""
+        seen = set()
+        for op, call, table, state, src, dst, delta, overlap, *rest in itertools.product(
+            self.ops,
+            self.mixes or self.sizes,
+            self.tables or (Row.table,),
+            states,
+            self.src_offs or (0,),
+            self.dst_offs or (0,),
+            self.deltas or (None,),
+            self.overlaps or (None,),
+            self.contents or ("any",),
+            self.codes or ("warm",),
+            self.modes or ("throughput",),
+            self.threads or (1,),
+            self.huges or (0,),
+            self.pins or (None,),
+        ):
+            content, code, mode, threads, huge, pin = rest
+            source, destination = state
+            if op in FILLS:
+                source = destination
+            elif op in READS:
+                destination = source
+            sized = (
+                {
+                    "mix": call.spec,
+                    "mix_name": f"@{call.name}" if call.sha256 else "",
+                    "table": table,
+                }
+                if self.mixes
+                else {"size": call}
+            )
+            row = Row(
+                experiment,
+                op,
+                names(op, 0 if self.mixes else call),
+                **sized,
+                src_off=src,
+                dst_off=dst,
+                delta=delta,
+                overlap=overlap,
+                src_state=source,
+                dst_state=destination,
+                content=content,
+                code=code,
+                mode=mode,
+                threads=threads,
+                huge=huge,
+                pin=pin,
+                rounds=rounds,
+            )
+            if row.routines and row not in seen:  # a set has one state of the two
+                seen.add(row)
+                yield row
+
+    def count(self, states: Sequence[tuple[str, str]]) -> int:
+        sides = [len(states)] + [len(getattr(self, f.name)) for f in fields(self)]
+        return math.prod(max(count, 1) for count in sides)
+
+    def check_count(self, states, some: Sequence[Row], processes: int) -> None:
+        """`some`: the first of its rows, to reckon by."""
+        if not some:
+            return
+        rows = self.count(states)
+        cells = rows * sum(len(row.routines) for row in some) / len(some)
+        seconds = expected_seconds(some, processes) * rows / len(some)
+        if cells <= MOST_CELLS and seconds <= MOST_SECONDS:
+            return
+        named = {f.name: getattr(self, f.name) for f in fields(self)} | {"states": states}
+        widest = sorted(named.items(), key=lambda pair: -len(pair[1]))[:2]
+        words = [f"{option(name)} ({len(own)} values)" for name, own in widest if len(own) > 1]
+        hours = seconds / 3600
+        raise WherryError(
+            f"that makes {cells:,.0f} cells and takes about "
+            + (f"{hours:,.0f} hours" if hours >= 2 else about(seconds))
+            + f"; at most {MOST_CELLS:,} cells and {MOST_SECONDS // 3600} hours; narrow "
+            + (" or ".join(words) or "--routine, --processes or --rounds")
+        )
+
+
+def option(name: str) -> str:
+    """Of a field: `src_offs` is --src-off."""
+    return _OPTIONS.get(name) or "--" + (
+        name if name == "threads" else name.rstrip("s").replace("_", "-")
+    )
+
+
+def _refuse(what: str, give: str) -> None:
+    raise WherryError(f"{what}; give {give}")

@@ -1,0 +1,180 @@
+"""What tells rows apart, and how that is called. A row is what the run file has: dimensions and a verdict."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+
+from wherry.units import size_in_words
+from wherry.yardsticks import YARDSTICKS
+
+# Of a row, what is no dimension.
+_OTHER = {"experiment", "row", "fastest", "tied", "lead"}
+# Figures that a curve can go along, in the order of preference, with the title of the axis.
+AXES = {
+    "size": "size of one call, bytes",
+    "threads": "threads",
+    "table": "sizes in the table of a mix",
+    "delta": "(destination − source) mod 4096, bytes",
+    "overlap": "distance from source to destination, bytes",
+    "src_off": "source's offset, bytes",
+    "dst_off": "destination's offset, bytes",
+}
+STATES = ("L1", "L2", "L3", "DRAM")
+# Fewer points are no curve.
+LEAST_POINTS = 3
+LONGEST = 80
+# What turns the direction of the text around it, and what nobody sees.
+_UNSEEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+# A word that no line holds.
+_ENDLESS = re.compile(r"(\S{150})\S{50,}")
+
+
+def clean(value: object, longest: int = LONGEST) -> str:
+    """A name out of a file that anybody may have written: on one line, in one direction, not endless."""
+    text = _ENDLESS.sub(r"\1…", _UNSEEN.sub("?", str(value)))
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def number(value: object) -> float | None:
+    """A figure that can be drawn; None for what is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def of(row: dict) -> dict[str, object]:
+    """Its dimensions."""
+    return {
+        key: value
+        for key, value in row.items()
+        if key not in _OTHER and isinstance(value, str | int | float)
+    }
+
+
+def varying(rows: Sequence[dict]) -> set[str]:
+    """Dimensions in which these rows differ; one that a row lacks counts as different."""
+    dimensions = [of(row) for row in rows]
+    keys = dict.fromkeys(key for own in dimensions for key in own)
+    return {key for key in keys if len({own.get(key) for own in dimensions}) > 1}
+
+
+def without(row: dict, keys: Iterable[str]) -> tuple:
+    """All that tells it apart beside `keys`."""
+    left = set(keys)
+    return tuple(sorted((k, v) for k, v in of(row).items() if k not in left))
+
+
+def states(row: dict) -> str:
+    """`L1 → DRAM`, or `L1` for both; empty for a stream, which has no state."""
+    source, destination = row.get("src_state"), row.get("dst_state")
+    if not destination:
+        return ""
+    if source == destination or row["op"] in ("set", "zero"):
+        return str(destination)
+    return f"{source} → {destination}"
+
+
+def state_order(row: dict) -> tuple[int, int]:
+    own = (row.get("src_state"), row.get("dst_state"))
+    return tuple(STATES.index(s) if s in STATES else len(STATES) for s in own)
+
+
+def _place(row: dict) -> str:
+    if row.get("walk") == "stream":
+        buffer = number(row.get("buffer"))
+        if buffer and buffer == number(row.get("size")):
+            return "one buffer"
+        return f"buffers of {size_in_words(buffer)} walked through" if buffer else "a stream"
+    # Another tool may not tell.
+    return f"in {states(row)}" if states(row) else ""
+
+
+def label(row: dict, among: Iterable[str]) -> str:
+    """What is special about this row, where rows differ in the dimensions `among`."""
+    differ = set(among)
+    words = []
+    if "op" in differ:
+        words.append(str(row["op"]))
+    if "mix" in row and "mix" in differ:
+        words.append(str(row["mix"]).removeprefix("@"))
+    if "size" in row and "size" in differ:
+        words.append(size_words(row["size"]))
+    if differ & {"src_state", "dst_state", "walk", "buffer"}:
+        words.append(_place(row))
+    for key, value in of(row).items():
+        if key in differ and key not in (
+            *("op", "mix", "size", "src_state", "dst_state", "walk", "buffer"),
+        ):
+            words.append(_other(key, value))
+    words = [word for word in words if word]
+    return clean(", ".join(words)) if words else clean(_name(row))
+
+
+def _name(row: dict) -> str:
+    what = str(row["mix"]).removeprefix("@") if "mix" in row else size_words(row.get("size"))
+    return f"{row['op']} {what}"
+
+
+def size_words(value: object) -> str:
+    size = number(value)
+    if size is None:
+        return "?"
+    if size >= 1024 and math.frexp(size)[0] == 0.5:
+        return size_in_words(size)
+    return f"{size:,.0f} B"
+
+
+def _other(key: str, value: object) -> str:
+    if isinstance(value, bool):
+        return key if value else f"no {key}"
+    words = {
+        "src_off": "source + {}",
+        "dst_off": "destination + {}",
+        "delta": "destination − source = {} mod 4096",
+        "overlap": "destination {:+} bytes",
+        "threads": "{} threads",
+        "content": "{} pages",
+        "code": "{} code",
+    }
+    try:
+        return words.get(key, "{}" if key == "mode" else key + " {}").format(value)
+    except ValueError:
+        return f"{key} {value}"
+
+
+def common(rows: Sequence[dict]) -> str:
+    """What all these rows share, in words: `copy, in L1, throughput`."""
+    row, differ = rows[0], varying(rows)
+    words = [] if "op" in differ else [str(row["op"])]
+    if "size" in row and "size" not in differ:
+        words.append(size_words(row["size"]))
+    if "mix" in row and "mix" not in differ:
+        words.append(str(row["mix"]).removeprefix("@"))
+    if not differ & {"src_state", "dst_state", "walk", "buffer"}:
+        words.append(_place(row))
+    usual = {"threads": 1, "mode": "throughput", "src_off": 0, "dst_off": 0, "huge": False}
+    for key, value in of(row).items():
+        named = ("op", "size", "mix", "src_state", "dst_state", "walk", "buffer")
+        if key in differ or key in named or value == usual.get(key):
+            continue
+        words.append(_other(key, value))
+    return clean(", ".join(word for word in words if word), 200)
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """libc, Wherry, everybody else as they come, yardsticks."""
+
+    def rank(name: str) -> int:
+        if name in YARDSTICKS or name.startswith("limit"):
+            return 3
+        return 0 if name == "libc" else 1 if name.split("@")[0] == "wherry" else 2
+
+    return sorted(dict.fromkeys(names), key=rank)

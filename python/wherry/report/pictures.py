@@ -1,0 +1,73 @@
+"""Which pictures an experiment gets, by the dimensions of its rows alone: heat maps where both alignments vary, curves
+where a size or another figure does, bars for mixes and for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from wherry import tables
+from wherry.report import bars, curves, dimensions, heatmaps, regions, thennow
+from wherry.report.dimensions import AXES, LEAST_POINTS, number
+from wherry.report.picture import Picture
+
+# Offsets on each side from which on a map says more than a curve.
+LEAST_OFFSETS = 4
+
+
+def of(run: dict, experiment: str) -> list[Picture]:
+    own = next((e for e in run["experiments"] if e["name"] == experiment), {})
+    if "score" in own:
+        return regions.pictures(own["score"])
+    rows = tables.rows_of(run, experiment)
+    cells = tables.cells_of(run, experiment)
+    found: list[Picture] = []
+    by_op: dict[str, list[dict]] = {}
+    for row in rows:
+        by_op.setdefault(row["op"], []).append(row)
+    for ops in by_op.values():
+        mixes = [row for row in ops if "mix" in row]
+        left = [row for row in ops if "mix" not in row]
+        maps, left = _maps(left)
+        for group in maps:
+            found += heatmaps.pictures(group, cells)
+        for axis in AXES:
+            groups, left = _along(left, axis)
+            # One picture of all panels, unless they differ in more than a place: then what they share says little.
+            found += [curves.picture(run, group, cells, axis) for group in groups]
+        for rest in (mixes, left):
+            # Rows of the same routines stand together, so that no picture has holes.
+            for group in _grouped(rest, lambda row: frozenset(cells.get(row["row"], ()))):
+                found.append(bars.picture(group, cells))
+    found += thennow.pictures(run, experiment)
+    return [picture for picture in found if picture.points]
+
+
+def _grouped(rows: Sequence[dict], key: Callable[[dict], object]) -> list[list[dict]]:
+    groups: dict[object, list[dict]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return list(groups.values())
+
+
+def _maps(rows: Sequence[dict]) -> tuple[list[list[dict]], list[dict]]:
+    """Rows with a map of alignments, those of one size together; and the rest."""
+    offsets = ("src_off", "dst_off")
+    maps, left = [], []
+    for group in _grouped(rows, lambda row: dimensions.without(row, offsets)):
+        sides = [len({row[key] for row in group}) for key in offsets]
+        (maps if min(sides) >= LEAST_OFFSETS else left).extend(group)
+    places = (*offsets, "src_state", "dst_state")
+    return _grouped(maps, lambda row: dimensions.without(row, places)), left
+
+
+# What may differ between the panels of one picture.
+_PANELS = ("src_state", "dst_state", "walk", "buffer", "content", "code")
+
+
+def _along(rows: Sequence[dict], axis: str) -> tuple[list[list[dict]], list[dict]]:
+    """Rows that make curves along this axis, and the rest."""
+    found, left = [], []
+    for group in _grouped(rows, lambda row: dimensions.without(row, (axis,))):
+        values = {number(row.get(axis)) for row in group} - {None}
+        (found if len(values) >= LEAST_POINTS else left).extend(group)
+    return _grouped(found, lambda row: dimensions.without(row, (axis, *_PANELS))), left

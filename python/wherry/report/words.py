@@ -1,0 +1,177 @@
+"""A run in words: who was fastest where and by how much, what libc loses, what was not controlled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from wherry import experiments as rooms
+from wherry import sentences, tables, then
+from wherry.report import dimensions
+from wherry.scoreboard.show import takes
+from wherry.tables import Block
+from wherry.units import percent, seconds_in_words
+
+# What a run file with right types and absurd contents makes of arithmetic and of labels.
+ABSURD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+# More rows than this are counted, not listed.
+FEW = 40
+
+T = TypeVar("T")
+
+
+def attempt(make: Callable[[], T], otherwise: T) -> T:
+    """A file that contradicts itself costs the part that it spoils, not the page."""
+    try:
+        return make()
+    except ABSURD:
+        return otherwise
+
+
+def entry(run: dict, name: str) -> dict:
+    return next(e for e in run["experiments"] if e["name"] == name)
+
+
+def blocks(run: dict, name: str, width: int = 100_000) -> list[Block] | None:
+    """The experiment's own tables and sentences; None when this Wherry does not know it or cannot make them."""
+    if name not in rooms.names():
+        return None
+    own = run | {"noise": {"floor": entry(run, name)["noise_floor"]}}
+    return attempt(lambda: rooms.load(name).blocks(own, width), None)
+
+
+def then_and_now(run: dict, name: str) -> list[Block]:
+    """What the seed published beside this run's figures."""
+    if not then.has(name):
+        return []
+    return attempt(lambda: [sheet.block(100_000) for sheet in then.sheets(run, name)], [])
+
+
+def shows(name: str) -> str:
+    """What an experiment is, in a sentence."""
+    if name not in rooms.names():
+        return ""
+    own = rooms.load(name)
+    after = f" After {own.after}." if own.after else ""
+    return f"{own.shows[:1].upper()}{own.shows[1:]}.{after}"
+
+
+def method(run: dict, name: str) -> str:
+    """How its figures came about."""
+    own = entry(run, name)
+    floor = own["noise_floor"]
+    voided = sum(v for v in own.get("voided", {}).values() if isinstance(v, int))
+    disturbed = sum(
+        bool(c.get("disturbed")) for c in run["cells"] if c["experiment"] == name and not c["aa"]
+    )
+    parts = [
+        "noise floor not measured"
+        if floor is None
+        else f"noise floor {percent(floor)} (libc against itself)",
+        f"medians of {own['processes']} process{'es' if own['processes'] != 1 else ''} × "
+        f"{own['rounds']} rounds",
+        f"{voided} rounds thrown away" if voided else "",
+        f"{disturbed} cells have disturbed rounds" if disturbed else "",
+        f"took {seconds_in_words(own['seconds'])}" if own.get("seconds") else "",
+        "" if own["complete"] else "INTERRUPTED, so fewer rows or rounds",
+    ]
+    source = run.get("source")
+    if source:
+        ticks = "; times are ticks of the CPU's counter, wherever ns is written"
+        parts = [f"imported from {source['tool']}{ticks if source['unit'] == 'ticks' else ''}"]
+    text = "; ".join(filter(None, parts))
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def summary(run: dict, name: str) -> list[str]:
+    own = entry(run, name)
+    if "score" in own:
+        return _of_score(own["score"])
+    rows = tables.rows_of(run, name)
+    cells = tables.cells_of(run, name)
+    differ = dimensions.varying(rows)
+
+    def label(row: dict) -> str:
+        return dimensions.label(row, differ).removeprefix("in ")
+
+    said = [
+        _leaders(rows, label),
+        sentences.libc_loss(rows, cells, label, own["noise_floor"] or 0),
+    ]
+    return [dimensions.clean(text, 1200) for text in said if text]
+
+
+def _leaders(rows: list[dict], label: Callable[[dict], str]) -> str:
+    if len(rows) <= FEW and len({row["op"] for row in rows}) == 1:
+        return sentences.leaders(rows, label)
+    judged = [row for row in rows if row["fastest"] or row["tied"]]
+    won: dict[str, list[dict]] = {}
+    for row in judged:
+        if row["fastest"]:
+            won.setdefault(row["fastest"], []).append(row)
+    if not won:
+        return sentences.leaders(rows, label)
+    parts = []
+    for name in sorted(won, key=lambda n: -len(won[n])):
+        best = max(won[name], key=lambda row: (row["lead"] or {}).get("median", 1))
+        lead = best["lead"]
+        most = (
+            f", at most {sentences.times_as(lead['median'])} the next, at {label(best)}"
+            if lead
+            else ""
+        )
+        parts.append(f"{name} was fastest in {len(won[name])} of {len(judged)} rows{most}")
+    ties = len(judged) - sum(map(len, won.values()))
+    if ties:
+        parts.append("one row was a tie" if ties == 1 else f"{ties} were ties")
+    return "; ".join(parts) + "."
+
+
+def _of_score(score: dict) -> list[str]:
+    said = []
+    for own in score["ops"]:
+        total = own["total"]
+        base = [r for r in own["regions"] if r["base"]]
+        function = {"copy": "memcpy", "move": "memmove", "set": "memset"}.get(own["op"], own["op"])
+        parts = [
+            takes(ratio, whose)
+            for ratio, whose in (
+                (total["to_libc"], "libc's"),
+                (total["to_envelope"], "the best peers'"),
+            )
+            if ratio
+        ]
+        if not parts:
+            continue
+        count = {w: sum(r["verdict"] == w for r in base) for w in ("ahead", "tie", "behind")}
+        worst = next((r for r in base if r["name"] == total["worst"] and r["to_best"]), None)
+        text = (
+            f"{function}: over {total['regions']} regions Wherry takes {sentences.join(parts)}; it is "
+            f"ahead in {count['ahead']}, ties in {count['tie']}, is behind in {count['behind']}"
+        )
+        if worst and worst["verdict"] == "behind":
+            text += f", most in {worst['name']}, {takes(worst['to_best'], str(worst['best']) + chr(39) + 's')}"
+        said.append(dimensions.clean(text + ".", 1200))
+        most = max(
+            (r for r in base if r["to_libc"]),
+            key=lambda r: 1 / r["to_libc"]["median"],
+            default=None,
+        )
+        if most:
+            said.append(
+                dimensions.clean(
+                    f"libc's {function} loses most in {most['name']}, where Wherry "
+                    f"takes {takes(most['to_libc'], 'its')}.",
+                    600,
+                )
+            )
+    return said
+
+
+def uncontrolled(run: dict) -> str:
+    whats = [item["what"] for item in run["machine"]["uncontrolled"]]
+    return (
+        f"Not controlled: {'; '.join(whats)}."
+        if whats
+        else "Nothing is known that was not controlled."
+    )

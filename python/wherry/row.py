@@ -1,0 +1,91 @@
+"""A row of cells, in the words of docs/runner-protocol.md and of the run file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Row:
+    """Cells that differ only in the routine, measured interleaved; the words are those of docs/runner-protocol.md."""
+
+    experiment: str
+    op: str
+    routines: tuple[str, ...]
+    size: int = 0  # of a mix: not used
+    mix: str = ""  # what the runner takes: uniform:0-64, log:1-4096, @FILE
+    mix_name: str = (
+        ""  # what people and the run file call a file's mix, whose path means nothing elsewhere
+    )
+    table: int = 65536  # entries of a mix
+    src_off: int = 0
+    dst_off: int = 0
+    delta: int | None = None
+    overlap: int | None = None
+    walk: str = "pool"
+    buffer: int = 4 << 20
+    src_state: str = "L1"
+    dst_state: str = "L1"
+    content: str = "any"
+    code: str = "warm"
+    mode: str = "throughput"
+    threads: int = 1
+    huge: int = 0
+    rounds: int = 15
+    batch_us: int = 200
+    calls: int = 0
+    pin: int | None = None  # the CPU to measure on; None: the campaign's, or where a process starts
+
+    def dimensions(self) -> dict[str, object]:
+        """Everything that says what was measured, for the run file."""
+        own = {"op": self.op}
+        if self.mix:
+            own |= {"mix": self.mix_name or self.mix, "table": self.table}
+        else:
+            own["size"] = self.size
+        own |= {
+            "src_off": self.src_off,
+            "dst_off": self.dst_off,
+            "walk": self.walk,
+            "mode": self.mode,
+            "threads": self.threads,
+            "huge": bool(self.huge),
+        }
+        if self.walk == "stream":
+            own["buffer"] = self.buffer
+        else:
+            own["src_state"] = self.src_state
+            own["dst_state"] = self.dst_state
+        if self.pin is not None:
+            own["cpu"] = self.pin
+        return own | self._unusual()
+
+    def _unusual(self) -> dict[str, object]:
+        """What most rows leave at its default, in the words of the protocol and of the run file alike."""
+        own: dict[str, object] = {}
+        if self.content != "any":
+            own["content"] = self.content
+        if self.code != "warm":
+            own["code"] = self.code
+        if self.delta is not None:
+            own["delta"] = self.delta
+        if self.overlap is not None:
+            own["overlap"] = self.overlap
+        return own
+
+    def line(self, number: int) -> str:
+        words = {
+            "id": number,
+            "op": self.op,
+            "routines": ",".join(self.routines),
+        }
+        words |= {"mix": self.mix, "table": self.table} if self.mix else {"size": self.size}
+        words |= {"src_off": self.src_off, "dst_off": self.dst_off, "walk": self.walk}
+        if self.walk == "stream":
+            words["buffer"] = self.buffer
+        else:
+            words |= {"src_state": self.src_state, "dst_state": self.dst_state}
+        words |= self._unusual()
+        words |= {"mode": self.mode, "threads": self.threads, "huge": self.huge}
+        words |= {"rounds": self.rounds, "batch_us": self.batch_us, "calls": self.calls}
+        return " ".join(f"{key}={value}" for key, value in words.items())

@@ -1,0 +1,70 @@
+"""`wherry bench --self-check`: shows on this machine that the method is right, by what is known beforehand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+
+# Seconds for everything; who is not done by then has not shown what it should.
+LIMIT, QUICK_LIMIT = 180.0, 60.0
+# A claim may not say more than its bar: these are what the method promises, not what a machine happened to give.
+WITHIN, SHARE = 0.05, 0.95
+RUNS, QUICK_RUNS = 20, 5
+
+
+@dataclass
+class Claim:
+    """One thing that is to be shown, and what came of it."""
+
+    name: str
+    says: str
+    bar: str
+    measured: str = ""
+    passed: bool | None = None  # None: could not be tried; the reason says why
+    reason: str = ""
+    note: str = ""  # worth knowing, and no part of the claim
+    seconds: float = 0.0
+    cells: list[dict] = field(default_factory=list)
+
+    def as_dict(self) -> dict:
+        return asdict(self) | {"seconds": round(self.seconds, 2)}
+
+
+@dataclass
+class Session:
+    """What all parts share."""
+
+    seed: int
+    pin: int | None
+    quick: bool
+    deadline: float  # of time.monotonic()
+    progress: Callable[[str], None] = lambda what: None
+
+    def late(self) -> bool:
+        return time.monotonic() > self.deadline
+
+    def runs(self) -> int:
+        return QUICK_RUNS if self.quick else RUNS
+
+
+def steps(quick: bool) -> int:
+    """Calls of progress that a session will make."""
+    from wherry.selfcheck import delays, independent
+
+    return delays.steps(quick) + 1 + (QUICK_RUNS if quick else RUNS) + independent.steps(quick)
+
+
+def check(session: Session) -> list[Claim]:
+    """All claims, in the order in which they are told."""
+    from wherry.selfcheck import delays, independent, verdicts
+
+    claims: list[Claim] = []
+    for part in (delays.check, verdicts.check, independent.check):
+        began = time.monotonic()
+        made = part(session)
+        for claim in made:
+            # Parts that are measured together share their time.
+            claim.seconds = (time.monotonic() - began) / len(made)
+        claims += made
+    return claims

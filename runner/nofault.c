@@ -1,0 +1,61 @@
+/* The fault-tolerant functions as targets: by tier, and with each method from the smallest size on, as the others are.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "dispatch/nofault.h"
+#include "target.h"
+#include "target_internal.h"
+
+struct wherry_fault target_fault;
+
+static const struct {
+    const char *name;
+    enum target_abi abi;
+    enum wherry_op op; /* what it does while nothing faults */
+    void (*fn)(void);
+} functions[] = {
+    {"wherry_copy_nofault", ABI_NOFAULT, WHERRY_OP_move, (void (*)(void))wherry_copy_nofault},
+    {"wherry_set_nofault", ABI_SET_NOFAULT, WHERRY_OP_set, (void (*)(void))wherry_set_nofault},
+    {"wherry_copy_nofault_zero", ABI_NOFAULT, WHERRY_OP_move, (void (*)(void))wherry_copy_nofault_zero},
+};
+enum { FUNCTIONS = sizeof functions / sizeof functions[0], BY_METHOD = 2 /* the last is the first and the second */ };
+
+static void add(struct target_list *list, const char *name, bool forced, enum wherry_isa isa, enum target_method method)
+{
+    for (int i = 0; i < (method == METHOD_PLANNED ? FUNCTIONS : BY_METHOD); i++) {
+        struct target *t = target_append(list);
+        snprintf(t->name, sizeof t->name, "%s", name);
+        snprintf(t->function, sizeof t->function, "%s", functions[i].name);
+        t->kind = TARGET_NOFAULT;
+        t->abi = functions[i].abi;
+        t->op = functions[i].op;
+        t->forced = forced;
+        t->isa = isa;
+        t->method = method;
+        t->fn = functions[i].fn;
+    }
+}
+
+void targets_add_nofault(struct target_list *list, bool planned)
+{
+    static const enum wherry_isa tiers[] = {WHERRY_ISA_SSE2, WHERRY_ISA_AVX2, WHERRY_ISA_AVX512};
+    if (planned)
+        add(list, "nofault", false, WHERRY_ISA_SSE2, METHOD_PLANNED);
+    for (size_t i = 0; i < sizeof tiers / sizeof tiers[0]; i++) {
+        static const char *const suffixes[] = {"", "+stream", "+rep"}; /* by method */
+        for (int method = METHOD_PLANNED; method <= METHOD_REP; method++) {
+            char name[64];
+            snprintf(name, sizeof name, "nofault@%s%s", wherry_isa_names[tiers[i]], suffixes[method]);
+            add(list, name, true, tiers[i], (enum target_method)method);
+        }
+    }
+}
+
+bool target_is_nofault(void (*fn)(void))
+{
+    for (int i = 0; i < FUNCTIONS; i++)
+        if (functions[i].fn == fn)
+            return true;
+    return false;
+}

@@ -1,0 +1,128 @@
+/* Checksums against known answers, in every tier that this CPU has. `checksum --wrong` expects one that is not right.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dispatch/dispatch.h"
+#include "wherry.h"
+
+static int failures;
+
+static void expect(const char *what, uint32_t got, uint32_t expected)
+{
+    if (got == expected)
+        return;
+    printf("%s (%s): 0x%08x, expected 0x%08x\n", what, wherry_isa(), got, expected);
+    failures++;
+}
+
+/* The complement of the checksum, in network order: as people write it. */
+static uint32_t sum_of(const void *p, size_t n, uint32_t before)
+{
+    uint8_t copy[5000];
+    const uint16_t plain = (uint16_t)~wherry_csum_fold(wherry_csum_partial(p, n, before));
+    const uint16_t fused = (uint16_t)~wherry_csum_fold(wherry_csum_partial_copy(copy, p, n, before));
+    expect("copy and sum", fused, plain);
+    expect("copied bytes", (uint32_t)memcmp(copy, p, n), 0);
+    return (uint16_t)(plain << 8 | plain >> 8);
+}
+
+static uint32_t crc_of(const void *p, size_t n)
+{
+    uint8_t copy[5000];
+    const uint32_t plain = wherry_crc32c(0, p, n);
+    expect("copy and CRC", wherry_crc32c_copy(0, copy, p, n), plain);
+    expect("copied bytes", (uint32_t)memcmp(copy, p, n), 0);
+    return plain;
+}
+
+static void known_sums(bool wrong)
+{
+    /* RFC 1071, section 3. */
+    static const uint8_t rfc[] = {0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7};
+    expect("RFC 1071", sum_of(rfc, sizeof rfc, 0), wrong ? 0xddf3 : 0xddf2);
+    /* An IPv4 header whose checksum, 0xb861, is in place; without it the sum is its complement. */
+    uint8_t header[] = {0x45, 0x00, 0x00, 0x73, 0x00, 0x00, 0x40, 0x00, 0x40, 0x11,
+                        0xb8, 0x61, 0xc0, 0xa8, 0x00, 0x01, 0xc0, 0xa8, 0x00, 0xc7};
+    expect("IPv4 header", sum_of(header, sizeof header, 0), 0xffff);
+    expect("checksum of it", wherry_csum_fold(wherry_csum_partial(header, sizeof header, 0)), 0);
+    header[10] = header[11] = 0;
+    expect("IPv4 header without", sum_of(header, sizeof header, 0), 0x479e);
+    static const uint8_t odd[] = {0x01, 0x02, 0x03};
+    expect("three bytes", sum_of(odd, 3, 0), 0x0402);
+    expect("nothing", sum_of(odd, 0, 0), 0);
+    expect("nothing after ones", sum_of(odd, 0, 0xffffffff), 0xffff);
+
+    static uint8_t ones[4096], zeros[4096];
+    memset(ones, 0xff, sizeof ones);
+    for (size_t n = 0; n <= sizeof ones; n++) {
+        expect("zeros", sum_of(zeros, n, 0), 0);
+        expect("ones", sum_of(ones, n, 0), n == 0 ? 0 : n % 2 ? 0xff00 : 0xffff);
+        expect("ones after ones", sum_of(ones, n, 0xffffffff), n % 2 ? 0xff00 : 0xffff);
+        expect("zeros after 0xfffe", sum_of(zeros, n, 0xfffe), 0xfeff);
+    }
+    /* A carry that wraps, and wraps again: 0xffff + 1 = 1. */
+    static const uint8_t wraps[] = {0xff, 0xff, 0x00, 0x01};
+    expect("a carry", sum_of(wraps, 4, 0), 0x0001);
+    static const uint8_t twice[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0x00, 0, 0, 0, 0, 0, 0};
+    expect("carries of 64 bits", sum_of(twice, 16, 0), 0x0100);
+    expect("fold of ones", wherry_csum_fold(0xffffffff), 0);
+    expect("fold of 0xffff0000", wherry_csum_fold(0xffff0000), 0);
+    expect("fold of 0x0001ffff", wherry_csum_fold(0x0001ffff), 0xfffe);
+    expect("fold of 0", wherry_csum_fold(0), 0xffff);
+}
+
+/* Cut anywhere, odd places too, and put together. */
+static void combined(void)
+{
+    static uint8_t bytes[700];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(i * i * 31 + i * 7 + 3);
+    const uint16_t whole = wherry_csum_fold(wherry_csum_partial(bytes, sizeof bytes, 0));
+    for (size_t cut = 0; cut <= sizeof bytes; cut++) {
+        const uint32_t first = wherry_csum_partial(bytes, cut, 0);
+        const uint32_t rest = wherry_csum_partial(bytes + cut, sizeof bytes - cut, 0);
+        expect("two parts", wherry_csum_fold(wherry_csum_block_add(first, rest, cut)), whole);
+        if (cut % 2 == 0)
+            expect("in turn", wherry_csum_fold(wherry_csum_partial(bytes + cut, sizeof bytes - cut, first)), whole);
+    }
+    expect("block of ones", wherry_csum_fold(wherry_csum_block_add(0xffffffff, 0xffffffff, 1)), 0);
+    const uint32_t crc = wherry_crc32c(0, bytes, sizeof bytes);
+    for (size_t cut = 0; cut <= sizeof bytes; cut++)
+        expect("CRC in turn", wherry_crc32c(wherry_crc32c(0, bytes, cut), bytes + cut, sizeof bytes - cut), crc);
+}
+
+static void known_crcs(void)
+{
+    uint8_t bytes[32];
+    expect("CRC of 123456789", crc_of("123456789", 9), 0xe3069283);
+    memset(bytes, 0, 32);
+    expect("CRC of 32 zeros", crc_of(bytes, 32), 0x8a9136aa);
+    memset(bytes, 0xff, 32);
+    expect("CRC of 32 ones", crc_of(bytes, 32), 0x62a8ab43);
+    for (int i = 0; i < 32; i++)
+        bytes[i] = (uint8_t)i;
+    expect("CRC of 0 to 31", crc_of(bytes, 32), 0x46dd794e);
+    for (int i = 0; i < 32; i++)
+        bytes[i] = (uint8_t)(31 - i);
+    expect("CRC of 31 to 0", crc_of(bytes, 32), 0x113fdb5c);
+    expect("CRC of nothing", crc_of(bytes, 0), 0);
+}
+
+int main(int count, char **words)
+{
+    const bool wrong = count == 2 && strcmp(words[1], "--wrong") == 0;
+    int tiers = 0;
+    for (int isa = 0; isa < WHERRY_ISA_COUNT; isa++) {
+        if (!wherry_dispatch_force((enum wherry_isa)isa))
+            continue;
+        tiers++;
+        known_sums(wrong);
+        combined();
+        known_crcs();
+    }
+    printf("%d tiers, %d failures\n", tiers, failures);
+    return failures != 0;
+}

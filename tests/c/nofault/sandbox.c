@@ -1,0 +1,97 @@
+/* A sandbox that forbids process_vm_readv, and one that forbids pipes too: sandbox pipe, sandbox nothing. And a full
+ * disk: sandbox hole DIRECTORY, which holds less than 64 pages. */
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "scene.h"
+
+static void forbid(long number)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)number, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
+
+/* Overlapping sides go their own way through the buffer. */
+static void overlap(void)
+{
+    enum { BYTES = 3 * PAGE };
+    unsigned char *at = mmap(NULL, BYTES + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+                  kept[BYTES];
+    CHECK(mprotect(at + BYTES, PAGE, PROT_NONE) == 0);
+    for (int distance = -3000; distance <= 3000; distance += 611)
+        for (int place = 0; place < 2; place++) {
+            const size_t src = place ? 6000 : 4000, dst = src + (size_t)distance, n = 5000;
+            for (size_t i = 0; i < BYTES; i++)
+                kept[i] = at[i] = (unsigned char)(i * 31 + i / 256);
+            const size_t last = src > dst ? src : dst, room = BYTES - last < n ? BYTES - last : n;
+            struct wherry_fault fault;
+            CHECK(wherry_copy_nofault(at + dst, at + src, n, &fault) == n - room);
+            CHECK(room == n || (fault.addr == at + BYTES && fault.writing == (dst > src) && fault.code == EFAULT));
+            for (size_t i = 0; i < BYTES; i++)
+                CHECK(at[i] == (i >= dst && i < dst + room ? kept[src + i - dst] : kept[i]));
+        }
+}
+
+/* A hole that cannot be filled: a write to the mapped file raises SIGBUS where the disk is full. */
+static void hole(const char *directory, bool by_table)
+{
+    enum { PAGES = 64 };
+    char path[4096];
+    static unsigned char from[PAGES * PAGE];
+    for (size_t i = 0; i < sizeof from; i++)
+        from[i] = (unsigned char)(i * 13 + i / 251 + 1);
+    snprintf(path, sizeof path, "%s/sparse", directory);
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    CHECK(fd >= 0 && ftruncate(fd, sizeof from) == 0);
+    unsigned char *at = mmap(NULL, sizeof from, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    struct wherry_fault fault;
+    for (size_t shift = 0; shift < 100; shift += 33) {
+        const size_t n = sizeof from - shift, left = wherry_copy_nofault(at + shift, from, n, &fault), done = n - left;
+        CHECK(left > 0 && done > 0 && (done + shift) % PAGE == 0);
+        CHECK(memcmp(at + shift, from, done) == 0);
+        CHECK(fault.addr == at + shift + done && fault.writing && fault.signo == (by_table ? SIGBUS : 0));
+        CHECK(wherry_set_nofault(at + shift, 3, n, &fault) == left && fault.writing);
+    }
+    munmap(at, sizeof from);
+    unlink(path);
+    close(fd);
+}
+
+int main(int argc, char **argv)
+{
+    const char *scene = argc > 1 ? argv[1] : "";
+    if (strcmp(scene, "hole") == 0 && argc > 2) {
+        hole(argv[2], false);
+        CHECK(wherry_nofault_init() == 0);
+        hole(argv[2], true);
+        return 0;
+    }
+    overlap();
+    forbid(SYS_process_vm_readv);
+    forbid(SYS_process_vm_writev);
+    if (strcmp(scene, "pipe") == 0) {
+        CHECK(status_now().path == WHERRY_NOFAULT_BY_PIPE);
+        CHECK(all_right(false));
+        overlap();
+        CHECK(wherry_nofault_init() == 0 && all_right(true));
+        return 0;
+    }
+    forbid(SYS_pipe2);
+    char from[10] = "carried", to[10] = "";
+    struct wherry_fault fault;
+    CHECK(status_now().path == WHERRY_NOFAULT_BY_NOTHING);
+    CHECK(wherry_copy_nofault(to, from, sizeof to, &fault) == sizeof to && to[0] == '\0');
+    CHECK(fault.signo == 0 && fault.code == EPERM);
+    CHECK(wherry_nofault_init() == 0 && wherry_copy_nofault(to, from, sizeof to, &fault) == 0 && to[0] == 'c');
+    return 0;
+}

@@ -1,0 +1,220 @@
+"""A total time: shared by weight, kept, and told in the run file when it was short. The runner is a fake one."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from wherry import budget
+from wherry.budget import Budget, Share, cost, fit, parse, thin
+from wherry.campaign import Row
+from wherry.errors import WherryError
+from wherry.experiments import Experiment, Request, names
+
+FAKE = Path(__file__).with_name("fake_runner.py")
+
+
+class Made(Experiment):
+    def rows(self, request):
+        count = 10 if request.quick else 100
+        return [Row(self.name, "copy", ("libc", "wherry"), 64 + i, rounds=20) for i in range(count)]
+
+    def blocks(self, run, width):
+        return []
+
+
+def made(name, weight=1.0, processes=8):
+    kind = type("Made", (Made,), {"weight": weight})
+    return kind(name, "", "", "copy", ("copy",), (), processes, 20)
+
+
+def share(processes=8):
+    experiment = made("x", processes=processes)
+    return budget.whole(experiment, Request())
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("10m", 600),
+        ("90s", 90),
+        ("1h30m", 5400),
+        ("600", 600),
+        ("1.5 m", 90),
+        ("2H", 7200),
+        ("10min", 600),
+    ],
+)
+def test_a_time(text, seconds):
+    assert parse(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "10x", "m", "-5m", "1m30", "9s", "8d", "200h", "1e3", "nan"]
+)
+def test_no_time(text):
+    with pytest.raises(WherryError, match="--budget"):
+        parse(text)
+
+
+def test_what_fits_stays_whole():
+    full = share()
+    assert replace(fit(full, 1000), expected=0) == full
+
+
+def test_less_time_is_fewer_rounds_then_fewer_processes():
+    full = share()
+    whole = cost(full.rows, full.processes)
+    last = full
+    for part in (0.9, 0.7, 0.5, 0.3, 0.2):
+        found = fit(full, whole * part)
+        if found is None:
+            break
+        assert len(found.rows) == len(full.rows) and found.only is None
+        assert cost(found.rows, found.processes) <= whole * part
+        assert found.processes <= last.processes
+        assert all(row.rounds >= budget.LEAST_ROUNDS for row in found.rows)
+        last = found
+    assert last.processes < full.processes or last.rows[0].rounds < full.rows[0].rounds
+    assert fit(full, whole / 1000) is None
+
+
+def test_a_floor_that_does_not_fit_thins_the_rows():
+    full = share()
+    least = cost(thin(full, 1e6, 1).rows, budget.LEAST_PROCESSES)
+    found = thin(full, least / 4, 1)
+    assert found.processes == budget.LEAST_PROCESSES
+    assert len(found.rows) == len(full.rows), "a row keeps its number"
+    assert 10 <= len(found.only) <= 25 and len(set(found.only)) == len(found.only)
+    # From the whole of it, not from its beginning.
+    assert min(found.only) < 20 and max(found.only) > 80
+    assert thin(full, least / 4, 1) == found, "the same for the same seed"
+    assert len(thin(full, 0, 1).only) == 1
+
+
+def test_shares_go_by_weight_and_what_is_left_over_goes_on():
+    small, large, heavy = made("a", processes=1), made("b", 1.0, 400), made("c", 3.0, 400)
+    whole = Budget(100, [small, large, heavy], Request(), 1)
+    wants = cost(whole.full["a"].rows, 1)
+    assert whole._seconds("a") == pytest.approx(wants)
+    left = whole.remaining() - wants
+    assert whole._seconds("b") == pytest.approx(left / 4, rel=0.01)
+    assert whole._seconds("c") == pytest.approx(left * 3 / 4, rel=0.01)
+    whole.share(small)
+    assert whole.left == ["b", "c"]
+    assert whole._seconds("b") == pytest.approx(whole.remaining() / 4, rel=0.01)
+
+
+def test_what_took_longer_makes_the_others_smaller():
+    experiments = [made("a", processes=20), made("b", processes=20)]
+    whole = Budget(60, experiments, Request(), 1)
+    first = whole.share(experiments[0])
+    whole.spent(first, 4 * first.expected)
+    assert whole.pace() > 1.5
+    assert cost(whole.share(experiments[1]).rows, 1) <= cost(first.rows, 1)
+
+
+def test_a_pilot_says_how_long_it_takes():
+    experiment = made("a", processes=50)
+
+    def run(seconds_a_row):
+        tried = []
+
+        def pilot(rows):
+            tried.append(len(rows))
+            time.sleep(seconds_a_row * len(rows))
+
+        whole = Budget(20, [experiment], Request(), 1)
+        whole.full["a"] = replace(whole.full["a"], processes=400)
+        found = whole.share(experiment, pilot)
+        return found, tried, whole.paces["a"]
+
+    fast, tried, pace = run(0.0001)
+    slow, _, slow_pace = run(0.02)
+    assert tried and tried[0] <= budget.PILOT_ROWS and slow_pace > pace
+    assert isinstance(slow, Share)
+    assert (
+        len(slow.only or slow.rows) * slow.processes < len(fast.only or fast.rows) * fast.processes
+    )
+
+
+def test_the_short_form_comes_before_thinning():
+    experiment = made("a", processes=3)
+    whole = Budget(10, [experiment], Request(), 1)
+    whole.began -= 8.5
+    found = whole.share(experiment)
+    assert (
+        found.quick and found.request.quick and len(found.rows) == 10 and found.planned_rows == 100
+    )
+
+
+# ---- the command ----------------------------------------------------------------------------------------------------
+
+
+def bench(directory, *args, **more):
+    return subprocess.run(
+        [sys.executable, "-m", "wherry", "bench", *args],
+        cwd=directory,
+        env={**os.environ, "WHERRY_RUN": str(FAKE), **more},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_all_runs_whatever_there_is(tmp_path):
+    done = bench(tmp_path, "--all", "--no-found-peers", "--budget", "10s", "--save", "run.json")
+    assert done.returncode == 0, done.stderr
+    run = json.loads((tmp_path / "run.json").read_text())
+    assert (
+        sorted([e["name"] for e in run["experiments"]] + list(run["method"]["left_out"])) == names()
+    )
+    assert run["seconds"] < 12 and not run["interrupted"]
+    (alignment,) = [e for e in run["experiments"] if e["name"] == "alignment"]
+    assert alignment["thinned"]["measured"] < alignment["thinned"]["planned"] == 16384
+    assert "for the time there was" in " ".join(done.stdout.split())
+    for entry in run["experiments"]:
+        rows = [row for row in run["rows"] if row["experiment"] == entry["name"]]
+        assert rows and ("thinned" not in entry or entry["thinned"]["measured"] == len(rows))
+
+
+def test_a_budget_is_kept_by_a_runner_that_is_slow(tmp_path):
+    (tmp_path / "peer.so").write_bytes(b"peer")
+    began = time.monotonic()
+    done = bench(
+        tmp_path,
+        "sizes",
+        "small",
+        "--budget",
+        "10s",
+        "--peer",
+        "slow=peer.so",
+        "--save",
+        "run.json",
+    )
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - began < 16, "of which some seconds are two starts of Python"
+    run = json.loads((tmp_path / "run.json").read_text())
+    assert [e["name"] for e in run["experiments"]] == ["sizes", "small"]
+    assert all(any(row["experiment"] == name for row in run["rows"]) for name in ("sizes", "small"))
+    assert any("thinned" in e or e["cut_short"] for e in run["experiments"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--all", "sizes"), "leave out sizes"),
+        (("--all", "--rounds", "3"), "--rounds"),
+        (("--budget", "1m", "--processes", "3"), "--processes"),
+        (("--budget", "soon"), "10m"),
+        (("--budget", "1s"), "at least 10 s"),
+    ],
+)
+def test_what_does_not_go_together(tmp_path, arguments, said):
+    done = bench(tmp_path, *arguments)
+    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1

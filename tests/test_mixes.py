@@ -1,0 +1,214 @@
+"""Mixes in the forms of fleetbench and LLVM libc: read, written, listed, drawn; bad ones refused by line and column."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from wherry import cli, mixes, mixfiles, mixplots
+from wherry.errors import WherryError
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    """Runs a command of wherry in a directory of its own: (exit status, standard output, standard error)."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        status = cli._run([str(a) for a in arguments])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def mix(tmp_path: Path, text: str, name: str = "m.csv") -> mixes.Mix:
+    (tmp_path / name).write_text(text)
+    return mixes.gather([str(tmp_path / name)])[0]
+
+
+def shares(found: mixes.Mix) -> dict[int, float]:
+    total = math.fsum(found.shares[0].values())
+    return {size: share / total for size, share in found.shares[0].items()}
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_dense_list_has_the_probability_of_each_size(tmp_path):
+    assert shares(mix(tmp_path, "0,1\n")) == {1: 1.0}
+    assert shares(mix(tmp_path, "0.5,0.5\n")) == {0: 0.5, 1: 0.5}
+    found = mix(tmp_path, "0.25, 0, 5e-1,0,0.25,\n")
+    assert shares(found) == {0: 0.25, 2: 0.5, 4: 0.25}
+    assert found.mean == 2 and found.largest == 4
+    # The runner knows one of the forms; it gets that.
+    assert Path(found.spec[1:]).read_text() == "0:0.25,2:0.5,4:0.25\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "ops"),
+    [
+        ("MemcpyGoogleA", ("copy",)),
+        ("MemsetGoogleB", ("set",)),
+        ("Memmove_0", ("move",)),
+        ("memcpy", ("copy",)),
+        ("Uniform384To4096", ("copy", "move", "set")),
+        ("memcpyish", ("copy", "move", "set")),
+    ],
+)
+def test_names_tell_the_function(tmp_path, name, ops):
+    assert mix(tmp_path, "0,1\n", f"{name}.csv").ops == ops
+
+
+def test_a_function_that_is_no_op_is_refused(tmp_path):
+    with pytest.raises(WherryError, match="none of memcpy"):
+        mix(tmp_path, "0,1\n", "MemcmpGoogleA.csv")
+
+
+BAD = {
+    "negative": ("0.5,-0.5\n", "'-0.5' in line 1, column 5 (size 1)"),
+    "nan": ("0.5,0.2,nan\n", "'nan' in line 1, column 9 (size 2)"),
+    "first nan": ("nan,1\n", "'nan' in line 1, column 1 (size 0)"),
+    "infinite": ("0.5,inf\n", "column 5"),
+    "overflow": ("1e999,0.5\n", "line 1 have no sum"),
+    "word": ("0.5,half\n", "'half' in line 1, column 5"),
+    "hole": ("0.5,,0.5\n", "'' in line 1, column 5"),
+    "mixed": ("0.5,8:0.5\n", "size:probability throughout"),
+    "sum": ("0,0,0\n", "line 1 have no sum to scale to 1"),
+    "two lines": ("0.5,0.5\n0.5,0.5\n", "more than one line of probabilities (line 2)"),
+    "many": ("1," * 65537 + "1\n", "more than 65536 sizes"),
+    "unordered": ("8:0.5,4:0.5\n", "size 4 comes after 8 (line 1, column 7)"),
+    "twice": ("8:0.5,8:0.5\n", "size 8 comes after 8 (line 1, column 7)"),
+    "alignments": ("8:1\n0:1\n4:0.5,2:0.5\n", "alignment 2 comes after 4 (line 3, column 7)"),
+    "sparse negative": ("8:0.5,16:-1\n", "'16:-1' in line 1 is not size:probability (column 7)"),
+    "sparse nan": ("8:nan\n", "'8:nan' in line 1 is not size:probability (column 1)"),
+    "too large": ("8:0.5,1073741825:1\n", "(column 7)"),
+    "fourth line": ("8:1\n0:1\n1:1\n\n8:1\n", "line 5 is one too many"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(BAD))
+def test_what_is_wrong_is_told_by_line_and_column(tmp_path, case, call):
+    text, said = BAD[case]
+    (tmp_path / "m.csv").write_text(text)
+    status, out, err = call("list", "mixes", "--mix", "m.csv")
+    assert status == 2 and out == "" and err.count("\n") == 1
+    assert said in err and "m.csv" in err and len(err) < 400
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", mixfiles.FORMS)
+def test_round_trips_keep_the_shares(tmp_path, form, call):
+    rng = random.Random(7)
+    drawn = {rng.randrange(4097): rng.random() ** 4 for _ in range(600)}
+    text = ",".join(f"{size}:{share:.6g}" for size, share in sorted(drawn.items())) + "\n"
+    (tmp_path / "first.csv").write_text(text)
+    for source, target in (("first.csv", "second.csv"), ("second.csv", "third.csv")):
+        status, _, err = call(
+            "list", "mixes", "--mix", source, "--export", target, "--format", form
+        )
+        assert (status, err) == (0, "")
+    first, second = (mixes.gather([name])[0] for name in ("first.csv", "second.csv"))
+    assert shares(second) == pytest.approx(shares(first), rel=1e-6, abs=1e-9)
+    assert (tmp_path / "second.csv").read_text() == (tmp_path / "third.csv").read_text()
+    assert mixfiles.form_of((tmp_path / "second.csv").read_text()) == form
+    assert second.percentiles == first.percentiles
+
+
+def test_overlaps_and_alignments_go_along_where_they_can(tmp_path, call):
+    text = "1:0.5,64:0.5\n\n1:0.25,64:0.75\n"
+    (tmp_path / "m.csv").write_text(text)
+    call("list", "mixes", "--mix", "m.csv", "--export", "f.csv")
+    assert (tmp_path / "f.csv").read_text() == text
+    _, _, err = call("list", "mixes", "--mix", "m.csv", "--export", "l.csv", "--format", "llvm")
+    assert "left out" in err
+    assert mixes.gather(["l.csv"])[0].shares[0] == {1: 0.5, 64: 0.5}
+
+
+def test_built_in_mixes_are_written_too(tmp_path, call):
+    (tmp_path / "all").mkdir()
+    assert call("list", "mixes", "--export", "all", "--format", "llvm")[0] == 0
+    assert len(list((tmp_path / "all").iterdir())) == len(mixes.built_in())
+    again = mixes.gather(["all"])
+    for own in mixes.built_in():
+        (found,) = [m for m in again if m.name == own.name.replace(":", "-")]
+        assert shares(found) == pytest.approx(shares(own), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--export", "x.csv"), "do not go into one file"),
+        (("--export", "x.csv", "uniform:0-17"), "did you mean uniform:0-16?"),
+        (("--export", "x.csv", "--format", "lvm", "log:1-4096"), "did you mean llvm?"),
+        (("--format", "llvm"), "goes with --export"),
+        (("--mix", "big.csv", "--export", "x.csv", "--format", "llvm"), "use --format fleetbench"),
+        (("--plot", "x.pdf"), ".png or .svg"),
+        (("--mix", "none.csv"), "No such file"),
+    ],
+)
+def test_misuse_is_one_line(tmp_path, call, arguments, said):
+    (tmp_path / "big.csv").write_text("1:0.5,9999999:0.5\n")
+    status, out, err = call("list", "mixes", *arguments)
+    assert status == 2 and out == "" and err.count("\n") == 1 and said in err
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_options_of_mixes_are_for_mixes(call):
+    for arguments in (("--plot", "x.svg"), ("--export", "x"), ("--mix", "x"), ("more",)):
+        status, _, err = call("list", "regions", *arguments)
+        assert status == 2 and "goes with wherry list mixes" in err
+
+
+# ---- seeing ----------------------------------------------------------------------------------------------------------
+
+
+def test_classes_add_up():
+    for own in mixes.built_in():
+        assert math.fsum(mixplots.by_class(own).values()) == pytest.approx(1)
+        assert math.fsum(mixplots.bytes_by_class(own).values()) == pytest.approx(1)
+    (even,) = [m for m in mixes.built_in() if m.name == "log:1-4096"]
+    # As many calls in each doubling: that is what log-uniform means.
+    classes = mixplots.by_class(even)
+    assert [classes[n] for n in range(1, 13)] == pytest.approx([1 / 12] * 12, abs=0.001)
+
+
+def test_the_list_has_percentiles_and_a_plot(call, tmp_path):
+    status, out, _ = call("list", "mixes")
+    assert status == 0 and "median" in out and "p99" in out
+    names = [own.name for own in mixes.built_in()]
+    plots = {line.split()[0]: line for line in out.splitlines() if "█" in line}
+    assert set(plots) == set(names)
+    # The longest bar stands where most calls are: above the 8 for sizes from 8 to 15.
+    axis = next(line for line in out.splitlines() if line.split()[:2] == ["bytes", "0"])
+    assert plots["uniform:0-16"].index("█") == axis.index(" 8 ") + 1
+    assert len({own["name"] for own in json.loads(call("list", "mixes", "--json")[1])}) == len(
+        names
+    )
+
+
+def test_a_named_mix_is_shown_class_by_class(call, tmp_path):
+    (tmp_path / "m.csv").write_text("0:0.5,5:0.25,6:0.125,4096:0.125\n0:0.9,1:0.1\n1:0.5,64:0.5\n")
+    out = call("list", "mixes", "m", "--mix", "m.csv")[1]
+    lines = {line.split()[0]: line.split() for line in out.splitlines() if "█" in line}
+    assert set(lines) == {"0", "4-7", "4K-8K"}
+    assert lines["4-7"][2:] == ["38", "%", "88", "%", "0.4", "%"]
+    assert "overlap 0: 90 %, 1: 10 %" in out and "alignment 1: 50 %, 64: 50 %" in out
+
+
+def test_drawn_as_svg_and_png(call, tmp_path):
+    pytest.importorskip("vl_convert", reason="vl-convert-python is not installed: tools/setup test")
+    assert call("list", "mixes", "--plot", "m.svg")[0] == 0
+    text = (tmp_path / "m.svg").read_text()
+    ET.fromstring(text)
+    for own in mixes.built_in():
+        assert own.name in text
+    assert call("list", "mixes", "log:1-4096", "--plot", "m.png")[0] == 0
+    assert (tmp_path / "m.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    marks = mixplots.spec(mixes.built_in())["vconcat"]
+    assert all(len(part["data"]["values"]) > 40 for part in marks)

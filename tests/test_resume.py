@@ -1,0 +1,213 @@
+"""An interrupted run goes on: what is there is not measured again, what is missing is, and only where it began."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+FAKE = Path(__file__).with_name("fake_runner.py")
+ASKED = ("sizes", "small", "--size", "64,256,1K,4K", "--processes", "3", "--seed", "7", "--raw")
+
+
+def environment(directory):
+    return {**os.environ, "WHERRY_RUN": str(FAKE), "WHERRY_FAKE_LOG": str(directory / "log")}
+
+
+def bench(directory, *args):
+    return subprocess.run(
+        [sys.executable, "-m", "wherry", "bench", *args],
+        cwd=directory,
+        env=environment(directory),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def read(path):
+    return json.loads(path.read_text())
+
+
+def interrupt(directory, *more):
+    """A run of two experiments that is interrupted in the first or second, after some rows."""
+    (directory / "peer.so").write_bytes(b"peer")
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "wherry",
+            "bench",
+            *ASKED,
+            "--peer",
+            "slow=peer.so",
+            "--save",
+            "run.json",
+            *more,
+        ],
+        cwd=directory,
+        env=environment(directory),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    log = directory / "log"
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and not (
+        log.exists() and "measure --seed" in log.read_text()
+    ):
+        time.sleep(0.05)
+    time.sleep(3.5)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130, said
+    return read(directory / "run.json")
+
+
+@pytest.fixture(scope="module")
+def cut(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("cut")
+    return directory, interrupt(directory)
+
+
+@pytest.fixture
+def copied(cut, tmp_path):
+    """The interrupted run in a directory of its own, to be changed."""
+    directory, run = cut
+    for name in ("run.json", "run.json.raw.json.gz", "peer.so"):
+        (tmp_path / name).write_bytes((directory / name).read_bytes())
+    return tmp_path, run
+
+
+def test_only_what_is_missing_is_measured(copied):
+    directory, before = copied
+    assert before["interrupted"]
+    done_before = {tuple(pair) for pair in before["resume"]["state"]["done"]}
+    assert 0 < len(done_before) < 3 * 4
+    shown = bench(directory, "--resume", "run.json")
+    assert shown.returncode == 0, shown.stderr
+    run = read(directory / "run.json")
+    assert not run["interrupted"] and "resume" not in run
+    assert run["method"]["seed"] == 7 and len(run["method"]["resumed"]) == 1
+    assert [(e["name"], e["complete"], e["processes"]) for e in run["experiments"]] == [
+        ("sizes", True, 3),
+        ("small", True, 3),
+    ]
+    assert run["seconds"] >= before["seconds"]
+    assert all(cell["processes"] == 3 for cell in run["cells"])
+    assert [row["row"] for row in run["rows"]] == list(range(len(run["rows"])))
+    assert [row["experiment"] for row in run["rows"]][:5] == ["sizes"] * 4 + ["small"]
+    # What was there stays as it was: the samples of the rows that were done are those of the first time.
+    before_raw = json.loads(gzip.decompress((copied[0] / "run.json.raw.json.gz").read_bytes()))
+    samples = {
+        (s["row"], s["routine"], s["aa"], s["process"]): s["ns"] for s in before_raw["samples"]
+    }
+    assert len(samples) == len(before_raw["samples"])
+    first = before["resume"]["experiment"]
+    offset = 0 if first == "sizes" else 4
+    for cell in before["resume"]["state"]["cells"]:
+        row, routine, twin = cell["cell"]
+        for process, ns in cell["ns"].items():
+            assert samples[row + offset, routine, twin, int(process)] == ns
+    assert bench(directory, "--show", "run.json").returncode == 0
+    again = bench(directory, "--resume", "run.json")
+    assert again.returncode == 2 and "is complete" in again.stderr
+
+
+def test_rows_that_are_done_do_not_go_to_the_runner(copied, monkeypatch):
+    from wherry.campaign import Campaign, Row
+
+    rows = [Row("x", "copy", ("libc", "wherry"), size) for size in (64, 128, 256)]
+    monkeypatch.setenv("WHERRY_RUN", str(FAKE))
+    seen = []
+
+    class Seen(Campaign):
+        def _event(self, event, process, pending, state):
+            if event["event"] == "row":
+                seen.append((process, event["id"]))
+                if len(seen) == 5:
+                    raise KeyboardInterrupt
+            super()._event(event, process, pending, state)
+
+    cut = Seen(rows, processes=3, seed=5)
+    cut.run()
+    assert cut.interrupted and len(cut.state["done"]) == 4
+    kept = json.loads(json.dumps(cut.state))
+    seen.clear()
+    on = Seen(rows, processes=3, seed=5)
+    on.go_on_from(kept)
+    on._event = lambda event, process, pending, state: (
+        seen.append((process, event["id"])) if event["event"] == "row" else None,
+        Campaign._event(on, event, process, pending, state),
+    )
+    on.run()
+    assert len(seen) == 5 and not {tuple(pair) for pair in kept["done"]} & set(seen)
+    assert all(sorted(cell.ns) == [0, 1, 2] for cell in on.cells.values())
+    whole = Campaign(rows, processes=3, seed=5)
+    whole.run()
+    assert {key: len(cell.ns) for key, cell in whole.cells.items()} == {
+        key: len(cell.ns) for key, cell in on.cells.items()
+    }
+
+
+def changed(run, *path, value):
+    place = run
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("wherry",), "0.0.1", "version of Wherry 0.0.1"),
+        (("machine", "host"), "elsewhere", "machine elsewhere"),
+        (("machine", "cpu", "model"), "Z80", "CPU Z80"),
+        (("machine", "cpu", "count"), 99, "number of CPUs 99"),
+        (("machine", "kernel"), "Linux 1.0", "kernel Linux 1.0"),
+        (("machine", "libc"), "glibc 1.0", "libc glibc 1.0"),
+        (("method", "asked"), {"strange": 1}, "has no strange"),
+        (("resume", "rows"), "0" * 64, "is not what it was"),
+    ],
+)
+def test_elsewhere_it_does_not_go_on(copied, path, value, said):
+    directory, _ = copied
+    run = read(directory / "run.json")
+    changed(run, *path, value=value)
+    (directory / "run.json").write_text(json.dumps(run))
+    done = bench(directory, "--resume", "run.json")
+    assert done.returncode in (1, 2) and said in done.stderr and done.stderr.count("\n") == 1
+    assert read(directory / "run.json") == run, "and stays as it is"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--seed", "3"), "--seed"),
+        (("sizes",), "sizes"),
+        (("--save", "x.json"), "--save"),
+        (("--all",), "--all"),
+    ],
+)
+def test_it_goes_on_as_it_began(copied, arguments, said):
+    done = bench(copied[0], "--resume", "run.json", *arguments)
+    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("text", ["", "{}", "nonsense"])
+def test_what_is_no_run_file_cannot_go_on(tmp_path, text):
+    (tmp_path / "run.json").write_text(text)
+    done = bench(tmp_path, "--resume", "run.json")
+    assert done.returncode == 2 and "run.json" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_raw_samples_that_are_gone(copied):
+    (copied[0] / "run.json.raw.json.gz").unlink()
+    done = bench(copied[0], "--resume", "run.json")
+    assert done.returncode == 2 and "raw samples" in done.stderr

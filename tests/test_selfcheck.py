@@ -1,0 +1,262 @@
+"""`wherry bench --self-check`: a method that is wrong by more than the bar fails, one that is right passes. Times are
+made up here, since no test judges a real one; the routines of which something is known are called for what they do."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import need_tool, run
+from wherry import selfcheck
+from wherry.campaign import Cell
+from wherry.selfcheck import delays, independent, known, verdicts
+
+FAKE = Path(__file__).with_name("fake_runner.py")
+LINK = 0.8
+
+
+def session(quick=True):
+    return selfcheck.Session(1, None, quick, time.monotonic() + 60)
+
+
+def made_up(times, link=LINK, drift=0.0, noise=0.001):
+    """In place of known.measure: times(row, routine) are the medians."""
+
+    def measure(_, rows, processes, seed):
+        campaign = known.KnownCampaign(rows, processes=processes, seed=seed)
+        rng = np.random.default_rng(seed)
+        for number, row in enumerate(rows):
+            for process in range(processes):
+                campaign.links[process, number] = (link, link * (1 + drift))
+                shared = rng.normal(0, 0.01, row.rounds)
+                for twin in (False, True):
+                    for routine in row.routines[: 1 if twin else None]:
+                        cell = campaign.cells.setdefault((number, routine, twin), Cell(100, 1.0))
+                        own = rng.normal(0, noise, row.rounds)
+                        cell.ns[process] = times(row, routine) * np.exp(shared + own)
+        campaign.start = {"cpu": 0}
+        return campaign
+
+    return measure
+
+
+def links_of(routine):
+    return int(routine.partition("+")[2] or 0)
+
+
+def chain_time(scale):
+    return lambda row, routine: 40 + row.size / 50 + scale * LINK * links_of(routine)
+
+
+@pytest.mark.parametrize(
+    ("scale", "passed"), [(1.0, True), (1.03, True), (1.06, False), (0.94, False)]
+)
+def test_a_delay_that_is_measured_wrong_is_seen(monkeypatch, scale, passed):
+    monkeypatch.setattr(delays, "measure", made_up(chain_time(scale)))
+    (claim,) = delays.check(session())
+    assert claim.passed is passed
+    assert len(claim.cells) == sum(len(links) for _, links in delays.ROWS)
+    assert all(abs(cell["error"] - (scale - 1)) < 0.01 for cell in claim.cells)
+
+
+def test_a_delay_is_not_known_while_the_clock_moves(monkeypatch):
+    monkeypatch.setattr(delays, "measure", made_up(chain_time(1.0), drift=0.05))
+    (claim,) = delays.check(session())
+    assert claim.passed is False and "clock moved" in claim.reason
+
+
+def copies(apart):
+    def times(row, routine):
+        if "chain" in routine:
+            return chain_time(1.0)(row, routine)
+        return (20 + (row.size or 128) / 40) * (apart if routine == "known_copy_b" else 1)
+
+    return times
+
+
+@pytest.mark.parametrize(("apart", "passed"), [(1.0, True), (1.05, False)])
+def test_copies_that_do_not_tie_are_seen(monkeypatch, apart, passed):
+    monkeypatch.setattr(verdicts, "measure", made_up(copies(apart)))
+    tie, slow, fast = verdicts.check(session())
+    assert tie.passed is passed
+    assert slow.passed and fast.passed, "the others are as they should be"
+    assert all(0.095 < k < 0.105 for cell in slow.cells for k in cell["known"])
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_tenth_that_is_not_called_is_seen(monkeypatch, sign):
+    """Delays that come to nothing: whoever is a tenth slower by construction measures the same."""
+
+    def times(row, routine):
+        base = min((128, 256, 512, 1024, 2048), key=lambda n: abs(n - links_of(routine)))
+        links = links_of(routine)
+        hidden = links > base if sign > 0 else links < base
+        return chain_time(1.0)(row, f"+{base}" if hidden else routine)
+
+    monkeypatch.setattr(verdicts, "measure", made_up(times))
+    _, slow, fast = verdicts.check(session())
+    assert (slow.passed, fast.passed) == ((False, True) if sign > 0 else (True, False))
+
+
+def test_runs_that_do_not_fit_into_the_time_show_nothing(monkeypatch):
+    monkeypatch.setattr(verdicts, "measure", made_up(copies(1.0)))
+    late = session()
+    late.deadline = time.monotonic() - 1
+    assert [claim.passed for claim in verdicts.check(late)] == [False] * 3
+
+
+@pytest.mark.parametrize(
+    ("factor", "passed"), [(1.0, True), (1.04, True), (1.07, False), (0.93, False)]
+)
+def test_a_tool_that_disagrees_is_seen(monkeypatch, factor, passed):
+    monkeypatch.setattr(independent, "_build", lambda directory: ("program", ""))
+    monkeypatch.setattr(
+        independent, "measure", made_up(lambda row, routine: 5 + row.size / 100, noise=1e-5)
+    )
+    theirs = [(5 + size / 100) * factor for _, size, _, _ in independent.CELLS]
+    monkeypatch.setattr(independent, "_theirs", lambda program, cpu: theirs)
+    (claim,) = independent.check(session())
+    # The best of five beside noise of 1 % that all rounds share.
+    assert claim.passed is passed or (
+        factor == 1.04 and max(abs(c["error"]) for c in claim.cells) < 0.06
+    )
+
+
+def test_the_other_tool_is_named_by_its_package(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    (claim,) = independent.check(session())
+    assert claim.passed is None and "Debian package g++" in claim.reason
+
+
+def test_the_other_tool_measures(tmp_path):
+    need_tool("g++", "g++")
+    if not Path("/usr/include/benchmark/benchmark.h").exists():
+        pytest.skip(
+            "google-benchmark is not installed (Debian package libbenchmark-dev; make extras)"
+        )
+    program, reason = independent._build(str(tmp_path))
+    assert program, reason
+    times = independent._theirs(program, min(os.sched_getaffinity(0)))
+    assert len(times) == len(independent.CELLS) and all(ns > 0 for ns in times)
+    refused = run(program, "copy:0:0:0", check=False)
+    assert refused.returncode == 2 and "copy:1024:64:2048" in refused.stderr
+
+
+# ---- the routines ---------------------------------------------------------------------------------------------------
+
+
+def measured(wherry_run, line):
+    done = run(
+        wherry_run, "measure", "--seed", "1", input=f"{line} rounds=3 batch_us=20\n", check=False
+    )
+    return done.returncode, [json.loads(text) for text in done.stdout.splitlines()], done.stderr
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "size=0",
+        "size=1",
+        "size=3",
+        "size=15",
+        "size=33",
+        "size=64",
+        "size=65",
+        "size=127 src_off=3",
+        "size=4097 dst_off=9",
+        "mix=uniform:0-300",
+        "size=100 mode=latency",
+    ],
+)
+def test_the_known_routines_are_right(wherry_run, where):
+    """They are verified as any other is, at each size: a copy that is wrong has no cell."""
+    names = (
+        "known_copy_a,known_copy_b,known_copy_moved,known_chain+0,known_chain+7,known_chain+4096"
+    )
+    status, events, said = measured(wherry_run, f"id=1 op=copy routines={names} {where}")
+    assert status == 0 and said == ""
+    cells = [e["routine"] for e in events if e["event"] == "cell" and not e["aa"]]
+    assert cells == names.split(",")
+    (end,) = [e for e in events if e["event"] == "rowend"]
+    assert len(end["link_ns"]) == 2 and all(ns > 0 for ns in end["link_ns"])
+
+
+def test_links_take_time(wherry_run):
+    _, events, _ = measured(
+        wherry_run, "id=1 op=copy size=64 routines=known_chain+0,known_chain+1,known_chain+4000"
+    )
+    ns = {e["routine"]: min(e["ns"]) for e in events if e["event"] == "cell"}
+    assert ns["known_chain+4000"] > 10 * ns["known_chain+0"]
+
+
+def test_other_rows_have_no_link(wherry_run):
+    _, events, _ = measured(wherry_run, "id=1 op=copy size=64 routines=libc,known_copy_a")
+    assert all("link_ns" not in e for e in events)
+
+
+@pytest.mark.parametrize(
+    "name", ["known_chain+4097", "known_chain+", "known_chain+01", "known_chain+1x", "known_copy"]
+)
+def test_what_is_no_known_routine(wherry_run, name):
+    status, _, said = measured(wherry_run, f"id=1 op=copy size=64 routines=libc,{name}")
+    assert status == 2 and "no routine" in said
+
+
+def test_known_routines_are_copies_only(wherry_run):
+    status, events, _ = measured(wherry_run, "id=1 op=set size=64 routines=libc,known_copy_a")
+    assert status == 0
+    assert [e["routine"] for e in events if e["event"] == "skip"] == ["known_copy_a"]
+
+
+# ---- the command ----------------------------------------------------------------------------------------------------
+
+
+def command(directory, *args):
+    return subprocess.run(
+        [sys.executable, "-m", "wherry", "bench", "--self-check", *args],
+        cwd=directory,
+        env={**os.environ, "WHERRY_RUN": str(FAKE), "PATH": str(Path(sys.executable).parent)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_runner_that_measures_nothing_fails_the_check(tmp_path):
+    if shutil.which("g++", path=str(Path(sys.executable).parent)):
+        pytest.skip("a compiler stands beside this Python")
+    done = command(tmp_path, "--quick", "--json", "--save", "check.json")
+    assert done.returncode == 1 and done.stderr == ""
+    document = json.loads(done.stdout)
+    assert document == json.loads((tmp_path / "check.json").read_text())
+    assert document["format"] == "wherry-self-check" and not document["passed"]
+    assert {claim["name"]: claim["passed"] for claim in document["claims"]} == {
+        "delay": False,
+        "tie": False,
+        "tenth": False,
+        "tenth faster": False,
+        "independent tool": None,
+    }
+    shown = command(tmp_path, "--quick")
+    assert shown.returncode == 1 and "FAILS" in shown.stdout and "g++" in shown.stdout
+    assert len(list((tmp_path / "runs").glob("*-self-check.json"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("sizes",), "sizes"),
+        (("--size", "64"), "--size"),
+        (("--rounds", "3"), "--rounds"),
+        (("--all",), "--all"),
+    ],
+)
+def test_what_the_self_check_does_not_take(tmp_path, arguments, named):
+    done = command(tmp_path, *arguments)
+    assert done.returncode == 2 and named in done.stderr and done.stderr.count("\n") == 1
