@@ -116,6 +116,10 @@ size_t wherry_copy_nofault_zero(void *dst, const void *src, size_t n, struct whe
 /* Sets n bytes at dst to (unsigned char)c. Returns the bytes not set. After Linux clear_user. */
 size_t wherry_set_nofault(void *dst, int c, size_t n, struct wherry_fault *fault);
 
+/* Copies as wherry_copy_nofault does and adds the sum of exactly the bytes that were copied, those of dst, to *sum (0
+ * to begin with). Returns the number of bytes not copied. dst must stay readable until it returns. */
+size_t wherry_csum_copy_nofault(void *dst, const void *src, size_t n, uint32_t *sum, struct wherry_fault *fault);
+
 /* Installs handlers of SIGSEGV and SIGBUS, before those in force, to which everything goes that is not a fault of these
  * copies. To be called once, early, and again when another handler was installed later; calls of it when all is well
  * change nothing. From any thread, not from a signal handler. Returns 0, or an errno value: ENOSPC after sixteen
@@ -169,8 +173,8 @@ int wherry_nofault_status(struct wherry_nofault_status *status);
  * wherry_memcpy, exact. n must not be above a capacity, and the two capacities must not overlap. Returns dst. After
  * Rizzo's pkt_copy of netmap.
  *
- * The lines move by the widest vectors that the compiler may use (-mavx2, -mavx512f); with SSE2 alone it is lines to
- * 128 bytes, and wherry_memcpy above. In code compiled with -fsanitize=address, hwaddress, memory or thread, or with
+ * The lines move by the widest vectors that the compiler may use (-mavx2, -mavx512f); with SSE2 alone it is one line to
+ * 64 bytes, and wherry_memcpy above. In code compiled with -fsanitize=address, hwaddress, memory or thread, or with
  * WHERRY_EXACT defined (for Valgrind, say), it is an exact memcpy that the tool sees. */
 #if defined(WHERRY_EXACT) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_HWADDRESS__) ||                       \
     defined(__SANITIZE_THREAD__)
@@ -225,18 +229,16 @@ static inline void *wherry_copy_padded(void *dst, size_t dst_cap, const void *sr
     const size_t room = dst_cap < src_cap ? dst_cap : src_cap;
     char *to = (char *)dst;
     const char *from = (const char *)src;
-    /* From nine of the smallest blocks on a call costs less, since the library has wider ones. */
-    const size_t most = WHERRY_PADDED_BLOCK > 16 ? 256 : 128;
+    /* From two lines of the smallest blocks on a call costs no more, since the library has wider ones. */
+    const size_t most = WHERRY_PADDED_BLOCK > 16 ? 256 : 64;
     if (n > most || ((n + 63) & ~(size_t)63) > room)
         return wherry_memcpy(dst, src, n);
     if (room >= most) {
         wherry_padded_line(to, from);
         if (n > 64) {
             wherry_padded_line(to + 64, from + 64);
-            if (most > 128) {
-                wherry_padded_line(to + 128, from + 128);
-                wherry_padded_line(to + 192, from + 192);
-            }
+            wherry_padded_line(to + 128, from + 128);
+            wherry_padded_line(to + 192, from + 192);
         }
         return dst;
     }

@@ -166,7 +166,9 @@ def _archive(name: str, roots: Sequence[Path], given: Path | None) -> Source:
 def _shared(name: str, roots: Sequence[Path], given: Path | None) -> Source:
     """Its version is what its real file is called by: libisal.so.2.0.30."""
     if given and not given.is_file():
-        raise BrokenError(f"{given} is no file; give the shared object itself, as in .../lib{name}.so")
+        raise BrokenError(
+            f"{given} is no file; give the shared object itself, as in .../lib{name}.so"
+        )
     places = [given] if given else [root / place for root in roots for place in SHARED[name]]
     for path in places:
         if path.is_file():

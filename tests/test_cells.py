@@ -194,14 +194,15 @@ def test_address_randomisation_is_looked_at_in_the_runner(wherry, wherry_run, tm
     run = json.loads(path.read_text())
     assert run["experiments"][0]["randomisation"] == {"on": False, "processes": 3, "layouts": 1}
     assert any(n["what"] == "address randomisation off" for n in run["machine"]["uncontrolled"])
-    assert "address randomisation off" in wherry("bench", "--show", path).stdout
+    shown = wherry("bench", "--show", path).stdout
+    assert "address randomisation off" in " ".join(shown.split())
     assert result.returncode == 0
 
 
 def test_software_events_are_counted_everywhere(cells):
     """The same code as for the processor's, with events that a virtual machine has too."""
     env = {"WHERRY_COUNTERS": "software"}
-    run, out = cells("--size", "64K", "--routine", "rep_movsb", "--counters", env=env)
+    run, out = cells("--size", "8K", "--routine", "rep_movsb", "--counters", env=env)
     own = run["experiments"][0]["counters"]
     if not own["events"]:
         pytest.skip(f"perf events: {own['reason']}")
@@ -225,12 +226,12 @@ def test_counters_that_are_not_to_be_had_are_absent_with_the_reason(cells):
 
 
 def test_counters_refused_by_the_system(wherry_run):
-    """No file descriptor left: a refusal that can be had on every machine."""
+    """One file descriptor and no more: a refusal that can be had on every machine."""
 
     def few_files():
         import resource
 
-        resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4))
 
     done = subprocess.run(
         [wherry_run, "measure", "--counters", "software"],
@@ -241,8 +242,10 @@ def test_counters_refused_by_the_system(wherry_run):
         preexec_fn=few_files,
     )
     start = json.loads(done.stdout.splitlines()[0])
-    assert start["counters"]["events"] == []
-    assert start["counters"]["reason"]
+    if not start["counters"]["events"]:
+        pytest.skip(f"perf events: {start['counters']['reason']}")
+    assert start["counters"]["events"] == ["task_clock"]
+    assert start["counters"]["reason"] == "page_faults: Too many open files"
 
 
 def test_unknown_counters_are_misuse(wherry, wherry_run):

@@ -65,6 +65,13 @@ DPDK = {
 static inline void *rte_memcpy(void *d, const void *s, size_t n)
 {{ if (RTE_TEST) {{ COPY(d, s, n) }} return d; }}
 """,
+    "rte_ip.h": """#include <stddef.h>
+#include <stdint.h>
+static inline uint16_t rte_raw_cksum(const void *p, size_t n)
+{ const uint8_t *b = p; uint32_t s = 0;
+  for (size_t i = 0; i < n; i++) { s += (uint32_t)b[i] << i % 2 * 8; s = (s & 0xffff) + (s >> 16); }
+  return (uint16_t)s; }
+""",
 }
 STRINGZILLA = {
     "types.h": "",
@@ -86,7 +93,7 @@ ALL = {
 }
 
 
-LIBRARIES = {"dpdk", "glibc", "llvmlibc", "musl", "stringzilla"}
+LIBRARIES = {"dpdk", "glibc", "isal", "llvmlibc", "lwip", "musl", "stringzilla"}
 
 
 class Place:

@@ -5,7 +5,7 @@ import json
 import pytest
 from wherry import experiments, results, runfile, sentences, tables
 from wherry.experiments import Request
-from wherry.experiments.zero import BANDWIDTHS, CONTENTS, EXPERIMENT, PAGE
+from wherry.experiments.zero import BANDWIDTHS, CONTENTS, EXPERIMENT, LOOKS_FIRST, PAGE
 
 FAST = ("--processes", "1", "--rounds", "3")
 HEADS = ["dirty", "dirty", "mixed", "mixed", "zero", "zero", "zero/dirty"]
@@ -22,13 +22,13 @@ def _elsewhere(tmp_path, monkeypatch):
 
 def pages(**request):
     rows = EXPERIMENT.rows(Request(catalogue=CATALOGUE, **request))
-    return [(row.dst_state, row.content) for row in rows if row.content != "any"]
+    return [(r.dst_state, r.content) for r in rows if r.op == "zero" and r.content != "any"]
 
 
 def test_pages_are_measured_where_they_can_be():
     both = [(state, content) for state in ("L2", "DRAM") for content in CONTENTS]
     assert pages() == both and pages(sizes=(PAGE, 64)) == both
-    assert pages(quick=True) == both[:2]
+    assert pages(quick=True) == both[:3]
     assert pages(sizes=(1448,)) == [] and pages(states=(("L1", "L1"),)) == []
     assert pages(states=(("L1", "L1"), ("L2", "L3"), ("L3", "L3"))) == [
         ("L3", content) for content in CONTENTS
@@ -45,8 +45,12 @@ def test_routines_of_the_pages():
         "sse2_zero",
         "sse2_zero_nt",
         "wherry",
+        *LOOKS_FIRST,
         *BANDWIDTHS,
     )
+    looks = [r for r in EXPERIMENT.rows(Request(catalogue=CATALOGUE)) if r.op == "iszero"]
+    assert {r.dst_state for r in looks} == {"L2", "DRAM"}
+    assert all(r.routines == ("wherry", "read_bandwidth") for r in looks)
     asked = EXPERIMENT.rows(Request(catalogue=CATALOGUE, routines=("unroll64",), peers=("p",)))
     assert {row.routines for row in asked} == {("libc", "unroll64", "p", *BANDWIDTHS)}
 
@@ -66,7 +70,7 @@ def test_the_tables(wherry, tmp_path):
         at = lines.index(f"page-zero: pages of 4,096 bytes in {state}, dirty and already zero")
         assert lines[at + 1].split() == ["routine", *HEADS]
         body = [line.split() for line in lines[at + 3 : at + 3 + 20]]
-        names = [words[0] for words in body if len(words) == 6]
+        names = [words[0] for words in body if len(words) == 8]
         assert {"libc", "rep_stosb", "rep_stosl", "i686_pagezero", "unroll64"} <= set(names)
         assert {"sse2_zero", "wherry", *BANDWIDTHS} <= set(names)
         assert any(name.endswith("_zero_nt") for name in names)

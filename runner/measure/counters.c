@@ -96,8 +96,9 @@ bool counters_open(struct counters *counters, const struct counter_set *set)
             close(file);
             file = -1;
         }
+        int refused = errno;
         if (file < 0 && !counters->reason[0])
-            counters_explain(counters->reason, sizeof counters->reason, set->events[i].name, errno, paranoid());
+            counters_explain(counters->reason, sizeof counters->reason, set->events[i].name, refused, paranoid());
         if (file >= 0 && counters->leader < 0)
             counters->leader = i;
         counters->files[i] = file;

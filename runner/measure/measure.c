@@ -206,8 +206,8 @@ static void put_layout(void)
     if (file)
         fclose(file);
     json_bool("randomised", level > 0 && !(persona & ADDR_NO_RANDOMIZE));
-    char text[80];
-    snprintf(text, sizeof text, "%p %p %p", (void *)(uintptr_t)put_layout, (void *)&level, (void *)(uintptr_t)stdout);
+    char text[80]; /* not the stack, which also moves with the arguments and the environment */
+    snprintf(text, sizeof text, "%p %p", (void *)(uintptr_t)put_layout, (void *)(uintptr_t)stdout);
     json_string("layout", text);
 }
 

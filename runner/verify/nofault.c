@@ -320,7 +320,7 @@ static void generate(struct unit *unit)
     const bool set = is_set(unit->target);
     const uint64_t cases = unit->level == LEVEL_FULL    ? 3000000
                            : unit->level == LEVEL_BRIEF ? 4000
-                           : unit->few                  ? 100000
+                           : unit->few                  ? 50000
                                                         : 25000;
     for (uint64_t i = 0; i < cases && !unit->failed; i++) {
         enum what what = (enum what)below(unit, WHAT_COUNT);

@@ -46,6 +46,24 @@ PUBLIC uint32_t wherry_csum_block_add(uint32_t sum, uint32_t block, size_t offse
     return sum + (sum < block);
 }
 
+/* In parts that the first-level cache holds, so that the sum finds in it what has just been copied. */
+PUBLIC size_t wherry_csum_copy_nofault(void *dst, const void *src, size_t n, uint32_t *sum, struct wherry_fault *fault)
+{
+    enum { PART = 8192 };
+    uint8_t *to = dst;
+    const uint8_t *from = src;
+    for (;;) {
+        const size_t part = n < PART ? n : PART;
+        const size_t left = wherry_copy_nofault(to, from, part, fault);
+        *sum = wherry_csum_partial(to, part - left, *sum);
+        if (left || part == n)
+            return n - part + left;
+        to += part;
+        from += part;
+        n -= part;
+    }
+}
+
 #define BY_CRC(routine, ...)                                                                                           \
     const signed char chosen = atomic_load_explicit(&wherry_crc_choice, memory_order_relaxed);                         \
     if (chosen == WHERRY_NEEDS_CRC32)                                                                                  \

@@ -143,8 +143,8 @@ enum { PAGE_0_BYTES = 4096 };
 /* Which line of its page p lies in; a block from the last one, all ones, may reach into the next page. */
 INLINE unsigned line_in_page(const void *p) { return (unsigned)(uintptr_t)p & 0xfc0; }
 
-/* lines: line_in_page of one side, or of both or-ed. That may name the last line where neither side lies in it, and then
- * neither lies in the first, whose bits are zero: the block that ends where the buffer ends is as good there. */
+/* lines: line_in_page of one side, or of both or-ed. That may name the last line where neither side lies in it, and
+ * then neither lies in the first, whose bits are zero: the block that ends where the buffer ends is as good there. */
 INLINE struct masked masked_block(size_t n, unsigned lines)
 {
     size_t at = n - 64;

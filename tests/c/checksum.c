@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "dispatch/dispatch.h"
 #include "wherry.h"
@@ -111,10 +112,35 @@ static void known_crcs(void)
     expect("CRC of nothing", crc_of(bytes, 0), 0);
 }
 
+/* Up to a page that cannot be read, from and to odd places, in one part and in several. */
+static void until_a_fault(void)
+{
+    enum { LENGTH = 65536, CLOSED = 40960 };
+    uint8_t *src = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *dst = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (size_t i = 0; i < LENGTH; i++)
+        src[i] = (uint8_t)(i * 31 + 7);
+    mprotect(src + CLOSED, 4096, PROT_NONE);
+    for (size_t at = 0; at < 64; at++)
+        for (size_t n = 0; n < 60000; n += 997) {
+            struct wherry_fault fault = {0};
+            uint32_t sum = 5;
+            const size_t missing = at + n > CLOSED ? at + n - CLOSED : 0;
+            expect("not copied", (uint32_t)wherry_csum_copy_nofault(dst + at * 7 % 64, src + at, n, &sum, &fault),
+                   (uint32_t)missing);
+            expect("sum of the rest", wherry_csum_fold(sum),
+                   wherry_csum_fold(wherry_csum_partial(src + at, n - missing, 5)));
+            expect("place of the fault", !missing || fault.addr == src + CLOSED, 1);
+        }
+    munmap(src, LENGTH);
+    munmap(dst, LENGTH);
+}
+
 int main(int count, char **words)
 {
     const bool wrong = count == 2 && strcmp(words[1], "--wrong") == 0;
     int tiers = 0;
+    expect("nofault", (uint32_t)wherry_nofault_init(), 0);
     for (int isa = 0; isa < WHERRY_ISA_COUNT; isa++) {
         if (!wherry_dispatch_force((enum wherry_isa)isa))
             continue;
@@ -122,6 +148,7 @@ int main(int count, char **words)
         known_sums(wrong);
         combined();
         known_crcs();
+        until_a_fault();
     }
     printf("%d tiers, %d failures\n", tiers, failures);
     return failures != 0;

@@ -63,7 +63,7 @@ from wherry.cli import dimensions, reporting, whole
     "mixes",
     multiple=True,
     metavar="FILE",
-    help="scoreboard, mixes: also these sizes (size:probability,...); or all .csv of a directory. Repeatable.",
+    help="scoreboard, mixes: also these sizes (size:probability,..., or as in LLVM libc); or a directory of them.",
 )
 @click.option(
     "--no-found-peers",

@@ -318,7 +318,8 @@ class _Bench:
                     file=sys.stderr,
                 )
                 return _interrupted_status[0]
-            raise FailedError("nothing could be measured")
+            skipped = [p["message"] for p in self.document["problems"] if p["kind"] == "skip"]
+            raise FailedError(": ".join(["nothing could be measured", *skipped[:1]]))
         self._save()
         return self._finish()
 

@@ -13,7 +13,7 @@ from wherry.report import dimensions
 from wherry.units import ns_label, size_label
 from wherry.yardsticks import YARDSTICKS
 
-SIZES = (8, 64, 256, 1024, 4096, 65536)
+SIZES = (8, 64, 256, 1024, 4096, 16384)
 # Of the public call beside libc; an op that libc has none for has no libc.
 _SAME = {"copy": ("copy", "move"), "zero": ("zero", "set")}
 _HEADS = {

@@ -15,30 +15,6 @@
 #define MOVE_ON(bytes)               \
     addq    $(bytes), %rdi;          \
     addq    $(bytes), %rsi
-
-/* The first line goes by itself, so that whole lines of the destination follow: stores of one line are joined only when
- * they follow each other. */
-#if V == 64
-#define LINE(lost, from, to)                            \
-    LOAD(lost, MOVE from, R(0));                        \
-    STORE(lost, MOVE R(0), to)
-#elif V == 32
-#define LINE(lost, from, to)                            \
-    LOAD(lost, MOVE from, R(0));                        \
-    LOAD(lost, MOVE 32 + from, R(1));                   \
-    STORE(lost, MOVE R(0), to);                         \
-    STORE(lost, MOVE R(1), 32 + to)
-#else
-#define LINE(lost, from, to)                            \
-    LOAD(lost, MOVE from, R(0));                        \
-    LOAD(lost, MOVE 16 + from, R(1));                   \
-    LOAD(lost, MOVE 32 + from, R(2));                   \
-    LOAD(lost, MOVE 48 + from, R(3));                   \
-    STORE(lost, MOVE R(0), to);                         \
-    STORE(lost, MOVE R(1), 16 + to);                    \
-    STORE(lost, MOVE R(2), 32 + to);                    \
-    STORE(lost, MOVE R(3), 48 + to)
-#endif
 /* clang-format on */
 
     .p2align 6
@@ -69,22 +45,16 @@ AT(loop):
     movq    %r8, %r10
     subq    %rdi, %r10
     addq    %rsi, %r10
-#if V == 64
     LOAD(AT(redo), MOVE (%rsi), R(0))
-#else
-    LINE(AT(redo), 0(%rsi), 0(%rdi))
-#endif
     LOAD(AT(redo), MOVE -3 * V(%r10), R(1))
     LOAD(AT(redo), MOVE -2 * V(%r10), R(2))
     LOAD(AT(redo), MOVE -V(%r10), R(3))
     LOAD(AT(redo), MOVE -V(%rsi,%rdx), R(4))
     leaq    -4 * V(%rdi,%rdx), %r11
     movl    %edi, %eax
-#if V == 64
     STORE(AT(redo), MOVE R(0), (%rdi))
-#endif
-    andl    $63, %eax
-    subq    $64, %rax               /* less the distance to the next line of the destination, 1 to 64 */
+    andl    $(V - 1), %eax
+    subq    $V, %rax                /* less the distance to the next boundary of the destination, 1 to V */
     subq    %rax, %rdi
     subq    %rax, %rsi
     .p2align 4
@@ -184,6 +154,28 @@ AT(not_by_rep):
     cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx
     jb      AT(by_loop)
 
+/* A line: the first goes by ordinary stores, so that whole lines of the destination follow. */
+#if V == 64
+#define LINE(lost, from, to)                            \
+    LOAD(lost, MOVE from, R(0));                        \
+    STORE(lost, MOVE R(0), to)
+#elif V == 32
+#define LINE(lost, from, to)                            \
+    LOAD(lost, MOVE from, R(0));                        \
+    LOAD(lost, MOVE 32 + from, R(1));                   \
+    STORE(lost, MOVE R(0), to);                         \
+    STORE(lost, MOVE R(1), 32 + to)
+#else
+#define LINE(lost, from, to)                            \
+    LOAD(lost, MOVE from, R(0));                        \
+    LOAD(lost, MOVE 16 + from, R(1));                   \
+    LOAD(lost, MOVE 32 + from, R(2));                   \
+    LOAD(lost, MOVE 48 + from, R(3));                   \
+    STORE(lost, MOVE R(0), to);                         \
+    STORE(lost, MOVE R(1), 16 + to);                    \
+    STORE(lost, MOVE R(2), 32 + to);                    \
+    STORE(lost, MOVE R(3), 48 + to)
+#endif
 #define TO_NEXT_LINE                                    \
     movl    %edi, %eax;                                 \
     andl    $63, %eax;                                  \
@@ -293,8 +285,7 @@ AT(missing):
     subq    %rax, %rdx
     pushq   %rdx
     .cfi_adjust_cfa_offset 8
-    movq    %rax, %rdx
-    xorl    %ecx, %ecx
+    movq    %rax, %rdx              /* with the caller's fault: when more goes away meanwhile, that is what stops it */
     call    TOP
     popq    %rdx
     .cfi_adjust_cfa_offset -8
