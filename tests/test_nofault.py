@@ -155,7 +155,7 @@ def broken_copy(runner: Path, target: Path, entry: int, field: int, change: int)
 
 
 @pytest.mark.parametrize(
-    ("field", "change"), [(0, -1), (1, 7), (2, 1)], ids=["gone", "astray", "kind"]
+    ("field", "change"), [(0, -1), (1, 0), (2, 1)], ids=["gone", "astray", "kind"]
 )
 def test_a_broken_entry_is_seen(wherry_run: Path, tmp_path: Path, field: int, change: int):
     """Two entries of each function, among those that any page which is missing may meet; the others are met only when
@@ -168,12 +168,18 @@ def test_a_broken_entry_is_seen(wherry_run: Path, tmp_path: Path, field: int, ch
     at = [table.address + i * ENTRY_BYTES + fields[i][0] for i in range(table.count)]
     for tier in ("copy_sse2", "set_sse2", "copy_avx2", "set_avx2"):
         first = sum(place < symbols[f"wherry_guarded_{tier}"] for place in at)
-        chosen = [first + 1, first + 6] if field < 2 else []
+        # The last of a class: where one before it goes astray the next one meets the same page.
+        chosen = [first + 3, first + (7 if "copy" in tier else 11)] if field < 2 else []
+        if field == 1 and "set" in tier:
+            continue  # behind its last store there is another class, which does the work once more
         if field == 2:  # the kind only tells the direction in a report: of the first that makes one
             chosen = [next(i for i in range(first, table.count) if fields[i][2] & 4)]
             if fields[chosen[0]][2] & 3 == 2:
                 continue  # of a string instruction the address tells it
         for entry in chosen:
+            if field == 1:  # on to the next load or store, as if this one had happened
+                resume = table.address + entry * ENTRY_BYTES + 4 + fields[entry][1]
+                change = at[entry + 1] - resume
             broken = broken_copy(wherry_run, tmp_path / "broken", entry, field, change)
             what, isa = tier.split("_")
             target = f"nofault@{isa}:wherry_{what}_nofault"
