@@ -16,7 +16,7 @@ PLANTED = {
     "band2049_memcpy": "expected",
     "power_memcpy": "expected",
     "aliased_memcpy": "64 bytes",
-    "page_cross_memcpy": "byte 1",
+    "page_cross_memcpy": "destination offset 409",
     "stale_memcpy": "expected",
     "backward_memmove": "distance +96",
     "same_memmove": "distance +0",

@@ -142,16 +142,27 @@ def test_every_public_function_has_a_page():
     pages = {page.stem for page in (ROOT / "man").glob("*.3")}
     assert public_functions() - pages == set()
     text = (ROOT / "man/wherry.3").read_text()
-    header = (ROOT / "include/wherry.h").read_text()
+    # What strict ISO C sees in the place of a POSIX prototype is in no page.
+    header = re.sub(
+        r"^#else /\* strict ISO C.*?^#endif",
+        "",
+        (ROOT / "include/wherry.h").read_text(),
+        flags=re.MULTILINE | re.DOTALL,
+    )
     for name in public_functions():
         assert name in text, f"man/wherry.3 does not tell of {name}"
-    assert pages - public_functions() == {"wherry"}
+    # Of the inline copy, and of the sums together.
+    assert pages - public_functions() == {"wherry", "wherry_copy_padded", "wherry_csum"}
     assert all(f"'{page.name}'" in (ROOT / "man/meson.build").read_text()
                for page in (ROOT / "man").glob("*.[137]"))  # fmt: skip
     for prototype in re.findall(r"^[a-z].*\);$", header, flags=re.MULTILINE):
         words = re.findall(r"\w+", prototype)
-        flat = re.findall(r"\w+", re.sub(r'^\.\w+|"', " ", text, flags=re.MULTILINE))
-        assert " ".join(words) in " ".join(flat), f"man/wherry.3 has another prototype: {prototype}"
+        (name,) = re.findall(r"(\w+)\(", prototype)
+        page = (ROOT / "man" / f"{name}.3").read_text()
+        if page.startswith(".so "):
+            page = (ROOT / "man" / Path(page.split()[1]).name).read_text()
+        flat = re.findall(r"\w+", re.sub(r'^\.\w+|"', " ", page, flags=re.MULTILINE))
+        assert " ".join(words) in " ".join(flat), f"{name}.3 has another prototype: {prototype}"
 
 
 @pytest.mark.parametrize("command", ["bench", "verify", "list", "doctor"])
@@ -166,11 +177,11 @@ def test_the_page_knows_every_option(wherry, command: str):
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "man").glob("*.[137]")), ids=lambda p: p.name)
-def test_the_pages_are_sound(page: Path):
+def test_the_pages_are_sound(page: Path, tmp_path: Path):
     groff = need_tool("groff", "groff")
 
     if not list(Path("/usr/share/groff").rglob("an.tmac")):
         pytest.skip("the man macros are not installed (Debian package groff)")
-    said = run(groff, "-man", "-Tutf8", "-ww", "-z", "-I", ROOT / "man", page, cwd=ROOT / "man")
-    complaints = [line for line in said.stderr.splitlines() if "man3/wherry.3" not in line]
-    assert complaints == []
+    (tmp_path / "man3").symlink_to(ROOT / "man")  # where a page of .so looks for the other
+    said = run(groff, "-man", "-Tutf8", "-ww", "-z", "-I", tmp_path, page, cwd=tmp_path)
+    assert said.stderr == ""
