@@ -111,7 +111,9 @@ def test_the_tables(wherry, tmp_path: Path, monkeypatch):
     assert (
         "3,000 cycles for movsl, aligned" in said and "7,000 cycles for movsl, misaligned" in said
     )
-    assert "4,000 cycles for integer, misaligned" in said and "Misaligned copies take" in said
+    assert "4,000 cycles for integer, misaligned" in said
+    # Said of the paths whose copies stand out of the noise; on a busy machine none may.
+    assert "Misaligned copies take" in said or " noise " in said
     assert f"usercopy: {SEGMENT} bytes, the data of one packet" in said
     for name in (FLOOR, "pipe", "libc", "nofault"):
         assert sum(line.split()[:1] == [name] for line in lines) >= 3, name
