@@ -261,7 +261,7 @@ def shared_object(directory, source):
 
 MISUSE = [
     (["bench", "size"], "did you mean sizes?"),
-    (["bench", "qqq"], "there are alignment"),
+    (["bench", "qqq"], "wherry list experiments lists all"),
     (["bnch"], "did you mean bench?"),
     (["bench", "--routine", "rep_mosb"], "did you mean rep_movsb?"),
     (["bench", "--routine", "set_sse2"], "does not do"),
@@ -279,9 +279,9 @@ MISUSE = [
     (["bench", "--pin", "4095"], "CPU 4095 is not there"),
     (["bench", "--save", "/dev/full"], "cannot save"),
     (["bench", "--save", "."], "directory"),
-    (["bench", "--op", "copy"], "sizes does not take --op; mixes and scoreboard do"),
+    (["bench", "--op", "copy"], "sizes does not take --op; cells, mixes and scoreboard do"),
     (["bench", "--show", "none.json"], "No such file"),
-    (["bench", "--show", "text.so"], "not JSON"),
+    (["bench", "--show", "text.so"], "is not a run file"),
     (["bench", "--show", "text.so", "--quick"], "leave out --quick"),
     (["bench", "--frobnicate"], "No such option"),
     (["list", "routine"], "did you mean routines?"),
