@@ -248,6 +248,20 @@ static inline void *wherry_copy_padded(void *dst, size_t dst_cap, const void *sr
 }
 #endif
 
+/* Plans: by which method the calls above copy and set each size. The default is made for this CPU; another, made by
+ * `wherry tune` or by hand and compiled by `wherry plan compile`, is put in force by the environment variable
+ * WHERRY_PLAN when the library is loaded (never in a set-user-ID program), or here.
+ *
+ * Puts the compiled plan at path in force, or the default again when path is NULL. Returns 0, or an errno value, and
+ * then the plan in force stays: EINVAL when it is no plan, cut short, damaged, or absurd; EOPNOTSUPP when its format is
+ * another; ENODEV when it is for another CPU; EBUSY when another thread is loading one; that of open() or read() else.
+ * Other threads may copy meanwhile: each of their calls is right, by the old plan, the new one or something between. */
+int wherry_plan_load(const char *path);
+
+/* One line that tells which plan is in force and from where, or why one was not used. The string stays as it is until
+ * the next load but one. */
+const char *wherry_plan_status(void);
+
 /* The version of the library, "MAJOR.MINOR.PATCH"; a static string. */
 const char *wherry_version(void);
 

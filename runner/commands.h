@@ -10,6 +10,8 @@ int command_cpu(int argc, char **argv);
 int command_verify(int argc, char **argv);
 int command_fuzz(int argc, char **argv);
 int command_measure(int argc, char **argv);
+int command_system(int argc, char **argv);
+int command_timed(int argc, char **argv);
 int command_sizes(int argc, char **argv);
 
 /* Prints "wherry-run: " and the message as one line to standard error and returns EXIT_MISUSE. */

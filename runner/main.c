@@ -15,6 +15,8 @@ static const struct {
     {"fuzz", command_fuzz, "call them with random sizes, places and overlaps until something is wrong"},
     {"sizes", command_sizes, "measure and print the size table"},
     {"measure", command_measure, "read rows from standard input, write measured cells as JSON lines"},
+    {"system", command_system, "the same for a switch between processes and other whole systems"},
+    {"timed", command_timed, "run a program once and tell what it and all it started used, as a JSON line"},
     {"list", command_list, "the routines there are"},
     {"cpu", command_cpu, "what this CPU is"},
 };

@@ -13,22 +13,31 @@
 #include "wherry.h"
 
 static struct wherry_cpu cpu;
-static struct wherry_thresholds default_thresholds;
+static struct wherry_thresholds default_thresholds; /* of the plan in force, as its choice */
+static enum wherry_isa default_isa;
 
 void targets_init(void)
 {
     wherry_cpu_detect(&cpu);
     default_thresholds = wherry_thresholds;
+    default_isa = wherry_dispatch_isa();
 }
+
+void target_thresholds(const struct target *target)
+{
+    wherry_thresholds = target && target->thresholds ? *target->thresholds : default_thresholds;
+}
+
+const struct wherry_thresholds *target_default_thresholds(void) { return &default_thresholds; }
 
 void target_prepare(const struct target *target)
 {
-    enum wherry_isa isa = target->forced ? target->isa : wherry_plan_isa(&cpu);
+    enum wherry_isa isa = target->forced ? target->isa : default_isa;
     if (wherry_dispatch_isa() != isa) /* forcing asks CPUID, which a hypervisor makes slow */
         wherry_dispatch_force(isa);
     if (target->kind == TARGET_NOFAULT)
         wherry_nofault_force(isa);
-    wherry_thresholds = default_thresholds;
+    target_thresholds(target);
     if (target->method == METHOD_PLANNED)
         return;
     wherry_thresholds = (struct wherry_thresholds){
@@ -181,6 +190,13 @@ static void add_public(struct target_list *list, const char *name, bool forced, 
         t->method = method;
         t->fn = functions[i].wherry;
     }
+}
+
+size_t target_add_forced(struct target_list *list, const char *name, enum wherry_isa isa)
+{
+    const size_t first = list->count;
+    add_public(list, name, true, isa, METHOD_PLANNED);
+    return first;
 }
 
 void targets_add_public(struct target_list *list, bool every_tier)

@@ -48,10 +48,11 @@ struct target {
     const struct wherry_routine *routine; /* TARGET_ROUTINE only, else NULL */
     bool forced;                          /* TARGET_PUBLIC: call wherry_dispatch_force(isa) first */
     enum wherry_isa isa;
-    enum target_method method; /* TARGET_PUBLIC, forced */
-    const char *peer_path;     /* TARGET_PEER: for the command that repeats a case, "NAME=PATH[:PREFIX]" */
-    unsigned links;            /* TARGET_KNOWN: of the chain in measure/known.S; TARGET_INLINED: its form */
-    void (*fn)(void);          /* cast by abi */
+    enum target_method method;                  /* TARGET_PUBLIC, forced */
+    const struct wherry_thresholds *thresholds; /* TARGET_PUBLIC, forced: these, in place of the plan's; or NULL */
+    const char *peer_path; /* TARGET_PEER: for the command that repeats a case, "NAME=PATH[:PREFIX]" */
+    unsigned links;        /* TARGET_KNOWN: of the chain in measure/known.S; TARGET_INLINED: its form */
+    void (*fn)(void);      /* cast by abi */
 };
 
 struct target_list {
@@ -76,12 +77,18 @@ void targets_add_routines(struct target_list *list);
  * smallest size on ("wherry@sse2+stream", "wherry@sse2+rep"), so that short tests reach those paths. wherry_memcpy is
  * held to op move, since it promises to be right for overlap. */
 void targets_add_public(struct target_list *list, bool every_tier);
+/* Appends the public functions under a plan that is given as "NAME=CHOICE[,FIELD=BYTES] ...": CHOICE is a tier's name,
+ * FIELD one of the thresholds, BYTES a number or off; the rest is as in the default plan. Returns NULL, or one line
+ * that says what is wrong. Static buffer. */
+const char *targets_add_plan(struct target_list *list, const char *spec);
 /* Appends the fault-tolerant functions under each tier ("nofault@sse2" ...) and method, and with planned as "nofault"
  * too. Preparing one has it take the fault table whoever owns the signals; whoever wants faults fixed calls
  * wherry_nofault_init. */
 void targets_add_nofault(struct target_list *list, bool planned);
 bool target_is_nofault(void (*fn)(void));
 extern struct wherry_fault target_fault; /* what they are given to fill in */
+/* Puts the thresholds of a target in force that has some of its own; NULL, or one without, puts the plan's back. */
+void target_thresholds(const struct target *target);
 /* Appends libc's memcpy (op copy), memmove, mempcpy, memset, bzero, bcopy. */
 void targets_add_libc(struct target_list *list);
 /* Appends a copy of measure/known.S, for the workbench's own check. */

@@ -83,13 +83,15 @@ def planted(row, routine):
     """What the routine's times are multiplied by; None when it lacks the row."""
     own = TIMES.get(routine, {"all": 1.0})
     fits = ["all", *(key for key in ("mix", "overlap") if key in row)]
-    fits += [row["walk"], row["op"]]
+    fits += [row.get("walk", "pool"), row["op"]]
     return [own[key] for key in fits if key in own][-1]
 
 
 def size_of(row):
     if "size" in row:
         return int(row["size"])
+    if "mix" not in row:
+        return 0
     kind, _, bounds = row["mix"].partition(":")
     return sum(map(int, bounds.split("-"))) // 2 if kind in ("uniform", "log") else 100
 
@@ -207,7 +209,7 @@ def main():
         listing()
     elif command == "cpu":
         say("cpu", **CPU)
-    elif command == "measure":
+    elif command in ("measure", "system"):
         measure(sys.argv[2:])
     elif command == "verify":
         verify(sys.argv[2:])

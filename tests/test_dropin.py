@@ -25,6 +25,8 @@ FUNCTIONS = [
     *("__mempcpy", "__bzero", "explicit_bzero", "wmemcpy", "wmemmove", "wmempcpy", "wmemset"),
     *CHECKED,
 ]
+# Tells a debugger, or whoever asks dlsym, which plan is in force.
+STATUS = "wherry_dropin_plan_status"
 CC = shlex.split(os.environ.get("CC", "cc"))
 
 
@@ -52,10 +54,12 @@ def sources(said: str) -> dict[str, str]:
 # --- what it is ----------------------------------------------------------------------------------
 def test_it_exports_what_it_says_and_wants_one_thing(dropin: Path):
     rows = [line.split() for line in run("nm", "-D", dropin).stdout.splitlines()]
-    # What libc does about an overflow: undefined, but weak, so that nothing fails without it.
-    assert [row for row in rows if len(row) == 2] == [["w", "__chk_fail"]]
+    # What libc does about an overflow, and where the loader found the environment: undefined, but weak, so that nothing
+    # fails without them.
+    wanted = sorted(row for row in rows if len(row) == 2)
+    assert wanted == [["w", "__chk_fail"], ["w", "__libc_stack_end"]]
     rows = [row for row in rows if len(row) == 3]
-    assert sorted(row[-1] for row in rows) == sorted(FUNCTIONS)  # no version
+    assert sorted(row[-1] for row in rows) == sorted([*FUNCTIONS, STATUS])  # no version
     assert {row[1] for row in rows} == {"T"}  # an IFUNC would be an i
     types = run("readelf", "--dyn-syms", "-W", dropin).stdout
     assert all(re.search(rf" [1-9]\d* FUNC +GLOBAL DEFAULT +\d+ {name}$", types, re.MULTILINE)
@@ -63,10 +67,11 @@ def test_it_exports_what_it_says_and_wants_one_thing(dropin: Path):
 
 
 def test_nothing_has_to_be_relocated_before_a_call(dropin: Path):
-    """Two words are: the address of the constructor, which the loader alone reads, and where to go to abort."""
+    """Three words are: the address of the constructor, which the loader alone reads; where to go to abort; and where the
+    stack began, which the constructor reads."""
     rows = re.findall(r"^[0-9a-f]{16} .*$", run("readelf", "-rW", dropin).stdout, re.MULTILINE)
-    assert [row.split()[2] for row in rows] == ["R_X86_64_RELATIVE", "R_X86_64_GLOB_DAT"]
-    assert "__chk_fail" in rows[1]
+    assert [row.split()[2] for row in rows] == ["R_X86_64_RELATIVE", *2 * ["R_X86_64_GLOB_DAT"]]
+    assert {row.split()[4] for row in rows[1:]} == {"__chk_fail", "__libc_stack_end"}
     sections = run("readelf", "-SW", dropin).stdout
     (array,) = re.findall(r"\.init_array +INIT_ARRAY +([0-9a-f]{16}) \w+ (\w+)", sections)
     assert rows[0].split()[0] == array[0]
@@ -77,13 +82,48 @@ def test_it_needs_no_other_object(dropin: Path):
     assert "NEEDED" not in run("readelf", "-dW", dropin).stdout
 
 
-def test_it_asks_nobody_for_anything(dropin: Path):
-    """No system call, no thread-local storage: so no allocation, no output, no file; and no environment to look at."""
-    need_tool("objdump", "binutils")
+def instructions_by_function(dropin: Path) -> dict[str, list[str]]:
     dump = run("objdump", "-d", "--no-show-raw-insn", dropin).stdout
-    instructions = re.findall(r"^ +[0-9a-f]+:\t(.*)$", dump, re.MULTILINE)
-    assert len(instructions) > 500
-    assert [i for i in instructions if re.match(r"syscall|sysenter|int |.*%[fg]s:", i)] == []
+    found: dict[str, list[str]] = {}
+    for line in dump.splitlines():
+        if head := re.fullmatch(r"[0-9a-f]+ <(.+)>:", line):
+            lines = found.setdefault(head[1], [])
+        elif text := re.match(r" +[0-9a-f]+:\t(.*)", line):
+            lines.append(text[1])
+    return found
+
+
+def test_it_asks_nobody_for_anything(dropin: Path):
+    """No thread-local storage, and no system call but those that read a plan file: so no allocation and no output."""
+    need_tool("objdump", "binutils")
+    found = instructions_by_function(dropin)
+    assert sum(map(len, found.values())) > 500
+    asking = {
+        name
+        for name, lines in found.items()
+        if any(re.match("syscall|sysenter|int ", i) for i in lines)
+    }
+    assert asking
+    assert all(re.match(r"wherry_planfile_|read_|kernel", name) for name in asking)
+    assert [i for lines in found.values() for i in lines if re.match(".*%[fg]s:", i)] == []
+
+
+def test_without_a_plan_it_makes_no_system_call(dropin: Path, tmp_path: Path):
+    """What follows the loader's last call is the end of the program; with a plan, it is the plan's reading."""
+    need_tool("strace", "strace")
+
+    def after_the_loader(**plan: str) -> list[str]:
+        env = {k: v for k, v in preloaded(dropin).items() if k != "WHERRY_PLAN"} | plan
+        traced = run("strace", "-o", tmp_path / "calls", "/bin/true", env=env, check=False)
+        if traced.returncode:
+            pytest.skip(f"strace may not trace here: {traced.stderr[:99]}")
+        calls = (tmp_path / "calls").read_text()
+        assert str(dropin) in calls
+        # It unmaps the cache of library names last.
+        return re.findall(r"^(\w+)\(", calls[calls.rindex("munmap(") :], re.MULTILINE)[1:]
+
+    assert set(after_the_loader()) <= {"exit_group", "exit"}
+    assert "open" in after_the_loader(WHERRY_PLAN="/no/such")
 
 
 def code(library: Path) -> dict[str, list[str]]:

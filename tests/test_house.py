@@ -16,8 +16,10 @@ MAY_INCLUDE = {
     "src/cpu": [],
     "src/routines": [],
     "src/plan": ["src/cpu/", "src/routines/registry.", "src/routines/thresholds.h"],
+    "src/planfile": ["src/plan/", "src/cpu/", "src/routines/thresholds.h"],
     "src/dispatch": [
         "src/plan/",
+        "src/planfile/",
         "src/cpu/",
         "src/routines/registry.",
         "src/routines/thresholds.h",
@@ -27,8 +29,15 @@ MAY_INCLUDE = {
         PUBLIC,
     ],
     "src/guard": ["src/routines/guarded/fault_table.h", "src/routines/asm.h", PUBLIC],
-    "preload": ["src/dispatch/"],
-    "runner": ["src/plan/", "src/cpu/", "src/dispatch/", "src/routines/registry.", PUBLIC],
+    "preload": ["src/dispatch/", "src/planfile/planfile.h"],
+    "runner": [
+        "src/plan/",
+        "src/cpu/",
+        "src/dispatch/",
+        "src/routines/registry.",
+        "src/routines/asm.h",
+        PUBLIC,
+    ],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 FORBIDDEN_MODULES = {"ctypes", "cffi", "tests", "conftest"}
@@ -121,6 +130,7 @@ def house(tmp_path: Path) -> Path:
         ("runner/a.c", '#include "../tests/t.h"', "runner may not"),
         ("preload/a.c", '#include "routines/vec.h"', "preload may not"),
         ("src/guard/a.c", '#include "plan/plan.h"', "src/guard may not"),
+        ("src/planfile/a.c", '#include "wherry.h"', "src/planfile may not"),
         ("src/routines/a.c", '#include "gone.h"', "nowhere"),
         ("src/new/a.c", "", "no room"),
     ],

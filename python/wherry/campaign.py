@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -27,12 +27,14 @@ SLOW_PACE = (1.07, 1.12)
 # Zen 5 cores with a neighbour, slow-phase waits and rounds thrown away included. An estimate for people, no more.
 SAMPLE_COST, BATCH_COST, STREAM_COST = 0.0002, 3.3, 0.45e-9
 COLD_CODE_COST, DRAM_COST = 0.018, 0.001
+SYSTEM_COST = 1.6  # times a batch: the slower ones of a row take longer than the fastest
 
 
 def expected_seconds(rows: Sequence[Row], processes: int) -> float:
     seconds = 0.0
     for row in rows:
-        sample = SAMPLE_COST + BATCH_COST * row.batch_us * 1e-6
+        cost = BATCH_COST if row.command == "measure" else SYSTEM_COST
+        sample = SAMPLE_COST + cost * row.batch_us * 1e-6
         if row.walk == "stream":
             sample += STREAM_COST * max(row.buffer, row.calls * row.size)
         elif row.src_state == row.dst_state == "DRAM":
@@ -46,6 +48,14 @@ def expected_seconds(rows: Sequence[Row], processes: int) -> float:
 def rounded(values: Sequence[float]) -> list[float]:
     """As files keep them."""
     return [float(f"{value:.6g}") for value in values]
+
+
+def _of_all(by_process: Mapping[int, Mapping], take: Callable) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for name in dict.fromkeys(name for own in by_process.values() for name in own):
+        values = [own[name] for own in by_process.values() if own.get(name) is not None]
+        found[name] = float(take(values)) if values else None
+    return found
 
 
 @dataclass
@@ -64,15 +74,16 @@ class Cell:
     # By process, where the runner tells them.
     shares: dict[int, float] = field(default_factory=dict)  # fastest thread over slowest
     counts: dict[int, dict[str, float | None]] = field(default_factory=dict)  # of one call
+    parts: dict[int, dict[str, float | None]] = field(default_factory=dict)  # of a whole system
     tried: dict[int, list[float]] = field(default_factory=dict)  # every round, also voided ones
 
     def counts_of_all(self) -> dict[str, float | None]:
         """Medians over the processes."""
-        found: dict[str, float | None] = {}
-        for name in dict.fromkeys(name for own in self.counts.values() for name in own):
-            values = [own[name] for own in self.counts.values() if own.get(name) is not None]
-            found[name] = float(np.median(values)) if values else None
-        return found
+        return _of_all(self.counts, np.median)
+
+    def parts_of_all(self) -> dict[str, float | None]:
+        """Means over the processes: the kernel accounts for time in ticks, which only many samples even out."""
+        return _of_all(self.parts, np.mean)
 
     @property
     def disturbed(self) -> bool:
@@ -194,6 +205,7 @@ class Campaign:
                     "ns": {str(p): rounded(ns) for p, ns in cell.ns.items()},
                     "shares": {str(p): share for p, share in cell.shares.items()},
                     "counts": {str(p): own for p, own in cell.counts.items()},
+                    "parts": {str(p): own for p, own in cell.parts.items()},
                     "tried": {str(p): rounded(ns) for p, ns in cell.tried.items()},
                 }
                 for key, cell in self.cells.items()
@@ -223,7 +235,7 @@ class Campaign:
                 set(own["disturbed_in"]),
                 *(
                     {int(process): value for process, value in own.get(key, {}).items()}
-                    for key in ("shares", "counts", "tried")
+                    for key in ("shares", "counts", "parts", "tried")
                 ),
             )
             if not twin:
@@ -272,12 +284,14 @@ class Campaign:
             # the first process too: what is left undone is then here and there.
             self._random.shuffle(pending)
         pending = [row for row in pending if (process, row) not in self.done]
-        pins = list(dict.fromkeys(self.rows[row].pin for row in pending))
-        for pin in pins:
-            self._process_on(process, [row for row in pending if self.rows[row].pin == pin])
+        runners: dict[tuple[str, int | None], list[int]] = {}
+        for row in pending:
+            runners.setdefault((self.rows[row].command, self.rows[row].pin), []).append(row)
+        for own in runners.values():
+            self._process_on(process, own)
 
     def _process_on(self, process: int, pending: list[int]) -> None:
-        """Rows of one CPU."""
+        """Rows of one command and CPU."""
         while pending:
             pending = [i for i in pending if self._routines(i)]
             if not pending:
@@ -297,13 +311,16 @@ class Campaign:
         own = self.rows[row]
         return 20 * own.rounds * len(own.routines) * own.size / 1e9
 
-    def _arguments(self, process: int, pin: int | None) -> list[str]:
-        arguments = ["measure", "--seed", str(self.seed + process)]
+    def _arguments(self, process: int, row: Row) -> list[str]:
+        pin = row.pin
+        arguments = [row.command, "--seed", str(self.seed + process)]
         for spec in self.peers:
             if spec.partition("=")[0] not in self.excluded:
                 arguments += ["--peer", spec]
         if pin is not None or self.pin is not None:
             arguments += ["--pin", str(self.pin if pin is None else pin)]
+        if row.command != "measure":
+            return arguments
         if best := self._best_pace(pin):
             arguments += ["--pace", ",".join(f"{value:.6g}" for value in best)]
         if self.counters is not None:
@@ -323,7 +340,7 @@ class Campaign:
         lines = [replace(self.rows[i], routines=self._routines(i)).line(i) for i in pending]
         state = _PassState()
         limit = max([self.hang_limit, *(self._silence(i) for i in pending)])
-        arguments = self._arguments(process, self.rows[pending[0]].pin)
+        arguments = self._arguments(process, self.rows[pending[0]])
         with runner.Stream(arguments, lines, limit) as stream:
             try:
                 for event in stream:
@@ -425,5 +442,7 @@ class Campaign:
                 cell.shares[process] = event["share"]
             if event.get("counters"):
                 cell.counts[process] = event["counters"]
+            if event.get("parts"):
+                cell.parts[process] = event["parts"]
             if event.get("tried"):
                 cell.tried[process] = event["tried"]

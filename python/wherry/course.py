@@ -152,7 +152,7 @@ class Course:
             "seconds": round(seconds, 2),
             "rounds": max((row.rounds for row in share.rows), default=1),
         }
-        measured = len({row for row, _, _ in campaign.cells})
+        measured = len({row for _, row in campaign.done})
         own["cut_short"] = campaign.out_of_time
         if share.quick or measured < share.planned_rows:
             own["thinned"] = {

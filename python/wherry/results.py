@@ -81,6 +81,9 @@ def _extras(cell: Cell) -> dict[str, object]:
         own["counters"] = {
             name: None if value is None else _rounded(value) for name, value in counts.items()
         }
+    parts = {name: value for name, value in cell.parts_of_all().items() if value is not None}
+    if parts:
+        own["parts"] = _rounded_all(parts)
     return own
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True)
 class Row:
     """Cells that differ only in the routine, measured interleaved; the words are those of docs/runner-protocol.md."""
+
+    command: ClassVar[str] = "measure"  # of wherry-run, which takes it
 
     experiment: str
     op: str
@@ -87,5 +90,32 @@ class Row:
             words |= {"src_state": self.src_state, "dst_state": self.dst_state}
         words |= self._unusual()
         words |= {"mode": self.mode, "threads": self.threads, "huge": self.huge}
+        words |= {"rounds": self.rounds, "batch_us": self.batch_us, "calls": self.calls}
+        return " ".join(f"{key}={value}" for key, value in words.items())
+
+
+# What a row of a whole system has no word for.
+_UNTOLD = ("src_off", "dst_off", "walk", "mode", "threads", "huge", "src_state", "dst_state")
+
+
+@dataclass(frozen=True)
+class SystemRow(Row):
+    """Cells of an experiment on a whole system: a switch between processes, bytes through a network, files. What is
+    measured is told by `words`, which differ from op to op."""
+
+    command: ClassVar[str] = "system"
+
+    words: tuple[tuple[str, str | int], ...] = ()
+
+    def dimensions(self) -> dict[str, object]:
+        own: dict[str, object] = {"op": self.op, "size": self.size} | dict.fromkeys(_UNTOLD)
+        if self.pin is not None:
+            own["cpu"] = self.pin
+        return own | dict(self.words)
+
+    def line(self, number: int) -> str:
+        words = {"id": number, "op": self.op, "routines": ",".join(self.routines)}
+        words |= {"size": self.size} if self.size else {}
+        words |= dict(self.words)
         words |= {"rounds": self.rounds, "batch_us": self.batch_us, "calls": self.calls}
         return " ".join(f"{key}={value}" for key, value in words.items())

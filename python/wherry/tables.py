@@ -197,6 +197,12 @@ def cells_of(run: dict, experiment: str) -> dict[int, dict[str, dict]]:
     return by_row
 
 
+def measured_twice(run: dict, experiment: str) -> str:
+    """Who the noise floor is of."""
+    found = {c["routine"] for c in run["cells"] if c["experiment"] == experiment and c["aa"]}
+    return found.pop() if len(found) == 1 else "a routine"
+
+
 def routines_in(cells: dict[int, dict[str, dict]]) -> list[str]:
     return list(dict.fromkeys(name for row in cells.values() for name in row))
 

@@ -6,6 +6,7 @@ YARDSTICKS = {
     "write_bandwidth": "yardstick: plain stores",
     "write_nt_bandwidth": "yardstick: NT stores",
     "copy_bandwidth": "yardstick: plain copy",
+    "copy_lines": "yardstick: plain copy from line to line",
     "copy_nt_bandwidth": "yardstick: NT copy",
     "syscall_floor": "a system call that does nothing",
     "pipe": "kernel: through a pipe and out",

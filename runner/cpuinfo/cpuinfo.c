@@ -1,7 +1,9 @@
 #include "commands.h"
 #include "cpuinfo/sysfs.h"
+#include "dispatch/dispatch.h"
 #include "json.h"
 #include "plan/plan.h"
+#include "wherry.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,6 +22,7 @@ struct info {
     struct wherry_cpu_names names;
     struct wherry_caches caches;
     struct wherry_believed believed;
+    struct wherry_thresholds by_default;
     uint64_t last_level; /* what the library's thresholds are made for: it asks CPUID alone */
 };
 
@@ -119,6 +122,8 @@ static void print_text(const struct info *in)
     print_state(cpu->xcr0);
     print_label("tier");
     puts(wherry_isa_names[wherry_plan_isa(cpu)]);
+    print_label("plan");
+    puts(wherry_plan_status());
     print_set("usable", cpu->features, NULL);
     print_set("not saved", cpu->unsaved, "the CPU has these, the OS does not save their registers");
     const uint64_t orphans = cpu->reported & ~cpu->features & ~cpu->unsaved;
@@ -132,6 +137,17 @@ static void json_features(const char *key, uint64_t set)
     json_open(key);
     for (int i = 0; i < WHERRY_CPU_FEATURE_COUNT; i++)
         json_bool(feature_names[i], set >> i & 1);
+    json_close();
+}
+
+/* A threshold of SIZE_MAX, never, is null. */
+static void json_plan(const char *key, enum wherry_isa isa, const struct wherry_thresholds *thresholds)
+{
+    json_open(key);
+    json_string("choice", wherry_isa_names[isa]);
+#define FIELD(field) thresholds->field == SIZE_MAX ? json_string(#field, NULL) : json_uint(#field, thresholds->field);
+    WHERRY_THRESHOLDS(FIELD)
+#undef FIELD
     json_close();
 }
 
@@ -178,6 +194,11 @@ static void print_json(const struct info *in)
     }
     json_close();
     json_uint("last_level", in->last_level);
+    json_open("plan");
+    json_string("status", wherry_plan_status());
+    json_plan("default", wherry_plan_isa(cpu), &in->by_default);
+    json_plan("in_force", wherry_dispatch_isa(), &wherry_thresholds);
+    json_close();
     json_end();
 }
 
@@ -200,6 +221,7 @@ int command_cpu(int argc, char **argv)
     sysfs_caches(&in.caches);
     in.believed = wherry_cpu_believe(in.cpu.vendor, &in.caches);
     in.last_level = wherry_cpu_last_level(&native, &in.cpu);
+    in.by_default = wherry_plan_thresholds(&in.cpu, in.last_level);
     if (json)
         print_json(&in);
     else

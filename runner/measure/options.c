@@ -90,9 +90,9 @@ static const char *value_of(const char *option, int argc, char **argv, int *at)
     return *at + 1 < argc ? argv[++*at] : NULL;
 }
 
-static const char *const option_names[] = {"--peer",     "--pin",    "--seed",    "--pace",
+static const char *const option_names[] = {"--peer",     "--pin",    "--seed",    "--pace", "--plan",
                                            "--counters", "--rounds", "--routine", "--size"};
-enum { PEER, PIN, SEED, PACE, COUNTERS_OF, ROUNDS, ROUTINE, SIZE, OPTION_COUNT };
+enum { PEER, PIN, SEED, PACE, PLAN, COUNTERS_OF, ROUNDS, ROUTINE, SIZE, OPTION_COUNT };
 
 static int take(struct options *o, int option, const char *value)
 {
@@ -102,6 +102,11 @@ static int take(struct options *o, int option, const char *value)
         if (o->peer_count == ROW_ROUTINES / 2)
             return misuse("--peer: at most %d", ROW_ROUTINES / 2);
         o->peers[o->peer_count++] = value;
+        return -1;
+    case PLAN:
+        if (o->plan_count == ROW_ROUTINES / 2)
+            return misuse("--plan: at most %d", ROW_ROUTINES / 2);
+        o->plans[o->plan_count++] = value;
         return -1;
     case SEED:
         return number(value, 0, UINT64_MAX, &o->seed) ? -1 : misuse("--seed %s: give a number", value);
@@ -174,6 +179,11 @@ int options_parse(struct options *o, int argc, char **argv, struct target_list *
     targets_add_nofault(targets, true);
     targets_add_inlined(targets);
     targets_add_libc(targets);
+    for (size_t i = 0; i < o->plan_count; i++) {
+        const char *wrong = targets_add_plan(targets, o->plans[i]);
+        if (wrong)
+            return misuse("%s", wrong);
+    }
     for (size_t i = 0; i < o->peer_count; i++) {
         const char *wrong = targets_add_peer(targets, o->peers[i]);
         if (wrong)

@@ -20,6 +20,8 @@ struct options {
     size_t routine_count;
     const char *peers[ROW_ROUTINES];
     size_t peer_count;
+    const char *plans[ROW_ROUTINES];
+    size_t plan_count;
     size_t sizes[ROW_ROUTINES];
     size_t size_count;
 };

@@ -97,11 +97,18 @@ static enum wherry_isa enter(const struct cell *cell)
     entry_enter(cell);
     const struct target *const parts[] = {cell->target, cell->second};
     for (int i = 0; i < 2; i++)
-        if (parts[i] && parts[i]->kind == TARGET_PUBLIC && parts[i]->forced)
+        if (parts[i] && parts[i]->kind == TARGET_PUBLIC && parts[i]->forced) {
             wherry_dispatch_force(parts[i]->isa);
-        else if (parts[i] && parts[i]->kind == TARGET_NOFAULT)
+            target_thresholds(parts[i]);
+        } else if (parts[i] && parts[i]->kind == TARGET_NOFAULT)
             target_prepare(parts[i]);
     return usual;
+}
+
+static void leave(enum wherry_isa usual)
+{
+    wherry_dispatch_force(usual);
+    target_thresholds(NULL);
 }
 
 struct guarded_result sample(struct work *work, struct cell *cell, uint64_t calls)
@@ -111,7 +118,7 @@ struct guarded_result sample(struct work *work, struct cell *cell, uint64_t call
     double expected_ms = (double)calls * (cell->call_ns + (work->row->cold ? work->bench->cold.stretch_ns : 0)) / 1e6;
     enum wherry_isa usual = enter(cell);
     struct guarded_result how = on_lanes(work, job_sample, work->limit_ms + (unsigned)fmin(20 * expected_ms, 1e8));
-    wherry_dispatch_force(usual);
+    leave(usual);
     uint64_t slowest = 0, fastest = UINT64_MAX;
     for (unsigned lane = 0; lane < work->row->threads; lane++) {
         slowest = work->elapsed[lane] > slowest ? work->elapsed[lane] : slowest;
@@ -166,6 +173,6 @@ struct guarded_result check(struct work *work, struct cell *cell)
     work->message = NULL;
     enum wherry_isa usual = enter(cell);
     struct guarded_result how = on_lanes(work, job_check, work->limit_ms);
-    wherry_dispatch_force(usual);
+    leave(usual);
     return how;
 }

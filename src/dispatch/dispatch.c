@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "cpu/caches.h"
+#include "dispatch/load.h"
 #include "wherry.h"
 
 #define PUBLIC __attribute__((visibility("default")))
@@ -30,10 +31,18 @@ static const enum wherry_choice choice_of[WHERRY_ISA_COUNT] = {
     [WHERRY_ISA_AVX512_LADDER] = WHERRY_CHOICE_AVX512_LADDER,
 };
 
-static void use(const struct wherry_cpu *cpu, enum wherry_isa isa)
+static void use_tier(const struct wherry_cpu *cpu, enum wherry_isa isa)
 {
     atomic_store_explicit(&wherry_choice, (signed char)choice_of[isa], memory_order_relaxed);
     atomic_store_explicit(&wherry_crc_choice, (signed char)wherry_plan_crc(cpu, isa), memory_order_relaxed);
+}
+
+void wherry_dispatch_use(const struct wherry_cpu *cpu, enum wherry_isa isa, const struct wherry_thresholds *thresholds)
+{
+#define STORE(field) __atomic_store_n(&wherry_thresholds.field, thresholds->field, __ATOMIC_RELAXED);
+    WHERRY_THRESHOLDS(STORE)
+#undef STORE
+    use_tier(cpu, isa);
 }
 
 __attribute__((constructor)) static void choose(void)
@@ -41,8 +50,7 @@ __attribute__((constructor)) static void choose(void)
     struct wherry_cpu cpu;
     const struct wherry_cpu_source native = wherry_cpu_native();
     wherry_cpu_decode(&native, &cpu);
-    wherry_thresholds = wherry_plan_thresholds(&cpu, wherry_cpu_last_level(&native, &cpu));
-    use(&cpu, wherry_plan_isa(&cpu));
+    wherry_plan_begin(&cpu, wherry_cpu_last_level(&native, &cpu));
 }
 
 enum wherry_isa wherry_dispatch_isa(void)
@@ -60,7 +68,7 @@ bool wherry_dispatch_force(enum wherry_isa isa)
     wherry_cpu_detect(&cpu);
     if (!wherry_plan_can_run(&cpu, wherry_plan_needs(isa)))
         return false;
-    use(&cpu, isa);
+    use_tier(&cpu, isa);
     return true;
 }
 

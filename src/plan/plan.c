@@ -93,6 +93,9 @@ static bool fast_strings(const struct wherry_cpu *cpu)
 /* Vector loops win as long as both sides lie in L1; a set, whose loop only stores, as long as it lies in L2. */
 enum { COPY_STRINGS_FROM = 24 << 10, SET_STRINGS_FROM = 1 << 20 };
 
+/* In L1 rep movsb takes twice as long with the destination less than a line ahead (mod ALIAS_BYTES). */
+enum { COPY_STRINGS_SLOW_AHEAD = 63 };
+
 struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, uint64_t last_level_bytes)
 {
     const size_t stream = stream_from(last_level_bytes);
@@ -110,5 +113,7 @@ struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, ui
         .set_rep_from = SET_STRINGS_FROM,
         .set_rep_to = stream,
         .set_stream_from = stream,
+        .copy_rep_slow_ahead = COPY_STRINGS_SLOW_AHEAD,
+        .copy_rep_all_from = 2 * COPY_STRINGS_FROM,
     };
 }

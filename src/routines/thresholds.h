@@ -7,11 +7,15 @@
 #include <stddef.h>
 #endif
 
-/* X(field): sizes in bytes. Everything that walks the thresholds (verification, forcing, printing) is made of this
- * list. copy_rep_from, copy_rep_to        disjoint copies of from <= n < to go by rep movsb, when the addresses suit it
+/* X(field): sizes and distances in bytes. Everything that walks the thresholds (verification, forcing, printing, plan
+ * files) is made of this list.
+ *   copy_rep_from, copy_rep_to        disjoint copies of from <= n < to go by rep movsb, when the addresses suit it
  *   copy_stream_from                  disjoint copies of at least this size bypass the caches
  *   set_rep_from, set_rep_to          sets of from <= n < to go by rep stosb
  *   set_stream_from                   sets of at least this size bypass the caches
+ *   copy_rep_slow_ahead               with the destination 1 to so many bytes ahead of the source (mod ALIAS_BYTES)
+ *                                     rep movsb is slow, and not taken
+ *   copy_rep_all_from                 from this size on it is taken even then
  * SIZE_MAX in a "from" turns its method off. Any value of any field is safe: a method that needs a least size for its
  * own sake has it in its code.
  */
@@ -21,7 +25,9 @@
     X(copy_stream_from)                                                                                                \
     X(set_rep_from)                                                                                                    \
     X(set_rep_to)                                                                                                      \
-    X(set_stream_from)
+    X(set_stream_from)                                                                                                 \
+    X(copy_rep_slow_ahead)                                                                                             \
+    X(copy_rep_all_from)
 
 /* Offsets of those that assembly reads. */
 #define COPY_REP_FROM 0

@@ -11,7 +11,19 @@ import click
 
 from wherry import errors
 
-COMMANDS = ("bench", "compare", "doctor", "export", "import", "list", "report", "verify")
+COMMANDS = (
+    "ab",
+    "bench",
+    "compare",
+    "doctor",
+    "exec",
+    "export",
+    "import",
+    "list",
+    "plan",
+    "report",
+    "verify",
+)
 # Modules that cannot be called as their command is, or whose name is taken.
 _MODULES = {"import": "importing", "report": "reporting"}
 

@@ -1,4 +1,4 @@
-"""`wherry doctor`: what this machine is, and what may spoil a measurement here."""
+"""`wherry doctor`: what this machine is, who believes what of it, and what may spoil a measurement here."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import click
 @click.command(epilog="Example: wherry doctor --json > machine.json")
 @click.option("--json", "as_json", is_flag=True, help="The machine record as JSON, for a program.")
 def command(as_json: bool) -> None:
-    """Shows what this machine is, what is not under control, and what can be done about it."""
-    from wherry import machine
+    """Shows what this machine is, every source of cache sizes and thresholds, which one libc and Wherry believe and
+    what is wrong with it, the plan in force, what is not under control, and what to run next."""
+    from wherry import diagnosis, machine
     from wherry.cli.printer import Printer
     from wherry.runfile import encode
     from wherry.tables import Block
@@ -17,7 +18,15 @@ def command(as_json: bool) -> None:
 
     printer = Printer()
     record = machine.record()
+    libc = diagnosis.libc()
+    found = diagnosis.findings(record, libc)
+    then, what_for = diagnosis.next_command(record)
     if as_json:
+        record["doctor"] = {
+            "libc": libc,
+            "findings": [finding._asdict() for finding in found],
+            "next": then,
+        }
         printer.write(encode(record).decode())
         return
     lines = [pair for pair in machine.heading(record) if pair[0] not in ("Caches", "Uncontrolled")]
@@ -36,12 +45,25 @@ def command(as_json: bool) -> None:
     lines.append(("Load", " ".join(f"{value:.2f}" for value in record["load"]) + " (1, 5, 15 min)"))
     printer.pairs(lines)
     printer.block(Block("Caches by source"))
-    printer.pairs(
-        [
-            (f"  {source}", words + (f"  <- believed for {levels}" if levels else ""))
-            for source, words, levels in machine.caches_by_source(record)
-        ]
-    )
+    sources = [
+        (f"  {source}", words + (f"  <- believed for {levels}" if levels else ""))
+        for source, words, levels in machine.caches_by_source(record)
+    ]
+    sources += [(f"  {label}", words) for label, words in diagnosis.caches_of_libc(libc)]
+    printer.pairs(sources)
+    printer.block(Block("Thresholds"))
+    limits = [(f"  {who}", words) for who, words in diagnosis.thresholds(record, libc)]
+    plan = record["reported"].get("plan")
+    if plan:
+        limits.append(("  Plan", plan["status"]))
+    printer.pairs(limits)
+    printer.block(Block("What is wrong"))
+    if not found:
+        printer.text("  nothing that can be seen from here")
+    for finding in found:
+        printer.paragraph(finding.what, "bad", indent="  ")
+        printer.paragraph(f"why it matters: {finding.why}", indent="    ")
+        printer.paragraph(f"what to do: {finding.do}", indent="    ")
     printer.block(Block("Not under control"))
     if not record["uncontrolled"]:
         printer.text("  nothing that is known")
@@ -49,3 +71,5 @@ def command(as_json: bool) -> None:
         printer.text(f"  {item['what']}", "bad")
         printer.paragraph(f"why it matters: {item['why']}", indent="    ")
         printer.paragraph(f"what to do: {item['do']}", indent="    ")
+    printer.block(Block("Next"))
+    printer.pairs([(f"  {then}", what_for)])

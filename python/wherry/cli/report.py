@@ -65,7 +65,7 @@ def experiment(printer: Printer, run: dict, name: str) -> None:
         return
     floor = own["noise_floor"]
     noise = (
-        f"{name}: noise floor {percent(floor)} (libc against itself); "
+        f"{name}: noise floor {percent(floor)} ({tables.measured_twice(run, name)} against itself); "
         if floor is not None
         else f"{name}: noise floor not measured; "
     )

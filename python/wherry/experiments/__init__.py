@@ -147,6 +147,10 @@ class Experiment(ABC):
         `first_row` on there."""
         return None
 
+    def in_words(self, run: dict) -> list[str] | None:
+        """What a run of it comes to, where that is not who leads in which rows."""
+        return None
+
     @abstractmethod
     def rows(self, request: Request) -> list[Row]:
         """What to measure."""

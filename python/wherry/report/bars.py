@@ -66,6 +66,8 @@ def picture(rows: Sequence[dict], cells: Mapping[int, Mapping[str, dict]]) -> Pi
     views = [make(quantity, labels, series, marks) for quantity in quantities]
     if not any(p["ratio"] for p in points):
         views = [view for view in views if view.name != RATIO]
+    if not any(p["rate"] for p in points):
+        views = [view for view in views if view.name != RATE]
     return Picture(
         key=f"bars {common}",
         title=("By mix: " if "mix" in rows[0] else "Case by case: ") + common,

@@ -67,7 +67,7 @@ def method(run: dict, name: str) -> str:
     parts = [
         "noise floor not measured"
         if floor is None
-        else f"noise floor {percent(floor)} (libc against itself)",
+        else f"noise floor {percent(floor)} ({tables.measured_twice(run, name)} against itself)",
         f"medians of {own['processes']} process{'es' if own['processes'] != 1 else ''} × "
         f"{own['rounds']} rounds",
         f"{voided} rounds thrown away" if voided else "",
@@ -87,6 +87,10 @@ def summary(run: dict, name: str) -> list[str]:
     own = entry(run, name)
     if "score" in own:
         return _of_score(own["score"])
+    if name in rooms.names():
+        said = attempt(lambda: rooms.load(name).in_words(run), None)
+        if said is not None:
+            return [dimensions.clean(text, 1200) for text in said]
     rows = tables.rows_of(run, name)
     cells = tables.cells_of(run, name)
     differ = dimensions.varying(rows)

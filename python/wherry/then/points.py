@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wherry import history
-from wherry.then import alignment, reading, sizes, small, zero
+from wherry.switching.found import Found
+from wherry.then import alignment, reading, sizes, small, switch, zero
 from wherry.units import size_in_words, size_label
 
 NOW = "this machine"
@@ -24,7 +25,13 @@ class Point:
 
 def points(run: dict, experiment: str) -> list[Point]:
     """Empty when the run has nothing beside the seed."""
-    make = {"sizes": _sizes, "small": _small, "zero": _zero, "alignment": _alignment}
+    make = {
+        "sizes": _sizes,
+        "small": _small,
+        "zero": _zero,
+        "alignment": _alignment,
+        "switch": _switch,
+    }
     found = make[experiment](run) if experiment in make else []
     beside = {point.panel for point in found if point.series == NOW}
     return [point for point in found if point.panel in beside]
@@ -97,4 +104,18 @@ def _alignment(run: dict) -> list[Point]:
         own, base = now.get(name, {}).get(aligned), now.get(stock, {}).get(True)
         if own and base:
             found.append(Point(panel, place, NOW, base / own, what))
+    return found
+
+
+def _switch(run: dict) -> list[Point]:
+    """Saving always over saving what is wanted: above 1 the latter is faster."""
+    table = next(t for t in history.tables("switch") if t.id == "ping-pong")
+    then = {(r["kernel"], r["x87 used by"]): r["elapsed"] for r in table.records()}
+    panel, what = "saving what is in use over saving always", "elapsed time, noopt over opt"
+    found = []
+    for own, series in ((then, _label(table)), (switch.took(Found(run)), NOW)):
+        for who in switch.WHO:
+            if ("noopt", who) in own and ("opt", who) in own:
+                speed = own["noopt", who] / own["opt", who]
+                found.append(Point(panel, f"x87 used by {who}", series, speed, what))
     return found

@@ -151,9 +151,6 @@ INLINE void move_rep(uint8_t *dst, const uint8_t *src, size_t n)
     __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(left) : : "memory");
 }
 
-/* rep movsb takes twice as long in L1 with the destination less than a line ahead (mod ALIAS_BYTES). */
-enum { REP_SLOW_SPAN = 64 };
-
 INLINE void move_large(uint8_t *dst, const uint8_t *src, size_t n)
 {
     const size_t ahead = (size_t)((uintptr_t)dst - (uintptr_t)src); /* huge when dst is below src */
@@ -164,8 +161,7 @@ INLINE void move_large(uint8_t *dst, const uint8_t *src, size_t n)
     const size_t ahead_mod = ahead & (ALIAS_BYTES - 1);
     const int disjoint = (uintptr_t)src - (uintptr_t)dst >= n;
     if (__builtin_expect(n >= wherry_thresholds.copy_rep_from, 0) && n < wherry_thresholds.copy_rep_to && disjoint) {
-        const int far_beyond_l1 = n / 2 >= wherry_thresholds.copy_rep_from;
-        if (far_beyond_l1 || ahead_mod - 1 >= REP_SLOW_SPAN - 1) {
+        if (ahead_mod - 1 >= wherry_thresholds.copy_rep_slow_ahead || n >= wherry_thresholds.copy_rep_all_from) {
             move_rep(dst, src, n);
             return;
         }

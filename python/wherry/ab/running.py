@@ -1,0 +1,184 @@
+"""The program, run once by `wherry-run timed`, which counts what it and everything it started used."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from wherry import runner
+from wherry.ab.sides import Side
+from wherry.errors import FailedError
+
+_PIECE = 1 << 20
+_LONGEST_COMPLAINT = 200
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One run. Times in seconds, of the whole process tree."""
+
+    status: int
+    elapsed: float
+    user: float
+    system: float
+    peak: int  # bytes, of the largest process
+    processes: int
+    output: str  # sha256 of what it wrote to standard output; empty when nobody asked
+
+    @property
+    def cpu(self) -> float:
+        return self.user + self.system
+
+
+@dataclass
+class Program:
+    """What is run, and how."""
+
+    argv: Sequence[str]
+    stdin: Path | None = None
+    prepare: str | None = None  # a shell command before each run, not timed
+    keep: Path | None = None  # a directory for what it writes
+    hash_output: bool = False
+    limit: float | None = None  # seconds for one run
+    expect: int = 0
+
+    def __post_init__(self) -> None:
+        self._count = 0
+
+    def run(self, side: Side, base: Mapping[str, str]) -> Ran:
+        if self.prepare is not None:
+            self._prepare(base)
+        self._count += 1
+        with contextlib.ExitStack() as stack:
+            source = stack.enter_context((self.stdin or Path(os.devnull)).open("rb"))
+            errors = stack.enter_context(tempfile.TemporaryFile())
+            if self.keep is not None:
+                name = f"{self._count:04d}-{side.name.replace('/', '_')}.out"
+                output = stack.enter_context((self.keep / name).open("w+b"))
+            elif self.hash_output:
+                output = stack.enter_context(tempfile.TemporaryFile())
+            else:
+                output = stack.enter_context(Path(os.devnull).open("wb"))
+            event = self._timed(side, base, source, output, errors)
+            self._check(event, errors, side)
+            return Ran(
+                event["status"],
+                event["elapsed_ns"] / 1e9,
+                event["user_us"] / 1e6,
+                event["system_us"] / 1e6,
+                event["peak_bytes"],
+                event["processes"],
+                _digest(output) if self.hash_output else "",
+            )
+
+    def _prepare(self, base: Mapping[str, str]) -> None:
+        done = subprocess.run(
+            ["/bin/sh", "-c", self.prepare],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=dict(base),
+            check=False,
+        )
+        if done.returncode:
+            raise FailedError(
+                f"--prepare {_ended(done.returncode)}{_said(done.stderr)}; mend it: {self.prepare}"
+            )
+
+    def _timed(self, side: Side, base: Mapping[str, str], source, output, errors) -> dict:
+        given, taken = side.changes(base)
+        read, write = os.pipe()
+        arguments = [runner.path(), "timed", "--report", str(write)]
+        if self.limit:
+            arguments += ["--limit", f"{self.limit:g}"]
+        for key, value in given.items():
+            arguments += ["--set", f"{key}={value}"]
+        for key in taken:
+            arguments += ["--unset", key]
+        try:
+            process = subprocess.Popen(
+                [*arguments, "--", *self.argv],
+                stdin=source,
+                stdout=output,
+                stderr=errors,
+                pass_fds=(write,),
+                env=dict(base),
+                start_new_session=True,
+            )
+        except OSError as error:
+            os.close(read)
+            raise FailedError(f"cannot start wherry-run: {error.strerror}") from None
+        finally:
+            os.close(write)
+        try:
+            with os.fdopen(read, "rb") as report:
+                line = report.read()
+            process.wait()
+        except BaseException:
+            # It ends what it has started, and then itself.
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGTERM)
+            process.wait()
+            raise
+        try:
+            return json.loads(line)
+        except ValueError:
+            errors.seek(0)
+            raise FailedError(
+                f"wherry-run timed {runner.ended_by(process.returncode)}{_said(errors.read())}"
+            ) from None
+
+    def _check(self, event: dict, errors, side: Side) -> None:
+        name = self.argv[0]
+        if "start_error" in event:
+            raise FailedError(f"{name} cannot be run: {event['message']}")
+        errors.seek(0, os.SEEK_END)
+        errors.seek(max(errors.tell() - 4096, 0))
+        said = _said(errors.read())
+        if event["timed_out"]:
+            raise FailedError(
+                f"{name} did not end within {self.limit:g} s under {side.name}; ended. "
+                "Give it less to do, or more time with --limit"
+            )
+        if event["left"]:
+            raise FailedError(
+                f"{name} left {event['left']} process{'es' if event['left'] > 1 else ''} running, which were ended: "
+                "ab measures programs that end by themselves; keep it in the foreground"
+            )
+        if event["status"] != self.expect:
+            wanted = "" if self.expect == 0 else f", not {self.expect} (--expect)"
+            code = event["status"]
+            hint = "" if event["signal"] else f"; if that is right, say --expect {code}"
+            raise FailedError(
+                f"{name} {_ended(-event['signal'] or code)}{wanted} under {side.name}{said}{hint}"
+            )
+
+
+def _ended(code: int) -> str:
+    return runner.ended_by(code)
+
+
+def _said(errors: bytes) -> str:
+    """` (its last words)`, or nothing."""
+    lines = [line for line in errors.decode(errors="replace").splitlines() if line.strip()]
+    if not lines:
+        return ""
+    text = "".join(c if c.isprintable() else "?" for c in " ".join(lines[-1].split()))
+    return f" ({text[:_LONGEST_COMPLAINT]})"
+
+
+def _digest(file) -> str:
+    file.flush()
+    file.seek(0)
+    digest = hashlib.sha256()
+    while piece := file.read(_PIECE):
+        digest.update(piece)
+    return digest.hexdigest()

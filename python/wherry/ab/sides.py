@@ -1,0 +1,120 @@
+"""What a program is run under: stock libc, the drop-in, the drop-in with a plan, tunables of glibc, any environment.
+
+A side is written as words: `libc`, `dropin`, `plan:FILE`, `preload:FILE`, `glibc.NAME=VALUE[:...]`, `KEY=VALUE`,
+several of them separated by blanks."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from wherry import plans, preloading
+from wherry.errors import WherryError
+
+LIBC, DROPIN = "libc", "dropin"
+TUNABLES = "GLIBC_TUNABLES"
+_DROPIN_FILE = "libwherry-dropin.so"
+_LONGEST_NAME = 24
+
+
+@dataclass(frozen=True)
+class Side:
+    name: str  # in tables and in the run file
+    what: str  # as it was asked for
+    environment: Mapping[str, str]
+    preloads: bool  # needs a program that something can be preloaded into
+
+    def changes(self, base: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+        """What to set and what to take away to come from `base` to here."""
+        new = {key: value for key, value in self.environment.items() if base.get(key) != value}
+        return new, [key for key in base if key not in self.environment]
+
+
+def _stock(base: Mapping[str, str]) -> dict[str, str]:
+    """Without a drop-in that may be in the environment already."""
+    env = {key: value for key, value in base.items() if key != "WHERRY_PLAN"}
+    words = [word for word in re.split(r"[\s:]+", env.pop("LD_PRELOAD", "")) if word]
+    if rest := [word for word in words if Path(word).name != _DROPIN_FILE]:
+        env["LD_PRELOAD"] = ":".join(rest)
+    return env
+
+
+def _file(text: str, what: str) -> Path:
+    if not text:
+        raise WherryError(f"{what}: needs a file, as in {what}:FILE")
+    path = Path(text)
+    if not path.is_file():
+        raise WherryError(f"{what}:{text}: there is no such file")
+    return path
+
+
+def _short(name: str) -> str:
+    name = "".join(c if c.isprintable() and not c.isspace() else "_" for c in name)
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 2] + ".."
+
+
+def parse(what: str, base: Mapping[str, str]) -> Side:
+    try:
+        words = shlex.split(what)
+    except ValueError:
+        raise WherryError(f"'{what}' has a quotation mark that is not closed") from None
+    if not words:
+        raise WherryError(
+            "an empty side; give libc, dropin, plan:FILE, preload:FILE, glibc.NAME=VALUE or KEY=VALUE"
+        )
+    env = _stock(base)
+    names, libraries, preloads = [], [], False
+    for word in words:
+        kind, colon, rest = word.partition(":")
+        if word in (LIBC, "stock"):
+            names.append(LIBC)
+        elif word in (DROPIN, "wherry"):
+            libraries.append(preloading.library())
+            names.append(DROPIN)
+        elif colon and kind == "plan":
+            libraries.append(preloading.library())
+            if rest == "default":
+                names.append(DROPIN)
+                continue
+            path = _file(rest, kind)
+            env["WHERRY_PLAN"] = str(plans.library_form(path))
+            names.append(path.stem)
+        elif colon and kind == "preload":
+            path = _file(rest, kind)
+            libraries.append(path.absolute())
+            names.append(path.stem)
+        elif word.startswith("glibc."):
+            if not all("=" in part for part in word.split(":")):
+                raise WherryError(f"'{word}' is no tunable; write glibc.cpu.NAME=VALUE")
+            env[TUNABLES] = ":".join(filter(None, (env.get(TUNABLES), word)))
+            names.append("tunables")
+        elif re.match(r"[A-Za-z_]\w*=", word, re.ASCII):
+            key, _, value = word.partition("=")
+            env[key] = value
+            names.append(word)
+        else:
+            raise WherryError(
+                f"'{word}' is no side; give libc, dropin, plan:FILE, preload:FILE, "
+                "glibc.NAME=VALUE or KEY=VALUE"
+            )
+    libraries = list(dict.fromkeys(libraries))
+    if libraries:
+        env = preloading.environment(env, libraries)
+        preloads = True
+    return Side(_short("+".join(names)), what, env, preloads)
+
+
+def pair(a: str, b: str, base: Mapping[str, str]) -> tuple[Side, Side]:
+    """Both, with names that differ."""
+    one, other = parse(a, base), parse(b, base)
+    if one.environment == other.environment:
+        raise WherryError(f"both sides are the same ('{a}' and '{b}'): there is nothing to compare")
+    if one.name == other.name:
+        one, other = (
+            Side(f"{letter}:{side.name}", side.what, side.environment, side.preloads)
+            for letter, side in (("a", one), ("b", other))
+        )
+    return one, other

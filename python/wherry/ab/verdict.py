@@ -1,0 +1,81 @@
+"""What the figures come to, in words: which side to take, and `keep libc` where that is the answer."""
+
+from __future__ import annotations
+
+from wherry.ab import figures
+from wherry.ab.figures import Figure
+from wherry.ab.sides import Side
+from wherry.stats import Ratio
+from wherry.units import percent
+
+# A run shorter than this is mostly the loader's work, of which a preloaded object is a part.
+SHORT = 0.02
+MANY_STOLEN = 0.02
+
+
+def change(ratio: float) -> str:
+    """1.032 is +3.2 %."""
+    value = (ratio - 1) * 100
+    text = f"{value:+.1f}" if abs(value) < 99.5 else f"{value:+.0f}"
+    return "0.0 %" if text in ("+0.0", "-0.0") else f"{text.replace('-', '−')} %"
+
+
+def interval(ratio: Ratio) -> str:
+    low, high = (change(value).removesuffix(" %") for value in (ratio.low, ratio.high))
+    return f"[{low}, {high}] %"
+
+
+def _keep(a: Side) -> str:
+    return "keep libc" if a.name == "libc" else f"keep {a.name}"
+
+
+def sentence(a: Side, b: Side, own: Figure, rounds: int) -> str:
+    """One sentence: what was found, and what to do."""
+    what = figures.NAMES[own.metric]
+    if own.ratio is None:
+        return f"Nothing was measured; {_keep(a)}."
+    found = f"{what} {change(own.ratio.median)} {interval(own.ratio)}, noise ±{percent(own.floor)}"
+    if rounds < figures.FEW_ROUNDS:
+        return (
+            f"Not decided: {rounds} round{'' if rounds == 1 else 's'} of four runs are too few to tell "
+            f"({found}); give more --runs, or more --time."
+        )
+    if own.call == "faster":
+        return f"{b.name} is faster than {a.name}: {found}. Take {b.name}."
+    if own.call == "slower":
+        return f"{b.name} is slower than {a.name}: {found}; {_keep(a)}."
+    beyond = not 1 / (1 + own.floor) <= own.ratio.median <= 1 + own.floor
+    if beyond:
+        return (
+            f"Not decided: {found}; the interval or the test leaves room for no difference. "
+            f"More --runs may tell; until then {_keep(a)}."
+        )
+    return f"No difference that can be told: {found}; {_keep(a)}."
+
+
+def word(own: Figure, rounds: int) -> str:
+    """For a table: of B."""
+    if own.ratio is None or rounds < figures.FEW_ROUNDS:
+        return "too few rounds"
+    if own.metric == "peak" and own.call != "tie":
+        return "less" if own.call == "faster" else "more"
+    return {"tie": "no difference told"}.get(own.call, own.call)
+
+
+def remarks(a: Side, b: Side, found: dict[str, Figure], stolen: float | None) -> list[str]:
+    """What a reader should know beside the verdict."""
+    said = []
+    elapsed = found["elapsed"]
+    if min(elapsed.a, elapsed.b) < SHORT and a.preloads != b.preloads:
+        said.append(
+            f"A run lasts {min(elapsed.a, elapsed.b) * 1e3:.1f} ms: loading one more object is part of the difference. "
+            "Give the program more to do."
+        )
+    if stolen is not None and stolen > MANY_STOLEN:
+        said.append(
+            f"The hypervisor took {percent(stolen)} of the machine's time meanwhile, which makes noise."
+        )
+    disagree = {found[metric].call for metric in ("cpu", "elapsed")}
+    if {"faster", "slower"} <= disagree:
+        said.append("CPU time and elapsed time do not agree: look at what it waits for.")
+    return said

@@ -1,0 +1,142 @@
+"""`wherry exec -- CMD`: a program as it is, with the drop-in preloaded."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from wherry.errors import EXIT_FAILED, WherryError
+
+
+def _plan_for(plan: str | None, isa: str | None) -> Path | None:
+    """The compiled plan to load; says so when this CPU will not take it."""
+    from wherry import plans, runner
+
+    if plan:
+        found = plans.read(Path(plan))
+        reported = runner.cpu()
+        if plans.for_this_cpu(found, reported) is None:
+            if len(found) == 1:
+                why = plans.mismatch(found[0].cpu, reported) or f"this CPU has no {found[0].choice}"
+            else:
+                why = f"none of its {len(found)} plans is for this CPU"
+            _say(f"{plan} is not used, the default plan is: {why}")
+        return plans.library_form(Path(plan))
+    if isa:
+        own = plans.default().changed(name=f"forced {isa}", choice=isa)
+        lacking = plans.lacks(own, runner.cpu())
+        if lacking:
+            raise WherryError(f"this CPU, or its system, lacks {lacking}, which --isa {isa} needs")
+        return plans.keep([own])
+    return None
+
+
+def _say(line: str) -> None:
+    print(f"wherry exec: {line}", file=sys.stderr, flush=True)
+
+
+def _check(verdict, as_json: bool) -> int:
+    if as_json:
+        print(
+            json.dumps(
+                {
+                    "command": verdict.command,
+                    "path": verdict.path,
+                    "program": verdict.program,
+                    "chain": list(verdict.chain),
+                    "helps": verdict.helps,
+                    "kind": verdict.kind,
+                    "reason": verdict.reason,
+                    "notes": list(verdict.notes),
+                }
+            )
+        )
+    else:
+        where = " -> ".join(verdict.chain)
+        place = f" ({where})" if where and where != verdict.command else ""
+        if verdict.helps:
+            print(f"{verdict.command}{place}: yes, the drop-in can serve it")
+        else:
+            print(f"{verdict.command}{place}: no: {verdict.reason}")
+        for note in verdict.notes:
+            print(f"  note: {note}")
+    if verdict.helps:
+        return 0
+    return verdict.exit_code or EXIT_FAILED
+
+
+def _become(verdict, arguments: tuple[str, ...], env: dict[str, str]) -> NoReturn:
+    """Not a child: signals, terminal, exit status and process id are the program's own."""
+    path, argv = verdict.argv(arguments)
+    # Python ignores these two, and a program that is executed inherits that.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    try:
+        os.execve(path, argv, env)
+    except OSError as error:
+        _say(f"cannot execute {path}: {error.strerror}")
+        from wherry.preloading import NOT_EXECUTABLE, NOT_FOUND
+
+        raise click.exceptions.Exit(
+            NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+        ) from None
+    except ValueError as error:
+        raise WherryError(f"cannot execute {path}: {error}") from None
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+    epilog="Examples: wherry exec -- sort big.txt; wherry exec --plan mine.toml -- make -j4; "
+    "wherry exec --check sudo",
+)
+@click.option(
+    "--plan", metavar="FILE", help="The plan to go by, as text or compiled (default: this CPU's)."
+)
+@click.option(
+    "--isa",
+    metavar="TIER",
+    help="Force sse2, avx2, avx512 or avx512_ladder, with the default thresholds.",
+)
+@click.option("--check", is_flag=True, help="Only say whether the drop-in can help, and why not.")
+@click.option("--json", "as_json", is_flag=True, help="With --check: as JSON, for a program.")
+@click.argument(
+    "command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD [ARG]..."
+)
+def command(
+    plan: str | None, isa: str | None, check: bool, as_json: bool, command: tuple[str, ...]
+) -> int:
+    """Runs a program with Wherry's memory routines in the place of libc's, without a rebuild.
+
+    The program takes this command's place: its exit status, signals, standard streams and process id are as without.
+    What it cannot help (a static binary, a set-user-ID program, another C library or architecture, a program built with
+    a sanitizer) runs untouched, and one line on standard error says why."""
+    from wherry import preloading
+    from wherry.errors import unknown
+    from wherry.plans import CHOICES
+
+    if isa and isa not in CHOICES:
+        raise unknown("tier", isa, CHOICES, "wherry exec --help")
+    if isa and plan:
+        raise WherryError("--isa and --plan exclude each other: a plan says which tier itself")
+    if as_json and not check:
+        raise WherryError("--json goes with --check")
+    verdict = preloading.examine(command[0])
+    if check:
+        return _check(verdict, as_json)
+    if verdict.path is None:
+        _say(f"{command[0]}: {verdict.reason}")
+        return verdict.exit_code
+    env = dict(os.environ)
+    if verdict.helps:
+        env = preloading.environment(env, [preloading.library("dropin")], _plan_for(plan, isa))
+        for note in verdict.notes:
+            _say(f"{command[0]}: {note}")
+    else:
+        _say(f"{command[0]} runs untouched: {verdict.reason}")
+    _become(verdict, command[1:], env)

@@ -1,0 +1,139 @@
+"""`wherry plan`: plans as text and compiled, looked at and checked."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import click
+
+from wherry.errors import EXIT_FAILED, WherryError
+
+
+def _in_library(path: Path) -> tuple[bool, str]:
+    """Whether the library here takes this plan, and what it says: it is loaded once, and asked."""
+    from wherry import plans, runner
+
+    before = os.environ.get("WHERRY_PLAN")
+    os.environ["WHERRY_PLAN"] = str(plans.library_form(path))
+    try:
+        status = runner.cpu()["plan"]["status"]
+    finally:
+        if before is None:
+            del os.environ["WHERRY_PLAN"]
+        else:
+            os.environ["WHERRY_PLAN"] = before
+    return status.startswith("plan '"), status
+
+
+def _write(out: Path, plans_: list, head: str = "") -> None:
+    from wherry import plans
+
+    if out.suffix == ".toml":
+        plans.write(out, plans_, head)
+    else:
+        plans.compile_to(out, plans_)
+    print(f"{out}: {len(plans_)} plan{'' if len(plans_) == 1 else 's'}")
+
+
+@click.group(epilog="Example: wherry plan default -o mine.toml; wherry plan check mine.toml")
+def command() -> None:
+    """Looks at, checks and compiles plans: by which method each size is copied and set.
+
+    A plan is text (TOML, FILE.toml) for people, or compiled (FILE.plan) for the library and WHERRY_PLAN."""
+
+
+@command.command(epilog="Example: wherry plan show mine.toml")
+@click.argument("file", type=Path)
+@click.option("--text", is_flag=True, help="The text form, of a compiled plan too.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, for a program.")
+def show(file: Path, text: bool, as_json: bool) -> None:
+    """Tells what the plans of FILE say."""
+    from wherry import plans, planwords
+    from wherry.cli.printer import Printer
+
+    found = plans.read(file)
+    printer = Printer()
+    if as_json:
+        printer.write(json.dumps([planwords.as_dict(plan) for plan in found]) + "\n")
+    elif text:
+        printer.write(plans.to_text(found))
+    else:
+        for i, plan in enumerate(found):
+            if i:
+                printer.text()
+            printer.pairs(planwords.describe(plan))
+
+
+@command.command(epilog="Example: wherry plan check mine.toml")
+@click.argument("file", type=Path)
+def check(file: Path) -> int:
+    """Loads FILE into the library here; exit status 1 when it is not taken, and why."""
+    from wherry import plans
+
+    try:
+        plans.read(file)
+        taken, status = _in_library(file)
+    except WherryError as error:
+        print(f"no: {error}")
+        return EXIT_FAILED
+    print(f"{'yes' if taken else 'no'}: {status}")
+    return 0 if taken else EXIT_FAILED
+
+
+@command.command(epilog="Example: wherry plan default -o mine.toml")
+@click.option("-o", "--output", type=Path, metavar="FILE", help="Write there, not to stdout.")
+def default(output: Path | None) -> None:
+    """This CPU's default plan as text: something to begin with."""
+    from wherry import plans
+    from wherry.cli.printer import Printer
+
+    own = plans.default()
+    head = f"What the library does by default on {own.cpu.vendor} family {own.cpu.family}, model {own.cpu.model}."
+    if output is None:
+        Printer().write(plans.to_text([own], head))
+    else:
+        _write(output, [own], head)
+
+
+@command.command(
+    name="compile", epilog="Example: wherry plan compile mine.toml -o /etc/wherry.plan"
+)
+@click.argument("file", type=Path)
+@click.option("-o", "--output", type=Path, metavar="FILE", help="Default: FILE.plan beside it.")
+def compile_(file: Path, output: Path | None) -> None:
+    """Compiles the text FILE into the form that the library and WHERRY_PLAN take."""
+    from wherry import plans
+
+    found = plans.read(file)
+    target = output or file.with_suffix(".plan")
+    if target.suffix == ".toml":
+        raise WherryError(
+            f"{target}: a compiled plan is no text; choose another name, as FILE.plan"
+        )
+    if target.exists() and file.exists() and target.samefile(file):
+        raise WherryError(f"{file} is compiled already")
+    plans.compile_to(target, found)
+    print(f"{target}: {len(found)} plan{'' if len(found) == 1 else 's'}")
+
+
+@command.command(epilog="Example: wherry plan bundle zen4.toml zen5.toml -o fleet.plan")
+@click.argument("files", type=Path, nargs=-1, required=True, metavar="FILE...")
+@click.option("-o", "--output", type=Path, required=True, metavar="FILE", help=".toml: as text.")
+def bundle(files: tuple[Path, ...], output: Path) -> None:
+    """Puts the plans of several files into one; each CPU takes the first that is for it."""
+    from wherry import planbinary, plans
+
+    found = [plan for file in files for plan in plans.read(file)]
+    if len(found) > planbinary.MOST_PLANS:
+        raise WherryError(
+            f"{len(found)} plans are too many for one bundle; it has room for {planbinary.MOST_PLANS}"
+        )
+    for i, plan in enumerate(found):
+        if plan.cpu in [other.cpu for other in found[:i]]:
+            raise WherryError(
+                f"the plans '{next(o.name for o in found[:i] if o.cpu == plan.cpu)}' and '{plan.name}' are for the "
+                "same CPU; leave one of them out"
+            )
+    _write(output, found, f"{len(found)} plans; each CPU takes the first that is for it.")

@@ -1,0 +1,179 @@
+"""`wherry ab`: from its options to the table, the verdict and the run file."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from wherry import preloading, runfile
+from wherry.ab import figures, record, running, sides, turns, verdict
+from wherry.cli import stamp
+from wherry.cli.printer import Printer
+from wherry.cli.progress import Progress
+from wherry.errors import EXIT_INTERRUPTED, EXIT_OK, WherryError
+from wherry.tables import Block, Column, Figure, layout
+from wherry.units import percent, seconds_in_words, size_in_words
+
+DEFAULT_RUNS, LEAST_RUNS = 20, 8
+RUN_LIMIT = 600.0
+
+
+def ab(words, *, runs, seconds, limit, by, force, seed, save, as_json, **options) -> int:
+    base = dict(os.environ)
+    pair = _sides(options, base)
+    _examine(words[0], pair, force)
+    seed = time.time_ns() % 2**32 if seed is None else seed
+    path = Path(save) if save else stamp.path("-ab.json")
+    if save:
+        runfile.check_target(path)
+    program = _program(words, limit or RUN_LIMIT, options)
+    started = stamp.now()
+    wanted = -(-(runs or DEFAULT_RUNS) // 2)
+    # What was asked for by number is measured; else a slow program gets fewer.
+    least = wanted if runs else LEAST_RUNS // 2
+    with Progress(Path(words[0]).name, "runs", wanted * turns.RUNS_A_ROUND + 2) as progress:
+        taken = turns.take(
+            program,
+            pair,
+            base,
+            rounds=wanted,
+            least=min(least, wanted),
+            seconds=seconds,
+            same_output=options["same_output"],
+            seed=seed,
+            progress=progress.at,
+        )
+    found = figures.all_of(taken.rounds, seed)
+    said = (
+        verdict.sentence(*pair, found[by], len(taken.rounds))
+        if found
+        else "Interrupted before a round was done."
+    )
+    document = record.document(taken, found, by, said, ["wherry", *sys.argv[1:]], seed, started)
+    if found:
+        runfile.write(path, document)
+    if as_json:
+        Printer().write(runfile.encode(document).decode())
+    elif found:
+        _show(Printer(), words, taken, found, by, said, document, path)
+    if taken.interrupted:
+        print(f"wherry: interrupted after {len(taken.rounds)} rounds", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    return EXIT_OK
+
+
+def _sides(options: dict, base: dict[str, str]) -> tuple[sides.Side, sides.Side]:
+    a, b, plans, tunables = (options.pop(key) for key in ("a", "b", "plans", "tunables"))
+    if sum(map(bool, (a or b, plans, tunables))) > 1:
+        raise WherryError(
+            "--a and --b, --plan, and --tunables exclude each other; give one of them"
+        )
+    for given, flag in ((plans, "--plan"), (tunables, "--tunables")):
+        if len(given) > 2:
+            raise WherryError(f"{flag} takes one or two; ab compares two sides")
+    if plans:
+        a, b = [f"plan:'{plan}'" for plan in ("default", *plans)[-2:]]
+    elif tunables:
+        a, b = ("libc", *(word.removeprefix("GLIBC_TUNABLES=") for word in tunables))[-2:]
+    return sides.pair(a or "libc", b or "dropin", base)
+
+
+def _examine(command: str, pair: tuple[sides.Side, sides.Side], force: bool) -> None:
+    """Before anything runs: is there such a program, and can the sides differ for it?"""
+    found = preloading.examine(command)
+    if found.path is None:
+        raise WherryError(f"{command}: {found.reason}; give a program that can be run")
+    if found.helps or force:
+        return
+    tuned = any(side.environment.get(sides.TUNABLES) for side in pair)
+    if not any(side.preloads for side in pair) and not tuned:
+        return
+    raise WherryError(
+        f"nothing can be changed in {command}: {found.reason}; both sides would be the same (--force runs it anyway)"
+    )
+
+
+def _program(words, limit: float, options: dict) -> running.Program:
+    stdin = Path(options["stdin"]) if options["stdin"] else None
+    if stdin is not None and not stdin.is_file():
+        raise WherryError(f"--stdin {stdin}: there is no such file")
+    keep = Path(options["keep"]) if options["keep"] else None
+    if keep is not None:
+        try:
+            keep.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise WherryError(f"--keep {keep}: {error.strerror}; give a directory") from None
+    return running.Program(
+        list(words),
+        stdin,
+        options["prepare"],
+        keep,
+        options["same_output"],
+        limit,
+        options["expect"],
+    )
+
+
+def _amount(metric: str, value: float) -> str:
+    if metric == "peak":
+        return size_in_words(value)
+    return f"{value:.3f} s" if value >= 1 else f"{value * 1e3:.2f} ms"
+
+
+def _show(printer, words, taken, found, by, said, document, path) -> None:
+    a, b = taken.sides
+    shown = " ".join(words)
+    rounds = len(taken.rounds)
+    printer.pairs(
+        [
+            ("Program", shown if len(shown) <= 200 else shown[:197] + "..."),
+            ("A", f"{a.name} ({a.what})" if a.name != a.what else a.name),
+            ("B", f"{b.name} ({b.what})" if b.name != b.what else b.name),
+            (
+                "Runs",
+                f"{2 * rounds} of each in {rounds} rounds of A B B A or B A A B, "
+                f"{seconds_in_words(taken.seconds)}"
+                + ("; the time was up" if taken.out_of_time else ""),
+            ),
+            *_machine(document),
+        ]
+    )
+    columns = [
+        Column("", left=True),
+        Column(a.name),
+        Column(b.name),
+        Column("change"),
+        Column("95 % interval"),
+        Column("noise"),
+        Column("B is", left=True),
+    ]
+    lines = []
+    for metric in figures.METRICS:
+        own = found[metric]
+        small = figures.negligible(found, metric)
+        lines.append(
+            [
+                Figure(figures.NAMES[metric]),
+                Figure(_amount(metric, own.a)),
+                Figure(_amount(metric, own.b)),
+                Figure("-" if small else verdict.change(own.ratio.median)),
+                Figure("-" if small else verdict.interval(own.ratio)),
+                Figure("-" if small else f"±{percent(own.floor)}"),
+                Figure("too little to tell" if small else verdict.word(own, rounds)),
+            ]
+        )
+    printer.block(Block("", layout(columns, lines, printer.width)))
+    printer.text()
+    printer.paragraph(said, "lead" if found[by].call == "faster" else "")
+    for remark in verdict.remarks(a, b, found, taken.stolen):
+        printer.paragraph(remark, "dim")
+    printer.text(f"Saved as {path}")
+
+
+def _machine(document: dict) -> list[tuple[str, str]]:
+    from wherry import machine
+
+    kept = ("CPU", "Kernel", "libc", "Uncontrolled")
+    return [pair for pair in machine.heading(document["machine"]) if pair[0] in kept]

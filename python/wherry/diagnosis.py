@@ -1,0 +1,327 @@
+"""What libc and Wherry believe of this machine, where one of them is misled, and what to do about it.
+
+`libc()` asks the loader and sysconf; `findings()` judges, from nothing but what it is given."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from wherry.units import size_in_words
+
+_LOADER = "/lib64/ld-linux-x86-64.so.2"
+# os.sysconf has no names for these: glibc's numbers, which are part of its ABI.
+_SYSCONF_NUMBERS = {"L1d": 188, "L2": 191, "L3": 194}
+# Twice as much or half of it is another machine than the one at hand.
+FAR = 2
+_DEFAULTED = "no source within bounds"
+
+
+class Finding(NamedTuple):
+    what: str
+    why: str
+    do: str
+
+
+# ---- asking ---------------------------------------------------------------------------------------------------------
+
+
+def _loader() -> str:
+    from wherry import elf
+
+    try:
+        return elf.read(Path("/proc/self/exe")).interpreter or _LOADER
+    except (OSError, elf.DamagedError):
+        return _LOADER
+
+
+def tunables(text: str) -> dict[str, int]:
+    """Of `ld.so --list-tunables`: those of the CPU that have a number."""
+    rows = re.findall(r"^(glibc\.(?:cpu|malloc)\.\w+): (0x[0-9a-fA-F]+|\d+) ", text, re.MULTILINE)
+    return {name: int(value, 0) for name, value in rows}
+
+
+def libc() -> dict:
+    """The thresholds and cache sizes that this libc goes by; what it does not tell is missing."""
+    loader = _loader()
+    try:
+        done = subprocess.run(
+            [loader, "--list-tunables"], capture_output=True, text=True, timeout=10, check=False
+        )
+        listed = tunables(done.stdout) if done.returncode == 0 else {}
+    except (OSError, subprocess.SubprocessError):
+        listed = {}
+    sizes = {}
+    for level, number in _SYSCONF_NUMBERS.items():
+        try:
+            size = os.sysconf(number)
+        except (OSError, ValueError):
+            continue
+        if size > 0:
+            sizes[level] = size
+    return {
+        "loader": loader,
+        "tunables": listed,
+        "sysconf": sizes,
+        "environment": os.environ.get("GLIBC_TUNABLES"),
+    }
+
+
+# ---- who believes what ----------------------------------------------------------------------------------------------
+
+
+def _size(value: int | None) -> str:
+    return "never" if value is None or value >= 1 << 60 else size_in_words(value)
+
+
+def _of_libc(view: Mapping, name: str) -> int | None:
+    return view["tunables"].get(f"glibc.cpu.x86_{name}")
+
+
+def thresholds(record: Mapping, view: Mapping) -> list[tuple[str, str]]:
+    """Who changes method from where on, a line each."""
+    lines = []
+    if view["tunables"]:
+        stream, movsb, stosb = (
+            _of_libc(view, name)
+            for name in ("non_temporal_threshold", "rep_movsb_threshold", "rep_stosb_threshold")
+        )
+        erms = record["reported"].get("features", {}).get("erms")
+        rep = (
+            f"rep movsb from {_size(movsb)}, rep stosb from {_size(stosb)}"
+            if erms
+            else "no string instructions (no ERMS)"
+        )
+        lines.append(("libc", f"past the caches from {_size(stream)}; {rep}"))
+    else:
+        lines.append(("libc", "not told (glibc tells from 2.33 on: ld.so --list-tunables)"))
+    plan = record["reported"].get("plan")
+    if plan:
+        rows = [("Wherry", plan["default"])]
+        if plan["in_force"] != plan["default"]:
+            rows = [("Wherry, default", plan["default"]), ("Wherry, plan", plan["in_force"])]
+        for label, own in rows:
+            lines.append((label, _of_plan(own)))
+    return lines
+
+
+def _of_plan(own: Mapping) -> str:
+    def side(name: str, instruction: str) -> str:
+        start, end = own[f"{name}_rep_from"], own[f"{name}_rep_to"]
+        if start is None:
+            return f"no {instruction}"
+        return f"{instruction} from {_size(start)}" + (f" to {_size(end)}" if end else "")
+
+    copies, sets = own["copy_stream_from"], own["set_stream_from"]
+    stream = f"past the caches from {_size(copies)}" + (
+        f" (sets from {_size(sets)})" if sets != copies else ""
+    )
+    return f"{own['choice']}; {stream}; {side('copy', 'rep movsb')}, {side('set', 'rep stosb')}"
+
+
+def caches_of_libc(view: Mapping) -> list[tuple[str, str]]:
+    lines = []
+    told = [f"{level} {size_in_words(size)}" for level, size in view["sysconf"].items()]
+    if told:
+        lines.append(("sysconf", ", ".join(told)))
+    data, shared = _of_libc(view, "data_cache_size"), _of_libc(view, "shared_cache_size")
+    if data is not None and shared is not None:
+        lines.append(
+            ("libc's tunables", f"L1d {size_in_words(data)}, last level {size_in_words(shared)}")
+        )
+    return lines
+
+
+# ---- judging --------------------------------------------------------------------------------------------------------
+
+
+def _about_caches(reported: Mapping, virtual: bool) -> list[Finding]:
+    found = []
+    told = {
+        source: levels["L3"]["size"]
+        for source, levels in (reported.get("caches") or {}).items()
+        if (levels or {}).get("L3", {}).get("size")
+    }
+    believed = reported.get("last_level")
+    if told and max(told.values()) >= FAR * min(told.values()):
+        listed = ", ".join(f"{source} {size_in_words(size)}" for source, size in told.items())
+        found.append(
+            Finding(
+                f"the sources of the L3's size disagree: {listed}",
+                "leaf80000005 counts a whole package, and leaf4 may; whoever takes that for what one thread has keeps "
+                "large copies in a cache that is not there"
+                + ("; and hypervisors make such figures up" if virtual else ""),
+                f"nothing for Wherry, which counts on {size_in_words(believed or 0)}; for libc see below",
+            )
+        )
+    guessed = [
+        level
+        for level, own in (reported.get("believed") or {}).items()
+        if str((own or {}).get("reason", "")).startswith(_DEFAULTED)
+    ]
+    if guessed:
+        found.append(
+            Finding(
+                f"no source tells a believable size of {', '.join(guessed)}",
+                "thresholds are those of a common CPU"
+                + (", since the hypervisor hides the caches" if virtual else ""),
+                "have the host pass its CPUID leaves through, or measure: wherry tune -o mine.toml",
+            )
+        )
+    return found
+
+
+def _about_libc(reported: Mapping, view: Mapping) -> list[Finding]:
+    found = []
+    believed = reported.get("last_level")
+    stream = _of_libc(view, "non_temporal_threshold")
+    shared = _of_libc(view, "shared_cache_size")
+    ours = ((reported.get("plan") or {}).get("default") or {}).get("copy_stream_from")
+    set_by_hand = "x86_non_temporal_threshold" in (view.get("environment") or "")
+    if stream and ours and not set_by_hand:
+        line = f"GLIBC_TUNABLES=glibc.cpu.x86_non_temporal_threshold={ours:#x}"
+        cache = f" (its last level: {size_in_words(shared)})" if shared else ""
+        if stream >= FAR * ours:
+            found.append(
+                Finding(
+                    f"libc goes past the caches only from {size_in_words(stream)} on{cache}; "
+                    f"one thread here can count on {size_in_words(believed or 0)}",
+                    "copies in between read the destination for nothing and drive everything else out of the cache",
+                    f"{line}, or wherry exec -- CMD; wherry tune --glibc measures it first",
+                )
+            )
+        elif stream * 4 * FAR <= ours:
+            found.append(
+                Finding(
+                    f"libc goes past the caches from {size_in_words(stream)} on already{cache}",
+                    "copies that would fit the cache go to memory, and whoever reads them next waits for it",
+                    f"{line}, or wherry exec -- CMD; wherry tune --glibc measures it first",
+                )
+            )
+    movsb = _of_libc(view, "rep_movsb_threshold")
+    if movsb and (reported.get("features") or {}).get("erms") and reported.get("vendor") == "AMD":
+        family = reported.get("family") or 0
+        if family < 0x1A and movsb < 1 << 20:
+            found.append(
+                Finding(
+                    f"libc copies by rep movsb from {size_in_words(movsb)} on",
+                    "on Zen 3 and 4 that is up to ten times slower where destination and source lie a little apart "
+                    "(mod 4096)",
+                    "GLIBC_TUNABLES=glibc.cpu.x86_rep_movsb_threshold=0xffffffffffffffff, or wherry exec -- CMD",
+                )
+            )
+    return found
+
+
+def _about_features(reported: Mapping, virtual: bool) -> list[Finding]:
+    found = []
+    usable, told = reported.get("features") or {}, reported.get("reported") or {}
+    host = (
+        "have the hypervisor pass the bit through"
+        if virtual
+        else "look for a microcode or BIOS update"
+    )
+    if usable.get("fsrm") and not usable.get("erms"):
+        found.append(
+            Finding(
+                "FSRM without ERMS",
+                "no CPU is built so: a hypervisor or the firmware hides ERMS, and libc may take rep movsb as slow; "
+                "Wherry goes by ERMS and leaves string instructions out",
+                host,
+            )
+        )
+    modern = (reported.get("vendor") == "Intel" and usable.get("avx2")) or (
+        reported.get("vendor") == "AMD" and (reported.get("family") or 0) >= 0x19
+    )
+    if modern and not usable.get("erms") and not usable.get("fsrm"):
+        found.append(
+            Finding(
+                "no ERMS, which CPUs of this kind have",
+                "string instructions are left unused by libc and by Wherry",
+                host + "; on Intel see bit 0 of MSR 0x1a0 (fast strings)",
+            )
+        )
+    xcr0 = reported.get("xcr0") or 0
+    for sort, names, bits in (
+        ("AVX-512", ("avx512f",), 0xE0),
+        ("AVX", ("avx",), 0x6),
+    ):
+        if any(told.get(n) and not usable.get(n) for n in names) and (xcr0 & bits) != bits:
+            found.append(
+                Finding(
+                    f"{sort} masked: the CPU has it, the system does not save its registers (XCR0 {xcr0:#x})",
+                    "neither libc nor Wherry can use it",
+                    "boot without clearcpuid= or noxsave, or have the hypervisor enable that state",
+                )
+            )
+            break
+    orphans = [
+        n
+        for n in ("avx2", "avx512f", "avx512bw", "avx512vl", "avx512dq")
+        if told.get(n) and not usable.get(n)
+    ]
+    if orphans and not found:
+        found.append(
+            Finding(
+                f"{', '.join(orphans)} reported without a set that they build on",
+                "a hypervisor has hidden half of it; Wherry takes the tier below",
+                "have the hypervisor show or hide these features together",
+            )
+        )
+    return found
+
+
+def _about_plan(reported: Mapping) -> list[Finding]:
+    status = (reported.get("plan") or {}).get("status", "")
+    unused = re.search(r"WHERRY_PLAN was not used: (.*) \((.*)\)$", status)
+    if not unused:
+        return []
+    return [
+        Finding(
+            f"the plan of WHERRY_PLAN is not used: {unused[1]}",
+            f"the default plan serves in its place ({unused[2]})",
+            f"wherry plan check {unused[2]}; wherry tune -o mine.toml makes one for this CPU",
+        )
+    ]
+
+
+def findings(record: Mapping, view: Mapping) -> list[Finding]:
+    """What is wrong, the most telling first."""
+    reported = record["reported"]
+    virtual = bool((record.get("virtualisation") or {}).get("virtual"))
+    found = [
+        *_about_plan(reported),
+        *_about_features(reported, virtual),
+        *_about_caches(reported, virtual),
+        *_about_libc(reported, view),
+    ]
+    if (record.get("pages") or {}).get("thp") == "never":
+        found.append(
+            Finding(
+                "transparent huge pages are off",
+                "copies of many MiB miss the TLB once a page of 4 KiB",
+                "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (as root)",
+            )
+        )
+    return found
+
+
+def next_command(record: Mapping) -> tuple[str, str]:
+    """What to run next, and what for."""
+    status = (record["reported"].get("plan") or {}).get("status", "")
+    unused = re.search(r"WHERRY_PLAN was not used: .* \((.*)\)$", status)
+    if unused:
+        return (
+            f"wherry plan check {unused[1]}",
+            "shows what is wrong with the plan that was asked for",
+        )
+    if status.startswith("plan '"):
+        return "wherry ab -- CMD", "measures whether your program gains by the plan in force"
+    return (
+        "wherry record -- CMD",
+        "tells what your program copies, and what the fastest copy could save it",
+    )

@@ -1,0 +1,98 @@
+"""What a program's file says of itself: enough to know whether anything can be preloaded into it."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+# Those of the compilers that put memory routines, or guards of them, of their own into a program.
+_SANITIZERS = {
+    "AddressSanitizer": (b"__asan_init", b"libasan.so"),
+    "HWAddressSanitizer": (b"__hwasan_init", b"libhwasan.so"),
+    "ThreadSanitizer": (b"__tsan_init", b"libtsan.so"),
+    "MemorySanitizer": (b"__msan_init", b"libmsan.so"),
+    "LeakSanitizer": (b"__lsan_init", b"liblsan.so"),
+    "UndefinedBehaviorSanitizer": (b"__ubsan_handle_type_mismatch_v1", b"libubsan.so"),
+    "DataFlowSanitizer": (b"__dfsan_init", b"libdfsan.so"),
+}
+_MACHINES = {
+    "EM_386": "32-bit x86",
+    "EM_X86_64": "x86-64",
+    "EM_AARCH64": "AArch64",
+    "EM_ARM": "32-bit ARM",
+    "EM_RISCV": "RISC-V",
+    "EM_PPC64": "POWER",
+    "EM_S390": "IBM Z",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Elf:
+    machine: str
+    bits: int
+    kind: str  # executable, shared, other
+    interpreter: str | None
+    needed: tuple[str, ...] = ()
+    sanitizer: str | None = None
+    go: bool = False
+    pie: bool = False
+
+
+class DamagedError(ValueError):
+    """An ELF header with something behind it that no loader would take."""
+
+
+def _strings(elf) -> bytes:
+    """The string tables one after the other: a symbol's name stands in one between two zeros."""
+    tables = [elf.get_section_by_name(name) for name in (".dynstr", ".strtab")]
+    return b"\0".join(table.data() for table in tables if table is not None)
+
+
+def _sanitizer(names: bytes, needed: tuple[str, ...]) -> str | None:
+    for sanitizer, (symbol, library) in _SANITIZERS.items():
+        if b"\0" + symbol + b"\0" in names:
+            return sanitizer
+        if any(name.encode().startswith(library) for name in needed):
+            return sanitizer
+    return None
+
+
+def _read(file) -> Elf:
+    from elftools.elf.elffile import ELFFile
+
+    elf = ELFFile(file)
+    interpreter, needed, pie = None, [], False
+    for segment in elf.iter_segments():
+        if segment["p_type"] == "PT_INTERP":
+            interpreter = segment.get_interp_name()
+        elif segment["p_type"] == "PT_DYNAMIC":
+            for tag in segment.iter_tags():
+                if tag.entry.d_tag == "DT_NEEDED":
+                    needed.append(tag.needed)
+                elif tag.entry.d_tag == "DT_FLAGS_1":
+                    pie = bool(tag.entry.d_val & 0x08000000)
+    kinds = {"ET_EXEC": "executable", "ET_DYN": "shared"}
+    machine = elf["e_machine"]
+    return Elf(
+        _MACHINES.get(machine, str(machine).removeprefix("EM_")),
+        elf.elfclass,
+        kinds.get(elf["e_type"], "other"),
+        interpreter,
+        tuple(needed),
+        _sanitizer(_strings(elf), tuple(needed)),
+        elf.get_section_by_name(".go.buildinfo") is not None,
+        pie,
+    )
+
+
+def read(path: Path) -> Elf:
+    """OSError when it cannot be read, DamagedError when it is no ELF that can be made sense of."""
+    with path.open("rb") as file:
+        try:
+            return _read(file)
+        except OSError:
+            raise
+        except (
+            Exception
+        ) as error:  # whatever the library meets in bytes that anybody may have written
+            raise DamagedError(f"{type(error).__name__}: {error}") from None

@@ -1,0 +1,478 @@
+"""Plans: by which method the library copies and sets each size. As text (TOML, for people) and compiled (for the
+library); read, checked, written, described. docs/plan.md tells what they mean.
+
+    plan = plans.default()                          # that of this CPU
+    plan = plan.changed(choice="avx2", copy_rep_from=4096)
+    plans.write(Path("mine.toml"), [plan], head="Why it is so.")
+    plans.read(Path("mine.toml"))                   # either form; WherryError in one line when it is bad
+    plans.library_form(Path("mine.toml"))           # a path that WHERRY_PLAN takes
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from wherry.errors import WherryError
+from wherry.units import GIB, KIB, MIB
+
+# In the order of the compiled form; new ones at the end.
+CHOICES = ("sse2", "avx2", "avx512", "avx512_ladder")
+FEATURES = (
+    *("avx2", "bmi1", "bmi2", "avx512f", "avx512bw", "avx512vl", "avx512dq"),
+    *("erms", "fsrm", "fzrm", "fsrs"),
+)
+FIELDS = (
+    *("copy_rep_from", "copy_rep_to", "copy_stream_from"),
+    *("set_rep_from", "set_rep_to", "set_stream_from"),
+    *("copy_rep_slow_ahead", "copy_rep_all_from"),
+)
+# In a "from": never by this method. In copy_rep_to and set_rep_to: no upper end. In copy_rep_all_from: at no size.
+OFF = (1 << 64) - 1
+# Outside these no plan can be meant so; src/planfile has the same.
+REP_LEAST = 128
+STREAM_LEAST = 64 * KIB
+MOST = 1 << 40
+SLOW_AHEAD_MOST = 4095
+LARGEST_TEXT = MIB
+
+_NEEDS = {
+    "sse2": (),
+    "avx2": ("avx2", "bmi1", "bmi2"),
+    "avx512": FEATURES[:7],
+    "avx512_ladder": FEATURES[:7],
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Cpu:
+    """The CPU a plan is for. None: any; `present` and `absent` are features it must and must not have."""
+
+    vendor: str
+    family: int
+    model: int | None = None
+    stepping: int | None = None
+    present: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    last_level: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    name: str
+    choice: str
+    cpu: Cpu
+    thresholds: dict[str, int]  # by FIELDS, bytes
+    made: dict = dataclasses.field(default_factory=dict)  # of the text form alone
+
+    def changed(self, **changes: object) -> Plan:
+        """The same with another name, choice, cpu, made, or thresholds by their names."""
+        thresholds = {k: changes.pop(k) for k in list(changes) if k in FIELDS}
+        return dataclasses.replace(self, thresholds={**self.thresholds, **thresholds}, **changes)
+
+
+def fault(plan: Plan) -> str | None:
+    """What no plan can mean, as the end of a sentence; None when nothing."""
+    t = plan.thresholds
+    if plan.choice not in CHOICES:
+        return f"the choice '{plan.choice}'; there are {', '.join(CHOICES)}"
+    for side in ("copy", "set"):
+        start, end = t[f"{side}_rep_from"], t[f"{side}_rep_to"]
+        if start == OFF:
+            if end:
+                return f"{side}.rep_to, but rep_from off"
+        elif not REP_LEAST <= start <= MOST:
+            return f"{side}.rep_from = {start}, outside {REP_LEAST} B to {size_text(MOST)}"
+        elif end != OFF and not start <= end <= MOST:
+            return f"{side}.rep_to = {end}, outside rep_from to {size_text(MOST)}"
+        stream = t[f"{side}_stream_from"]
+        if stream != OFF and not STREAM_LEAST <= stream <= MOST:
+            return f"{side}.stream_from = {stream}, outside {size_text(STREAM_LEAST)} to {size_text(MOST)}"
+    ahead, all_from = t["copy_rep_slow_ahead"], t["copy_rep_all_from"]
+    if t["copy_rep_from"] == OFF:
+        if ahead or all_from:
+            return "copy.rep_slow_ahead or rep_all_from, but rep_from off"
+    elif not 0 <= ahead <= SLOW_AHEAD_MOST:
+        return f"copy.rep_slow_ahead = {ahead}, outside 0 to {SLOW_AHEAD_MOST} B"
+    elif all_from != OFF and not t["copy_rep_from"] <= all_from <= MOST:
+        return f"copy.rep_all_from = {all_from}, outside rep_from to {size_text(MOST)}"
+    both = set(plan.cpu.present) & set(plan.cpu.absent)
+    if both:
+        return f"{min(both)} in both cpu.with and cpu.without"
+    lacking = set(_NEEDS[plan.choice]) & set(plan.cpu.absent)
+    if lacking:
+        return f"the choice {plan.choice} for CPUs without {min(lacking)}, which it needs"
+    return None
+
+
+# ---- this CPU -------------------------------------------------------------------------------------------------------
+
+
+def this_cpu(reported: Mapping | None = None) -> Cpu:
+    """The CPU a plan that is measured here is for; `reported` is the event of `wherry-run cpu`."""
+    if reported is None:
+        from wherry import runner
+
+        reported = runner.cpu()
+    has = reported["features"]
+    return Cpu(
+        reported["vendor_id"],
+        reported["family"],
+        reported["model"],
+        None,
+        tuple(name for name in FEATURES if has.get(name)),
+        tuple(name for name in FEATURES if not has.get(name)),
+        reported["last_level"],
+    )
+
+
+def default(reported: Mapping | None = None) -> Plan:
+    """What the library does here when no plan is loaded."""
+    if reported is None:
+        from wherry import runner
+
+        reported = runner.cpu()
+    own = reported["plan"]["default"]
+    return Plan("default", own["choice"], this_cpu(reported), {f: _whole(own[f]) for f in FIELDS})
+
+
+def in_force(reported: Mapping) -> Plan:
+    """What the library goes by now: WHERRY_PLAN's, when it was right for this CPU."""
+    own = reported["plan"]["in_force"]
+    return default(reported).changed(
+        name="in force", choice=own["choice"], **{f: _whole(own[f]) for f in FIELDS}
+    )
+
+
+def _whole(value: int | None) -> int:
+    return OFF if value is None else value
+
+
+def mismatch(cpu: Cpu, reported: Mapping) -> str | None:
+    """Why a plan for that CPU is not for the one that `wherry-run cpu` reported; None when it is."""
+    has = reported["features"]
+    for what, wanted, is_ in (
+        ("vendor", cpu.vendor, reported["vendor_id"]),
+        ("family", cpu.family, reported["family"]),
+        ("model", cpu.model, reported["model"]),
+        ("stepping", cpu.stepping, reported["stepping"]),
+    ):
+        if wanted is not None and wanted != is_:
+            return f"it is for {what} {wanted}, and this CPU is {what} {is_}"
+    for name in cpu.present:
+        if not has.get(name):
+            return f"it is for CPUs with {name}, which this one lacks"
+    for name in cpu.absent:
+        if has.get(name):
+            return f"it is for CPUs without {name}, which this one has"
+    if cpu.last_level is not None and cpu.last_level != reported["last_level"]:
+        return (
+            f"it is for a last-level cache of {size_text(cpu.last_level)}, "
+            f"and here are {size_text(reported['last_level'])}"
+        )
+    return None
+
+
+def lacks(plan: Plan, reported: Mapping) -> str | None:
+    """The first feature that its choice needs and that CPU lacks."""
+    has = reported["features"]
+    return next((name for name in _NEEDS[plan.choice] if not has.get(name)), None)
+
+
+def for_this_cpu(plans: Sequence[Plan], reported: Mapping) -> Plan | None:
+    """The one of a bundle that the library takes: the first that fits."""
+    fitting = (p for p in plans if mismatch(p.cpu, reported) is None and not lacks(p, reported))
+    return next(fitting, None)
+
+
+# ---- reading --------------------------------------------------------------------------------------------------------
+
+
+def parse_size(value: int | str) -> int:
+    if isinstance(value, int):
+        return value
+    number, unit = re.fullmatch(r"(\d+) ?(B|KiB|MiB|GiB)", value, re.ASCII).groups()
+    return int(number) * {"B": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB}[unit]
+
+
+def size_text(size: int) -> str:
+    """Exact: 24576 is 24 KiB, 1448 is 1448 B."""
+    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        if size >= unit and size % unit == 0:
+            return f"{size // unit} {name}"
+    return f"{size} B"
+
+
+def _threshold(value: int | str) -> int:
+    return OFF if value in ("off", "any") else parse_size(value)
+
+
+def _toml(path: Path, data: bytes) -> dict:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
+    try:
+        return tomllib.loads(data.decode())
+    except UnicodeDecodeError:
+        raise WherryError(f"{path} is not a plan: it is neither text nor a compiled plan") from None
+    except RecursionError:
+        raise WherryError(f"{path} is not a plan: it is nested too deeply") from None
+    except ValueError as error:
+        raise WherryError(f"{path} is not a plan: {str(error)[:200]}") from None
+
+
+def _schema_fault(document: dict) -> str | None:
+    import jsonschema
+    from jsonschema.exceptions import best_match
+
+    from wherry.runfile import schema_text
+
+    validator = jsonschema.Draft202012Validator(json.loads(schema_text("plan")))
+    error = best_match(validator.iter_errors(document))
+    if error is None:
+        return None
+    place = ".".join(str(part) for part in error.absolute_path) or "its top"
+    message = " ".join(error.message.split())
+    return f"at {place}: {message if len(message) < 160 else message[:157] + '...'}"
+
+
+def _side(table: Mapping, side: str) -> dict[str, int]:
+    """A missing rep_to, rep_slow_ahead or rep_all_from means no restriction."""
+    start = _threshold(table["rep_from"])
+    on = start != OFF
+    found = {
+        "rep_from": start,
+        "rep_to": _threshold(table.get("rep_to", "any")) if on or "rep_to" in table else 0,
+        "stream_from": _threshold(table["stream_from"]),
+    }
+    if side == "copy":
+        found["rep_slow_ahead"] = table.get("rep_slow_ahead", 0)
+        found["rep_all_from"] = _threshold(
+            table.get("rep_all_from", found["rep_from"] if on else 0)
+        )
+    return {f"{side}_{key}": value for key, value in found.items()}
+
+
+def _plan(table: Mapping) -> Plan:
+    cpu = table["cpu"]
+    level = cpu.get("last_level")
+    return Plan(
+        table["name"],
+        table["choice"],
+        Cpu(
+            cpu["vendor"],
+            cpu["family"],
+            cpu.get("model"),
+            cpu.get("stepping"),
+            tuple(name for name in FEATURES if name in cpu.get("with", ())),
+            tuple(name for name in FEATURES if name in cpu.get("without", ())),
+            parse_size(level) if level is not None else None,
+        ),
+        {**_side(table["copy"], "copy"), **_side(table["set"], "set")},
+        dict(table.get("made", {})),
+    )
+
+
+def from_text(path: Path, data: bytes) -> list[Plan]:
+    document = _toml(path, data)
+    if document.get("format") != "wherry-plan":
+        raise WherryError(f'{path} is TOML, but not a plan (no format = "wherry-plan")')
+    number = document.get("version")
+    if isinstance(number, int) and number > 1:
+        raise WherryError(
+            f"{path} is a plan of format {number}; this Wherry reads 1; use a newer one"
+        )
+    wrong = _schema_fault(document)
+    if wrong:
+        raise WherryError(f"{path} is not a right plan: {wrong}")
+    plans = [_plan(table) for table in document["plan"]]
+    for plan in plans:
+        wrong = fault(plan)
+        if wrong:
+            raise WherryError(f"{path} is not a right plan: '{plan.name}' has {wrong}")
+    return plans
+
+
+def _load(path: Path) -> bytes:
+    try:
+        if path.exists() and not path.is_file():
+            raise WherryError(
+                f"{path} is not a file; give a plan, as wherry plan default -o FILE writes one"
+            )
+        with path.open("rb") as file:
+            data = file.read(LARGEST_TEXT + 1)
+    except (OSError, ValueError) as error:
+        raise WherryError(f"cannot read {path}: {getattr(error, 'strerror', error)}") from None
+    if not data.strip():
+        raise WherryError(
+            f"{path} is empty; wherry plan default -o FILE writes a plan to begin with"
+        )
+    if len(data) > LARGEST_TEXT:
+        raise WherryError(f"{path} is too large to be a plan (over 1 MiB)")
+    return data
+
+
+def is_compiled(data: bytes) -> bool:
+    from wherry import planbinary
+
+    return data.startswith(planbinary.MAGIC)
+
+
+def read(path: Path) -> list[Plan]:
+    """The plans of a file, in text or compiled."""
+    from wherry import planbinary
+
+    data = _load(path)
+    if not is_compiled(data):
+        return from_text(path, data)
+    try:
+        return planbinary.decode(data)
+    except planbinary.BadPlanError as error:
+        raise WherryError(f"{path} {error}") from None
+
+
+# ---- writing --------------------------------------------------------------------------------------------------------
+
+# What each key means, beside it in every file that is written.
+_MEANS = {
+    "choice": "sse2, avx2, avx512; avx512_ladder is for sizes that repeat",
+    "cpu": "the CPU it is for; on any other the library keeps its default",
+    "copy.rep_from": "rep movsb from here on (off: never)",
+    "copy.rep_to": "up to here (any: no end)",
+    "copy.rep_slow_ahead": "but not with the destination 1 to so many bytes ahead (mod 4096)",
+    "copy.rep_all_from": "or from here on even then (any: at no size)",
+    "copy.stream_from": "past the caches from here on (off: never)",
+    "set.rep_from": "rep stosb from here on",
+    "set.rep_to": "up to here",
+    "set.stream_from": "past the caches from here on",
+}
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    # JSON's escapes are TOML's, but for DEL, which TOML wants escaped too.
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _comment(text: str) -> list[str]:
+    return [
+        f"# {line}".rstrip()
+        for line in re.sub(r"[^\S\n]|[\x00-\x09\x0b-\x1f\x7f]", " ", text).split("\n")
+    ]
+
+
+def _sized(key: str, value: int) -> object:
+    if value == OFF:
+        return "any" if key in ("rep_to", "rep_all_from") else "off"
+    return value if key == "rep_slow_ahead" else size_text(value)
+
+
+def _table(plan: Plan, notes: Mapping[str, str]) -> list[str]:
+    lines = ["", "[[plan]]"]
+
+    def put(key: str, value: object, means: str | None = None) -> None:
+        if means in notes:
+            lines.extend(_comment(notes[means]))
+        text = f"{key} = {_value(value)}"
+        lines.append(f"{text:<28}# {_MEANS[means]}" if means in _MEANS else text)
+
+    put("name", plan.name)
+    put("choice", plan.choice, "choice")
+    if plan.made:
+        lines += ["", "[plan.made]"]
+        for key, value in plan.made.items():
+            put(
+                key
+                if re.fullmatch(r"[\w-]+", key, re.ASCII)
+                else json.dumps(key, ensure_ascii=False),
+                value,
+            )
+    lines += ["", f"[plan.cpu]  # {_MEANS['cpu']}"]
+    cpu = plan.cpu
+    for key, value in (
+        ("vendor", cpu.vendor),
+        ("family", cpu.family),
+        ("model", cpu.model),
+        ("stepping", cpu.stepping),
+        ("with", cpu.present or None),
+        ("without", cpu.absent or None),
+        ("last_level", size_text(cpu.last_level) if cpu.last_level else None),
+    ):
+        if value is not None:
+            put(key, value)
+    for side, keys in (
+        ("copy", ("rep_from", "rep_to", "rep_slow_ahead", "rep_all_from", "stream_from")),
+        ("set", ("rep_from", "rep_to", "stream_from")),
+    ):
+        lines += ["", f"[plan.{side}]"]
+        off = plan.thresholds[f"{side}_rep_from"] == OFF
+        for key in keys:
+            if key in ("rep_from", "stream_from") or not off:
+                put(key, _sized(key, plan.thresholds[f"{side}_{key}"]), f"{side}.{key}")
+    return lines
+
+
+def to_text(plans: Sequence[Plan], head: str = "", notes: Sequence[Mapping[str, str]] = ()) -> str:
+    """TOML. `head` is the comment on top; notes[i] has comments of plan i by choice, copy.rep_from, set.stream_from
+    ..., which stand above the key."""
+    lines = _comment(head or "A plan of Wherry; docs/plan.md tells what it may say.")
+    lines += ['format = "wherry-plan"', "version = 1"]
+    for i, plan in enumerate(plans):
+        wrong = fault(plan)
+        if wrong:
+            raise WherryError(f"the plan '{plan.name}' has {wrong}")
+        lines += _table(plan, notes[i] if i < len(notes) else {})
+    return "\n".join(lines) + "\n"
+
+
+def write(
+    path: Path, plans: Sequence[Plan], head: str = "", notes: Sequence[Mapping[str, str]] = ()
+) -> None:
+    """As text, whole or not at all; what is written was read back and is the same."""
+    from wherry import runfile
+
+    text = to_text(plans, head, notes)
+    if from_text(path, text.encode()) != list(plans):
+        raise WherryError(f"{path}: the plan has something that its text form cannot say")
+    runfile.write_text(path, text)
+
+
+def compile_to(path: Path, plans: Sequence[Plan]) -> None:
+    from wherry import planbinary, runfile
+
+    runfile.write_bytes(path, planbinary.encode(list(plans)))
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "wherry" / "plans"
+
+
+def keep(plans: Sequence[Plan]) -> Path:
+    """Those plans compiled, in the user's cache."""
+    from wherry import planbinary
+
+    data = planbinary.encode(list(plans))
+    made = _cache() / f"{hashlib.sha256(data).hexdigest()[:32]}.plan"
+    if not made.is_file() or made.read_bytes() != data:
+        compile_to(made, plans)
+    return made
+
+
+def library_form(path: Path) -> Path:
+    """The compiled form of a plan file, absolute: itself, or made of the text and kept in the user's cache."""
+    plans = read(path)
+    return path.absolute() if is_compiled(_load(path)) else keep(plans)

@@ -1,0 +1,73 @@
+"""What a plan says, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wherry.plans import OFF, Cpu, Plan, size_text
+
+
+def describe_cpu(cpu: Cpu) -> str:
+    words = [f"{cpu.vendor} family {cpu.family}"]
+    words.append("any model" if cpu.model is None else f"model {cpu.model}")
+    if cpu.stepping is not None:
+        words.append(f"stepping {cpu.stepping}")
+    if cpu.present:
+        words.append("with " + " ".join(cpu.present))
+    if cpu.absent:
+        words.append("without " + " ".join(cpu.absent))
+    if cpu.last_level:
+        words.append(f"last-level cache {size_text(cpu.last_level)}")
+    return ", ".join(words)
+
+
+def _methods(t: Mapping[str, int], side: str) -> str:
+    start, end, stream = (t[f"{side}_{key}"] for key in ("rep_from", "rep_to", "stream_from"))
+    words = ["vector loop"]
+    if start != OFF:
+        text = f"rep {'movsb' if side == 'copy' else 'stosb'} from {size_text(start)}"
+        if end != OFF:
+            text += f" to {size_text(end)}"
+        if side == "copy" and t["copy_rep_slow_ahead"]:
+            every = t["copy_rep_all_from"]
+            text += f" (destination 1 to {t['copy_rep_slow_ahead']} B ahead: "
+            text += "never)" if every == OFF else f"from {size_text(every)})"
+        words.append(text)
+    words.append(
+        "never past the caches" if stream == OFF else f"past the caches from {size_text(stream)}"
+    )
+    return ", ".join(words)
+
+
+def describe(plan: Plan) -> list[tuple[str, str]]:
+    """Label and text, for a person."""
+    small = {"avx512_ladder": " (a branch for each count of blocks: for sizes that repeat)"}
+    pairs = [
+        ("Plan", plan.name),
+        ("For", describe_cpu(plan.cpu)),
+        ("Choice", plan.choice + small.get(plan.choice, "")),
+        ("Copies", _methods(plan.thresholds, "copy")),
+        ("Sets", _methods(plan.thresholds, "set")),
+    ]
+    if plan.made:
+        pairs.append(("Made", ", ".join(f"{key} {value}" for key, value in plan.made.items())))
+    return pairs
+
+
+def as_dict(plan: Plan) -> dict:
+    """For a program; a threshold of null means never, or no end."""
+    return {
+        "name": plan.name,
+        "choice": plan.choice,
+        "cpu": {
+            "vendor": plan.cpu.vendor,
+            "family": plan.cpu.family,
+            "model": plan.cpu.model,
+            "stepping": plan.cpu.stepping,
+            "with": list(plan.cpu.present),
+            "without": list(plan.cpu.absent),
+            "last_level": plan.cpu.last_level,
+        },
+        "thresholds": {k: None if v == OFF else v for k, v in plan.thresholds.items()},
+        "made": plan.made,
+    }

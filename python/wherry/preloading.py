@@ -1,0 +1,323 @@
+"""What can be preloaded into which program, and the environment that does it.
+
+verdict = preloading.examine("sort")             # can it help, and if not, why
+env = preloading.environment(os.environ, [preloading.library("dropin")], plan=path)
+os.execve(verdict.path, [*verdict.prefix, *arguments], env)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import re
+import shlex
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from wherry import elf
+from wherry.errors import FailedError
+
+NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as a shell has it
+# Scripts of scripts; the kernel gives up after as many.
+DEEPEST = 5
+_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+# What separates or is expanded in LD_PRELOAD: no path with it can stand there.
+_NOT_IN_PRELOAD = re.compile(r"[\s:$]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """What is known of a command before it runs."""
+
+    command: str
+    path: str | None  # the file to execute; None: it cannot be
+    program: str | None  # what runs in the end: the file itself, or a script's interpreter
+    helps: bool
+    reason: str | None  # why not, as a sentence without its end; None when it helps
+    notes: tuple[str, ...] = ()
+    chain: tuple[str, ...] = ()  # from the script to the program
+    exit_code: int = 0  # 127, 126 when it cannot be executed at all
+    kind: str = "dynamic"  # in a word, for a program: static, musl, set-user-ID, sanitizer ...
+    shell: bool = False  # a text without #!, which execvp(3) hands to /bin/sh
+
+    def argv(self, arguments: Sequence[str]) -> tuple[str, list[str]]:
+        """What to hand to execve: the file, and its arguments."""
+        if self.shell:
+            return "/bin/sh", ["/bin/sh", self.path, *arguments]
+        return self.path, [self.command, *arguments]
+
+
+# ---- where the objects are --------------------------------------------------------------------------------------
+
+
+def library(name: str = "dropin") -> Path:
+    """libwherry-NAME.so: that of the build which WHERRY_RUN is of, else the one inside the package."""
+    from importlib import resources
+
+    file = f"libwherry-{name}.so"
+    places = [Path(str(resources.files("wherry") / "lib" / file))]
+    if given := os.environ.get("WHERRY_RUN"):
+        runner = Path(given).resolve().parent
+        places = [runner.parent / "preload" / file, runner.parent / "lib" / file, *places]
+    for place in places:
+        if place.is_file():
+            return place.absolute()
+    raise FailedError(f"{file} is not built; run make bench once, or install Wherry again")
+
+
+def _preloadable(path: Path) -> str:
+    """Its path, or that of a link to it, such that LD_PRELOAD takes it."""
+    absolute = str(path.absolute())
+    if not _NOT_IN_PRELOAD.search(absolute):
+        return absolute
+    digest = hashlib.sha256(absolute.encode()).hexdigest()[:16]
+    for base in (os.environ.get("XDG_CACHE_HOME", ""), str(Path.home() / ".cache"), "/tmp"):
+        if not base.startswith("/") or _NOT_IN_PRELOAD.search(base):
+            continue
+        # In /tmp somebody else could have made the name: then it must be a directory of our own.
+        home = Path(base) / f"wherry-{os.getuid()}"
+        link = home / f"{digest}-{path.name}"
+        try:
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            found = home.lstat()
+            if (
+                not stat.S_ISDIR(found.st_mode)
+                or found.st_uid != os.getuid()
+                or found.st_mode & 0o022
+            ):
+                continue
+            if not link.is_symlink() or str(link.readlink()) != absolute:
+                fresh = home / f".{os.getpid()}-{path.name}"
+                fresh.symlink_to(absolute)
+                fresh.replace(link)
+            return str(link)
+        except OSError:
+            continue
+    raise FailedError(
+        f"{absolute} has a space, a colon or a dollar sign in its path, which LD_PRELOAD cannot name; "
+        "install Wherry elsewhere"
+    )
+
+
+def environment(
+    base: Mapping[str, str], libraries: Iterable[Path], plan: Path | None = None
+) -> dict[str, str]:
+    """That environment with these objects in front of what is preloaded already, and a compiled plan to load."""
+    env = dict(base)
+    ours = [_preloadable(path) for path in libraries]
+    others = [word for word in re.split(r"[\s:]+", env.get("LD_PRELOAD", "")) if word]
+    if ours:
+        env["LD_PRELOAD"] = ":".join([*ours, *(word for word in others if word not in ours)])
+    if plan is not None:
+        env["WHERRY_PLAN"] = str(plan.absolute())
+    return env
+
+
+# ---- what a command is ------------------------------------------------------------------------------------------
+
+
+def find(command: str, env: Mapping[str, str]) -> tuple[str | None, int]:
+    """The file that a shell would run, or None and its exit code."""
+    if "/" in command:
+        places = [command]
+    else:
+        path = env.get("PATH", _DEFAULT_PATH)
+        places = [f"{home or '.'}/{command}" for home in path.split(":")] if command else []
+    code = NOT_FOUND
+    for place in places:
+        try:
+            mode = Path(place).stat().st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, ValueError):
+            code = NOT_EXECUTABLE
+            continue
+        if stat.S_ISREG(mode) and os.access(place, os.X_OK):
+            return place, 0
+        code = NOT_EXECUTABLE
+    return None, code
+
+
+def _head(path: str) -> bytes | None:
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(256)
+    except OSError:
+        return None
+
+
+def _privileges(path: str) -> str | None:
+    """The privileges that a file gives to who runs it, as a word; None when none."""
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError:
+        return None
+    if mode & stat.S_ISUID:
+        return "set-user-ID"
+    if mode & stat.S_ISGID and mode & stat.S_IXGRP:
+        return "set-group-ID"
+    try:
+        os.getxattr(path, "security.capability")
+    except OSError:
+        return None
+    return "given capabilities"
+
+
+def _interpreter(head: bytes) -> list[str] | None:
+    """The words of a #! line, the interpreter first; its one argument is whole, as the kernel hands it on."""
+    line = head[2:].split(b"\n")[0].strip(b" \t").decode(errors="replace")
+    return re.split(r"[ \t]+", line, maxsplit=1) if line else None
+
+
+def _of_env(argument: str) -> tuple[str | None, bool]:
+    """The program that `env` starts for the one argument a #! line gives it, and whether it clears the environment."""
+    split = re.match(r"-S\s*|--split-string[=\s]\s*", argument)
+    if not split:
+        return (None if argument.startswith("-") else argument), False
+    try:
+        rest = shlex.split(argument[split.end() :])
+    except ValueError:
+        return None, False
+    clears = False
+    while rest:
+        word = rest.pop(0)
+        if word in ("-i", "-", "--ignore-environment"):
+            clears = True
+        elif word in ("-u", "--unset", "-C", "--chdir"):
+            rest = rest[1:]
+        elif not word.startswith("-") and "=" not in word:
+            return word, clears
+    return None, clears
+
+
+def _no(command: str, path: str | None, kind: str, reason: str, **more: object) -> Verdict:
+    return Verdict(command, path, more.pop("program", path), False, reason, kind=kind, **more)
+
+
+def _of_elf(path: str) -> tuple[str, str | None, tuple[str, ...]]:
+    """(kind, why nothing can be preloaded or None, notes) of a program that is no script."""
+    granted = _privileges(path)
+    try:
+        found = elf.read(Path(path))
+    except OSError as error:
+        if granted:
+            return (
+                granted,
+                f"it is {granted}: the loader leaves preloaded objects out of such programs",
+                (),
+            )
+        return "dynamic", None, (f"its file cannot be read ({error.strerror}), so this is a guess",)
+    except elf.DamagedError:
+        return "damaged", "its file is no ELF program that a loader would take", ()
+    if found.machine != "x86-64" or found.bits != 64:
+        what = "x32" if found.machine == "x86-64" else found.machine
+        return (
+            "other architecture",
+            f"it is a program for {what}, and the drop-in is for x86-64",
+            (),
+        )
+    if found.kind == "other":
+        return "no program", "it is an ELF file, but no program", ()
+    if found.interpreter is None:
+        what = "static-pie" if found.kind == "shared" else "static"
+        go = ", by Go" if found.go else ""
+        return (
+            what,
+            f"it is linked statically ({what}{go}): no loader runs that could preload anything",
+            (),
+        )
+    loader = Path(found.interpreter).name
+    if "musl" in loader:
+        return (
+            "musl",
+            f"its C library is musl ({found.interpreter}), and the drop-in is for glibc",
+            (),
+        )
+    if not loader.startswith("ld-linux"):
+        return "other libc", f"its loader is {found.interpreter}, not that of glibc", ()
+    if granted:
+        return (
+            granted,
+            f"it is {granted}: the loader leaves preloaded objects out of such programs",
+            (),
+        )
+    if found.sanitizer:
+        return (
+            "sanitizer",
+            f"it was built with {found.sanitizer}, whose memory routines must come first",
+            (),
+        )
+    notes = []
+    if found.go:
+        notes.append(
+            "it is written in Go, whose own copies do not go through libc: only those of its C parts do"
+        )
+    if not Path(found.interpreter).exists():
+        notes.append(f"its loader {found.interpreter} is missing, so it will not start")
+    return "dynamic", None, tuple(notes)
+
+
+def examine(command: str, env: Mapping[str, str] | None = None) -> Verdict:
+    """Whether the drop-in can help that command, and why not. Follows scripts to their interpreters."""
+    env = os.environ if env is None else env
+    path, code = find(command, env)
+    if path is None:
+        reason = (
+            "there is no such command"
+            if code == NOT_FOUND
+            else "it is not a file that may be executed"
+        )
+        return _no(command, None, "missing", reason, exit_code=code)
+    at, chain = path, []
+    while True:
+        chain.append(at)
+        head = _head(at)
+        more = {"program": at, "chain": tuple(chain)}
+        if head is not None and head.startswith(b"#!"):
+            words = _interpreter(head)
+            if not words:
+                return _no(command, path, "script", "its first line names no interpreter", **more)
+            if len(chain) > DEEPEST:
+                return _no(
+                    command,
+                    path,
+                    "script",
+                    "its interpreter is a script of a script too deep",
+                    **more,
+                )
+            target, clears = words[0], False
+            if Path(target).name == "env" and len(words) > 1:
+                wanted, clears = _of_env(words[1])
+                target = wanted or target
+            found, _ = find(target, env)
+            if found is None:
+                return _no(
+                    command, path, "script", f"its interpreter {target} cannot be executed", **more
+                )
+            if clears:
+                why = "its first line clears the environment (env -i), LD_PRELOAD with it"
+                return _no(command, path, "script", why, **more)
+            at = found
+            continue
+        if head is not None and not head.startswith(b"\x7fELF"):
+            if b"\0" in head or len(chain) > 1:
+                return _no(
+                    command, path, "damaged", "it is neither a script nor an ELF program", **more
+                )
+            kind, reason, notes = _of_elf("/bin/sh")
+            return Verdict(
+                command,
+                path,
+                "/bin/sh",
+                reason is None,
+                reason,
+                notes,
+                (at, "/bin/sh"),
+                0,
+                kind,
+                True,
+            )
+        kind, reason, notes = _of_elf(at)
+        return Verdict(command, path, at, reason is None, reason, notes, tuple(chain), 0, kind)

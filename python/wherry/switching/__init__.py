@@ -1,0 +1,1 @@
+"""The tables of the experiment `switch`, and its answer in words."""

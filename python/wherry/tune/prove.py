@@ -1,0 +1,87 @@
+"""The candidate against the default on cells that it was not chosen by, in fresh processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from wherry import significance, stats
+from wherry.tune import measuring
+from wherry.tune.measuring import PlanCampaign
+
+DEFAULT, TUNED = "default", "tuned"
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Over all its cells: the candidate's time over the default's. `floor`: what the default differs from itself."""
+
+    cells: int
+    ratio: stats.Ratio | None
+    floor: float
+    p: float
+    worst: tuple[float, str] | None  # of a single cell, and which
+
+    @property
+    def call(self) -> str:
+        return "tie" if self.ratio is None else stats.call(self.ratio, self.floor, self.p)
+
+    def record(self) -> dict:
+        ratio = self.ratio and {k: float(f"{v:.5g}") for k, v in self.ratio.as_dict().items()}
+        return {
+            "cells": self.cells,
+            "ratio": ratio,
+            "noise_floor": float(f"{self.floor:.4g}"),
+            "p": float(f"{self.p:.4g}"),
+            "call": self.call,
+        }
+
+
+def over_rows(of_rows: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
+    """Log ratios of rows, by process and round, as one for all rows: the mean of each round of each process."""
+    rows = [row for row in of_rows if row]
+    if not rows:
+        return []
+    processes = min(len(row) for row in rows)
+    found = []
+    for process in range(processes):
+        rounds = min(len(row[process]) for row in rows)
+        if rounds:
+            found.append(np.mean([row[process][:rounds] for row in rows], axis=0))
+    return found
+
+
+def noise_floor(twins: Sequence[np.ndarray], rng: np.random.Generator) -> float:
+    """As far as the interval of a plan against itself reaches."""
+    ratio = stats.bootstrap(twins, rng)
+    if ratio is None:
+        return stats.LEAST_FLOOR
+    return max(stats.LEAST_FLOOR, ratio.high - 1, 1 / ratio.low - 1)
+
+
+def judge(campaign: PlanCampaign, rows: Sequence[int], seed: int) -> Proof:
+    """Of these rows of the campaign, whose routines are the default, then the candidate."""
+    rng = np.random.default_rng(seed)
+    pairs = [measuring.log_ratios(campaign, row, TUNED, DEFAULT) for row in rows]
+    twins = []
+    for row in rows:
+        own, twin = (campaign.cells.get((row, DEFAULT, aa)) for aa in (False, True))
+        twins.append(stats.log_ratios(twin.ns, own.ns) if own and twin else [])
+    merged = over_rows(pairs)
+    ratio = stats.bootstrap(merged, rng)
+    p = float(significance.p_values([significance.units(merged)])[0]) if ratio else 1.0
+    each = [
+        (float(np.exp(np.median(np.concatenate(pair)))), row)
+        for pair, row in zip(pairs, rows, strict=True)
+        if pair
+    ]
+    worst = max(each, default=None)
+    return Proof(
+        len(each),
+        ratio,
+        noise_floor(over_rows(twins), rng),
+        p,
+        worst and (worst[0], campaign.rows[worst[1]].line(worst[1])),
+    )

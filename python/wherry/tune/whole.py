@@ -1,0 +1,412 @@
+"""From nothing to a plan that was proved, one dimension after the other: the choice of routines first, since the windows
+are those of its loops; then the windows and the sizes from which stores go past the caches."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from wherry import plans
+from wherry.campaign import Watcher
+from wherry.plans import OFF, Plan
+from wherry.row import Row
+from wherry.tune import choose, cliffs, grids, measuring, prove
+from wherry.tune.choose import Window
+from wherry.tune.measuring import PlanCampaign
+from wherry.tune.prove import DEFAULT, TUNED, Proof
+
+# Less than this is not worth a plan, nor the time to prove it.
+WORTH = 0.01
+# Of one size of a curve: what a method must win by before a threshold is drawn there.
+MARGIN = 0.03
+
+
+@dataclass
+class Dimension:
+    """One thing that a plan says: what the default has, what was found, what became of it."""
+
+    name: str
+    default: str
+    found: str
+    gain: float | None = None  # expected, of the cells that it was chosen by, as a fraction of the time
+    proof: Proof | None = None
+    kept: bool = False
+
+    @property
+    def outcome(self) -> str:
+        if self.found == self.default:
+            return "as the default"
+        if self.proof is None:
+            return "not worth it" if self.gain is not None else "as the default"
+        return "taken" if self.kept else f"not proved ({self.proof.call})"
+
+    def record(self) -> dict:
+        return {
+            "name": self.name,
+            "default": self.default,
+            "found": self.found,
+            "expected_gain": None if self.gain is None else float(f"{self.gain:.4g}"),
+            "proof": self.proof and self.proof.record(),
+            "kept": self.kept,
+        }
+
+
+@dataclass
+class Tuned:
+    default: Plan
+    plan: Plan
+    dimensions: list[Dimension] = field(default_factory=list)
+    cliffs: list[cliffs.Cliff] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def better(self) -> bool:
+        return any(own.kept for own in self.dimensions)
+
+
+class _InterruptedError(Exception):
+    pass
+
+
+Progress = Callable[[str, int], Watcher]
+
+
+class Tuning:
+    def __init__(
+        self,
+        reported: dict,
+        extent: grids.Extent,
+        *,
+        mixes: Sequence[tuple[str, tuple[str, ...], str]] = (),
+        largest: int | None = None,
+        seed: int = 0,
+        progress: Progress = lambda what, cells: Watcher(),
+    ):
+        """`mixes`: what the runner takes, ops, cache state; in place of the built-in ones."""
+        self.reported = reported
+        self.extent = extent
+        self.mixes = list(mixes)
+        self.seed = seed
+        self.progress = progress
+        default = plans.default(reported)
+        self.result = Tuned(default, default.changed(name="tuned"))
+        self.caches = {
+            name: (reported.get("believed", {}).get(key) or {}).get("size") or 0
+            for name, key in (("L1", "L1d"), ("L2", "L2"), ("L3", "L3"))
+        }
+        self.last_level = reported.get("last_level") or 16 << 20
+        self.largest = min(largest or extent.largest, extent.largest)
+        self._campaigns = 0
+
+    def run(self) -> Tuned:
+        began = time.monotonic()
+        try:
+            self._choice()
+            for side in ("copy", "set"):
+                self._windows(side)
+                self._stream(side)
+        except _InterruptedError:
+            self.result.interrupted = True
+        self.result.seconds = time.monotonic() - began
+        return self.result
+
+    def _take(self, what: str, rows: Sequence[Row], own: dict[str, Plan], processes: int):
+        self._campaigns += 1
+        campaign = PlanCampaign(
+            rows, own, processes=processes, seed=self.seed + 1000 * self._campaigns
+        )
+        campaign.watcher = self.progress(what, campaign.total_cells())
+        campaign.run()
+        if campaign.interrupted:
+            raise _InterruptedError
+        for problem in campaign.problems:
+            if problem.kind != "skip":
+                self.result.notes.append(f"{problem.routine} {problem.kind}: {problem.message}")
+        return campaign
+
+    def _prove(self, what: str, rows: Sequence[Row], candidate: Plan) -> Proof:
+        own = {DEFAULT: self.result.plan, TUNED: candidate}
+        campaign = self._take(f"{what}, proof", rows, own, self.extent.proof_processes)
+        return prove.judge(campaign, range(len(rows)), self.seed)
+
+    def _settle(self, own: Dimension, rows: Callable[[], Sequence[Row]], candidate: Plan) -> None:
+        """Proves what is worth it, and takes it when it is proved."""
+        self.result.dimensions.append(own)
+        if own.found == own.default or own.gain is None or own.gain < WORTH:
+            return
+        own.proof = self._prove(own.name, rows(), candidate)
+        own.kept = own.proof.call == "faster"
+        if own.kept:
+            self.result.plan = candidate
+
+    # ---- the choice of routines -------------------------------------------------------------------------------------
+
+    def _mix_rows(self, names: Sequence[str], rounds: int, held_out: bool) -> list[Row]:
+        if not self.mixes:
+            extent = self.extent
+            mixes = grids.HELD_OUT_MIXES if held_out else grids.MIXES
+            return [
+                row if row.rounds == rounds else _with_rounds(row, rounds)
+                for row in grids.choice(names, extent, mixes)
+            ]
+        return [
+            Row(
+                grids.EXPERIMENT,
+                op,
+                tuple(names),
+                mix=spec,
+                src_state=state,
+                dst_state=state,
+                rounds=rounds,
+                batch_us=self.extent.batch_us,
+            )
+            for spec, ops, state in self.mixes
+            for op in ops
+        ]
+
+    def _choice(self) -> None:
+        base = self.result.default
+        able = [
+            choice
+            for choice in plans.CHOICES
+            if not plans.lacks(base.changed(choice=choice), self.reported)
+        ]
+        # The default first: it is the one that is measured twice.
+        able = [base.choice, *(choice for choice in able if choice != base.choice)]
+        own = {choice: base.changed(choice=choice) for choice in able}
+        names = {f"plan_{choice}": plan for choice, plan in own.items()}
+        rows = self._mix_rows(list(names), self.extent.rounds, held_out=False)
+        campaign = self._take("choice", rows, names, self.extent.processes)
+        gains = {}
+        for choice in able[1:]:
+            logs = [
+                measuring.log_ratio(campaign, i, f"plan_{choice}", f"plan_{able[0]}")
+                for i in range(len(rows))
+            ]
+            logs = [log for log in logs if log is not None]
+            if logs:
+                gains[choice] = 1 - math.exp(sum(logs) / len(logs))
+        best = max(gains, key=gains.get, default=base.choice)
+        if gains.get(best, 0) < WORTH:
+            best = base.choice
+        dimension = Dimension("choice", base.choice, best, gains.get(best))
+        self._settle(
+            dimension,
+            lambda: self._mix_rows((DEFAULT, TUNED), self.extent.proof_rounds, held_out=True),
+            base.changed(choice=best, name="tuned"),
+        )
+
+    # ---- string instructions -----------------------------------------------------------------------------------------
+
+    def _curves(self, side: str) -> dict[tuple, dict[int, float]]:
+        """By place: log of string instructions' time over the loop's. Also looks for cliffs."""
+        off = {
+            f"{side}_rep_from": OFF,
+            f"{side}_rep_to": 0,
+            f"{side}_stream_from": OFF,
+        }
+        always = {
+            f"{side}_rep_from": plans.REP_LEAST,
+            f"{side}_rep_to": OFF,
+            f"{side}_stream_from": OFF,
+        }
+        if side == "copy":
+            off |= {"copy_rep_slow_ahead": 0, "copy_rep_all_from": 0}
+            always |= {"copy_rep_slow_ahead": 0, "copy_rep_all_from": plans.REP_LEAST}
+        base = self.result.plan
+        own = {"loop": base.changed(**off), "strings": base.changed(**always), TUNED: base}
+        names = ("loop", "strings", TUNED, "libc")
+        usual = grids.PLACES if side == "copy" else grids.set_places()
+        grid = [n for n in grids.rep_grid(self.extent, self.last_level) if n <= self.largest]
+        rows = grids.windows(side, names, self.extent, self.caches, grid, usual)
+        if side == "copy":
+            ahead = [(0, None, distance) for distance in grids.AHEAD]
+            small = [n for n in grids.small_grid(self.extent) if n <= self.largest]
+            rows += grids.windows(side, names, self.extent, self.caches, small, ahead)
+        campaign = self._take(f"{side}: windows", rows, own, self.extent.processes)
+        sums: dict[tuple, dict[int, list[float]]] = {}
+        speeds: dict[tuple, dict[int, float]] = {}
+        for i, row in enumerate(rows):
+            place = (row.src_off, row.dst_off, row.delta)
+            log = measuring.log_ratio(campaign, i, "strings", "loop")
+            if log is not None:
+                sums.setdefault(place, {}).setdefault(row.size, []).append(log)
+            for name, shown in (("libc", "libc"), (TUNED, "wherry")):
+                ns = measuring.nanoseconds(campaign, i, name)
+                if ns:
+                    key = (side, shown, row.src_state, place_in_words(row))
+                    speeds.setdefault(key, {})[row.size] = ns
+        self.result.cliffs += cliffs.find(speeds)
+        return {
+            place: {size: sum(logs) / len(logs) for size, logs in own.items()}
+            for place, own in sums.items()
+        }
+
+    def _windows(self, side: str) -> None:
+        base = self.result.plan
+        curves = self._curves(side)
+        usual = [
+            curve for place, curve in curves.items() if place in grids.PLACES or side == "set"
+        ]
+        curve = choose.mean_curve(usual)
+        found = choose.window(curve)
+        now = _window_of(base, side)
+        changes = _window_changes(side, found, base.thresholds[f"{side}_stream_from"])
+        if side == "copy" and found.start is not None:
+            ahead = {
+                delta: own
+                for (_, _, delta), own in curves.items()
+                if delta is not None and delta in grids.AHEAD
+            }
+            distance = choose.slow_ahead(ahead, found, MARGIN)
+            every = choose.all_from(ahead, distance, found) if distance else found.start
+            changes |= {
+                "copy_rep_slow_ahead": distance,
+                "copy_rep_all_from": OFF if every is None else max(every, found.start),
+            }
+        candidate = base.changed(**changes)
+        # Of the sizes that the two treat differently.
+        differ = [n for n in curve if found.has(n) != now.has(n)]
+        gain = None
+        if differ:
+            saved = sum(curve[n] * (1 if now.has(n) else -1) for n in differ) / len(differ)
+            gain = 1 - math.exp(-saved)
+        if not differ or gain < WORTH:
+            changes = {}
+            candidate = base
+        dimension = Dimension(
+            f"{side}: string instructions",
+            _window_words(base, side),
+            _window_words(candidate, side),
+            gain,
+        )
+        self._settle(dimension, lambda: self._window_proof(side, now, found), candidate)
+
+    def _window_proof(self, side: str, now: Window, found: Window) -> list[Row]:
+        grid = [
+            n
+            for n in grids.off_grid(256, min(self.extent.largest, self.last_level), self.extent.step)
+            if n <= self.largest and found.has(n) != now.has(n)
+        ]
+        rows = grids.windows(
+            side,
+            (DEFAULT, TUNED),
+            self.extent,
+            self.caches,
+            grid[:: max(len(grid) // 12, 1)],
+            grids.held_out_places(side),
+        )
+        return [_with_rounds(row, self.extent.proof_rounds) for row in rows]
+
+    # ---- past the caches ---------------------------------------------------------------------------------------------
+
+    def _stream(self, side: str) -> None:
+        base = self.result.plan
+        grid = [n for n in grids.stream_grid(self.extent, self.last_level) if n <= self.largest]
+        now = base.thresholds[f"{side}_stream_from"]
+        if len(grid) < 2:
+            return
+        key, to = f"{side}_stream_from", f"{side}_rep_to"
+        strings = base.thresholds[f"{side}_rep_from"] != OFF
+        cached = {key: OFF} | ({to: OFF} if strings else {})
+        own = {
+            "cached": base.changed(**cached),
+            "past": base.changed(**{key: grid[0] // 2}),
+        }
+        rows = grids.streams(side, ("cached", "past"), self.extent, grid)
+        campaign = self._take(f"{side}: past the caches", rows, own, self.extent.processes)
+        curves: dict[int, dict[int, list[float]]] = {}
+        for i, row in enumerate(rows):
+            log = measuring.log_ratio(campaign, i, "past", "cached")
+            if log is not None:
+                curves.setdefault(row.threads, {}).setdefault(row.size, []).append(log)
+        means = {
+            threads: {size: sum(logs) / len(logs) for size, logs in own.items()}
+            for threads, own in curves.items()
+        }
+        starts = {threads: choose.from_on(curve, MARGIN) for threads, curve in means.items()}
+        found = choose.safer(*starts.values()) if starts else None
+        told = ", ".join(
+            f"{'alone' if threads == 1 else f'{threads} CPUs at once'}: "
+            + (f"from {plans.size_text(start)}" if start is not None else "at no size")
+            for threads, start in sorted(starts.items())
+        )
+        self.result.notes.append(f"{side}: stores past the caches win {told}")
+        start = OFF if found is None else found
+        both = choose.mean_curve(list(means.values()))
+        differ = [n for n in both if (n >= start) != (n >= now)]
+        gain = None
+        if differ:
+            saved = sum(both[n] * (1 if n >= now else -1) for n in differ) / len(differ)
+            gain = 1 - math.exp(-saved)
+        changes = {}
+        if differ and gain >= WORTH:
+            changes = {key: start}
+            if strings:
+                changes[to] = max(start, base.thresholds[f"{side}_rep_from"])
+        candidate = base.changed(**changes)
+        dimension = Dimension(
+            f"{side}: past the caches",
+            _from_words(now),
+            _from_words(candidate.thresholds[key]),
+            gain,
+        )
+
+        def held_out() -> list[Row]:
+            sizes = [
+                n
+                for n in grids.off_grid(grid[0], min(self.extent.largest, 2 * max(grid)), self.extent.step)
+                if (n >= start) != (n >= now)
+            ]
+            rows = grids.streams(side, (DEFAULT, TUNED), self.extent, sizes[:4])
+            return [_with_rounds(row, self.extent.proof_rounds) for row in rows]
+
+        self._settle(dimension, held_out, candidate)
+
+
+def _with_rounds(row: Row, rounds: int) -> Row:
+    from dataclasses import replace
+
+    return replace(row, rounds=rounds)
+
+
+def place_in_words(row: Row) -> str:
+    if row.op == "set":
+        return f"destination + {row.dst_off}"
+    if row.delta is not None:
+        return f"source + {row.src_off}, destination {row.delta} ahead mod 4096"
+    return f"source + {row.src_off}, destination + {row.dst_off}"
+
+
+def _window_of(plan: Plan, side: str) -> Window:
+    start, end = (plan.thresholds[f"{side}_rep_{key}"] for key in ("from", "to"))
+    return Window(None, None) if start == OFF else Window(start, None if end == OFF else end)
+
+
+def _window_changes(side: str, found: Window, stream_from: int) -> dict[str, int]:
+    if found.start is None:
+        off = {f"{side}_rep_from": OFF, f"{side}_rep_to": 0}
+        return off | ({"copy_rep_slow_ahead": 0, "copy_rep_all_from": 0} if side == "copy" else {})
+    end = stream_from if found.end is None else min(found.end, stream_from)
+    return {f"{side}_rep_from": found.start, f"{side}_rep_to": max(end, found.start)}
+
+
+def _from_words(size: int) -> str:
+    return "never" if size == OFF else f"from {plans.size_text(size)}"
+
+
+def _window_words(plan: Plan, side: str) -> str:
+    t = plan.thresholds
+    start, end = t[f"{side}_rep_from"], t[f"{side}_rep_to"]
+    if start == OFF:
+        return "never"
+    text = f"{plans.size_text(start)} to {'any size' if end == OFF else plans.size_text(end)}"
+    if side == "copy" and t["copy_rep_slow_ahead"]:
+        every = t["copy_rep_all_from"]
+        limit = "never" if every == OFF else f"from {plans.size_text(every)}"
+        text += f"; 1 to {t['copy_rep_slow_ahead']} B ahead {limit}"
+    return text

@@ -1,0 +1,77 @@
+/* Experiments on whole systems: a switch from process to process, bytes through a network, files read. A row is a set
+ * of cells that differ in one name (the routines of the row) and are measured interleaved, as in measure/; what a call
+ * is and what may be said of it is the scene's own. docs/runner-protocol.md has the words. */
+#ifndef RUNNER_SYSTEM_H
+#define RUNNER_SYSTEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "measure/host.h"
+#include "target.h"
+
+enum { SYSTEM_NAMES = 64, SYSTEM_WORDS = 24, SYSTEM_PARTS = 12, SYSTEM_ROUNDS = 1000, SYSTEM_TEXT = 4096 };
+
+struct scene;
+
+struct system_row {
+    long id;
+    const struct scene *scene;
+    const char *names[SYSTEM_NAMES];
+    size_t name_count;
+    unsigned rounds;
+    unsigned batch_us;
+    uint64_t calls; /* 0: chosen from batch_us */
+    struct {
+        const char *key, *value;
+    } words[SYSTEM_WORDS]; /* those of the scene */
+    size_t word_count;
+    char text[SYSTEM_TEXT]; /* what names and words point into */
+    const struct host *host;
+    const struct target_list *targets;
+    uint64_t *random;
+};
+
+/* One sample: nanoseconds a call, and the scene's own figures (NAN: not to be had). */
+struct system_figures {
+    double ns;
+    double parts[SYSTEM_PARTS];
+};
+
+/* A word that rows of a scene may have: one of `values` (separated by blanks), or with NULL a number from low to high,
+ * or with `any` whatever it is. */
+struct scene_word {
+    const char *key, *values, *usual;
+    uint64_t low, high;
+    bool any;
+};
+
+struct scene {
+    const char *op;
+    const struct scene_word *words; /* ends with a NULL key */
+    const char *const *parts;       /* names of its figures, at most SYSTEM_PARTS; ends with NULL */
+    /* NULL, or what is wrong with the row as it was asked for: misuse. */
+    const char *(*accept)(struct system_row *row);
+    /* Prepares a row. NULL, or why it cannot be had here: the whole row is skipped. close follows in any case. */
+    const char *(*open)(struct system_row *row);
+    /* Prepares and checks one name. NULL or why it is skipped; *wrong set: it is not skipped but wrong. */
+    const char *(*ready)(struct system_row *row, const char *name, bool *wrong);
+    /* One sample of so many calls. NULL, or what failed: the row ends. */
+    const char *(*sample)(struct system_row *row, const char *name, uint64_t calls, struct system_figures *figures);
+    void (*close)(struct system_row *row);
+};
+
+/* The value of a word, its usual one when the row has none. */
+const char *system_word(const struct system_row *row, const char *key);
+uint64_t system_number(const struct system_row *row, const char *key);
+bool system_is(const struct system_row *row, const char *key, const char *value);
+
+/* Takes a line apart. NULL, or what is wrong with it (static). */
+const char *system_parse(struct system_row *row, const char *line);
+
+/* All scenes; ends with NULL. */
+extern const struct scene *const scenes[];
+const struct scene *scene_find(const char *op);
+
+#endif

@@ -1,0 +1,299 @@
+"""`wherry ab` as a user runs it: what it counts, when it sees a difference, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from conftest import need_tool, run
+from wherry import runfile
+from wherry.ab import figures, sides
+from wherry.ab.running import Ran
+from wherry.errors import WherryError
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def timed(wherry_run):
+    def call(*words, **options):
+        done = subprocess.run(
+            [str(wherry_run), "timed", *map(str, words)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            **options,
+        )
+        lines = [line for line in done.stdout.splitlines() if line.startswith('{"event":"ran"')]
+        return done, json.loads(lines[-1]) if lines else None
+
+    return call
+
+
+def program(text: str) -> list[str]:
+    return [sys.executable, "-ISc", textwrap.dedent(text)]
+
+
+# ---- wherry-run timed -----------------------------------------------------------------------------------------------
+
+
+def test_a_run_tells_status_and_signal(timed):
+    assert timed("--", "sh", "-c", "exit 3")[1]["status"] == 3
+    _, ran = timed("--", "sh", "-c", "kill -SEGV $$")
+    assert (ran["status"], ran["signal"]) == (139, 11)
+
+
+def test_children_and_orphans_are_counted(timed):
+    busy = program("import time\nwhile time.process_time() < 0.3: pass")
+    _, alone = timed("--", *busy)
+    script = '"$@" & "$@" & wait; (setsid "$@" &)'
+    done, ran = timed("--", "sh", "-c", script, "sh", *busy)
+    assert done.returncode == 0 and ran["left"] == 0
+    assert alone["user_us"] + alone["system_us"] > 290_000
+    # Two that the shell waits for, and one that nobody does.
+    assert 850_000 < ran["user_us"] + ran["system_us"] < 2_500_000
+    assert ran["processes"] >= 2
+
+
+def test_peak_memory_is_the_programs_own(timed):
+    _, small = timed("--", "true")
+    _, large = timed("--", *program("x = b'a' * 100_000_000"))
+    assert small["peak_bytes"] < 8 << 20
+    assert 100_000_000 < large["peak_bytes"] < 200_000_000
+
+
+def test_the_environment_is_changed_for_the_program_alone(timed):
+    done, _ = timed(
+        "--set", "A=b c", "--unset", "B", "--", "sh", "-c", 'echo "$A$B"', env={"B": "x"}
+    )
+    assert done.stdout.splitlines()[0] == "b c"
+
+
+def test_what_takes_too_long_or_stays_is_ended(timed):
+    _, ran = timed("--limit", "0.3", "--", "sh", "-c", "trap '' TERM; sleep 30 & wait; sleep 30")
+    assert ran["timed_out"] and ran["elapsed_ns"] < 10e9
+    _, ran = timed("--", "sh", "-c", "setsid sleep 31 &")
+    assert ran["left"] == 1
+    left = subprocess.run(["pgrep", "-xf", "sleep 31"], capture_output=True, check=False)
+    assert left.stdout == b""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "no program"),
+        (("--",), "no program"),
+        (("--limit", "x", "--", "true"), "give seconds"),
+        (("--limit", "-1", "--", "true"), "give seconds"),
+        (("--set", "A", "--", "true"), "KEY=VALUE"),
+        (("--unset", "A=1", "--", "true"), "name of a variable"),
+        (("--report", "77", "--", "true"), "descriptor"),
+        (("--nope", "--", "true"), "unknown argument"),
+    ],
+)
+def test_timed_refuses_misuse(timed, words, said):
+    done, ran = timed(*words)
+    assert done.returncode == 2 and said in done.stderr and ran is None
+
+
+def test_timed_says_what_cannot_be_started(timed, tmp_path):
+    assert timed("--", "no-such-program")[0].returncode == 127
+    (tmp_path / "text").write_text("")
+    done, ran = timed("--", tmp_path / "text")
+    assert done.returncode == 126 and ran["message"] == "Permission denied"
+
+
+# ---- sides ----------------------------------------------------------------------------------------------------------
+
+
+def test_sides_are_read(wherry_run, tmp_path, monkeypatch):
+    monkeypatch.setenv("WHERRY_RUN", str(wherry_run))
+    base = {"LD_PRELOAD": "/x/libwherry-dropin.so:/y/other.so", "WHERRY_PLAN": "/p", "HOME": "/h"}
+    stock = sides.parse("libc", base)
+    assert dict(stock.environment) == {"LD_PRELOAD": "/y/other.so", "HOME": "/h"}
+    assert stock.name == "libc" and not stock.preloads
+    dropin = sides.parse("dropin", base)
+    assert dropin.environment["LD_PRELOAD"].startswith(str(wherry_run.parent.parent))
+    assert dropin.environment["LD_PRELOAD"].endswith(":/y/other.so") and dropin.preloads
+    assert "WHERRY_PLAN" not in dropin.environment
+    tuned = sides.parse("glibc.cpu.x86_rep_movsb_threshold=4096 A='b c'", base)
+    assert tuned.environment["GLIBC_TUNABLES"] == "glibc.cpu.x86_rep_movsb_threshold=4096"
+    assert tuned.environment["A"] == "b c" and not tuned.preloads
+    given, taken = stock.changes(base)
+    assert given == {"LD_PRELOAD": "/y/other.so"} and taken == ["WHERRY_PLAN"]
+
+
+@pytest.mark.parametrize("what", ["", "foo", "plan:", "plan:/no/such", "preload:", "'a", "1A=2"])
+def test_what_is_no_side_is_refused(what):
+    with pytest.raises(WherryError):
+        sides.parse(what, {})
+
+
+def test_the_same_twice_is_refused():
+    with pytest.raises(WherryError, match="nothing to compare"):
+        sides.pair("libc", "stock", {})
+
+
+# ---- figures --------------------------------------------------------------------------------------------------------
+
+
+def made(rng, factor: float, noise: float, rounds: int = 20):
+    def ran(mean):
+        seconds = mean * float(np.exp(rng.normal(0, noise)))
+        return Ran(0, seconds, seconds * 0.9, seconds * 0.1, 1 << 20, 1, "")
+
+    return [(ran(1), ran(1), ran(factor), ran(factor)) for _ in range(rounds)]
+
+
+def test_a_difference_is_told_from_noise():
+    rng = np.random.default_rng(1)
+    for factor, call in ((0.9, "faster"), (1.1, "slower")):
+        own = figures.of(made(rng, factor, 0.02), "cpu", 0)
+        assert own.call == call
+        assert own.ratio.low < factor < own.ratio.high
+        assert 0.005 <= own.floor < 0.03
+
+
+def test_noise_is_called_a_difference_seldom():
+    rng = np.random.default_rng(2)
+    calls = [figures.of(made(rng, 1.0, 0.05), "elapsed", i).call for i in range(200)]
+    assert calls.count("tie") >= 185
+
+
+def test_few_rounds_decide_nothing():
+    own = figures.of(made(np.random.default_rng(3), 0.5, 0.001, rounds=3), "cpu", 0)
+    assert own.call == "tie"
+
+
+def test_the_noise_floor_grows_with_the_noise():
+    floors = [
+        figures.of(made(np.random.default_rng(4), 1.0, noise), "cpu", 0).floor
+        for noise in (0.001, 0.02, 0.2)
+    ]
+    assert floors[0] == 0.005 and floors[0] < floors[1] < floors[2]
+
+
+# ---- the command ----------------------------------------------------------------------------------------------------
+
+
+def busy(seconds: str) -> list[str]:
+    """Works for as long as the environment says: a program that one side makes slower."""
+    return program(
+        f"import os, time\nwhile time.process_time() < float(os.environ.get('BUSY', '{seconds}')): pass\nprint(1)"
+    )
+
+
+def test_a_slower_side_is_named(wherry, tmp_path):
+    done = wherry(
+        *("ab", "--runs", "8", "--b", "BUSY=0.12", "--save", "r.json", "--"), *busy("0.06")
+    )
+    assert done.returncode == 0, done.stderr
+    text = " ".join(done.stdout.split())
+    assert "BUSY=0.12 is slower than libc" in text and "keep libc" in text
+    assert done.stderr == "" and "\033" not in done.stdout
+    saved = runfile.read(tmp_path / "r.json")
+    own = saved["experiments"][0]["ab"]
+    assert own["call"] == "slower" and own["rounds"] == 4
+    assert 1.5 < own["metrics"]["cpu"]["ratio"]["median"] < 2.5
+    assert own["b"]["environment"] == {"BUSY": "0.12"} and own["a"]["environment"] == {}
+    for command in (("compare", "r.json", "r.json"), ("report", "r.json", "-o", "page.html")):
+        told = wherry(*command)
+        assert told.returncode == 0, told.stderr + told.stdout
+    assert (tmp_path / "page.html").stat().st_size > 1000
+
+
+def test_a_faster_side_is_named(wherry):
+    done = wherry(
+        *("ab", "--runs", "8", "--a", "BUSY=0.12", "--b", "libc", "--json", "--"), *busy("0.06")
+    )
+    assert done.returncode == 0, done.stderr
+    own = json.loads(done.stdout)["experiments"][0]["ab"]
+    assert own["call"] == "faster" and "Take libc" in own["verdict"]
+
+
+def test_the_dropin_is_loaded_on_its_side_alone(wherry, tmp_path):
+    look = program("print('dropin' in open('/proc/self/maps').read())")
+    done = wherry("ab", "--runs", "2", "--keep", "kept", "--save", "r.json", "--", *look)
+    assert done.returncode == 0, done.stderr
+    assert "Not decided" in done.stdout
+    kept = {path.name: path.read_text() for path in (tmp_path / "kept").iterdir()}
+    assert len(kept) == 6
+    assert all(text == ("True\n" if "dropin" in name else "False\n") for name, text in kept.items())
+
+
+def test_tunables_are_sides(wherry, tmp_path):
+    show = program("import os; print(os.environ.get('GLIBC_TUNABLES'))")
+    tunable = "glibc.cpu.x86_rep_movsb_threshold=4096"
+    done = wherry("ab", "--runs", "2", "--tunables", tunable, "--keep", "kept", "--", *show)
+    assert done.returncode == 0, done.stderr
+    kept = {path.read_text() for path in (tmp_path / "kept").iterdir()}
+    assert kept == {"None\n", tunable + "\n"}
+    refused = wherry("ab", "--tunables", tunable, "--a", "libc", "--", "true")
+    assert refused.returncode == 2 and "exclude" in refused.stderr
+
+
+def test_output_that_differs_is_an_error(wherry):
+    differs = program("import os; print('dropin' in os.environ.get('LD_PRELOAD', ''))")
+    done = wherry("ab", "--runs", "2", "--same-output", "--", *differs)
+    assert done.returncode == 1 and "did not write the same" in done.stderr
+    assert wherry("ab", "--runs", "2", "--", *differs).returncode == 0
+
+
+def test_a_status_that_differs_is_an_error(wherry):
+    differs = program("import os, sys; sys.exit('dropin' in os.environ.get('LD_PRELOAD', ''))")
+    done = wherry("ab", "--runs", "2", "--", *differs)
+    assert done.returncode == 1 and "under dropin" in done.stderr
+
+
+def test_prepare_comes_before_each_run(wherry, tmp_path):
+    prepare = "test ! -e made && echo x >> count"
+    done = wherry("ab", "--runs", "2", "--prepare", prepare, "--", "true")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "count").read_text() == "x\n" * 6
+    failing = wherry("ab", "--runs", "2", "--prepare", "exit 4", "--", "true")
+    assert failing.returncode == 1 and "--prepare" in failing.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        ((), 2, "no command"),
+        (("--", "no-such-program"), 2, "no such command"),
+        (("--", "/"), 2, "executed"),
+        (("--", "false"), 1, "--expect 1"),
+        (("--runs", "1", "--", "true"), 2, "--runs"),
+        (("--time", "x", "--", "true"), 2, "90s"),
+        (("--stdin", "gone", "--", "true"), 2, "no such file"),
+        (("--b", "plan:gone", "--", "true"), 2, "no such file"),
+        (("--a", "libc", "--b", "libc", "--", "true"), 2, "nothing to compare"),
+        (("--limit", "0.2s", "--runs", "2", "--", "sleep", "9"), 1, "did not end within"),
+        (("--runs", "2", "--", "sh", "-c", "setsid sleep 30 &"), 1, "left 1 process running"),
+        (("--save", "/proc/x/y.json", "--", "true"), 2, "cannot save"),
+    ],
+)
+def test_misuse_is_one_line(wherry, words, status, said):
+    done = wherry("ab", *words)
+    assert done.returncode == status and said in done.stderr
+    assert done.stderr.count("\n") == 1 and "Traceback" not in done.stderr
+
+
+def test_a_static_program_is_refused_unless_forced(wherry, tmp_path):
+    compiler = need_tool("cc", "gcc")
+    (tmp_path / "s.c").write_text("int main(void) { return 0; }\n")
+    run(compiler, "-static", "s.c", "-o", "s", cwd=tmp_path)
+    done = wherry("ab", "--runs", "2", "--", "./s")
+    assert done.returncode == 2 and "static" in done.stderr
+    assert wherry("ab", "--runs", "2", "--force", "--", "./s").returncode == 0
+
+
+def test_help_has_an_example(wherry):
+    done = wherry("ab", "--help")
+    assert done.returncode == 0 and "Example: wherry ab" in done.stdout

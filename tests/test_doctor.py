@@ -1,0 +1,185 @@
+"""`wherry doctor`: what it says of machines that are not at hand, each made of a dump of fixtures/cpus."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "python"))
+from wherry import diagnosis
+
+CPUS = Path(__file__).parent / "fixtures/cpus"
+VENDORS = {"AuthenticAMD": "AMD", "GenuineIntel": "Intel"}
+STATES = {"NONE": 0, "YMM": 0x6, "ZMM": 0xE6, "AMX": 0x60000}
+SOURCES = ("leaf4", "leaf8000001d", "leaf80000005", "sysfs")
+REASONS = {
+    "told": "as told by the first",
+    "default": "no source within bounds; the vendor's default",
+}
+
+
+def reported(name: str) -> dict:
+    """What `wherry-run cpu` would say on that CPU, of the dump's bits and what is stated below them."""
+    text = (CPUS / f"{name}.txt").read_text()
+    leaves = {}
+    for line in re.findall(r"^[0-9a-f]{8} [0-9a-f]+(?: [0-9a-f]{8}){4}$", text, re.MULTILINE):
+        leaf, subleaf, *registers = (int(word, 16) for word in line.split())
+        leaves[leaf, subleaf] = dict(zip(("EAX", "EBX", "ECX", "EDX"), registers, strict=True))
+    told = dict(re.findall(r"^(\w+) (\S+)$", text, re.MULTILINE))
+    osxsave = leaves[1, 0]["ECX"] >> 27 & 1
+    xcr0 = int(told.get("xcr0", "0"), 16) if osxsave else 0
+    orphans = set(re.findall(r"^orphan (\S+)$", text, re.MULTILINE))
+    bits, usable = {}, {}
+    header = (ROOT / "src/cpu/cpu.h").read_text()
+    for feature, leaf, subleaf, register, bit, state in re.findall(
+        r'X\(\w+, "([^"]+)", (\w+), (\d+), (\w+), (\d+), (\w+)\)', header
+    ):
+        found = leaves.get((int(leaf, 0), int(subleaf)), {}).get(register, 0) >> int(bit) & 1
+        bits[feature] = bool(found)
+        need = STATES[state]
+        usable[feature] = bool(found) and (xcr0 & need) == need and feature not in orphans
+    caches = {source: {} for source in SOURCES}
+    for source, level, size in re.findall(r"^cache (\S+) (\S+) (\d+)", text, re.MULTILINE):
+        caches[source][level] = {"size": int(size) << 10}
+    believed = {
+        level: {"size": int(size) << 10, "reason": REASONS.get(why, why)}
+        for level, size, why in re.findall(r"^believed (\S+) (\d+) (\S+)$", text, re.MULTILINE)
+    }
+    stream = int(told.get("stream", "24576")) << 10
+    plan = {"choice": "avx2", "copy_stream_from": stream}
+    last = re.search(r"^last-level (\d+)", text, re.MULTILINE)
+    return {
+        "vendor": VENDORS.get(told.get("vendor"), "other"),
+        "family": int(told.get("family", "0")),
+        "model": int(told.get("model", "0")),
+        "xcr0": xcr0,
+        "features": usable,
+        "reported": bits,
+        "caches": caches,
+        "believed": believed,
+        "last_level": int(last[1]) << 10 if last else 32 << 20,
+        "plan": {"status": "the default plan is in force", "default": plan, "in_force": plan},
+    }
+
+
+def judged(name: str, thp: str = "madvise", **tunables: int) -> list[diagnosis.Finding]:
+    view = {
+        "tunables": {f"glibc.cpu.x86_{key}": value for key, value in tunables.items()},
+        "sysconf": {},
+        "environment": None,
+    }
+    record = {
+        "reported": reported(name),
+        "virtualisation": {"virtual": True},
+        "pages": {"thp": thp},
+    }
+    return diagnosis.findings(record, view)
+
+
+def whats(found: list[diagnosis.Finding]) -> str:
+    return "\n".join(finding.what for finding in found)
+
+
+def test_sound_machines_have_nothing_wrong():
+    for name in (
+        "zen3-milan-7713",
+        "haswell-4710mq",
+        "sapphire-rapids-w9-3475x",
+        "ice-lake-1065g7",
+    ):
+        found = [f for f in judged(name) if "disagree" not in f.what]
+        assert found == [], name
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("liar-fsrm-no-erms", "FSRM without ERMS"),
+        ("xcr0-without-zmm", "AVX-512 masked: the CPU has it, the system does not save"),
+        ("osxsave-off", "does not save its registers (XCR0 0x0)"),
+        ("liar-avx512bw-no-f", "reported without a set that they build on"),
+        ("liar-caches-zero", "no source tells a believable size of"),
+    ],
+)
+def test_what_is_wrong_is_named(name, said):
+    found = judged(name)
+    assert said in whats(found), whats(found)
+    assert all(finding.why and finding.do for finding in found)
+    assert said not in whats(judged("haswell-4710mq"))
+
+
+def test_sources_that_disagree():
+    said = whats(judged("zen5-epyc-kvm"))
+    assert "leaf8000001d 32 MiB, leaf80000005 384 MiB" in said
+    assert "disagree" not in whats(judged("zen4-7800x3d"))
+
+
+def test_what_libc_believes():
+    late = judged("zen5-epyc-kvm", non_temporal_threshold=288 << 20, shared_cache_size=384 << 20)
+    (finding,) = [f for f in late if f.what.startswith("libc goes past")]
+    assert "only from 288 MiB on (its last level: 384 MiB)" in finding.what
+    assert "count on 32 MiB" in finding.what
+    assert "x86_non_temporal_threshold=0x1800000" in finding.do
+    early = judged("zen5-epyc-kvm", non_temporal_threshold=0x4040)
+    assert "on already" in whats(early)
+    assert "libc goes past" not in whats(judged("zen5-epyc-kvm", non_temporal_threshold=24 << 20))
+
+
+def test_rep_movsb_of_zen_3_and_4():
+    assert "libc copies by rep movsb" in whats(judged("zen3-milan-7713", rep_movsb_threshold=2112))
+    assert "rep movsb" not in whats(judged("zen5-epyc-kvm", rep_movsb_threshold=2112))
+
+
+def test_huge_pages_off():
+    assert "transparent huge pages are off" in whats(judged("haswell-4710mq", thp="never"))
+
+
+def test_what_the_loader_lists():
+    listed = (
+        "glibc.rtld.nns: 0x4 (min: 0x1, max: 0x10)\n"
+        "glibc.cpu.x86_non_temporal_threshold: 0x12000000 (min: 0x4040, max: 0xfffffffffffffff)\n"
+        "glibc.cpu.x86_shstk:\nglibc.cpu.hwcaps:\n\n\0garbage: 7\n"
+    )
+    assert diagnosis.tunables(listed) == {"glibc.cpu.x86_non_temporal_threshold": 0x12000000}
+    assert diagnosis.tunables("") == {}
+
+
+# --- as a user runs it -------------------------------------------------------------------------------------------
+def test_the_plan_is_told(wherry, tmp_path):
+    env = {"WHERRY_PLAN": "/no/such.plan"}
+    text = re.sub(r"\s+", " ", wherry("doctor", env=env).stdout)
+    assert "the plan of WHERRY_PLAN is not used: there is no such file" in text
+    assert "wherry plan check /no/such.plan" in text
+    compiled = tmp_path / "mine.plan"
+    wherry("plan", "default", "-o", tmp_path / "mine.toml", env={"WHERRY_PLAN": ""})
+    wherry("plan", "compile", tmp_path / "mine.toml", "-o", compiled)
+    record = json.loads(wherry("doctor", "--json", env={"WHERRY_PLAN": str(compiled)}).stdout)
+    assert record["reported"]["plan"]["status"] == f"plan 'default' is in force, from {compiled}"
+    assert record["doctor"]["next"].startswith("wherry ab")
+
+
+def test_every_source_is_there(wherry):
+    done = wherry("doctor", env={"WHERRY_PLAN": ""})
+    assert done.returncode == 0
+    for words in (
+        *("leaf4 ", "leaf8000001d ", "leaf80000005 ", "sysfs "),
+        *(
+            "Thresholds",
+            "libc ",
+            "Wherry ",
+            "the default plan is in force",
+            "What is wrong",
+            "Next",
+        ),
+    ):
+        assert words in done.stdout
+    record = json.loads(wherry("doctor", "--json", env={"WHERRY_PLAN": ""}).stdout)
+    for finding in record["doctor"]["findings"]:
+        assert finding["what"].split(":")[0][:40] in re.sub(r"\s+", " ", done.stdout)
+    if record["libc"] and record["libc"].startswith("glibc 2.3"):
+        assert record["doctor"]["libc"]["tunables"]

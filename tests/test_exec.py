@@ -1,0 +1,380 @@
+"""`wherry exec`: the program itself with the drop-in, and a plain word where it cannot help."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shlex
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, need_root, need_tool, run
+
+sys.path.insert(0, str(ROOT / "python"))
+from wherry import preloading
+from wherry.errors import FailedError
+
+CC = shlex.split(os.environ.get("CC", "cc"))
+MAIN = "#include <string.h>\nint main(int c, char **v) { char to[99]; memcpy(to, v[0], c); return to[0]; }\n"
+
+
+@pytest.fixture
+def dropin(build_dir: Path, wherry_run: Path, monkeypatch) -> Path:
+    monkeypatch.setenv("WHERRY_RUN", str(wherry_run))
+    for name in ("LD_PRELOAD", "WHERRY_PLAN"):
+        monkeypatch.delenv(name, raising=False)
+    return build_dir / "preload/libwherry-dropin.so"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    (tmp_path / "p.c").write_text(MAIN)
+    return tmp_path / "p.c"
+
+
+def compiled(source: Path, *options: str, compiler: list[str] | None = None) -> Path:
+    """The program, or a skip where this compiler cannot make it."""
+    target = source.parent / "p"
+    done = subprocess.run(
+        [*(compiler or CC), "-fno-builtin", *options, source, "-o", target],
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        pytest.skip(f"the compiler here does not take {' '.join(options)}")
+    return target
+
+
+# --- it is the program itself ------------------------------------------------------------------------------------
+def test_the_dropin_is_in_the_program(wherry, dropin):
+    done = wherry("exec", "--", "bash", "-c", "echo $LD_PRELOAD; grep -c dropin /proc/$$/maps")
+    path, maps = done.stdout.split()
+    assert (path, done.stderr, done.returncode) == (str(dropin), "", 0)
+    assert int(maps) > 0
+    assert Path(path).is_absolute()
+
+
+def test_what_is_preloaded_already_stays_behind_it(wherry, dropin):
+    env = {"LD_PRELOAD": "libm.so.6 libdl.so.2"}
+    done = wherry("exec", "bash", "-c", "echo $LD_PRELOAD", env=env)
+    assert done.stdout.strip() == f"{dropin}:libm.so.6:libdl.so.2"
+    twice = wherry(
+        "exec", "bash", "-c", "echo $LD_PRELOAD", env={"LD_PRELOAD": f"libm.so.6:{dropin}"}
+    )
+    assert twice.stdout.strip() == f"{dropin}:libm.so.6"
+
+
+@pytest.mark.parametrize("code", [0, 1, 7, 255])
+def test_the_exit_status_is_the_programs(wherry, dropin, code):
+    assert wherry("exec", "--", "sh", "-c", f"exit {code}").returncode == code
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGABRT, signal.SIGPIPE])
+def test_it_dies_of_the_programs_signal(wherry, dropin, number):
+    assert wherry("exec", "--", "bash", "-c", f"kill -{number.value} $$").returncode == -number
+
+
+def test_there_is_no_process_between(wherry_run, dropin):
+    """A signal to the process that was started reaches the program, and its streams are those of the caller."""
+    script = "trap 'echo caught; exit 3' USR1; echo ready $$; read line; echo got $line; while :; do sleep 0.05; done"
+    with subprocess.Popen(
+        [sys.executable, "-m", "wherry", "exec", "--", "bash", "-c", script],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout.readline() == f"ready {process.pid}\n"
+        process.stdin.write("hello\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "got hello\n"
+        process.send_signal(signal.SIGUSR1)
+        assert process.stdout.readline() == "caught\n"
+        assert process.wait(20) == 3
+
+
+def test_pipes_break_as_without(wherry, dropin):
+    done = wherry("exec", "--", "bash", "-c", "yes | head -n 1; echo ${PIPESTATUS[0]}")
+    assert done.stdout == "y\n141\n"
+
+
+def test_a_terminal_stays_one(wherry_run, dropin):
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-m", "wherry", "exec", "--", "tty", "-s"])
+    while True:
+        try:
+            if not os.read(terminal, 1000):
+                break
+        except OSError:
+            break
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_arguments_go_through_untouched(wherry, dropin):
+    words = ["-n", "--help", "", "a b", "--", "-x", "ü"]
+    done = wherry("exec", "--", sys.executable, "-c", "import sys; print(sys.argv[1:])", *words)
+    assert done.stdout.strip() == repr(words)
+    assert wherry("exec", "printf", "%s|", "--check", "-o").stdout == "--check|-o|"
+
+
+def test_the_name_is_looked_for_as_a_shell_does(wherry, dropin, tmp_path):
+    for home in ("one", "two"):
+        (tmp_path / home).mkdir()
+    (tmp_path / "one/tool").write_text("not executable")
+    (tmp_path / "two/tool").write_text("#!/bin/sh\necho two $0\n")
+    (tmp_path / "two/tool").chmod(0o755)
+    path = f"{tmp_path}/none:{tmp_path}/one:{tmp_path}/two:{os.environ['PATH']}"
+    done = wherry("exec", "tool", env={"PATH": path})
+    assert done.stdout == f"two {tmp_path}/two/tool\n"
+
+
+def test_a_text_without_an_interpreter_goes_to_the_shell(wherry, dropin, tmp_path):
+    (tmp_path / "plain").write_text("echo shell $1 $LD_PRELOAD\n")
+    (tmp_path / "plain").chmod(0o755)
+    assert wherry("exec", tmp_path / "plain", "x").stdout == f"shell x {dropin}\n"
+
+
+@pytest.mark.parametrize(
+    ("make", "code", "said"),
+    [
+        (lambda p: None, 127, "there is no such command"),
+        (lambda p: p.write_text("x"), 126, "not a file that may be executed"),
+        (lambda p: p.mkdir(), 126, "not a file that may be executed"),
+    ],
+)
+def test_what_cannot_be_executed(wherry, dropin, tmp_path, make, code, said):
+    make(tmp_path / "it")
+    for flags in ((), ("--check",)):
+        done = wherry("exec", *flags, tmp_path / "it")
+        assert done.returncode == code
+        assert said in done.stdout + done.stderr
+        assert len((done.stdout + done.stderr).splitlines()) == 1
+    assert wherry("exec", "no-such-command-at-all").returncode == 127
+
+
+def test_misuse(wherry, dropin):
+    for words, said in [
+        ((), "Missing argument"),
+        (("--isa", "mmx", "true"), "no tier 'mmx'"),
+        (("--isa", "sse2", "--plan", "x", "true"), "exclude each other"),
+        (("--plan", "/nosuch", "true"), "cannot read /nosuch"),
+        (("--json", "true"), "--json goes with --check"),
+        (("--frob", "true"), "No such option"),
+    ]:
+        done = wherry("exec", *words)
+        assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+# --- plans -------------------------------------------------------------------------------------------------------
+def test_a_plan_is_handed_on_compiled(wherry, dropin, tmp_path):
+    text = tmp_path / "mine.toml"
+    wherry("plan", "default", "-o", text)
+    env = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    done = wherry("exec", "--plan", text, "--", "sh", "-c", "echo $WHERRY_PLAN", env=env)
+    handed = Path(done.stdout.strip())
+    assert handed.is_relative_to(tmp_path / "cache")
+    assert handed.read_bytes().startswith(b"WHPLAN\r\n")
+    assert wherry("plan", "compile", text, "-o", tmp_path / "mine.plan").returncode == 0
+    done = wherry("exec", "--plan", "mine.plan", "sh", "-c", "echo $WHERRY_PLAN", cwd=tmp_path,
+                  env={"PYTHONPATH": str(ROOT / "python")})  # fmt: skip
+    assert done.stdout.strip() == str(tmp_path / "mine.plan")
+
+
+def test_a_plan_for_another_cpu_is_named(wherry, dropin, tmp_path):
+    text = tmp_path / "other.toml"
+    wherry("plan", "default", "-o", text)
+    text.write_text(re.sub(r"family = \d+", "family = 2", text.read_text()))
+    done = wherry("exec", "--plan", text, "true", env={"XDG_CACHE_HOME": str(tmp_path)})
+    assert done.returncode == 0
+    assert "is not used, the default plan is: it is for family 2" in done.stderr
+
+
+def test_a_tier_can_be_forced(wherry, dropin, tmp_path):
+    env = {"XDG_CACHE_HOME": str(tmp_path)}
+    done = wherry("exec", "--isa", "sse2", "--", "sh", "-c", "echo $WHERRY_PLAN", env=env)
+    shown = wherry("plan", "show", done.stdout.strip()).stdout
+    assert re.search(r"^Choice +sse2$", shown, re.MULTILINE)
+
+
+# --- what it cannot help -----------------------------------------------------------------------------------------
+def refused(wherry, program: Path, *said: str) -> None:
+    """--check says no and why; without it the program runs as it is, and one line says so."""
+    checked = wherry("exec", "--check", program)
+    assert checked.returncode == 1, checked.stdout
+    for words in said:
+        assert words in checked.stdout
+    as_json = json.loads(wherry("exec", "--check", "--json", program).stdout)
+    assert as_json["helps"] is False
+    done = wherry("exec", "--", program)
+    assert re.fullmatch(
+        rf"wherry exec: {re.escape(str(program))} runs untouched: .*\n", done.stderr
+    )
+    for words in said:
+        assert words in done.stderr
+
+
+def test_static_programs(wherry, dropin, source):
+    refused(wherry, compiled(source, "-static", "-no-pie"), "linked statically (static)")
+    refused(wherry, compiled(source, "-static-pie"), "linked statically (static-pie)")
+
+
+def test_a_static_program_runs_untouched(wherry, dropin, source):
+    source.write_text(
+        "#include <stdio.h>\n#include <stdlib.h>\n"
+        'int main(void) { puts(getenv("LD_PRELOAD") ? "touched" : "untouched"); return 9; }\n'
+    )
+    done = wherry("exec", "--", compiled(source, "-static"))
+    assert (done.stdout, done.returncode) == ("untouched\n", 9)
+
+
+@pytest.mark.parametrize(("bits", "word"), [(0o4755, "set-user-ID"), (0o2755, "set-group-ID")])
+def test_privileged_programs(wherry, dropin, source, bits, word):
+    program = compiled(source)
+    program.chmod(bits)
+    refused(wherry, program, word)
+
+
+def test_file_capabilities(wherry, dropin, source):
+    need_root()
+    program = compiled(source)
+    try:
+        os.setxattr(
+            program, "security.capability", struct.pack("<5I", 0x02000001, 1 << 10, 0, 0, 0)
+        )
+    except OSError:
+        pytest.skip("this file system keeps no capabilities")
+    refused(wherry, program, "given capabilities")
+
+
+def test_another_libc(wherry, dropin, source):
+    need_tool("musl-gcc", "musl-tools")
+    refused(wherry, compiled(source, compiler=["musl-gcc"]), "musl")
+
+
+@pytest.mark.parametrize("name", ["address", "thread", "undefined", "leak"])
+def test_sanitizers_of_gcc(wherry, dropin, source, name):
+    source.write_text("int main(int c, char **v) { int a[3] = {1, 2, 3}; return a[c] << c; }\n")
+    refused(wherry, compiled(source, f"-fsanitize={name}"), "Sanitizer, whose memory routines")
+
+
+@pytest.mark.parametrize("name", ["address", "thread", "memory"])
+def test_sanitizers_of_clang(wherry, dropin, source, name):
+    """Linked in statically, where no library's name tells of them."""
+    clang = need_tool("clang", "clang")
+    refused(wherry, compiled(source, f"-fsanitize={name}", compiler=[clang]), "Sanitizer")
+
+
+def elf(machine: int, bits: int = 64, kind: int = 2) -> bytes:
+    """The head of a program of another architecture, with no segment."""
+    ident = b"\x7fELF" + bytes([bits // 32, 1, 1]) + bytes(9)
+    if bits == 32:
+        return ident + struct.pack(
+            "<HHIIIIIHHHHHH", kind, machine, 1, 0, 0, 0, 0, 52, 32, 0, 40, 0, 0
+        )
+    return ident + struct.pack("<HHIQQQIHHHHHH", kind, machine, 1, 0, 0, 0, 0, 64, 56, 0, 64, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (elf(183), "it is a program for AArch64"),
+        (elf(3, 32), "it is a program for 32-bit x86"),
+        (elf(62, 32), "it is a program for x32"),
+        (elf(243), "it is a program for RISC-V"),
+        (elf(62, kind=1), "but no program"),
+        (b"\x7fELF", "no ELF program that a loader would take"),
+        (b"\x7fELF" + b"\xff" * 300, "no ELF program that a loader would take"),
+        (b"\x7fELF\2\1\1" + bytes(300), ""),
+        (b"MZ\0\0\1", "neither a script nor an ELF program"),
+        (b"#!\n", "names no interpreter"),
+        (b"#!/no/such/shell\n", "its interpreter /no/such/shell cannot be executed"),
+        (b"#!/usr/bin/env -S -i sh\n", "clears the environment"),
+    ],
+)
+def test_files_of_all_kinds(wherry, dropin, tmp_path, data, said):
+    program = tmp_path / "it"
+    program.write_bytes(data)
+    program.chmod(0o755)
+    done = wherry("exec", "--check", program)
+    assert done.returncode == 1
+    assert said in done.stdout
+    assert len(done.stdout.splitlines()) == 1
+    tried = wherry("exec", program)
+    assert tried.returncode in (126, 127, 1, 0)
+    assert "bug in Wherry" not in tried.stderr + done.stderr
+
+
+def test_garbage_is_survived(dropin, tmp_path):
+    """The head of a real program with bytes changed: any answer, and no failure of ours."""
+    import random
+
+    dice = random.Random(7)
+    good = Path("/bin/true").resolve().read_bytes()
+    path = tmp_path / "it"
+    path.touch()
+    path.chmod(0o755)
+    for _ in range(150):
+        data = bytearray(good[: dice.choice([70, 900, len(good)])])
+        for _ in range(dice.randint(1, 8)):
+            data[dice.randrange(4, min(len(data), 1200))] = dice.randrange(256)
+        path.write_bytes(data)
+        verdict = preloading.examine(str(path))
+        assert verdict.helps == (verdict.reason is None)
+
+
+def test_scripts_are_followed(wherry, dropin, tmp_path, source):
+    def script(name: str, first: str) -> Path:
+        (tmp_path / name).write_text(f"{first}\necho ran\n")
+        (tmp_path / name).chmod(0o755)
+        return tmp_path / name
+
+    bash = shutil.which("bash")
+    for first in (
+        f"#!{bash}",
+        f"#! {bash} -e",
+        "#!/usr/bin/env bash",
+        "#!/usr/bin/env -S A=1 bash -e",
+    ):
+        path = script("s", first)
+        checked = json.loads(wherry("exec", "--check", "--json", path).stdout)
+        assert checked["helps"], (first, checked)
+        assert checked["chain"][0] == str(path)
+        assert Path(checked["program"]).name == "bash"
+        assert wherry("exec", path).stdout == "ran\n"
+    nested = script("n", f"#!{script('inner', f'#!{bash}')}")
+    assert json.loads(wherry("exec", "--check", "--json", nested).stdout)["chain"][-1] == bash
+    (tmp_path / "loop").write_text(f"#!{tmp_path}/loop\n")
+    (tmp_path / "loop").chmod(0o755)
+    assert "too deep" in wherry("exec", "--check", tmp_path / "loop").stdout
+    static = compiled(source, "-static")
+    refused(wherry, script("static", f"#!{static}"), "linked statically")
+
+
+def test_go_is_named(wherry, dropin):
+    go = need_tool("go", "golang-go")
+    done = wherry("exec", "--check", go)
+    assert "Go" in done.stdout
+
+
+def test_a_place_that_ld_preload_cannot_name(tmp_path, dropin, monkeypatch):
+    home = tmp_path / "my $lib: here"
+    home.mkdir()
+    copy = Path(shutil.copy(dropin, home))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    env = preloading.environment(os.environ, [copy])
+    assert not re.search(r"[\s:$]", env["LD_PRELOAD"])
+    assert Path(env["LD_PRELOAD"]).resolve() == copy
+    said = run("bash", "-c", "grep -c dropin /proc/$$/maps", env=env)
+    assert int(said.stdout) > 0
+
+
+def test_a_missing_dropin_is_named(tmp_path, monkeypatch):
+    monkeypatch.delenv("WHERRY_RUN", raising=False)
+    monkeypatch.setattr("importlib.resources.files", lambda _: tmp_path)
+    with pytest.raises(FailedError, match=r"libwherry-dropin.so is not built; run make bench once"):
+        preloading.library("dropin")

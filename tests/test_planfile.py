@@ -1,0 +1,345 @@
+"""Compiled plans in the library and the drop-in: what is taken, what is refused and named; a call is the same."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, need_root, need_tool, run
+
+sys.path.insert(0, str(ROOT / "python"))
+from wherry import planbinary, plans
+
+EINVAL, EOPNOTSUPP, ENODEV = 22, 95, 19
+
+
+@pytest.fixture(scope="session")
+def program(build_dir: Path) -> Path:
+    return build_dir / "tests/c/planfile-test"
+
+
+@pytest.fixture(scope="session")
+def reported(wherry_run: Path) -> dict:
+    import json
+
+    env = {k: v for k, v in os.environ.items() if k != "WHERRY_PLAN"}
+    return json.loads(run(wherry_run, "cpu", "--json", env=env).stdout)
+
+
+@pytest.fixture
+def own(reported: dict) -> plans.Plan:
+    """This CPU's default, but for the choice and a number by which it is known again."""
+    return plans.default(reported).changed(name="mine", choice="sse2", copy_stream_from=7 << 20)
+
+
+@pytest.fixture
+def compiled(own: plans.Plan, tmp_path: Path) -> Path:
+    plans.compile_to(tmp_path / "mine.plan", [own])
+    return tmp_path / "mine.plan"
+
+
+def reads(program: Path, path: Path, *changes: str) -> str:
+    return run(program, "read", path, *changes).stdout.strip()
+
+
+def status(wherry_run: Path, plan: str, **options) -> str:
+    said = run(wherry_run, "cpu", env={**os.environ, "WHERRY_PLAN": plan}, **options).stdout
+    return re.search(r"^plan +(.*)$", said, re.MULTILINE)[1]
+
+
+def sealed(data: bytes) -> bytes:
+    """With a right checksum, whatever it says."""
+    crc = zlib.crc32(data[:24] + bytes(4) + data[28:])
+    return data[:24] + crc.to_bytes(4, "little") + data[28:]
+
+
+def test_a_plan_for_this_cpu_is_read(program, compiled, own):
+    words = reads(program, compiled).split()
+    assert words[:3] == ["0", "mine", "sse2"]
+    in_order = [own.thresholds[name] for name in plans.FIELDS]
+    assert [int(word) for word in words[3:]] == in_order
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("vendor=GenuineIntel", "it is for CPUs of {vendor}, and this one is of GenuineIntel"),
+        ("family=99", "it is for family {family}, and this CPU is family 99"),
+        ("model=999", "it is for model {model}, and this CPU is model 999"),
+        ("last=96", "and here are 96 KiB"),
+    ],
+)
+def test_a_foreign_cpu(program, compiled, own, change, said):
+    answer = reads(program, compiled, change)
+    expected = said.format(vendor=own.cpu.vendor, family=own.cpu.family, model=own.cpu.model)
+    assert answer.startswith(f"{ENODEV} ")
+    assert expected in answer
+
+
+def test_a_stepping_and_a_feature_that_differ(program, own, tmp_path):
+    one = own.changed(cpu=plans.Cpu(own.cpu.vendor, own.cpu.family, own.cpu.model, 15))
+    plans.compile_to(tmp_path / "s.plan", [one])
+    assert "it is for stepping 15" in reads(program, tmp_path / "s.plan", "stepping=3")
+    assert reads(program, tmp_path / "s.plan", "stepping=15").startswith("0 ")
+    plans.compile_to(tmp_path / "m.plan", [own])
+    for name in own.cpu.present:
+        answer = reads(program, tmp_path / "m.plan", f"lack={name}")
+        assert answer.startswith(str(ENODEV))
+        assert f"with {name}, which this one or its system lacks" in answer
+    if own.cpu.present:
+        absent = plans.Cpu(own.cpu.vendor, own.cpu.family, absent=(own.cpu.present[-1],))
+        plans.compile_to(tmp_path / "w.plan", [own.changed(cpu=absent)])
+        assert f"without {own.cpu.present[-1]}, which this one has" in reads(
+            program, tmp_path / "w.plan"
+        )
+
+
+def test_a_choice_that_this_cpu_cannot_run(program, own, tmp_path):
+    loose = plans.Cpu(own.cpu.vendor, own.cpu.family)
+    plans.compile_to(tmp_path / "a.plan", [own.changed(choice="avx512", cpu=loose)])
+    answer = reads(program, tmp_path / "a.plan", "lack=avx512f")
+    assert (
+        answer == f"{ENODEV} it needs AVX-512 (F, BW, VL, DQ), which this CPU or its system lacks"
+    )
+    plans.compile_to(tmp_path / "b.plan", [own.changed(choice="avx2", cpu=loose)])
+    assert "it needs AVX2" in reads(program, tmp_path / "b.plan", "lack=bmi2")
+
+
+def test_a_bundle_gives_each_cpu_its_own(program, own, tmp_path):
+    other = own.changed(name="other", cpu=plans.Cpu("GenuineIntel", 6, 143))
+    later = own.changed(name="later", cpu=plans.Cpu(own.cpu.vendor, own.cpu.family))
+    path = tmp_path / "b.plan"
+    plans.compile_to(path, [other, own, later])
+    assert reads(program, path).startswith("0 mine ")
+    assert reads(program, path, "last=96").startswith("0 later ")
+    assert reads(program, path, "vendor=GenuineIntel", "family=6", "model=143").startswith(
+        "0 other "
+    )
+    assert "none of its 3 plans is for this CPU" in reads(program, path, "family=7")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error", "said"),
+    [
+        (lambda d: b"", EINVAL, "it is not a compiled plan"),
+        (lambda d: d[:5], EINVAL, "it is not a compiled plan"),
+        (lambda d: d[:20], EINVAL, "it is cut short"),
+        (lambda d: d[:-1], EINVAL, "(191 of 192 bytes)"),
+        (lambda d: d + b"x", EINVAL, "(193 of 192 bytes)"),
+        (lambda d: d[:60] + bytes([d[60] ^ 4]) + d[61:], EINVAL, "its checksum is wrong"),
+        (lambda d: sealed(d[:8] + b"\2" + d[9:]), EOPNOTSUPP, "plan format 2"),
+        (lambda d: sealed(d[:12] + b"\2" + d[13:]), EINVAL, "its header contradicts itself"),
+        (lambda d: sealed(d[:64] + b"\x09" + d[65:]), EINVAL, "a choice that this version"),
+        (lambda d: sealed(d[:32] + bytes(12) + d[44:]), EINVAL, "a vendor that is no text"),
+        (lambda d: sealed(d[:144] + b"\n" + d[145:]), EINVAL, "a name that is no text"),
+        (lambda d: sealed(d[:80] + (5).to_bytes(8, "little") + d[88:]), EINVAL, "absurd rep_from"),
+        (lambda d: sealed(d[:88] + (5).to_bytes(8, "little") + d[96:]), EINVAL, "absurd rep_to"),
+        (lambda d: sealed(d[:96] + (1).to_bytes(8, "little") + d[104:]), EINVAL, "stream_from"),
+        (lambda d: sealed(d[:96] + (1 << 60).to_bytes(8, "little") + d[104:]), EINVAL, "stream_"),
+    ],
+)
+def test_a_bad_file_is_refused_and_named(program, wherry_run, own, tmp_path, spoil, error, said):
+    if own.thresholds["copy_rep_from"] == plans.OFF:
+        own = own.changed(copy_rep_from=4096, copy_rep_to=1 << 20)
+    path = tmp_path / "bad.plan"
+    path.write_bytes(spoil(planbinary.encode([own])))
+    answer = reads(program, path)
+    assert answer.startswith(f"{error} ")
+    assert said in answer
+    told = status(wherry_run, str(path))
+    assert told.startswith("the default plan is in force; WHERRY_PLAN was not used: ")
+    assert said in told
+    assert str(path) in told
+    with pytest.raises(planbinary.BadPlanError):  # both halves have the same opinion
+        planbinary.decode(path.read_bytes())
+
+
+def test_what_is_no_file_is_refused(program, tmp_path):
+    assert reads(program, tmp_path / "none").startswith("2 there is no such file")
+    assert reads(program, tmp_path) == f"{EINVAL} it is not a file"
+    assert reads(program, Path("/dev/zero")) == f"{EINVAL} it is not a file"
+    os.mkfifo(tmp_path / "fifo")
+    assert reads(program, tmp_path / "fifo") == f"{EINVAL} it is not a file"
+    assert reads(program, Path("x" * 5000)).startswith("36 ")
+
+
+@pytest.mark.parametrize("plan_count", [1, 3])
+def test_fuzzed(program, own, tmp_path, plan_count):
+    """Every truncation and bit flip, random bytes, absurd contents with a right checksum: refused, named, no change."""
+    path = tmp_path / "good.plan"
+    plans.compile_to(path, [own.changed(name=f"n{i}") for i in range(plan_count)])
+    said = run(program, "fuzz", path, "7", "8000").stdout
+    refused, taken = map(int, re.fullmatch(r"(\d+) refused, (\d+) taken\n", said).groups())
+    assert refused > 8000 + 9 * path.stat().st_size
+    assert taken > 50
+
+
+def test_the_fuzzer_can_fail(program, compiled):
+    done = run(program, "fuzz", "/dev/null", "7", "1", check=False)
+    assert done.returncode == 1
+    assert "failed: the good plan" in done.stdout
+
+
+def test_copies_are_right_while_plans_come_and_go(program, own, tmp_path):
+    other = own.changed(name="other", choice="sse2", copy_stream_from=65536, set_stream_from=65536)
+    if "avx2" in own.cpu.present:
+        other = other.changed(choice="avx2")
+    plans.compile_to(tmp_path / "a.plan", [own])
+    plans.compile_to(tmp_path / "b.plan", [other])
+    said = run(program, "race", tmp_path / "a.plan", tmp_path / "b.plan", "700").stdout
+    loads, copies = map(int, re.fullmatch(r"(\d+) loads, (\d+) copies\n", said).groups())
+    assert loads > 20
+    assert copies > 100
+
+
+def test_load_and_status(program, compiled, tmp_path, reported):
+    env = {k: v for k, v in os.environ.items() if k != "WHERRY_PLAN"}
+    said = run(program, "load", compiled, tmp_path / "none", "-", env=env).stdout.splitlines()
+    tier = reported["plan"]["default"]["choice"]
+    stream = reported["plan"]["default"]["copy_stream_from"]
+    assert said == [
+        "- the default plan is in force",
+        f"0 plan 'mine' is in force, from {compiled} | sse2 {7 << 20}",
+        f"2 plan 'mine' is in force, from {compiled}; the plan last asked for was not used: "
+        f"there is no such file ({tmp_path}/none) | sse2 {7 << 20}",
+        f"0 the default plan is in force | {tier} {stream}",
+    ]
+
+
+def test_the_library_reads_the_environment(wherry_run, compiled):
+    assert status(wherry_run, str(compiled)) == f"plan 'mine' is in force, from {compiled}"
+    assert status(wherry_run, "") == "the default plan is in force"
+    assert status(wherry_run, compiled.name, cwd=compiled.parent).endswith(f"from {compiled.name}")
+
+
+def test_no_control_character_gets_into_the_status(wherry_run):
+    told = status(wherry_run, "/no\x1b[31m/\nsuch")
+    assert told.endswith("there is no such file (/no?[31m/?such)")
+
+
+# --- the drop-in -------------------------------------------------------------------------------------------------
+ASK = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+__attribute__((noinline)) void before_the_copy(void) { __asm__ volatile(""); }
+int main(int argc, char **argv)
+{
+    char to[300];
+    before_the_copy();
+    void *(*volatile copy)(void *, const void *, size_t) = memcpy;
+    copy(to, argv[0], (size_t)argc);
+    const char *(*status)(void) = (const char *(*)(void))dlsym(RTLD_DEFAULT, "wherry_dropin_plan_status");
+    puts(status ? status() : "no drop-in");
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory) -> Path:
+    """A program that says which plan the drop-in in it goes by."""
+    home = tmp_path_factory.mktemp("ask")
+    (home / "ask.c").write_text(ASK)
+    run(os.environ.get("CC", "cc").split()[0], "-O1", home / "ask.c", "-o", home / "ask", "-ldl")
+    home.chmod(0o755)
+    return home / "ask"
+
+
+@pytest.fixture(scope="session")
+def dropin(build_dir: Path) -> Path:
+    return build_dir / "preload/libwherry-dropin.so"
+
+
+def asked(ask: Path, dropin: Path | None, plan: str | None, *before: str | Path, **options) -> str:
+    env = {k: v for k, v in os.environ.items() if k not in ("WHERRY_PLAN", "LD_PRELOAD")}
+    env |= {"LD_PRELOAD": str(dropin)} if dropin else {}
+    env |= {"WHERRY_PLAN": plan} if plan is not None else {}
+    return run(*before, ask, env=env, **options).stdout.strip()
+
+
+def test_the_dropin_reads_the_environment(ask, dropin, compiled):
+    assert asked(ask, None, str(compiled)) == "no drop-in"
+    assert asked(ask, dropin, None) == "the default plan is in force"
+    assert asked(ask, dropin, "") == "the default plan is in force"
+    assert asked(ask, dropin, str(compiled)) == f"plan 'mine' is in force, from {compiled}"
+    assert "there is no such file (/nosuch)" in asked(ask, dropin, "/nosuch")
+
+
+def test_the_environment_is_found_whoever_starts_the_program(ask, dropin, compiled):
+    loader = re.search(r"interpreter: (\S+)\]", run("readelf", "-lW", ask).stdout)[1]
+    wanted = f"plan 'mine' is in force, from {compiled}"
+    assert asked(ask, dropin, str(compiled), loader) == wanted
+    assert asked(ask, None, str(compiled), loader, "--preload", str(dropin)) == wanted
+    if shutil.which("valgrind"):
+        # It makes up a CPU of its own, which the plan may not be for; that it was read is what is asked here.
+        said = asked(ask, dropin, str(compiled), "valgrind", "-q", "--error-exitcode=9")
+        assert said == wanted or "it is for CPUs " in said
+
+
+def test_a_set_user_id_program_is_given_no_plan(ask, dropin, compiled, tmp_path):
+    """The object gets into such a program by its system-wide name alone; the environment then is not to be trusted."""
+    need_root()
+    home = Path("/usr/lib/x86_64-linux-gnu")
+    if not home.is_dir() or not shutil.which("setpriv"):
+        pytest.skip("needs Debian's directories, and setpriv (Debian package util-linux)")
+    name = f"libwherry-test-{os.getpid()}.so"
+    shutil.copy(dropin, home / name)
+    readable = Path("/var/tmp") / f"wherry-test-{os.getpid()}.plan"
+    program = Path("/var/tmp") / f"wherry-test-{os.getpid()}"
+    try:
+        (home / name).chmod(0o4755)  # the loader wants that of what it preloads there
+        shutil.copy(compiled, readable)
+        readable.chmod(0o644)
+        shutil.copy(ask, program)
+        nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+        env = {"LD_PRELOAD": name, "WHERRY_PLAN": str(readable), "PATH": os.environ["PATH"]}
+        program.chmod(0o755)
+        plain = run(*nobody, program, env=env).stdout.strip()
+        program.chmod(0o4755)
+        secure = run(*nobody, program, env=env).stdout.strip()
+    finally:
+        for path in (home / name, readable, program):
+            path.unlink(missing_ok=True)
+    assert plain == f"plan 'mine' is in force, from {readable}"
+    assert secure == "the default plan is in force"
+
+
+@pytest.mark.parametrize(("planned", "routine"), [(True, "sse2"), (False, None)])
+def test_the_plan_reaches_the_calls(ask, dropin, compiled, planned, routine):
+    """The program's own memcpy goes on in the baseline's routine, which no modern CPU's default plan chooses."""
+    need_tool("gdb", "gdb")
+    commands = [
+        *("set breakpoint pending on", "set startup-with-shell off"),
+        *(f"set environment LD_PRELOAD {dropin}", "unset environment WHERRY_PLAN"),
+        *((f"set environment WHERRY_PLAN {compiled}",) if planned else ()),
+        *("break before_the_copy", "run", "break wherry_routine_move_sse2", "continue", "bt 1"),
+    ]
+    words = [word for command in commands for word in ("-ex", command)]
+    done = subprocess.run(
+        ["gdb", "-batch", *words, ask], capture_output=True, text=True, timeout=120, check=False
+    )
+    if "ptrace" in done.stderr:
+        pytest.skip("gdb may not trace here")
+    assert "before_the_copy" in done.stdout, done.stderr
+    found = re.search(r"#0 .*wherry_routine_move_(\w+)", done.stdout)
+    assert (found and found[1]) == routine, done.stdout
+
+
+def test_a_call_is_the_same_with_a_plan(build_dir, program, compiled):
+    """A plan is data: the object that is loaded with it is the object without, and the words it sets are two."""
+    need_tool("objdump", "binutils")
+    text = run("objdump", "-d", "--no-show-raw-insn", build_dir / "src/libwherry.so").stdout
+    body = text[text.index("<wherry_memcpy>:") :]
+    words = set(
+        re.findall(r"<(wherry_(?:choice|thresholds)[^>]*)>", body[: body.index("<wherry_bcopy>:")])
+    )
+    assert {word.split("+")[0] for word in words} == {"wherry_choice", "wherry_thresholds"}
+    assert "wherry_plan" not in body[: body.index("<wherry_bcopy>:")]

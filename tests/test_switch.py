@@ -1,0 +1,201 @@
+"""The experiment `switch`: every way to hand over works, every method keeps the registers that it promises to keep, bad
+rows are refused, and nobody is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from wherry import runfile, then
+from wherry.experiments import Request
+from wherry.experiments.switch import EXPERIMENT
+from wherry.switching.words import LIVE, METHODS, WHO
+
+FAST = ("--processes", "1", "--rounds", "2")
+
+
+def system(wherry_run: Path, rows: str, status: int = 0) -> tuple[list[dict], str]:
+    result = subprocess.run(
+        [wherry_run, "system"], input=rows, capture_output=True, text=True, timeout=120
+    )
+    assert result.returncode == status, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()], result.stderr
+
+
+def cells(events: list[dict]) -> dict[tuple[int, str], dict]:
+    return {(e["id"], e["routine"]): e for e in events if e["event"] == "cell" and not e["aa"]}
+
+
+@pytest.mark.parametrize("via", ["pipe", "eventfd", "futex"])
+@pytest.mark.parametrize("partners", ["processes", "threads"])
+@pytest.mark.parametrize("place", ["same", "apart"])
+def test_every_way_to_hand_over(wherry_run: Path, via: str, partners: str, place: str):
+    row = f"op=switch routines={','.join(WHO)} live=sse via={via} partners={partners}"
+    events, _ = system(wherry_run, f"id=3 {row} place={place} rounds=2 calls=50\n")
+    skipped = [e["reason"] for e in events if e["event"] == "skip"]
+    if place == "apart" and len(os.sched_getaffinity(0)) < 2:
+        assert skipped == ["needs two CPUs that this process may use"]
+        return
+    assert not skipped and events[-1] == {"event": "end", "rows": 1}
+    found = cells(events)
+    assert [name for _, name in found] == list(WHO)
+    for cell in found.values():
+        assert len(cell["ns"]) == 2 and min(cell["ns"]) > 100 and cell["calls"] == 50
+        assert {"user_ns", "system_ns", "partner_ns", "in_use"} == set(cell["parts"])
+    assert [e["routine"] for e in events if e["event"] == "cell" and e["aa"]] == ["no"]
+
+
+def test_the_registers_in_use_are_those_named(wherry_run: Path):
+    """By what XGETBV says at the end of a sample: bit 0 x87, 2 the upper halves of YMM, 5 masks, 6 and 7 ZMM."""
+    bits = {"x87": 1, "avx": 4, "avx512": 4 | 64 | 128, "opmask": 32}
+    rows = "".join(
+        f"id={i} op=switch routines=no,parent live={live} rounds=1 calls=20\n"
+        for i, live in enumerate(bits)
+    )
+    events, _ = system(wherry_run, rows)
+    found = cells(events)
+    if not found or any(cell["parts"]["in_use"] is None for cell in found.values()):
+        pytest.skip("this CPU does not tell which registers are in use")
+    for i, (live, mask) in enumerate(bits.items()):
+        if (i, "parent") in found:
+            assert int(found[i, "parent"]["parts"]["in_use"]) & mask == mask, live
+            assert int(found[i, "no"]["parts"]["in_use"]) & mask == 0, live
+
+
+@pytest.mark.parametrize("live", LIVE)
+def test_every_method_keeps_what_it_promises(wherry_run: Path, live: str):
+    who = WHO if live != "none" else ("no",)
+    rows = "".join(
+        f"id={i} op=switch routines={','.join(METHODS)} via=stacks live={live} who={own} rounds=1 batch_us=50\n"
+        for i, own in enumerate(who)
+    )
+    events, _ = system(wherry_run, rows)
+    assert not [e for e in events if e["event"] in ("wrong", "crash")]
+    reasons = {e["routine"]: e["reason"] for e in events if e["event"] == "skip"}
+    if None in reasons:
+        assert "lacks" in reasons[None] or "kernel" in reasons[None]
+        return
+    assert set(reasons) <= set(METHODS) - {"never"}
+    if live not in ("none", "x87", "sse"):
+        assert reasons["fxsave"] == "saves x87 and SSE registers only"
+    for i in range(len(who)):
+        assert (i, "never") in cells(events)
+
+
+def test_copies_between_switches_and_alone(wherry_run: Path):
+    names = "no_copy,libc,wherry,sse2_loop,x87_fild64"
+    events, _ = system(
+        wherry_run,
+        f"id=1 op=switch routines={names} size=1448 rounds=2 calls=50\n"
+        f"id=2 op=switch routines={names} size=1448 via=alone rounds=3 batch_us=500\n",
+    )
+    found = cells(events)
+    assert len(found) == 10
+    least = {name: min(found[2, name]["ns"]) for name in names.split(",")}
+    assert least["no_copy"] < least["libc"] and least["wherry"] < least["x87_fild64"]
+
+
+def test_wide_work_alone(wherry_run: Path):
+    events, _ = system(
+        wherry_run,
+        f"id=1 op=switch routines={','.join(LIVE)} via=clock rounds=1 batch_us=100\n"
+        "id=2 op=switch routines=none,sse via=first rounds=1 calls=2\n",
+    )
+    assert {(1, "none"), (1, "sse"), (2, "none"), (2, "sse")} <= set(cells(events))
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("id=1 op=switch", "routines= is missing"),
+        ("op=switch routines=no", "id= is missing"),
+        ("id=1 routines=no", "op= is missing"),
+        ("id=1 op=copy routines=libc", "no op 'copy'"),
+        ("id=1 op=switch routines=nobody", "'nobody' is none of no, child, parent, both"),
+        ("id=1 op=switch routines=no,no", "'no' is named twice"),
+        ("id=1 op=switch routines=no,,both", "empty name"),
+        ("id=1 op=switch routines=no via=smoke", "via=smoke: give one of pipe eventfd"),
+        ("id=1 op=switch routines=no live=mmx2", "live=mmx2: give one of"),
+        ("id=1 op=switch routines=no size=5000", "size=5000: give a number from 0 to 4096"),
+        ("id=1 op=switch routines=no rounds=0", "rounds=0: give a number from 1 to 1000"),
+        ("id=1 op=switch routines=no via=pipe via=futex", "via= is there twice"),
+        ("id=1 op=switch routines=no colour=blue", "op=switch has no word 'colour'"),
+        ("id=1 op=switch routines=no pipe", "'pipe' is not key=value"),
+        ("id=1 op=switch routines=never via=stacks size=64", "size= goes with"),
+        ("id=1 op=switch routines=libc via=alone", "via=alone is for copies"),
+        ("id=1 op=switch routines=fxsave", "'fxsave' is none of no, child"),
+        ("id=1 op=switch routines=memset size=64", "'memset' is none of no_copy"),
+        ("id=1 op=switch routines=" + "x" * 5000, "longer than"),
+    ],
+)
+def test_bad_rows(wherry_run: Path, row: str, words: str):
+    _, said = system(wherry_run, row + "\n", 2)
+    assert words in said and said.startswith("wherry-run: system: row on line 1: ")
+    assert said.count("\n") == 1
+
+
+def children_of(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def test_interrupted_it_leaves_nobody(wherry_run: Path):
+    with subprocess.Popen(
+        [wherry_run, "system"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as own:
+        own.stdin.write("id=1 op=switch routines=no,both live=sse rounds=900 calls=20000\n")
+        own.stdin.close()
+        deadline = time.monotonic() + 20
+        while not (found := children_of(own.pid)) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        own.send_signal(signal.SIGINT)
+        own.stdout.read()
+        assert own.wait(20) == -signal.SIGINT
+    assert found
+    deadline = time.monotonic() + 10
+    while any(Path(f"/proc/{pid}").exists() for pid in found) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in found)
+
+
+def test_as_a_user_runs_it(wherry, tmp_path: Path):
+    said = wherry(
+        "bench", "switch", "--quick", "--then", "--save", "run.json", *FAST, cwd=tmp_path
+    ).stdout
+    for words in (
+        "a byte to a child and back through two pipes",
+        "between two stacks of one thread",
+        "the mail's six rows",
+        "what saving only what is in use saves",
+        "1448 bytes copied by each side",
+        "what does it cost a program that it uses wide registers?",
+        "One switch of the kernel's takes",
+        "then and now: elapsed time of 5,000,000 round trips",
+    ):
+        assert words in said, said
+    run = runfile.read(tmp_path / "run.json")
+    assert {row["op"] for row in run["rows"]} == {"switch"}
+    assert next(sheet.title for sheet in then.sheets(run, "switch")).startswith("switch, then and")
+    page = wherry("report", "run.json", "-o", "run.html", cwd=tmp_path)
+    assert page.returncode == 0 and (tmp_path / "run.html").stat().st_size > 10_000
+
+
+def test_rows_have_all_the_issue_names():
+    rows = EXPERIMENT.rows(Request())
+    told = [dict(row.words) for row in rows]
+    assert {own["live"] for own in told if own["via"] == "pipe" and "live" in own} == set(LIVE) - {
+        "none"
+    }
+    assert {own["via"] for own in told} == {
+        *("pipe", "eventfd", "futex", "stacks", "alone", "clock", "first"),
+    }
+    assert {own.get("place") for own in told} >= {"same", "apart"}
+    assert all(
+        row.calls >= 10_000
+        for row, own in zip(rows, told, strict=True)
+        if own["via"] == "pipe" and own["place"] == "same"
+    )
