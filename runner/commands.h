@@ -11,6 +11,7 @@ int command_verify(int argc, char **argv);
 int command_fuzz(int argc, char **argv);
 int command_measure(int argc, char **argv);
 int command_system(int argc, char **argv);
+int command_hold(int argc, char **argv);
 int command_timed(int argc, char **argv);
 int command_sizes(int argc, char **argv);
 

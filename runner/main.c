@@ -16,6 +16,7 @@ static const struct {
     {"sizes", command_sizes, "measure and print the size table"},
     {"measure", command_measure, "read rows from standard input, write measured cells as JSON lines"},
     {"system", command_system, "the same for a switch between processes and other whole systems"},
+    {"hold", command_hold, "make scratch files for system's op=stripes and keep them as long as it is asked to"},
     {"timed", command_timed, "run a program once and tell what it and all it started used, as a JSON line"},
     {"list", command_list, "the routines there are"},
     {"cpu", command_cpu, "what this CPU is"},

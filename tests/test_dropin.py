@@ -67,8 +67,8 @@ def test_it_exports_what_it_says_and_wants_one_thing(dropin: Path):
 
 
 def test_nothing_has_to_be_relocated_before_a_call(dropin: Path):
-    """Three words are: the address of the constructor, which the loader alone reads; where to go to abort; and where the
-    stack began, which the constructor reads."""
+    """Three words are: the address of the constructor, which the loader alone reads; where to go to abort; and where
+    the stack began, which the constructor reads."""
     rows = re.findall(r"^[0-9a-f]{16} .*$", run("readelf", "-rW", dropin).stdout, re.MULTILINE)
     assert [row.split()[2] for row in rows] == ["R_X86_64_RELATIVE", *2 * ["R_X86_64_GLOB_DAT"]]
     assert {row.split()[4] for row in rows[1:]} == {"__chk_fail", "__libc_stack_end"}

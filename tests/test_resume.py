@@ -211,3 +211,127 @@ def test_raw_samples_that_are_gone(copied):
     (copied[0] / "run.json.raw.json.gz").unlink()
     done = bench(copied[0], "--resume", "run.json")
     assert done.returncode == 2 and "raw samples" in done.stderr
+
+
+# ---- killed ---------------------------------------------------------------------------------------------------------
+
+
+def start(directory, *more):
+    (directory / "peer.so").write_bytes(b"peer")
+    return subprocess.Popen(
+        [sys.executable, "-m", "wherry", "bench", *more],
+        cwd=directory,
+        env=environment(directory),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def kill_after(process, journal, rows):
+    """SIGKILL once so many rows have come to their end."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        if journal.exists() and journal.read_bytes().count(b'"rowend"') >= rows:
+            break
+        time.sleep(0.01)
+    assert process.poll() is None, "it ended before it could be killed"
+    process.kill()
+    process.wait()
+    return [
+        (line["process"], line["event"]["id"])
+        for line in map(json.loads, journal.read_bytes().split(b"\n")[1:-1])
+        if line.get("event", {}).get("event") == "rowend"
+    ]
+
+
+@pytest.mark.parametrize("raw", [(), ("--raw",)])
+def test_a_killed_run_goes_on_where_it_was(tmp_path, raw):
+    asked = ("sizes", "--size", "64,256,1K", "--processes", "3", "--seed", "7", *raw)
+    peer = ("--peer", "slow=peer.so", "--save", "run.json")
+    journal = tmp_path / "run.json.journal"
+    done = kill_after(start(tmp_path, *asked, *peer), journal, 2)
+    assert 2 <= len(done) < 9
+    # And once more: what the first had must survive the second.
+    again = kill_after(start(tmp_path, "--resume", "run.json"), journal, 2)
+    assert again and not set(done) & set(again), "a row that was done is measured again"
+    shown = bench(tmp_path, "--resume", "run.json")
+    assert shown.returncode == 0, shown.stderr
+    run = read(tmp_path / "run.json")
+    assert not journal.exists() and not run["interrupted"] and "resume" not in run
+    assert [(e["name"], e["complete"]) for e in run["experiments"]] == [("sizes", True)]
+    assert len(run["rows"]) == 3 and all(cell["processes"] == 3 for cell in run["cells"])
+    assert len(run["method"]["resumed"]) == 1, "the second was killed before it was saved"
+    if raw:
+        samples = json.loads(gzip.decompress((tmp_path / "run.json.raw.json.gz").read_bytes()))
+        keys = [(s["row"], s["routine"], s["aa"], s["process"]) for s in samples["samples"]]
+        assert len(set(keys)) == len(keys) == 3 * len(run["cells"])
+
+
+def test_what_was_measured_before_it_was_killed_is_what_the_run_has(tmp_path):
+    journal = tmp_path / "run.json.journal"
+    asked = ("sizes", "--size", "64,1K", "--processes", "2", "--raw", "--peer", "slow=peer.so")
+    kill_after(start(tmp_path, *asked, "--save", "run.json"), journal, 1)
+    lines = [json.loads(line) for line in journal.read_bytes().split(b"\n")[1:-1]]
+    ended = {(ln["process"], ln["event"]["id"]) for ln in lines if _kind(ln) == "rowend"}
+    heard = {
+        (ln["event"]["id"], ln["event"]["routine"], ln["event"]["aa"], ln["process"]): ln["event"]
+        for ln in lines
+        if _kind(ln) == "cell" and (ln["process"], ln["event"]["id"]) in ended
+    }
+    assert heard
+    assert bench(tmp_path, "--resume", "run.json").returncode == 0
+    samples = json.loads(gzip.decompress((tmp_path / "run.json.raw.json.gz").read_bytes()))
+    kept = {(s["row"], s["routine"], s["aa"], s["process"]): s["ns"] for s in samples["samples"]}
+    for key, event in heard.items():
+        assert kept[key] == [float(f"{ns:.6g}") for ns in event["ns"]]
+
+
+def _kind(line):
+    return line.get("event", {}).get("event")
+
+
+def test_a_culprit_stays_excluded_after_a_kill(tmp_path):
+    (tmp_path / "crash.so").write_bytes(b"peer")
+    peers = ("--peer", "crash=crash.so", "--peer", "slow=peer.so", "--save", "run.json")
+    journal = tmp_path / "run.json.journal"
+    kill_after(start(tmp_path, "sizes", "--size", "64,1K", *peers), journal, 1)
+    log = tmp_path / "log"
+    log.unlink()
+    done = bench(tmp_path, "--resume", "run.json")
+    run = read(tmp_path / "run.json")
+    assert done.returncode == 1, "a crash is a failed check"
+    assert [p["kind"] for p in run["problems"]].count("crash") == 1
+    measured = [line for line in log.read_text().splitlines() if "--seed" in line]
+    assert measured and not any("crash=" in line for line in measured)
+
+
+def test_a_journal_that_is_damaged(tmp_path):
+    journal = tmp_path / "run.json.journal"
+    kill_after(
+        start(tmp_path, "sizes", "--size", "64,1K", "--peer", "slow=peer.so", "--save", "run.json"),
+        journal,
+        1,
+    )
+    whole = journal.read_bytes()
+    for bad in (
+        b"",
+        b"nonsense\n",
+        b"{}\n",
+        whole[:40],
+        whole.replace(b'"format_version":1,"run"', b'"format_version":9,"run"', 1),
+        whole + b'{"event":{"event":"rowend"},"process":0,"seconds":1}\n',
+        whole + b'{"problem":{"strange":1},"seconds":1}\n',
+    ):
+        journal.write_bytes(bad)
+        done = bench(tmp_path, "--resume", "run.json")
+        assert done.returncode == 2 and "journal" in done.stderr, bad[:60]
+        assert done.stderr.count("\n") == 1
+    # A last line that was under way when the run was killed is none.
+    journal.write_bytes(whole + b'{"event":{"event":"cell","id"')
+    assert bench(tmp_path, "--resume", "run.json").returncode == 0
+
+
+def test_nothing_is_left_beside_a_run_that_ends(tmp_path):
+    done = bench(tmp_path, "sizes", "--size", "64", "--processes", "1")
+    assert done.returncode == 0
+    assert len(list((tmp_path / "runs").iterdir())) == 1

@@ -12,6 +12,7 @@ import numpy as np
 
 from wherry import runner
 from wherry.errors import FailedError
+from wherry.journal import Journal
 from wherry.rounds import Rounds
 from wherry.row import Row
 
@@ -155,6 +156,8 @@ class Campaign:
         self.out_of_time = False
         self.done: set[tuple[int, int]] = set()  # process and row
         self.state: dict | None = None  # what an interrupted one needs to go on
+        self.journal: Journal | None = None  # hears what the runner says, in case we are killed
+        self._heard = _PassState()  # of what comes out of one
         self.start: dict = {}
         self.raw = raw
         self.counters = counters  # the runner's own choice when None
@@ -175,7 +178,7 @@ class Campaign:
                 self._process(process)
         except KeyboardInterrupt:
             self.interrupted = True
-            self.state = self._state()
+            self.state = self.so_far()
         except _OutOfTimeError:
             self.out_of_time = True
         self._leave_out_slow()
@@ -183,7 +186,7 @@ class Campaign:
             for key in [key for key in self.cells if key[1] == name]:
                 del self.cells[key]
 
-    def _state(self) -> dict:
+    def so_far(self) -> dict:
         """Everything measured so far, as JSON has it."""
         return {
             "done": sorted(map(list, self.done)),
@@ -240,6 +243,18 @@ class Campaign:
             )
             if not twin:
                 self._done += len(own["ns"])
+
+    def hear(self, event: dict, process: int) -> None:
+        """What a runner of this campaign said before it was killed, out of its journal."""
+        if event["event"] == "start":
+            self._heard = _PassState()
+        self._event(event, process, [], self._heard)
+
+    def note(self, problem: Mapping) -> None:
+        """A problem that the journal has."""
+        own = Problem(**problem)
+        if own not in self.problems:
+            self.problems.append(own)
 
     def _best_pace(self, pin: int | None) -> tuple[float, ...]:
         """On that CPU; the cores of a machine need not be alike."""
@@ -334,6 +349,8 @@ class Campaign:
         problem = Problem(kind, routine, message, row, experiment)
         if problem not in self.problems:
             self.problems.append(problem)
+            if self.journal:
+                self.journal.problem(vars(problem))
 
     def _pass(self, process: int, pending: list[int]) -> None:
         """One runner, until it ends, dies or hangs. Rows that are done leave `pending`."""
@@ -344,6 +361,8 @@ class Campaign:
         with runner.Stream(arguments, lines, limit) as stream:
             try:
                 for event in stream:
+                    if self.journal:
+                        self.journal.event(process, event)
                     self._event(event, process, pending, state)
             except runner.HangError:
                 self._blame("hang", state, f"no sign of life for {limit:g} s; stopped")
@@ -376,6 +395,8 @@ class Campaign:
 
     def _exclude(self, routine: str) -> None:
         self.excluded.add(routine)
+        if self.journal:
+            self.journal.excluded(routine)
 
     def _event(self, event: dict, process: int, pending: list[int], state: _PassState) -> None:
         kind = event["event"]

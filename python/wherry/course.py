@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from wherry import budget as budgets
+from wherry import journal
 from wherry.budget import Budget, Pilot, Share
 from wherry.campaign import Campaign, Row
 from wherry.errors import FailedError, WherryError
@@ -139,6 +140,7 @@ class Course:
     def begin(self, experiment: Experiment, campaign: Campaign) -> None:
         if self._part.get("experiment") == experiment.name:
             campaign.go_on_from(self._part["state"])
+            journal.replay(campaign, self._part.get("heard", []))
             self._earlier[experiment.name] = self._part["seconds"]
             self._part = {}
 
@@ -166,17 +168,25 @@ class Course:
         """For an interrupted run: how to go on."""
         if not campaign.interrupted or campaign.state is None:
             return None
+        return self._part_of(experiment, campaign.state, entry["seconds"])
+
+    def in_case(self, experiment: Experiment, campaign: Campaign) -> dict:
+        """The same before anything is measured, for the journal of a run that is killed."""
+        seconds = self._earlier.get(experiment.name, 0.0)
+        return self._part_of(experiment, campaign.so_far(), seconds)
+
+    def _part_of(self, experiment: Experiment, state: dict, seconds: float) -> dict:
         share = self.shares[experiment.name]
         return {
             "experiment": experiment.name,
-            "seconds": entry["seconds"],
+            "seconds": seconds,
             "processes": share.processes,
             "planned_rows": share.planned_rows,
             "quick": share.request.quick,
             "only": None if share.only is None else list(share.only),
             "rounds": [row.rounds for row in share.rows],
             "rows": fingerprint(share.rows),
-            "state": campaign.state,
+            "state": state,
         }
 
     def clock(self) -> tuple[float, float] | None:

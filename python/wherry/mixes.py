@@ -133,6 +133,11 @@ class _Copies:
 _copies = _Copies()
 
 
+def keep(data: bytes) -> str:
+    """A file with it that lasts as long as the program does, as the runner's mix."""
+    return f"@{_copies.keep(data)}"
+
+
 def _bytes(path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from wherry import significance, stats
+from wherry import levels, significance, stats
 from wherry.campaign import Campaign, Cell, rounded
 from wherry.yardsticks import YARDSTICKS
 
@@ -89,6 +89,7 @@ def _extras(cell: Cell) -> dict[str, object]:
 
 def digest(campaign: Campaign, first_row: int) -> tuple[list[dict], list[dict], float | None]:
     """(rows, cells, noise floor) for the run file; rows are numbered from `first_row` on."""
+    campaign, _ = levels.levelled(campaign)
     rng = np.random.default_rng(campaign.seed)
     resamples = stats.RESAMPLES if len(campaign.cells) <= MANY_CELLS else stats.RESAMPLES // 4
     floor = noise(campaign)

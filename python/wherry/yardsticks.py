@@ -20,6 +20,9 @@ YARDSTICKS = {
     "dev_zero": "kernel: out of /dev/zero",
 }
 
+# Does the same wherever in a line both sides begin: rows that have it are brought to one level (levels.py).
+LEVEL = "copy_lines"
+
 # Routines in the race that only `measure` knows: it verifies them itself.
 INLINED = (
     "padded",

@@ -91,8 +91,11 @@ static bool take_common(struct system_row *row, const char *key, char *value, co
     static const struct {
         const char *key;
         uint64_t low, high;
-    } numbers[] = {
-        {"id", 0, INT32_MAX}, {"rounds", 1, SYSTEM_ROUNDS}, {"batch_us", 1, 10000000}, {"calls", 0, UINT32_MAX}};
+    } numbers[] = {{"id", 0, INT32_MAX},
+                   {"rounds", 1, SYSTEM_ROUNDS},
+                   {"batch_us", 1, 10000000},
+                   {"calls", 0, UINT32_MAX},
+                   {"within", 0, 100}};
     if (strcmp(key, "op") == 0)
         return true;
     if (strcmp(key, "routines") == 0) {
@@ -111,8 +114,10 @@ static bool take_common(struct system_row *row, const char *key, char *value, co
             row->rounds = (unsigned)n;
         else if (i == 2)
             row->batch_us = (unsigned)n;
-        else
+        else if (i == 3)
             row->calls = n;
+        else
+            row->within = (unsigned)n;
         return true;
     }
     return false;

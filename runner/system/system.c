@@ -15,10 +15,10 @@
 #include "system.h"
 #include "wherry.h"
 
-enum { SLOWEST_FACTOR = 20, VOID_FACTOR = 1 };
+enum { SLOWEST_FACTOR = 20, VOID_FACTOR = 1, LEAST_ROUNDS = 3 };
 
-extern const struct scene switch_scene;
-const struct scene *const scenes[] = {&switch_scene, NULL};
+extern const struct scene switch_scene, network_scene;
+const struct scene *const scenes[] = {&switch_scene, &network_scene, NULL};
 
 struct slot {
     const char *name;
@@ -137,6 +137,31 @@ static void shuffle(unsigned *order, size_t count, uint64_t *random)
     }
 }
 
+/* Half the 95 % interval of the mean (Student's), in per cent of it. */
+static double half_interval(const struct slot *slot, unsigned rounds)
+{
+    static const double quantiles[] = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26};
+    const unsigned known = sizeof quantiles / sizeof quantiles[0];
+    if (rounds < 2)
+        return NAN;
+    double mean = 0, square = 0;
+    for (unsigned i = 0; i < rounds; i++)
+        mean += slot->ns[i] / rounds;
+    for (unsigned i = 0; i < rounds; i++)
+        square += (slot->ns[i] - mean) * (slot->ns[i] - mean);
+    const double quantile = rounds - 2 < known ? quantiles[rounds - 2] : 2.2;
+    return 100 * quantile * sqrt(square / (rounds - 1) / rounds) / mean;
+}
+
+/* Has every name the certainty that was asked for? */
+static bool are_within(const struct session *session)
+{
+    for (size_t i = 0; i < session->count; i++)
+        if (!session->slots[i].left_out && half_interval(&session->slots[i], session->kept) > session->row->within)
+            return false;
+    return true;
+}
+
 /* Every second round in an order of its own, the next in its reverse. A round during which the hypervisor took time
  * away is repeated, as often again as rounds were asked for; when too few are left, the disturbed ones count and it is
  * said. */
@@ -174,6 +199,8 @@ static void go_round(struct session *session)
         }
         if (!stolen || must_count)
             session->kept++;
+        if (row->within && session->kept >= LEAST_ROUNDS && are_within(session))
+            return;
     }
 }
 
@@ -222,6 +249,8 @@ static void put_cells(const struct session *session)
             const char *name = session->row->scene->parts[k];
             json_double(name, is_time(name) ? mean_part(slot, session->kept, k) : median_part(slot, session->kept, k));
         }
+        if (session->row->within)
+            json_double("within", half_interval(slot, session->kept));
         json_close();
         json_end();
     }
@@ -296,7 +325,7 @@ static const char help[] =
     "  --pin CPU                  the CPU to measure on (default: the one it starts on)\n"
     "  --seed N                   of the order (default: from the clock)\n"
     "  --peer NAME=PATH[:PREFIX]  copies of a shared object may be named, too\n\n"
-    "Keys of every row: id op routines rounds batch_us calls. docs/runner-protocol.md tells those of each op:\n";
+    "Keys of every row: id op routines rounds within batch_us calls. docs/runner-protocol.md tells those of each op:\n";
 
 static int put_help(void)
 {

@@ -21,6 +21,7 @@ struct system_row {
     const char *names[SYSTEM_NAMES];
     size_t name_count;
     unsigned rounds;
+    unsigned within; /* per cent: rounds end when half the 95 % interval of each mean is no wider; 0: all rounds */
     unsigned batch_us;
     uint64_t calls; /* 0: chosen from batch_us */
     struct {
@@ -31,6 +32,7 @@ struct system_row {
     const struct host *host;
     const struct target_list *targets;
     uint64_t *random;
+    const char *broken; /* set by the scene: what it works on has failed, so that no other name or row can be had */
 };
 
 /* One sample: nanoseconds a call, and the scene's own figures (NAN: not to be had). */

@@ -21,7 +21,10 @@ COMMANDS = (
     "import",
     "list",
     "plan",
+    "replay",
+    "record",
     "report",
+    "tune",
     "verify",
 )
 # Modules that cannot be called as their command is, or whose name is taken.

@@ -116,7 +116,7 @@ from wherry.cli import dimensions, reporting, whole
 @click.pass_context
 def command(ctx, experiments, show, as_json, then, markdown, **options) -> int:
     """Measures routines and prints the tables: `sizes` when no experiment is named (wherry list experiments)."""
-    from wherry.cli import benching
+    from wherry.cli import benching, showing
     from wherry.errors import EXIT_OK, WherryError
 
     if options.pop("self_check"):
@@ -136,7 +136,7 @@ def command(ctx, experiments, show, as_json, then, markdown, **options) -> int:
     given = [_flag(key) for key, value in options.items() if value and key not in ("hang_limit",)]
     if given:
         raise WherryError(f"--show only prints what was measured; leave out {', '.join(given)}")
-    benching.show(show, experiments, as_json, then, markdown, counters)
+    showing.show(show, experiments, as_json, then, markdown, counters)
     reporting.show(show, experiments, plot, page)
     return EXIT_OK
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from wherry import counters, machine, rounds, stats, tables
+from wherry import counters, levels, machine, rounds, stats, tables
 from wherry import experiments as rooms
 from wherry.campaign import Campaign
 from wherry.cli.printer import Printer
@@ -83,7 +83,7 @@ def experiment(printer: Printer, run: dict, name: str) -> None:
         + (f"; {disturbed} cells have disturbed rounds" if disturbed else "")
         + ("" if own["complete"] else "; INTERRUPTED, so fewer")
     )
-    for line in (rounds.voided_in_words(own), rounds.drift_in_words(own)):
+    for line in (rounds.voided_in_words(own), rounds.drift_in_words(own), levels.in_words(own)):
         if line:
             printer.paragraph(f"{name}: {line}")
     if run.get("source"):

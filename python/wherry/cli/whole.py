@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from wherry import budget as budgets
-from wherry import course, runfile
+from wherry import course, journal, runfile
 from wherry import experiments as rooms
 from wherry.cli import names
 from wherry.errors import WherryError
@@ -155,7 +155,7 @@ def resume(ctx: click.Context, file: str) -> int:
     if others:
         raise WherryError(f"--resume goes on as the run began; leave out {', '.join(others)}")
     path = Path(file)
-    run = runfile.read(path)
+    run = journal.read(path) or runfile.read(path)
     before = course.interrupted(run, path)
     parameters = {name: value for name, value in ctx.params.items() if name not in _NOT_KEPT}
     if strange := sorted(set(before) - set(parameters)):
@@ -194,6 +194,8 @@ def go_on(own: course.Course, fresh: dict, path: Path) -> tuple[dict, float, set
 
 def samples_of(own: course.Course, path: Path) -> list[dict]:
     """The raw samples of what is complete."""
+    if not any(own.is_complete(entry["name"]) for entry in own.run["experiments"]):
+        return []
     try:
         there = runfile.parse(path, runfile.read_bytes(path.with_name(path.name + ".raw.json.gz")))
         samples = there["samples"]

@@ -9,6 +9,7 @@ from wherry import sentences, tables
 from wherry.campaign import Row
 from wherry.experiments import Experiment, Request
 from wherry.units import ns_label, percent
+from wherry.yardsticks import LEVEL, YARDSTICKS
 
 SIZE = 1448
 STATES = (("L1", "L1"), ("DRAM", "L1"), ("L1", "DRAM"), ("DRAM", "DRAM"))
@@ -65,6 +66,8 @@ def _grids(run: dict, name: str, size: int) -> dict[tuple[str, str], dict[str, _
     for cell in run["cells"]:
         if cell["experiment"] != name or cell["aa"] or cell["size"] != size:
             continue
+        if cell["routine"] in YARDSTICKS:
+            continue
         state = cell["src_state"], cell["dst_state"]
         grid = found.setdefault(state, {}).setdefault(cell["routine"], _Grid())
         grid.ns[cell["src_off"], cell["dst_off"]] = cell["ns"]["median"]
@@ -80,23 +83,35 @@ class Alignment(Experiment):
             [(s, d) for s, d in ((1, 0), (0, 1), (1, 1), (4, 0), (0, 4))] if request.quick else []
         )
         pairs = [(s, d) for s in offsets for d in offsets] + extra
+
+        def of(size: int, states: tuple[str, str]) -> tuple[str, ...]:
+            own = self.fitting(routines, size, request)
+            return (*own, LEVEL) if "DRAM" in states and LEVEL not in own else own
+
         return [
             Row(
                 self.name,
                 self.op,
-                self.fitting(routines, size, request),
+                of(size, (source, destination)),
                 size,
                 src_off=s,
                 dst_off=d,
                 src_state=source,
                 dst_state=destination,
-                rounds=self.round_count(request),
-                batch_us=50,
+                **self._samples("DRAM" in (source, destination), request),
             )
             for size in request.sizes or (SIZE,)
             for source, destination in request.states or STATES
             for s, d in pairs
         ]
+
+    def _samples(self, in_dram: bool, request: Request) -> dict[str, int]:
+        """Of a few hundred calls into DRAM where their slots lie settles what they cost, and other users of the memory
+        come and go: more samples there, and longer ones."""
+        rounds = self.round_count(request)
+        if not in_dram or request.quick:
+            return {"rounds": rounds, "batch_us": 50}
+        return {"rounds": request.rounds or 2 * rounds, "batch_us": 100}
 
     def process_count(self, request: Request) -> int:
         return request.processes or (2 if request.quick else self.processes)

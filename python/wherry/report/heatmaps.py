@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from wherry.report import dimensions
 from wherry.report.dimensions import number
 from wherry.report.picture import TIPS, Layout, Picture, View, column_table, figures
-from wherry.yardsticks import YARDSTICKS
+from wherry.yardsticks import LEVEL, YARDSTICKS
 
 # Beyond this many rectangles the browser paints them on a canvas.
 HEAVY = 3000
@@ -37,6 +37,8 @@ def pictures(rows: Sequence[dict], cells: Mapping[int, Mapping[str, dict]]) -> l
             panels.append(labels[key])
         panel = labels[key]
         for name, cell in cells.get(row["row"], {}).items():
+            if name == LEVEL:  # the same at every alignment, or it would not be what it is
+                continue
             found = figures(cell, name not in YARDSTICKS)
             if not found["ns"]:
                 continue

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from wherry import experiments as rooms
-from wherry import sentences, tables, then
+from wherry import levels, sentences, tables, then
 from wherry.report import dimensions
 from wherry.scoreboard.show import takes
 from wherry.tables import Block
@@ -72,6 +72,7 @@ def method(run: dict, name: str) -> str:
         f"{own['rounds']} rounds",
         f"{voided} rounds thrown away" if voided else "",
         f"{disturbed} cells have disturbed rounds" if disturbed else "",
+        levels.in_words(own),
         f"took {seconds_in_words(own['seconds'])}" if own.get("seconds") else "",
         "" if own["complete"] else "INTERRUPTED, so fewer rows or rounds",
     ]

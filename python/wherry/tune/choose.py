@@ -25,9 +25,7 @@ class Window:
 
     def has(self, size: int) -> bool:
         return (
-            self.start is not None
-            and size >= self.start
-            and (self.end is None or size < self.end)
+            self.start is not None and size >= self.start and (self.end is None or size < self.end)
         )
 
 

@@ -46,9 +46,7 @@ def find(speeds: Speeds, share: float = SHARE) -> list[Cliff]:
             slower = min(before / own[before], after / own[after])
             fall = 1 - (size / own[size]) / slower
             if fall > share:
-                found.append(
-                    Cliff(op, routine, size, place, state, fall, "both sizes beside it")
-                )
+                found.append(Cliff(op, routine, size, place, state, fall, "both sizes beside it"))
     alike: dict[tuple, dict[str, float]] = {}
     for (op, routine, state, place), own in speeds.items():
         for size, ns in own.items():

@@ -130,9 +130,7 @@ def held_out_places(op: str) -> list[tuple[int, int | None, int | None]]:
     return [(5, 3, None), (40, 8, None), (0, None, 40), (0, None, 3333), (3, None, 300)]
 
 
-def streams(
-    op: str, routines: Sequence[str], extent: Extent, grid: Sequence[int]
-) -> list[Row]:
+def streams(op: str, routines: Sequence[str], extent: Extent, grid: Sequence[int]) -> list[Row]:
     """Sides in memory, alone and with all CPUs at it."""
     every = len(os.sched_getaffinity(0))
     return [

@@ -1,12 +1,12 @@
-"""From nothing to a plan that was proved, one dimension after the other: the choice of routines first, since the windows
-are those of its loops; then the windows and the sizes from which stores go past the caches."""
+"""From nothing to a plan that was proved, one dimension after the other: the choice of routines first, since the
+windows are those of its loops; then the windows and the sizes from which stores go past the caches."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from wherry import plans
 from wherry.campaign import Watcher
@@ -30,7 +30,9 @@ class Dimension:
     name: str
     default: str
     found: str
-    gain: float | None = None  # expected, of the cells that it was chosen by, as a fraction of the time
+    gain: float | None = (
+        None  # expected, of the cells that it was chosen by, as a fraction of the time
+    )
     proof: Proof | None = None
     kept: bool = False
 
@@ -249,9 +251,7 @@ class Tuning:
     def _windows(self, side: str) -> None:
         base = self.result.plan
         curves = self._curves(side)
-        usual = [
-            curve for place, curve in curves.items() if place in grids.PLACES or side == "set"
-        ]
+        usual = [curve for place, curve in curves.items() if place in grids.PLACES or side == "set"]
         curve = choose.mean_curve(usual)
         found = choose.window(curve)
         now = _window_of(base, side)
@@ -269,6 +269,7 @@ class Tuning:
                 "copy_rep_all_from": OFF if every is None else max(every, found.start),
             }
         candidate = base.changed(**changes)
+        found = _window_of(candidate, side)  # not beyond where stores go past the caches
         # Of the sizes that the two treat differently.
         differ = [n for n in curve if found.has(n) != now.has(n)]
         gain = None
@@ -289,7 +290,9 @@ class Tuning:
     def _window_proof(self, side: str, now: Window, found: Window) -> list[Row]:
         grid = [
             n
-            for n in grids.off_grid(256, min(self.extent.largest, self.last_level), self.extent.step)
+            for n in grids.off_grid(
+                256, min(self.extent.largest, self.last_level), self.extent.step
+            )
             if n <= self.largest and found.has(n) != now.has(n)
         ]
         rows = grids.windows(
@@ -313,10 +316,11 @@ class Tuning:
         key, to = f"{side}_stream_from", f"{side}_rep_to"
         strings = base.thresholds[f"{side}_rep_from"] != OFF
         cached = {key: OFF} | ({to: OFF} if strings else {})
-        own = {
-            "cached": base.changed(**cached),
-            "past": base.changed(**{key: grid[0] // 2}),
-        }
+        first = grid[0] // 2
+        past = {key: first}
+        if strings:
+            past[to] = max(first, base.thresholds[f"{side}_rep_from"])
+        own = {"cached": base.changed(**cached), "past": base.changed(**past)}
         rows = grids.streams(side, ("cached", "past"), self.extent, grid)
         campaign = self._take(f"{side}: past the caches", rows, own, self.extent.processes)
         curves: dict[int, dict[int, list[float]]] = {}
@@ -347,7 +351,9 @@ class Tuning:
         if differ and gain >= WORTH:
             changes = {key: start}
             if strings:
-                changes[to] = max(start, base.thresholds[f"{side}_rep_from"])
+                ended = base.thresholds[to]
+                end = start if ended == now else min(ended, start)
+                changes[to] = max(end, base.thresholds[f"{side}_rep_from"])
         candidate = base.changed(**changes)
         dimension = Dimension(
             f"{side}: past the caches",
@@ -359,7 +365,9 @@ class Tuning:
         def held_out() -> list[Row]:
             sizes = [
                 n
-                for n in grids.off_grid(grid[0], min(self.extent.largest, 2 * max(grid)), self.extent.step)
+                for n in grids.off_grid(
+                    grid[0], min(self.extent.largest, 2 * max(grid)), self.extent.step
+                )
                 if (n >= start) != (n >= now)
             ]
             rows = grids.streams(side, (DEFAULT, TUNED), self.extent, sizes[:4])
@@ -369,8 +377,6 @@ class Tuning:
 
 
 def _with_rounds(row: Row, rounds: int) -> Row:
-    from dataclasses import replace
-
     return replace(row, rounds=rounds)
 
 

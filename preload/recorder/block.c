@@ -1,0 +1,248 @@
+/* The file of a process and the blocks of its threads.
+ *
+ * A thread keeps its block until it ends; the next new thread finds out that the owner is gone and goes on counting
+ * there, so that a program with thousands of short threads needs few. No file stays open: programs count their
+ * descriptors. The child of a fork has none of the mappings (MADV_DONTFORK), and a word that is zero again there
+ * (MADV_WIPEONFORK) tells it to begin a file of its own. That of a vfork runs in its parent's memory and counts for it.
+ */
+#include "recorder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#define CALL(number, ...) CALL_(number, __VA_ARGS__, 0, 0, 0, 0, 0, 0)
+#define CALL_(number, a, b, c, d, e, f, ...)                                                                           \
+    recorder_syscall(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+
+enum { STATE_NONE, STATE_ON, STATE_BUSY, STATE_OFF, ATTEMPTS = 64, DIRECTORY = 400, NAME = 32 };
+
+static uint32_t never;
+uint32_t *recorder_alive = &never;
+__thread struct recorder_block *recorder_mine __attribute__((tls_model("initial-exec")));
+struct recorder_file *recorder_file;
+
+/* The page that is wiped in the child of a fork. */
+struct state {
+    uint32_t alive;
+    uint32_t phase;
+};
+static struct state *state;
+
+static struct recorder_block *blocks[BLOCKS];
+static char directory[DIRECTORY], path[DIRECTORY + NAME];
+static bool refused;
+
+static size_t append(char *to, size_t at, const char *text)
+{
+    while (*text && at + 1 < sizeof path)
+        to[at++] = *text++;
+    to[at] = '\0';
+    return at;
+}
+
+static size_t append_number(char *to, size_t at, unsigned long number)
+{
+    char digits[24];
+    int count = 0;
+    do
+        digits[count++] = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    while (count > 0 && at + 1 < sizeof path)
+        to[at++] = digits[--count];
+    to[at] = '\0';
+    return at;
+}
+
+/* Bytes of the file from `from` on, there for good: a full disk would otherwise show as SIGBUS in the program. */
+static void *map_part(int descriptor, size_t from, size_t bytes)
+{
+    struct {
+        uint64_t now, most;
+    } limit;
+    /* Beyond this limit growing a file raises SIGXFSZ. */
+    if (CALL(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &limit) == 0 && limit.now < from + bytes)
+        return NULL;
+    const long reserved = CALL(SYS_fallocate, descriptor, 0, from, bytes);
+    if (reserved == -EOPNOTSUPP) {
+        if (CALL(SYS_ftruncate, descriptor, from + bytes) != 0)
+            return NULL;
+    } else if (reserved != 0) {
+        return NULL;
+    }
+    const long at = CALL(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, from);
+    if (at < 0 && at > -4096)
+        return NULL;
+    CALL(SYS_madvise, at, bytes, MADV_DONTFORK);
+    CALL(SYS_madvise, at, bytes, MADV_DONTDUMP);
+    return (void *)at;
+}
+
+static bool make_state(void)
+{
+    if (state)
+        return true;
+    const long page = CALL(SYS_mmap, 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page < 0 && page > -4096)
+        return false;
+    /* Without it a child would count in its parent's block. Linux has it since 4.14. */
+    if (CALL(SYS_madvise, page, PAGE, MADV_WIPEONFORK) != 0) {
+        CALL(SYS_munmap, page, PAGE);
+        return false;
+    }
+    state = (struct state *)page;
+    recorder_alive = &state->alive;
+    return true;
+}
+
+static int create(unsigned long pid)
+{
+    for (unsigned attempt = 0; attempt < ATTEMPTS; attempt++) {
+        size_t at = append(path, 0, directory);
+        at = append(path, at, "/");
+        at = append_number(path, at, pid);
+        at = append(path, at, "-");
+        append_number(path, at, attempt);
+        const long made = CALL(SYS_openat, AT_FDCWD, path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (made >= 0) {
+            /* Threads that begin after a server has given up its privileges open it again. */
+            if (CALL(SYS_geteuid, 0) == 0)
+                CALL(SYS_fchmod, made, 0666);
+            return (int)made;
+        }
+        if (made != -EEXIST)
+            return -1;
+    }
+    return -1;
+}
+
+static bool begin_file(void)
+{
+    if (!directory[0]) {
+        const char *given = recorder_directory();
+        size_t length = 0;
+        while (given && given[length])
+            length++;
+        if (!given || length >= DIRECTORY)
+            return false;
+        append(directory, 0, given);
+    }
+    const unsigned long pid = (unsigned long)CALL(SYS_getpid, 0);
+    const int descriptor = create(pid);
+    if (descriptor < 0)
+        return false;
+    struct recorder_file *file = map_part(descriptor, 0, HEADER_BYTES);
+    CALL(SYS_close, descriptor);
+    if (!file)
+        return false;
+    file->version = RECORDER_VERSION;
+    file->block_bytes = BLOCK_BYTES;
+    file->header_bytes = HEADER_BYTES;
+    file->pid = (uint32_t)pid;
+    const long length = CALL(SYS_readlink, "/proc/self/exe", file->program, sizeof file->program - 1);
+    file->program[length > 0 ? length : 0] = '\0';
+    const char magic[8] = {'W', 'H', 'E', 'R', 'R', 'Y', 'R', 'C'};
+    for (unsigned i = 0; i < sizeof magic; i++)
+        file->magic[i] = magic[i];
+    __atomic_store_n(&file->complete, 1, __ATOMIC_RELEASE);
+    for (unsigned i = 0; i < BLOCKS; i++)
+        blocks[i] = NULL;
+    recorder_file = file;
+    return true;
+}
+
+/* Once a process: its first thread is alone, but a handler may come in between. */
+static bool begin_process(void)
+{
+    if (refused || !make_state())
+        return false;
+    uint32_t expected = STATE_NONE;
+    if (!__atomic_compare_exchange_n(&state->phase, &expected, STATE_BUSY, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return false;
+    recorder_file = NULL;
+    const bool good = begin_file();
+    __atomic_store_n(&state->phase, good ? STATE_ON : STATE_OFF, __ATOMIC_RELEASE);
+    if (good)
+        __atomic_store_n(&state->alive, 1, __ATOMIC_RELEASE);
+    else
+        refused = !directory[0]; /* nothing is to be recorded; else a child may find its file */
+    return good;
+}
+
+static struct recorder_block *prepare(struct recorder_block *block, uint32_t thread)
+{
+    if (!block->claims) {
+        block->random = 0x9e3779b97f4a7c15u * (thread + 1);
+        block->until_sample = 1;
+        block->next_burst = 1;
+        block->burst_at = BURST;
+    }
+    __atomic_fetch_add(&block->claims, 1, __ATOMIC_RELAXED);
+    return block;
+}
+
+static struct recorder_block *take_over(uint32_t thread)
+{
+    const uint32_t count = __atomic_load_n(&recorder_file->blocks, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < count && i < BLOCKS; i++) {
+        struct recorder_block *block = __atomic_load_n(&blocks[i], __ATOMIC_ACQUIRE);
+        if (!block)
+            continue;
+        uint32_t owner = __atomic_load_n(&block->owner, __ATOMIC_ACQUIRE);
+        if (owner == thread)
+            return prepare(block, thread); /* of a thread that had the same number */
+        if (owner && CALL(SYS_tgkill, recorder_file->pid, owner, 0) == -ESRCH &&
+            __atomic_compare_exchange_n(&block->owner, &owner, thread, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            return prepare(block, thread);
+    }
+    return NULL;
+}
+
+static struct recorder_block *add_block(uint32_t thread)
+{
+    const long descriptor = CALL(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (descriptor < 0)
+        return NULL;
+    struct recorder_block *block = NULL;
+    const uint32_t place = __atomic_fetch_add(&recorder_file->blocks, 1, __ATOMIC_ACQ_REL);
+    if (place < BLOCKS)
+        block = map_part((int)descriptor, HEADER_BYTES + (size_t)place * BLOCK_BYTES, BLOCK_BYTES);
+    CALL(SYS_close, descriptor);
+    if (!block)
+        return NULL;
+    block->owner = thread;
+    prepare(block, thread);
+    __atomic_store_n(&blocks[place], block, __ATOMIC_RELEASE);
+    return block;
+}
+
+/* SIGXFSZ is avoided above, and nothing else here can raise a signal. */
+struct recorder_block *recorder_claim(void)
+{
+    if (recorder_mine == CLAIMING && *recorder_alive) {
+        __atomic_fetch_add(&recorder_file->uncounted, 1, __ATOMIC_RELAXED);
+        return NULL;
+    }
+    if (refused)
+        return NULL;
+    recorder_mine = CLAIMING;
+    struct recorder_block *block = NULL;
+    if (*recorder_alive || begin_process()) {
+        const uint32_t thread = (uint32_t)CALL(SYS_gettid, 0);
+        if (recorder_file->blocks < BLOCKS || blocks[BLOCKS - 1]) {
+            block = take_over(thread);
+            if (!block && recorder_file->blocks < BLOCKS)
+                block = add_block(thread);
+        }
+        if (!block) {
+            /* It stays so: each further call is counted as one that was not. */
+            __atomic_fetch_add(&recorder_file->uncounted, 1, __ATOMIC_RELAXED);
+            return NULL;
+        }
+    }
+    recorder_mine = block;
+    return block;
+}

@@ -1,0 +1,116 @@
+/* The file that a recorded process leaves: a page that tells of the process, then a block a thread. It is mapped
+ * shared, so what was counted is in it however the process ends; wherry record reads it afterwards
+ * (python/wherry/recording/blocks.py has the same numbers).
+ */
+#ifndef RECORDER_BLOCK_H
+#define RECORDER_BLOCK_H
+
+#include <stdint.h>
+
+enum {
+    RECORDER_VERSION = 1,
+    PAGE = 4096,
+    OPS = 3,          /* copy, move, set */
+    FUNCTIONS = 32,   /* room for recorder_function */
+    EXACT = 1024,     /* sizes to here have a counter each */
+    OCTAVE = 16,      /* classes an octave above */
+    LARGEST_LOG = 44, /* sizes from 2^44 on share the last class */
+    SIZES = EXACT + 1 + (LARGEST_LOG - 10) * OCTAVE,
+    SIZE_GROUPS = 19, /* 0; to 16, 32 ... 1 MiB; above */
+    ALIGNMENTS = 7,   /* 1, 2 ... 64 */
+    DISTANCES = 4,    /* same, near, alias, far */
+    OVERLAPS = 4,     /* none, above, below, same */
+    SET_PLACES = SIZE_GROUPS * ALIGNMENTS,
+    PLACES = SET_PLACES * ALIGNMENTS * DISTANCES * OVERLAPS,
+    CALLERS = 512,       /* a power of two */
+    BURST = 256,         /* calls in one */
+    BURSTS = 32,         /* kept of a thread */
+    SAMPLE_EACH = 61,    /* of the calls, one has its caller noted */
+    ALWAYS_FROM = 16384, /* callers of this size and above are noted each time */
+    MODULES = 256,
+    MODULE_PATH = 216,
+    BLOCKS = 4096, /* threads at one time */
+};
+
+enum recorder_op { OP_COPY, OP_MOVE, OP_SET };
+
+struct recorder_caller {
+    uint64_t address; /* where the call returns to, its low bits; the op in the two highest */
+    uint64_t sampled, sampled_bytes;
+    uint64_t always, always_bytes;
+};
+
+/* One call: bits 0 to 39 the size, 40 and 41 the op, 42 to 47 the source mod 64, 48 to 59 (dst - src) mod 4096, 60 and
+ * 61 the overlap; bit 63 is set, so that what was never written is 0. */
+typedef uint64_t recorded_call;
+
+struct recorder_block {
+    _Alignas(64) uint32_t owner; /* thread; 0: nobody's */
+    uint32_t claims;             /* threads that it has counted, one after the other */
+    uint64_t until_sample;       /* calls until the next event */
+    uint64_t samples;            /* so far */
+    uint64_t next_burst;         /* samples until one begins */
+    uint64_t burst_at;           /* calls of the burst under way; BURST: none is */
+    uint64_t burst_place;        /* where it is written */
+    uint64_t bursts_begun;
+    uint64_t random;
+    uint64_t uncounted; /* callers without room */
+    uint64_t functions[FUNCTIONS];
+    uint64_t sizes[OPS][SIZES];
+    uint64_t log_bytes[OPS][SIZES - EXACT - 1];
+    uint64_t places[OPS - 1][PLACES];
+    uint64_t set_places[SET_PLACES];
+    struct recorder_caller callers[CALLERS];
+    recorded_call bursts[BURSTS][BURST];
+};
+
+struct recorder_module {
+    uint64_t begin, end, offset, device, inode;
+    char path[MODULE_PATH];
+};
+
+struct recorder_file {
+    char magic[8]; /* "WHERRYRC" */
+    uint32_t version, block_bytes, header_bytes, pid;
+    uint64_t uncounted; /* calls that were seen before there was a block, or when there was no room for one */
+    uint32_t blocks;    /* so far */
+    uint32_t modules;   /* so far */
+    uint32_t modules_busy;
+    uint32_t complete; /* the rest of this struct is in order */
+    char program[512];
+    struct recorder_module module[MODULES];
+};
+
+#define HEADER_BYTES ((sizeof(struct recorder_file) + PAGE - 1) / PAGE * PAGE)
+#define BLOCK_BYTES ((sizeof(struct recorder_block) + PAGE - 1) / PAGE * PAGE)
+
+/* The names under which it is called, in the order of recorder_block.functions. */
+#define RECORDED(X)                                                                                                    \
+    X(memcpy)                                                                                                          \
+    X(mempcpy)                                                                                                         \
+    X(__mempcpy)                                                                                                       \
+    X(wmemcpy)                                                                                                         \
+    X(wmempcpy)                                                                                                        \
+    X(__memcpy_chk)                                                                                                    \
+    X(__mempcpy_chk)                                                                                                   \
+    X(__wmemcpy_chk)                                                                                                   \
+    X(__wmempcpy_chk)                                                                                                  \
+    X(memmove)                                                                                                         \
+    X(bcopy)                                                                                                           \
+    X(wmemmove)                                                                                                        \
+    X(__memmove_chk)                                                                                                   \
+    X(__wmemmove_chk)                                                                                                  \
+    X(memset)                                                                                                          \
+    X(bzero)                                                                                                           \
+    X(__bzero)                                                                                                         \
+    X(explicit_bzero)                                                                                                  \
+    X(wmemset)                                                                                                         \
+    X(__memset_chk)                                                                                                    \
+    X(__explicit_bzero_chk)                                                                                            \
+    X(__wmemset_chk)
+
+#define RECORDER_ENUM(name) FN_##name,
+enum recorder_function { RECORDED(RECORDER_ENUM) RECORDER_FUNCTIONS };
+#undef RECORDER_ENUM
+
+#endif

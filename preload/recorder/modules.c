@@ -1,0 +1,109 @@
+/* Which file an address is of: read from /proc/self/maps, by system calls alone, when an address is met that is in none
+ * of the mappings known. One thread at a time; others leave theirs to a later turn. */
+#include "recorder.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+
+enum { BUFFER = 8192 };
+
+static char buffer[BUFFER];
+
+static bool known(uintptr_t address)
+{
+    const uint32_t count = __atomic_load_n(&recorder_file->modules, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < count && i < MODULES; i++)
+        if (address >= recorder_file->module[i].begin && address < recorder_file->module[i].end)
+            return true;
+    return false;
+}
+
+static uint64_t number(const char **at, unsigned base)
+{
+    uint64_t value = 0;
+    for (;; (*at)++) {
+        const char c = **at;
+        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
+                                                : 99;
+        if (digit >= base)
+            return value;
+        value = value * base + digit;
+    }
+}
+
+/* `line` ends with a zero: begin-end perms offset major:minor inode path */
+static bool take_line(const char *line, uintptr_t address)
+{
+    const char *at = line;
+    const uint64_t begin = number(&at, 16);
+    if (*at++ != '-')
+        return false;
+    const uint64_t end = number(&at, 16);
+    if (address < begin || address >= end || *at != ' ')
+        return false;
+    at += 6;
+    const uint64_t offset = number(&at, 16);
+    at++;
+    const uint64_t major = number(&at, 16);
+    at++;
+    const uint64_t minor = number(&at, 16);
+    at++;
+    const uint64_t inode = number(&at, 10);
+    while (*at == ' ')
+        at++;
+    const uint32_t place = recorder_file->modules;
+    if (place >= MODULES)
+        return true;
+    struct recorder_module *module = &recorder_file->module[place];
+    module->begin = begin;
+    module->end = end;
+    module->offset = offset;
+    module->device = major << 32 | minor;
+    module->inode = inode;
+    unsigned length = 0;
+    for (; *at && length + 1 < MODULE_PATH; length++)
+        module->path[length] = *at++;
+    module->path[length] = '\0';
+    __atomic_store_n(&recorder_file->modules, place + 1, __ATOMIC_RELEASE);
+    return true;
+}
+
+static void read_maps(uintptr_t address)
+{
+    const long descriptor =
+        recorder_syscall(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    if (descriptor < 0)
+        return;
+    size_t held = 0;
+    bool found = false;
+    for (;;) {
+        const long got =
+            recorder_syscall(SYS_read, descriptor, (long)(buffer + held), (long)(BUFFER - 1 - held), 0, 0, 0);
+        if (got <= 0)
+            break;
+        held += (size_t)got;
+        size_t from = 0;
+        for (size_t i = 0; i < held && !found; i++)
+            if (buffer[i] == '\n') {
+                buffer[i] = '\0';
+                found = take_line(buffer + from, address);
+                from = i + 1;
+            }
+        if (found || (from == 0 && held == BUFFER - 1))
+            break;
+        for (size_t i = from; i < held; i++)
+            ((volatile char *)buffer)[i - from] = buffer[i];
+        held -= from;
+    }
+    recorder_syscall(SYS_close, descriptor, 0, 0, 0, 0, 0);
+}
+
+void recorder_note_module(uintptr_t address)
+{
+    if (known(address) || __atomic_exchange_n(&recorder_file->modules_busy, 1, __ATOMIC_ACQUIRE))
+        return;
+    if (!known(address))
+        read_maps(address);
+    __atomic_store_n(&recorder_file->modules_busy, 0, __ATOMIC_RELEASE);
+}

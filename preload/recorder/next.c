@@ -1,0 +1,128 @@
+/* The functions that would have been called without the recorder.
+ *
+ * dlsym may allocate, and so copy, and may not be asked before the C library has begun. So the loader's list of objects
+ * is read instead, from behind this one on, as dlsym(RTLD_NEXT) would. It is there before anything is relocated, and
+ * objects further on in it are relocated before those in front: once this one is, libc is, and its IFUNCs can be
+ * asked. */
+#include "recorder.h"
+
+#include <elf.h>
+#include <link.h>
+
+extern struct r_debug _r_debug __attribute__((weak));
+
+/* The loader makes this its own address; until then it is 0. */
+static const char mark;
+static const char *const volatile relocated = &mark;
+
+static const char *const names[RECORDER_FUNCTIONS] = {
+#define RECORDER_NAME(name) #name,
+    RECORDED(RECORDER_NAME)
+#undef RECORDER_NAME
+};
+
+struct table {
+    uintptr_t base;
+    const ElfW(Sym) * symbols;
+    const char *strings;
+    const uint32_t *hash; /* DT_GNU_HASH */
+    const uint16_t *versions;
+};
+
+static bool same(const char *a, const char *b)
+{
+    while (*a && *a == *b) {
+        a++;
+        b++;
+    }
+    return *a == *b;
+}
+
+static uint32_t hash_of(const char *name)
+{
+    uint32_t hash = 5381;
+    for (; *name; name++)
+        hash = hash * 33 + (unsigned char)*name;
+    return hash;
+}
+
+static struct table open_table(const struct link_map *map)
+{
+    struct table table = {.base = map->l_addr};
+    for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
+        /* glibc has made addresses of them, unless the section cannot be written. */
+        uintptr_t at = entry->d_un.d_ptr;
+        at += at < map->l_addr ? map->l_addr : 0;
+        if (entry->d_tag == DT_SYMTAB)
+            table.symbols = (const ElfW(Sym) *)at;
+        else if (entry->d_tag == DT_STRTAB)
+            table.strings = (const char *)at;
+        else if (entry->d_tag == DT_GNU_HASH)
+            table.hash = (const uint32_t *)at;
+        else if (entry->d_tag == DT_VERSYM)
+            table.versions = (const uint16_t *)at;
+    }
+    return table;
+}
+
+/* The default version of the symbol, or the one that has none. */
+static const ElfW(Sym) * look_up(const struct table *table, const char *name)
+{
+    if (!table->hash || !table->symbols || !table->strings || !table->hash[0])
+        return NULL;
+    const uint32_t buckets = table->hash[0], first = table->hash[1], words = table->hash[2];
+    const uint32_t *bucket = table->hash + 4 + 2 * words, *chain = bucket + buckets;
+    const uint32_t wanted = hash_of(name);
+    uint32_t at = bucket[wanted % buckets];
+    if (at < first)
+        return NULL;
+    for (;; at++) {
+        const uint32_t hash = chain[at - first];
+        const ElfW(Sym) *symbol = &table->symbols[at];
+        const bool hidden = table->versions && table->versions[at] & 0x8000;
+        const unsigned type = ELF64_ST_TYPE(symbol->st_info);
+        if ((hash | 1) == (wanted | 1) && !hidden && symbol->st_shndx != SHN_UNDEF &&
+            (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) &&
+            same(table->strings + symbol->st_name, name))
+            return symbol;
+        if (hash & 1)
+            return NULL;
+    }
+}
+
+static void *address_of(const struct table *table, const ElfW(Sym) * symbol)
+{
+    const uintptr_t at = table->base + symbol->st_value;
+    if (ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC)
+        return ((void *(*)(void))at)();
+    return (void *)at;
+}
+
+void *recorder_own(enum recorder_function function);
+
+static void *find(enum recorder_function function)
+{
+    const struct link_map *map = _r_debug.r_map;
+    while (map && map->l_ld != _DYNAMIC)
+        map = map->l_next;
+    for (map = map ? map->l_next : NULL; map; map = map->l_next) {
+        const struct table table = open_table(map);
+        const ElfW(Sym) *symbol = look_up(&table, names[function]);
+        if (symbol)
+            return address_of(&table, symbol);
+    }
+    return recorder_own(function);
+}
+
+bool recorder_find_next(void)
+{
+    if (!relocated)
+        return false;
+    if (recorder_next[RECORDER_FUNCTIONS - 1])
+        return true;
+    if (!&_r_debug || !_r_debug.r_map)
+        return false;
+    for (unsigned i = 0; i < RECORDER_FUNCTIONS; i++)
+        __atomic_store_n(&recorder_next[i], find((enum recorder_function)i), __ATOMIC_RELEASE);
+    return true;
+}

@@ -1,0 +1,271 @@
+/* The recorder: the memory functions of libc under their own names, each of which counts its call and goes on in the
+ * function that would have been called without it.
+ *
+ * What is counted lies in a mapping that is shared with a file (block.h). There is no lock and no atomic operation: a
+ * thread counts in a block of its own. The calls that come before the loader has relocated this object are answered by
+ * the baseline routines that are linked in, and are not counted.
+ */
+#include "recorder.h"
+
+#define PUBLIC __attribute__((visibility("default")))
+
+void *recorder_next[RECORDER_FUNCTIONS];
+
+/* The routines' thresholds: never by string instructions, never past the caches. */
+size_t wherry_thresholds[16]
+    __attribute__((visibility("hidden"))) = {SIZE_MAX, 0, SIZE_MAX, SIZE_MAX, 0, SIZE_MAX, 0, SIZE_MAX};
+void *wherry_routine_move_sse2(void *dst, const void *src, size_t n) __attribute__((visibility("hidden")));
+void *wherry_routine_set_sse2(void *dst, int c, size_t n) __attribute__((visibility("hidden")));
+
+static inline unsigned size_class(size_t n)
+{
+    const unsigned octave = 63u - (unsigned)__builtin_clzll(n);
+    if (UNLIKELY(octave >= LARGEST_LOG))
+        return SIZES - 1;
+    return EXACT + 1 + (octave - 10) * OCTAVE + ((unsigned)(n >> (octave - 4)) & (OCTAVE - 1));
+}
+
+static inline unsigned size_group(size_t n)
+{
+    if (UNLIKELY(n == 0))
+        return 0;
+    const unsigned bits = 64u - (unsigned)__builtin_clzll((n - 1) | 8);
+    return bits < SIZE_GROUPS + 2 ? bits - 3 : SIZE_GROUPS - 1;
+}
+
+static inline unsigned alignment(uintptr_t address) { return (unsigned)__builtin_ctzll(address | 64); }
+
+/* 0: none, 1: the destination begins in the source and above it, 2: the other way round, 3: both at one place. */
+static inline unsigned overlap_of(uintptr_t dst, uintptr_t src, size_t n)
+{
+    const uintptr_t apart = dst - src;
+    if (UNLIKELY(apart < n))
+        return apart ? 1 : 3;
+    return UNLIKELY(-apart < n) ? 2 : 0;
+}
+
+static inline __attribute__((always_inline)) void count(enum recorder_op op, enum recorder_function function,
+                                                        uintptr_t dst, uintptr_t src, size_t n, unsigned overlap,
+                                                        uintptr_t caller)
+{
+    struct recorder_block *block = recorder_mine;
+    if (UNLIKELY((uintptr_t)block <= (uintptr_t)CLAIMING || !*recorder_alive)) {
+        block = recorder_claim();
+        if (!block)
+            return;
+    }
+    add(&block->functions[function], 1);
+    if (LIKELY(n <= EXACT)) {
+        add(&block->sizes[op][n], 1);
+    } else {
+        const unsigned class = size_class(n);
+        add(&block->sizes[op][class], 1);
+        add(&block->log_bytes[op][class - EXACT - 1], n);
+        if (UNLIKELY(n >= ALWAYS_FROM))
+            recorder_note_caller(block, op, n, caller, true);
+    }
+    const unsigned place = size_group(n) * ALIGNMENTS;
+    if (op == OP_SET) {
+        add(&block->set_places[place + alignment(dst)], 1);
+    } else {
+        const unsigned apart = (unsigned)(dst - src) & (PAGE - 1);
+        const unsigned distance = (apart > 0) + (apart > 63) + (apart > 1536);
+        const unsigned both = (place + alignment(src)) * ALIGNMENTS + alignment(dst);
+        add(&block->places[op][(both * DISTANCES + distance) * OVERLAPS + overlap], 1);
+    }
+    if (UNLIKELY(falls_to_zero(&block->until_sample)))
+        recorder_event(block, op, dst, src, n, overlap, caller);
+}
+
+#define CALLER ((uintptr_t)__builtin_return_address(0))
+
+/* Before the next functions are known: finds them, or answers the call itself. */
+#define STARTED(name) (LIKELY(recorder_next[FN_##name]) || recorder_find_next())
+
+/* ---- the wrapped functions ------------------------------------------------------------------------------------------
+ * COPY: memcpy's arguments and result; `unit` is the size of one element. Ranges that overlap go to memmove: the
+ * oldest version of memcpy promised that, and which of the two versions was meant cannot be told here. END: the result
+ * points behind. A CHECKED form's last argument is the room in the destination; its own libc function checks it again
+ * and aborts. */
+#define COUNTED_COPY(op, name, unit)                                                                                   \
+    const size_t bytes = n * (unit);                                                                                   \
+    const unsigned overlap = overlap_of((uintptr_t)dst, (uintptr_t)src, bytes);                                        \
+    count(op, FN_##name, (uintptr_t)dst, (uintptr_t)src, bytes, overlap, CALLER)
+
+#define COPY(op, name, unit, past)                                                                                     \
+    PUBLIC void *name(void *dst, const void *src, size_t n)                                                            \
+    {                                                                                                                  \
+        if (!STARTED(name)) {                                                                                          \
+            wherry_routine_move_sse2(dst, src, n * (unit));                                                            \
+            return (char *)dst + (past) * n * (unit);                                                                  \
+        }                                                                                                              \
+        COUNTED_COPY(op, name, unit);                                                                                  \
+        if (UNLIKELY(overlap) && (op) == OP_COPY) {                                                                    \
+            ((void *(*)(void *, const void *, size_t))recorder_next[FN_memmove])(dst, src, bytes);                     \
+            return (char *)dst + (past) * bytes;                                                                       \
+        }                                                                                                              \
+        return ((void *(*)(void *, const void *, size_t))recorder_next[FN_##name])(dst, src, n);                       \
+    }
+
+#define COPY_CHECKED(op, name, unit)                                                                                   \
+    PUBLIC void *name(void *dst, const void *src, size_t n, size_t room)                                               \
+    {                                                                                                                  \
+        if (!STARTED(name) && room < n)                                                                                \
+            __builtin_trap();                                                                                          \
+        if (!recorder_next[FN_##name])                                                                                 \
+            return wherry_routine_move_sse2(dst, src, n * (unit));                                                     \
+        if (LIKELY(n <= room)) {                                                                                       \
+            COUNTED_COPY(op, name, unit);                                                                              \
+        }                                                                                                              \
+        return ((void *(*)(void *, const void *, size_t, size_t))recorder_next[FN_##name])(dst, src, n, room);         \
+    }
+
+COPY(OP_COPY, memcpy, 1, 0)
+COPY(OP_COPY, mempcpy, 1, 1)
+COPY(OP_COPY, __mempcpy, 1, 1)
+COPY(OP_COPY, wmemcpy, 4, 0)
+COPY(OP_COPY, wmempcpy, 4, 1)
+COPY(OP_MOVE, memmove, 1, 0)
+COPY(OP_MOVE, wmemmove, 4, 0)
+COPY_CHECKED(OP_COPY, __memcpy_chk, 1)
+COPY_CHECKED(OP_COPY, __mempcpy_chk, 1)
+COPY_CHECKED(OP_COPY, __wmemcpy_chk, 4)
+COPY_CHECKED(OP_COPY, __wmempcpy_chk, 4)
+COPY_CHECKED(OP_MOVE, __memmove_chk, 1)
+COPY_CHECKED(OP_MOVE, __wmemmove_chk, 4)
+
+PUBLIC void bcopy(const void *src, void *dst, size_t n)
+{
+    if (!STARTED(bcopy)) {
+        wherry_routine_move_sse2(dst, src, n);
+        return;
+    }
+    COUNTED_COPY(OP_MOVE, bcopy, 1);
+    ((void (*)(const void *, void *, size_t))recorder_next[FN_bcopy])(src, dst, n);
+}
+
+#define COUNTED_SET(name, unit) count(OP_SET, FN_##name, (uintptr_t)dst, 0, n *(unit), 0, CALLER)
+
+PUBLIC void *memset(void *dst, int c, size_t n)
+{
+    if (!STARTED(memset))
+        return wherry_routine_set_sse2(dst, c, n);
+    COUNTED_SET(memset, 1);
+    return ((void *(*)(void *, int, size_t))recorder_next[FN_memset])(dst, c, n);
+}
+
+PUBLIC void *__memset_chk(void *dst, int c, size_t n, size_t room)
+{
+    if (!STARTED(__memset_chk) && room < n)
+        __builtin_trap();
+    if (!recorder_next[FN___memset_chk])
+        return wherry_routine_set_sse2(dst, c, n);
+    if (LIKELY(n <= room))
+        COUNTED_SET(__memset_chk, 1);
+    return ((void *(*)(void *, int, size_t, size_t))recorder_next[FN___memset_chk])(dst, c, n, room);
+}
+
+static void *wide_set(void *dst, int c, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ((volatile int *)dst)[i] = c;
+    return dst;
+}
+
+PUBLIC void *wmemset(void *dst, int c, size_t n)
+{
+    if (!STARTED(wmemset))
+        return wide_set(dst, c, n);
+    COUNTED_SET(wmemset, 4);
+    return ((void *(*)(void *, int, size_t))recorder_next[FN_wmemset])(dst, c, n);
+}
+
+PUBLIC void *__wmemset_chk(void *dst, int c, size_t n, size_t room)
+{
+    if (!STARTED(__wmemset_chk) && room < n)
+        __builtin_trap();
+    if (!recorder_next[FN___wmemset_chk])
+        return wide_set(dst, c, n);
+    if (LIKELY(n <= room))
+        COUNTED_SET(__wmemset_chk, 4);
+    return ((void *(*)(void *, int, size_t, size_t))recorder_next[FN___wmemset_chk])(dst, c, n, room);
+}
+
+#define CLEAR(name)                                                                                                    \
+    PUBLIC void name(void *dst, size_t n)                                                                              \
+    {                                                                                                                  \
+        if (!STARTED(name)) {                                                                                          \
+            wherry_routine_set_sse2(dst, 0, n);                                                                        \
+            return;                                                                                                    \
+        }                                                                                                              \
+        COUNTED_SET(name, 1);                                                                                          \
+        ((void (*)(void *, size_t))recorder_next[FN_##name])(dst, n);                                                  \
+    }
+
+CLEAR(bzero)
+CLEAR(__bzero)
+CLEAR(explicit_bzero)
+
+PUBLIC void __explicit_bzero_chk(void *dst, size_t n, size_t room)
+{
+    if (!STARTED(__explicit_bzero_chk) && room < n)
+        __builtin_trap();
+    if (!recorder_next[FN___explicit_bzero_chk]) {
+        wherry_routine_set_sse2(dst, 0, n);
+        return;
+    }
+    if (LIKELY(n <= room))
+        COUNTED_SET(__explicit_bzero_chk, 1);
+    ((void (*)(void *, size_t, size_t))recorder_next[FN___explicit_bzero_chk])(dst, n, room);
+}
+
+/* ---- where libc lacks a name ----------------------------------------------------------------------------------------
+ * What next.c puts there then: nobody calls a name that no object before had, except by dlsym. */
+static void *past(void *dst, const void *src, size_t n) { return (char *)wherry_routine_move_sse2(dst, src, n) + n; }
+static void *wide_copy(void *dst, const void *src, size_t n) { return wherry_routine_move_sse2(dst, src, 4 * n); }
+static void *wide_past(void *dst, const void *src, size_t n)
+{
+    return (char *)wherry_routine_move_sse2(dst, src, 4 * n) + 4 * n;
+}
+static void backwards(const void *src, void *dst, size_t n) { wherry_routine_move_sse2(dst, src, n); }
+static void clear(void *dst, size_t n) { wherry_routine_set_sse2(dst, 0, n); }
+
+void *recorder_own(enum recorder_function function)
+{
+    switch (function) {
+    case FN_mempcpy:
+    case FN___mempcpy:
+    case FN___mempcpy_chk:
+        return (void *)past;
+    case FN_wmemcpy:
+    case FN_wmemmove:
+    case FN___wmemcpy_chk:
+    case FN___wmemmove_chk:
+        return (void *)wide_copy;
+    case FN_wmempcpy:
+    case FN___wmempcpy_chk:
+        return (void *)wide_past;
+    case FN_bcopy:
+        return (void *)backwards;
+    case FN_memset:
+    case FN___memset_chk:
+        return (void *)wherry_routine_set_sse2;
+    case FN_bzero:
+    case FN___bzero:
+    case FN_explicit_bzero:
+    case FN___explicit_bzero_chk:
+        return (void *)clear;
+    case FN_wmemset:
+    case FN___wmemset_chk:
+        return (void *)wide_set;
+    default:
+        return (void *)wherry_routine_move_sse2;
+    }
+}
+
+/* So that a process that copies nothing is known to have been recorded. */
+__attribute__((constructor)) static void begin(void)
+{
+    if (recorder_find_next() && !*recorder_alive)
+        recorder_claim();
+}

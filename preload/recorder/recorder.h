@@ -1,0 +1,72 @@
+/* What the recorder's files share. Nothing here calls libc: the first calls come before there is one. */
+#ifndef RECORDER_H
+#define RECORDER_H
+
+#include "block.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* recorder.c: the functions that come next, by their place in RECORDED; 0 as long as they are not known. */
+extern void *recorder_next[RECORDER_FUNCTIONS];
+/* next.c: finds them. False when this object has not been relocated, so that nobody can tell. */
+bool recorder_find_next(void);
+
+/* block.c: this thread's block, claimed when it has none; NULL when it cannot be counted now. */
+struct recorder_block *recorder_claim(void);
+/* Every process that counts has a page with a word that is 1, and 0 again in the child of a fork. */
+extern uint32_t *recorder_alive;
+extern __thread struct recorder_block *recorder_mine __attribute__((tls_model("initial-exec")));
+/* No block: being claimed, by what a signal handler of ours has interrupted. */
+#define CLAIMING ((struct recorder_block *)1)
+extern struct recorder_file *recorder_file;
+
+/* modules.c: notes in the file which mapping the address is in, if it is not there yet. */
+void recorder_note_module(uintptr_t address);
+
+/* sample.c: what is done now and then. */
+void recorder_event(struct recorder_block *block, enum recorder_op op, uintptr_t dst, uintptr_t src, size_t n,
+                    unsigned overlap, uintptr_t caller);
+void recorder_note_caller(struct recorder_block *block, enum recorder_op op, size_t n, uintptr_t caller, bool always);
+
+/* start.c: the directory to write to, out of the environment that the kernel gave; NULL: nothing is to be recorded. */
+const char *recorder_directory(void);
+
+/* One instruction each: a signal handler that counts as well comes before it or after it. */
+static inline void add(uint64_t *counter, uint64_t some)
+{
+    __asm__("addq %1, %0" : "+m"(*counter) : "er"(some) : "cc");
+}
+
+static inline bool falls_to_zero(uint64_t *counter)
+{
+    bool zero;
+    __asm__("decq %0" : "+m"(*counter), "=@ccz"(zero));
+    return zero;
+}
+
+static inline uint64_t take_one(uint64_t *counter)
+{
+    uint64_t before = 1;
+    __asm__("xaddq %0, %1" : "+r"(before), "+m"(*counter) : : "cc");
+    return before;
+}
+
+static inline long recorder_syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+    long result;
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+#endif

@@ -1,0 +1,85 @@
+/* Now and then: who called, and a run of consecutive calls. */
+#include "recorder.h"
+
+static uint64_t random_of(struct recorder_block *block)
+{
+    uint64_t x = block->random;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    return block->random = x;
+}
+
+/* 1 to 2 * mean - 1. */
+static uint64_t about(struct recorder_block *block, uint64_t mean) { return 1 + random_of(block) % (2 * mean - 1); }
+
+void recorder_note_caller(struct recorder_block *block, enum recorder_op op, size_t n, uintptr_t caller, bool always)
+{
+    const uint64_t key = ((uint64_t)op << 62) | (caller & (((uint64_t)1 << 62) - 1));
+    uint64_t at = (key * 0x9e3779b97f4a7c15u) >> 40;
+    for (unsigned tries = 0; tries < 32; tries++, at++) {
+        struct recorder_caller *entry = &block->callers[at & (CALLERS - 1)];
+        if (!entry->address) {
+            entry->address = key;
+            recorder_note_module(caller);
+        }
+        if (entry->address == key) {
+            add(always ? &entry->always : &entry->sampled, 1);
+            add(always ? &entry->always_bytes : &entry->sampled_bytes, n);
+            return;
+        }
+    }
+    add(&block->uncounted, 1);
+}
+
+/* A burst stands for the samples since the one before it. It takes the place of one of those kept in proportion to that
+ * (weighted reservoir sampling): in the end each stands for an equal part of the thread's calls. Intervals grow with
+ * the number of calls, so that short programs are seen in full and long ones cost nothing. */
+static void begin_burst(struct recorder_block *block)
+{
+    const uint64_t begun = block->bursts_begun++;
+    const uint64_t interval = block->samples / 64 > 8 ? block->samples / 64 : 8;
+    block->next_burst = block->samples + about(block, interval);
+    uint64_t place = begun;
+    if (begun >= BURSTS) {
+        place = random_of(block) % BURSTS;
+        if (random_of(block) % (block->samples + 1) >= (uint64_t)BURSTS * interval)
+            return;
+    }
+    for (volatile recorded_call *at = block->bursts[place]; at < block->bursts[place] + BURST; at++)
+        *at = 0;
+    block->burst_place = place;
+    block->burst_at = 0;
+}
+
+static void put(struct recorder_block *block, enum recorder_op op, uintptr_t dst, uintptr_t src, size_t n,
+                unsigned overlap)
+{
+    const uint64_t at = take_one(&block->burst_at);
+    if (at >= BURST || block->burst_place >= BURSTS)
+        return;
+    const uint64_t largest = ((uint64_t)1 << 40) - 1;
+    block->bursts[block->burst_place][at] = (n < largest ? n : largest) | (uint64_t)op << 40 |
+                                            (uint64_t)(src & 63) << 42 | (uint64_t)((dst - src) & (PAGE - 1)) << 48 |
+                                            (uint64_t)overlap << 60 | (uint64_t)1 << 63;
+}
+
+void recorder_event(struct recorder_block *block, enum recorder_op op, uintptr_t dst, uintptr_t src, size_t n,
+                    unsigned overlap, uintptr_t caller)
+{
+    if (block->burst_at >= BURST) {
+        block->samples++;
+        if (n < ALWAYS_FROM)
+            recorder_note_caller(block, op, n, caller, false);
+        if (block->samples >= block->next_burst)
+            begin_burst(block);
+    }
+    if (block->burst_at < BURST) {
+        put(block, op, dst, src, n, overlap);
+        if (block->burst_at < BURST) {
+            block->until_sample = 1;
+            return;
+        }
+    }
+    block->until_sample = about(block, SAMPLE_EACH);
+}

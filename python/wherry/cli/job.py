@@ -1,0 +1,304 @@
+"""One `wherry bench`, from its plan to the run file: verifies, measures, prints, saves."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from wherry import entries, levels, machine, results, runfile, stats, verification, version
+from wherry import rounds as rounds_room
+from wherry.campaign import Campaign, Problem, Watcher, expected_seconds
+from wherry.cli import dimensions as dimension_room
+from wherry.cli import peers as peer_room
+from wherry.cli import report, stamp, thennow, whole
+from wherry.cli.keeping import Keeper
+from wherry.cli.printer import Printer
+from wherry.cli.progress import CampaignProgress, Progress
+from wherry.course import Course
+from wherry.errors import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_TERMINATED,
+    FailedError,
+    WherryError,
+)
+from wherry.experiments import Experiment, Request
+from wherry.units import about
+from wherry.yardsticks import INLINED, YARDSTICKS
+
+# Seconds from which on somebody may want to know beforehand how long it takes.
+TELL_FROM = 30
+
+# What to end with when interrupted; a list, since a signal handler has nowhere else to put it.
+interrupted_status = [EXIT_INTERRUPTED]
+
+
+def on_sigterm(number: int, frame: object) -> None:
+    """What was measured is kept, as with Ctrl-C; only the exit status differs."""
+    interrupted_status[:] = [EXIT_TERMINATED]
+    raise KeyboardInterrupt
+
+
+class Bench:
+    def __init__(
+        self,
+        plan: list[tuple[Experiment, list]],
+        request: Request,
+        path: Path,
+        *,
+        raw: bool,
+        then: bool,
+        asked: dict,
+        left_out: dict[str, str],
+        course: Course,
+        as_json: bool,
+        explicit: bool,
+        peers: list[str],
+        pin: int | None,
+        seed: int,
+        hang_limit: float,
+        verify_first: bool,
+        problems: list[Problem],
+        counters: bool = False,
+    ):
+        self.plan = plan
+        self.request = request
+        self.keeper = Keeper(path, explicit=explicit, raw=raw)
+        self.raw = raw
+        self.then = then
+        self.course = course
+        self.as_json = as_json
+        self.peers = peers
+        self.pin = pin
+        self.seed = seed
+        self.hang_limit = hang_limit
+        self.verify_first = verify_first
+        self.printer = Printer()
+        self.excluded: set[str] = set()
+        self.samples: list[dict] = []
+        self.began = time.monotonic()
+        self.document = {
+            "format": runfile.FORMAT,
+            "format_version": runfile.FORMAT_VERSION,
+            "wherry": version(),
+            "runner": {},
+            "started": stamp.now(),
+            "finished": stamp.now(),
+            "seconds": 0.0,
+            "interrupted": False,
+            "machine": machine.record(),
+            "method": {
+                "command": ["wherry", *sys.argv[1:]],
+                "seed": seed,
+                "pin": pin,
+                "quick": request.quick,
+                "peers": peers,
+                "verified": verify_first,
+                "resamples": stats.RESAMPLES,
+                "asked": asked,
+                "counters_shown": counters,
+                "left_out": left_out,
+            },
+            "mixes": [mix.record() for mix in request.mixes if mix.sha256],
+            "noise": {"floor": None},
+            "ideas": {r["name"]: r.get("idea", "") for r in request.catalogue},
+            "experiments": [],
+            "rows": [],
+            "cells": [],
+            "problems": [asdict(problem) for problem in problems],
+        }
+        if course.run is not None:
+            self.document, self.began, self.excluded = whole.go_on(course, self.document, path)
+            self.samples = whole.samples_of(course, path) if raw else []
+
+    @property
+    def path(self) -> Path:
+        return self.keeper.path
+
+    def run(self) -> int:
+        if not self.as_json:
+            report.heading(self.printer, self.document)
+        if self.verify_first:
+            self._verify()
+        for experiment, _ in self.plan:
+            if self.document["interrupted"]:
+                break
+            if not self.course.is_complete(experiment.name):
+                try:
+                    self._measure(experiment)
+                except WherryError:
+                    if self.course.run is None and not self.document["rows"]:
+                        self.keeper.nothing()
+                    raise
+            elif not self.as_json:
+                report.experiment(self.printer, self.document, experiment.name)
+        if not self.document["rows"]:
+            self.keeper.nothing()
+            report.problems_to_stderr(self.document)
+            if self.document["interrupted"]:
+                print(
+                    "wherry: interrupted before anything was measured; nothing saved",
+                    file=sys.stderr,
+                )
+                return interrupted_status[0]
+            skipped = [p["message"] for p in self.document["problems"] if p["kind"] == "skip"]
+            raise FailedError(": ".join(["nothing could be measured", *skipped[:1]]))
+        self._save()
+        return self._finish()
+
+    def _verify(self) -> None:
+        named = (name for _, rows in self.plan for row in rows for name in row.routines)
+        known = set(map(peer_room.name_of, self.peers))
+        arguments = [
+            name for name in entries.targets(named, known) if name not in (*YARDSTICKS, *INLINED)
+        ]
+        for spec in self.peers:
+            arguments += ["--peer", spec]
+        with Progress("verify", "parts", 0) as progress:
+            result = verification.verify(
+                [*arguments, "--brief", "--seed", str(self.seed)],
+                lambda done, total, what: progress.at(done, total, f"verify {what}"[:40]),
+            )
+        if result.interrupted:
+            self.document["interrupted"] = True
+            return
+        for target, message in result.wrong_targets().items():
+            name = re.split("[:]", target)[0]
+            self.excluded.add(name)
+            self.document["problems"].append(asdict(Problem("wrong", name, message)))
+        if not self.as_json:
+            report.verified(self.printer, result)
+
+    def _campaign(self, rows, **how) -> Campaign:
+        return Campaign(
+            rows,
+            peers=self.peers,
+            pin=self.pin,
+            seed=self.seed,
+            excluded=self.excluded,
+            hang_limit=self.hang_limit,
+            raw=self.raw,
+            counters=dimension_room.counter_set(),
+            **how,
+        )
+
+    def _pilot(self, rows) -> None:
+        pilot = self._campaign(rows, processes=1)
+        pilot.run()
+        if pilot.interrupted:
+            raise KeyboardInterrupt
+
+    def _measure(self, experiment: Experiment) -> None:
+        began = time.monotonic()
+        try:
+            share = self.course.share(experiment, self.request, self._pilot)
+        except KeyboardInterrupt:
+            self.document["interrupted"] = True
+            return
+        rows = share.rows
+        campaign = self._campaign(
+            rows, processes=share.processes, only=share.only, deadline=share.deadline
+        )
+        self.course.begin(experiment, campaign)
+        campaign.journal = self.keeper.begin(
+            self.document | {"interrupted": True}, self.course.in_case(experiment, campaign)
+        )
+        expected = expected_seconds([rows[i] for i in campaign.chosen], campaign.processes)
+        if expected > TELL_FROM and sys.stderr.isatty():
+            routines = {name for row in rows for name in row.routines} - YARDSTICKS.keys()
+            print(
+                f"wherry: {experiment.name}: {len(campaign.chosen)} rows, {len(routines)} routines, "
+                f"{campaign.processes} processes; about {about(expected)}",
+                file=sys.stderr,
+            )
+        draft = report.Draft(campaign, experiment, self.printer.width) if len(rows) < 100 else None
+        with Progress(
+            experiment.name, "cells", campaign.total_cells(), draft, self.course.clock
+        ) as progress:
+            campaign.watcher = CampaignProgress(progress) if sys.stderr.isatty() else Watcher()
+            campaign.run()
+        self.keeper.measured()
+        self.excluded |= campaign.excluded
+        document = self.document
+        document["interrupted"] = campaign.interrupted
+        document["runner"] = {k: v for k, v in campaign.start.items() if k != "event"}
+        first = 1 + max((row["row"] for row in document["rows"]), default=-1)
+        new_rows, cells, floor = results.digest(campaign, first)
+        document["rows"] += new_rows
+        document["cells"] += cells
+        document["problems"] += [
+            asdict(p) | {"row": None if p.row is None else first + p.row} for p in campaign.problems
+        ]
+        summary = experiment.summary(campaign, share.request, first) if new_rows else None
+        document["experiments"].append(
+            ({} if summary is None else {"score": summary})
+            | {
+                "name": experiment.name,
+                "processes": campaign.processes,
+                "rounds": experiment.round_count(self.request),
+                "seconds": round(time.monotonic() - began, 2),
+                "noise_floor": floor,
+                "voided": campaign.voided,
+                "complete": not campaign.interrupted,
+                "correction": results.correction(campaign, cells),
+            }
+            | campaign.rounds.record()
+            | levels.record(campaign)
+            | self.course.finished(experiment, campaign, time.monotonic() - began)
+        )
+        if undone := self.course.left_undone(experiment, campaign, document["experiments"][-1]):
+            document["resume"] = undone
+        uncontrolled = document["machine"]["uncontrolled"]
+        known = {note["what"] for note in uncontrolled}
+        own = rounds_room.uncontrolled(document["experiments"][-1])
+        uncontrolled += [note for note in own if note["what"] not in known]
+        floors = [e["noise_floor"] for e in document["experiments"] if e["noise_floor"] is not None]
+        document["noise"]["floor"] = max(floors, default=None)
+        document["finished"] = stamp.now()
+        document["seconds"] = round(time.monotonic() - self.began, 2)
+        if self.raw:
+            self.samples += results.samples(campaign, experiment.name, first)
+        if new_rows:
+            # Before printing: a reader of our output that leaves must not cost what was measured.
+            self._save(quiet=True)
+        if not self.as_json:
+            report.experiment(self.printer, document, experiment.name)
+            thennow.show(self.then, self.printer, document, experiment.name)
+
+    def _save(self, quiet: bool = False) -> None:
+        """After each experiment, and at the end; a failure is told once, at the end."""
+        missing = len(self.document["experiments"]) < len(self.plan)
+        interrupted = missing or self.document["interrupted"]
+        try:
+            self.keeper.save(self.document | {"interrupted": interrupted}, self.samples)
+        except FailedError:
+            if not quiet:
+                if self.as_json:
+                    self.printer.write(runfile.encode(self.document).decode())
+                raise
+
+    def _finish(self) -> int:
+        document = self.document
+        if self.as_json:
+            self.printer.write(runfile.encode(document).decode())
+            report.problems_to_stderr(document)
+        else:
+            report.problems(self.printer, document)
+            self.printer.text()
+        if document["interrupted"]:
+            print(
+                f"wherry: interrupted; what was measured until then is in {self.path}",
+                file=sys.stderr,
+            )
+        elif not self.as_json:
+            self.printer.text(
+                f"Saved as {self.path}" + (", raw samples beside it" if self.raw else "")
+            )
+        if document["interrupted"]:
+            return interrupted_status[0]
+        bad = any(p["kind"] != "skip" for p in document["problems"])
+        return EXIT_FAILED if bad else EXIT_OK

@@ -1,0 +1,126 @@
+"""`wherry record -- CMD`: runs a program and writes down what it copies."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from wherry.errors import FailedError, WherryError
+
+# What a file of parts may need; a directory in memory with less free is not used.
+LEAST_FREE = 512 << 20
+
+
+def _say(line: str) -> None:
+    print(f"wherry record: {line}", file=sys.stderr, flush=True)
+
+
+def _target(given: str | None, command: str) -> Path:
+    from wherry import runfile
+
+    path = Path(given) if given else Path(f"{_name(Path(command).name)}.mix.json")
+    runfile.check_target(path)
+    return path
+
+
+def _name(text: str) -> str:
+    return re.sub(r"[^\w.+-]", "_", text, flags=re.ASCII)[:40] or "mix"
+
+
+def _parts() -> Path:
+    """A directory for the processes' files: in memory where there is room, as nothing there is written back."""
+    base = None
+    shared = Path("/dev/shm")
+    if (
+        shared.is_dir()
+        and os.access(shared, os.W_OK)
+        and shutil.disk_usage(shared).free > LEAST_FREE
+    ):
+        base = shared
+    home = Path(tempfile.mkdtemp(prefix="wherry-record-", dir=base))
+    if os.geteuid() == 0:
+        # A server's workers give up being root, and begin their files afterwards.
+        home.chmod(0o1733)
+    if len(str(home)) > 300:
+        home.rmdir()
+        raise WherryError(f"the temporary directory {home.parent} has too long a path; set TMPDIR")
+    return home
+
+
+def _record(command: tuple[str, ...], target: Path, note: str, quiet: bool, ceilings: bool) -> int:
+    from wherry import preloading
+    from wherry.recording import running, writing
+    from wherry.recording.merge import Merger
+
+    verdict = preloading.examine(command[0])
+    if verdict.path is None:
+        _say(f"{command[0]}: {verdict.reason}")
+        return verdict.exit_code
+    home = _parts()
+    merger = Merger()
+    try:
+        env = preloading.environment(os.environ, [preloading.library("recorder")])
+        env["WHERRY_RECORD"] = str(home)
+        if not verdict.helps:
+            _say(f"{command[0]} itself cannot be recorded: {verdict.reason}")
+        path, argv = verdict.argv(command[1:])
+        try:
+            ran = running.run(argv, path, env, home, merger)
+        except OSError as error:
+            raise FailedError(f"cannot execute {path}: {error.strerror}") from None
+        for part in sorted(home.iterdir()):
+            merger.add(part)
+        document = writing.document(
+            name=_name(target.name.removesuffix(".json").removesuffix(".mix")),
+            command=command,
+            note=note,
+            ran=ran,
+            merger=merger,
+            unrecorded=running.unrecorded(ran, merger.programs, os.environ),
+            ceilings=ceilings,
+        )
+        writing.save(target, document)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+    if not quiet:
+        from wherry.recording import summary
+
+        summary.show(document, target, merger, ran)
+    return ran.exit
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+    epilog="Examples: wherry record -- sort big.txt; wherry record -o gcc.mix.json -- make -j4; "
+    "then wherry replay gcc.mix.json",
+)
+@click.option(
+    "-o", "--output", metavar="FILE", help="Where to write the mix (default: CMD.mix.json)."
+)
+@click.option("--note", metavar="TEXT", default="", help="A sentence to keep in the mix.")
+@click.option(
+    "--no-ceiling",
+    is_flag=True,
+    help="Leave out how much time the copies took (its costs are measured once after each boot, in 10 to 20 s).",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print no summary.")
+@click.argument(
+    "command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD [ARG]..."
+)
+def command(
+    output: str | None, note: str, no_ceiling: bool, quiet: bool, command: tuple[str, ...]
+) -> int:
+    """Runs a program with a recorder preloaded and writes what it copied, moved and set as a mix.
+
+    Counts every call of memcpy, memmove, memset and their relatives by size, alignment, distance and overlap, in all
+    processes and threads, and prints what even a free memcpy could gain. The summary goes to standard error; exit
+    status and standard streams are the program's own. What libc copies inside itself, what the compiler inlined, static and
+    set-user-ID programs are not seen, and the summary says so."""
+    target = _target(output, command[0])
+    return _record(command, target, note, quiet, not no_ceiling) or 0

@@ -1,0 +1,277 @@
+"""`wherry replay`: from a mix to the table, the prediction and the verdict."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from wherry import found_peers, machine, plans, results, runfile, runner
+from wherry.ab import record
+from wherry.campaign import Watcher
+from wherry.cli import stamp
+from wherry.cli.printer import Printer
+from wherry.cli.progress import CampaignProgress, Progress
+from wherry.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, WherryError
+from wherry.plans import Plan
+from wherry.replay import parts, predict, totals
+from wherry.replay.predict import Prediction
+from wherry.tables import Block, Column, Figure, layout
+from wherry.tune.measuring import PlanCampaign
+from wherry.units import ns_label, percent
+
+WHERRY, LADDER = "wherry", "ladder"
+PROCESSES, ROUNDS, BATCH_US = 4, 9, 200
+QUICK_PROCESSES, QUICK_ROUNDS, QUICK_BATCH_US = 1, 5, 50
+
+
+def replay(
+    mix,
+    *,
+    plan_files,
+    peers,
+    no_found_peers,
+    noise,
+    quick,
+    processes,
+    rounds,
+    seed,
+    save,
+    as_json,
+) -> int:
+    reported = runner.cpu()
+    seed = time.time_ns() % 2**32 if seed is None else seed
+    if save:
+        runfile.check_target(Path(save))
+    subject = parts.subject(mix, parts.caches_of(reported))
+    given, usable = _plans(plan_files, reported)
+    specs = _peers(peers, no_found_peers, {totals.LIBC, WHERRY, *given})
+    routines = [totals.LIBC, WHERRY, *given, *(spec.partition("=")[0] for spec in specs)]
+    rows, places = totals.rows(
+        subject,
+        routines,
+        rounds or (QUICK_ROUNDS if quick else ROUNDS),
+        QUICK_BATCH_US if quick else BATCH_US,
+        parts.HEATS,
+    )
+    started, began = stamp.now(), time.monotonic()
+    campaign = PlanCampaign(
+        rows,
+        given,
+        processes=processes or (QUICK_PROCESSES if quick else PROCESSES),
+        peers=specs,
+        seed=seed,
+    )
+    with Progress(subject.name, "cells", campaign.total_cells()) as progress:
+        campaign.watcher = CampaignProgress(progress) if sys.stderr.isatty() else Watcher()
+        campaign.run()
+    found = totals.add_up(campaign, subject, places, routines)
+    ceiling = subject.ceiling
+    predictions = {}
+    if ceiling:
+        for name in routines[1:]:
+            own = predict.predict(name, ceiling, found, noise / 100)
+            if own is not None:
+                predictions[name] = own
+    said = (
+        predict.verdict(ceiling, predictions, found, usable, noise / 100)
+        if found
+        else "Nothing was measured."
+    )
+    if save and not campaign.interrupted:
+        runfile.write(Path(save), _run(campaign, started, time.monotonic() - began, seed))
+    bad = [p for p in campaign.problems if p.kind != "skip"]
+    if as_json:
+        Printer().write(runfile.encode(_record(subject, found, predictions, said, bad)).decode())
+    else:
+        _show(Printer(), subject, campaign, places, routines, found, predictions, said)
+        for problem in bad:
+            print(f"wherry: {problem.routine}: {problem.kind}: {problem.message}", file=sys.stderr)
+    if campaign.interrupted:
+        print(
+            "wherry: interrupted; the totals are of what was measured until then", file=sys.stderr
+        )
+        return EXIT_INTERRUPTED
+    return EXIT_FAILED if bad or not found else EXIT_OK
+
+
+def _plans(files, reported: dict) -> tuple[dict[str, Plan], dict[str, str]]:
+    """The plans beside the default by the names of their columns, and of each how a program is given it."""
+    own = plans.default(reported)
+    usable = {WHERRY: "wherry ab -- CMD"}
+    found = {}
+    ladder = own.changed(choice="avx512_ladder")
+    if own.choice != ladder.choice and not plans.lacks(ladder, reported):
+        found[LADDER] = ladder
+        usable[LADDER] = (
+            'wherry plan default -o FILE, choice = "avx512_ladder" in it, wherry ab --plan FILE -- CMD'
+        )
+    for text in files:
+        path = Path(text)
+        plan = plans.for_this_cpu(plans.read(path), reported)
+        if plan is None:
+            raise WherryError(
+                f"--plan {text}: it is not for this CPU; wherry plan show {text} tells for which"
+            )
+        name = "".join(c if c.isalnum() or c in "_-" else "_" for c in path.stem)[:24] or "plan"
+        while name in found or name in (WHERRY, totals.LIBC):
+            name += "~"
+        found[name] = plan
+        usable[name] = f"wherry ab --a libc --b plan:{text} -- CMD"
+    return found, usable
+
+
+def _peers(given, without_found: bool, taken: set[str]) -> list[str]:
+    specs = list(given)
+    if not without_found:
+        names = {spec.partition("=")[0] for spec in specs} | taken
+        specs += [
+            peer.spec for peer in found_peers.found(names) if "memcpy" in peer.has or not peer.has
+        ]
+    return specs
+
+
+def _ratio_text(own: totals.Total | None) -> str:
+    if own is None or own.ratio is None:
+        return "-"
+    return f"{own.ratio.median:.2f} [{own.ratio.low:.2f}, {own.ratio.high:.2f}]"
+
+
+def _parts_block(printer, subject, campaign, places, routines) -> Block:
+    """libc's nanoseconds a call and Wherry's time over it, by op, band and heat."""
+    columns = [
+        Column("op", left=True),
+        Column("bytes", left=True),
+        Column("calls"),
+        Column("mean", "B"),
+        *(Column(f"libc, {heat}", "ns") for heat in parts.HEATS),
+        *(Column(f"wherry, {heat}", "ns") for heat in parts.HEATS),
+    ]
+    lines = []
+    from wherry.tune.measuring import nanoseconds
+
+    for number, part in enumerate(subject.parts):
+        share = part.calls / subject.calls
+        line = [
+            Figure(part.op),
+            Figure(part.band),
+            Figure(percent(share)),
+            Figure(f"{part.mean:.0f}"),
+        ]
+        for name in (totals.LIBC, WHERRY):
+            for heat in parts.HEATS:
+                ns = nanoseconds(campaign, places[number, heat], name)
+                line.append(Figure("-" if ns is None else ns_label(ns)))
+        lines.append(line)
+    return Block(
+        "A call of the mix, in nanoseconds",
+        layout(columns, lines, printer.width, keep=2),
+        notes=[
+            "hot: in the nearest cache that holds such calls; warm: one further out; cold: in memory"
+        ],
+    )
+
+
+def _show(printer, subject, campaign, places, routines, found, predictions, said) -> None:
+    kept = ("CPU", "Kernel", "libc", "Uncontrolled")
+    pairs = [pair for pair in machine.heading(machine.record()) if pair[0] in kept]
+    pairs.append(("Mix", f"{subject.name}, {len(subject.parts)} parts"))
+    if subject.command:
+        shown = " ".join(subject.command)
+        pairs.append(("Recorded from", shown if len(shown) < 160 else shown[:157] + "..."))
+    printer.pairs(pairs)
+    printer.block(_parts_block(printer, subject, campaign, places, routines))
+    columns = [Column("", left=True)]
+    columns += [Column(f"{heat}", left=True) for heat in parts.HEATS]
+    if predictions:
+        columns.append(Column("of the program's CPU time", left=True))
+    lines = []
+    for name in routines[1:]:
+        own = {heat: found.get(heat, {}).get(name) for heat in parts.HEATS}
+        if not any(own.values()):
+            continue
+        marks = {"faster": "lead", "slower": "bad"}
+        line = [Figure(name)]
+        for heat in parts.HEATS:
+            total = own[heat]
+            line.append(
+                Figure(_ratio_text(total), style=marks.get(total.call, "") if total else "")
+            )
+        if predictions:
+            line.append(Figure(_prediction(predictions.get(name))))
+        lines.append(line)
+    floors = [
+        f"{heat} ±{percent(next(iter(own.values())).floor)}" for heat, own in found.items() if own
+    ]
+    printer.block(
+        Block(
+            "Time of all calls over libc's, with a 95 % interval",
+            layout(columns, lines, printer.width),
+            notes=[f"noise: {', '.join(floors)}"] if floors else [],
+        )
+    )
+    printer.text()
+    printer.paragraph(said)
+
+
+def _prediction(own: Prediction | None) -> str:
+    if own is None:
+        return "-"
+    return own.words() + ("" if own.measurable else ", not measurable")
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.5g}")
+
+
+def _record(subject, found, predictions, said, bad) -> dict:
+    return {
+        "format": "wherry-replay",
+        "format_version": 1,
+        "machine": machine.record(),
+        "mix": subject.name,
+        "ceiling": subject.ceiling,
+        "totals": {
+            heat: {
+                name: {
+                    "seconds": _rounded(own.seconds),
+                    "ratio": own.ratio and {k: _rounded(v) for k, v in own.ratio.as_dict().items()},
+                    "noise_floor": _rounded(own.floor),
+                    "call": own.call,
+                }
+                for name, own in each.items()
+            }
+            for heat, each in found.items()
+        },
+        "predictions": {
+            name: {
+                key: value if isinstance(value, bool | str) else _rounded(value)
+                for key, value in asdict(own).items()
+            }
+            for name, own in predictions.items()
+        },
+        "verdict": said,
+        "problems": [asdict(problem) for problem in bad],
+    }
+
+
+def _run(campaign, started: str, seconds: float, seed: int) -> dict:
+    run = record.skeleton(totals.EXPERIMENT, ["wherry", *sys.argv[1:]], seed, started, seconds)
+    run["rows"], run["cells"], floor = results.digest(campaign, 0)
+    run["noise"]["floor"] = floor
+    run["runner"] = {k: v for k, v in campaign.start.items() if k != "event"}
+    run["method"]["peers"] = campaign.peers
+    run["problems"] = [asdict(p) for p in campaign.problems]
+    run["experiments"].append(
+        {
+            "name": totals.EXPERIMENT,
+            "processes": campaign.processes,
+            "rounds": max(row.rounds for row in campaign.rows),
+            "seconds": round(seconds, 2),
+            "noise_floor": floor,
+            "voided": campaign.voided,
+            "complete": not campaign.interrupted,
+        }
+    )
+    return run

@@ -1,0 +1,144 @@
+"""`wherry tune --glibc`: the one GLIBC_TUNABLES line that wins here, or the word that none does."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from wherry import machine, runfile, runner
+from wherry.ab.verdict import change, interval
+from wherry.cli import tuning
+from wherry.cli.printer import Printer
+from wherry.cli.progress import Progress
+from wherry.errors import EXIT_INTERRUPTED, EXIT_OK, WherryError
+from wherry.row import Row
+from wherry.tables import Block, Column, Figure, layout
+from wherry.tune import grids, libc, tunables
+from wherry.units import percent, seconds_in_words, size_in_words
+
+
+def tune(given, output: str | None, *, quick: bool, seed: int | None, as_json: bool) -> int:
+    if output:
+        raise WherryError("--glibc prints one line and writes no plan; leave out -o")
+    available = tunables.here()
+    reported = runner.cpu()
+    extent = libc.QUICK if quick else libc.FULL
+    caches = {
+        name: (reported.get("believed", {}).get(key) or {}).get("size") or 0
+        for name, key in (("L1", "L1d"), ("L2", "L2"), ("L3", "L3"))
+    }
+    rows, largest = tuning.given_mixes(given)
+    mix_rows = [
+        Row(
+            grids.EXPERIMENT,
+            op,
+            ("libc",),
+            mix=spec,
+            src_state=state,
+            dst_state=state,
+            rounds=extent.rounds,
+            batch_us=100,
+        )
+        for spec, ops, state in rows
+        for op in ops
+    ]
+    seed = time.time_ns() % 2**32 if seed is None else seed
+    with Progress("glibc", "processes", 1) as progress:
+        found = libc.Search(
+            extent,
+            caches,
+            reported.get("last_level") or 16 << 20,
+            mix_rows=mix_rows,
+            largest=largest,
+            seed=seed,
+            progress=lambda what, done, total: progress.at(done, total, what),
+        ).run(available)
+    if as_json:
+        Printer().write(runfile.encode(_record(found)).decode())
+    else:
+        _show(Printer(), found, given)
+    if found.interrupted:
+        print("wherry: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    return EXIT_OK
+
+
+def sentence(found: libc.Found) -> str:
+    if found.interrupted:
+        return "Interrupted: not all was tried."
+    if found.line is None:
+        return (
+            "Your libc is already tuned: no setting that was tried beats its default beyond the noise "
+            "on cells held out."
+        )
+    proof = found.proof
+    return (
+        f"On {proof.cells} cells held out libc takes {change(proof.ratio.median)} {interval(proof.ratio)} of its time "
+        f"with it, noise ±{percent(proof.floor)}. Whether a program gains: wherry ab --tunables {found.line} -- CMD"
+    )
+
+
+def _value(text: str | None) -> str:
+    """The value of `NAME=VALUE`, for a table."""
+    if text is None:
+        return "-"
+    value = text.partition("=")[2]
+    if not value.isdigit():
+        return value
+    return "never" if int(value) >= 1 << 40 else size_in_words(int(value))
+
+
+def _show(printer: Printer, found: libc.Found, given) -> None:
+    kept = ("CPU", "Caches", "Kernel", "libc", "Machine")
+    pairs = [pair for pair in machine.heading(machine.record()) if pair[0] in kept]
+    pairs.append(("Chosen by", ", ".join(map(str, map(Path, given))) if given else "all sizes"))
+    pairs.append(("Took", seconds_in_words(found.seconds)))
+    printer.pairs(pairs)
+    columns = [
+        Column("tunable", left=True),
+        Column("default"),
+        Column("best tried"),
+        Column("expected"),
+        Column("held-out cells", left=True),
+        Column("noise"),
+        Column("", left=True),
+    ]
+    lines = []
+    for own in found.settings:
+        proof = own.proof
+        told = proof is not None and proof.ratio is not None
+        lines.append(
+            [
+                Figure(own.name),
+                Figure("-" if own.default is None else size_in_words(own.default)),
+                Figure(_value(own.best)),
+                Figure("-" if own.expected is None else change(1 - own.expected)),
+                Figure(f"{change(proof.ratio.median)} {interval(proof.ratio)}" if told else "-"),
+                Figure(f"±{percent(proof.floor)}" if told else "-"),
+                Figure(
+                    "taken" if own.kept else f"not proved ({proof.call})" if told else "no gain"
+                ),
+            ]
+        )
+    printer.block(
+        Block("glibc's tunables, time against its default", layout(columns, lines, printer.width))
+    )
+    printer.text()
+    if found.line is not None:
+        printer.text(f"GLIBC_TUNABLES={found.line}", "lead")
+    printer.paragraph(sentence(found))
+
+
+def _record(found: libc.Found) -> dict:
+    return {
+        "format": "wherry-tune-glibc",
+        "format_version": 1,
+        "machine": machine.record(),
+        "seconds": round(found.seconds, 2),
+        "interrupted": found.interrupted,
+        "line": None if found.line is None else f"GLIBC_TUNABLES={found.line}",
+        "verdict": sentence(found),
+        "proof": found.proof and found.proof.record(),
+        "settings": [own.record() for own in found.settings],
+    }

@@ -1,0 +1,195 @@
+"""Many run files into one table, in as many processes as there are CPUs."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import gc
+import multiprocessing
+import os
+import resource
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+import numpy as np
+
+from wherry.errors import WherryError
+from wherry.fleet.facts import Cells, Facts, UnfitError, load, of
+from wherry.report.dimensions import clean
+
+AT_ONCE = 16
+# Fewer are read faster here than processes begin.
+FEW = 12
+# Address space that reading a file may take beyond what the process had.
+ROOM = 2 << 30
+
+
+class Fleet:
+    """Runs, and each one's cells: numbers into `keys`, and figures (facts.FIGURES)."""
+
+    def __init__(self) -> None:
+        self.keys: list[tuple] = []
+        self.runs: list[Facts] = []
+        self.numbers: list[np.ndarray] = []
+        self.figures: list[np.ndarray] = []
+        self.unfit: list[tuple[str, str]] = []
+        self._known: dict[tuple, int] = {}
+        self._shared: dict[bytes, np.ndarray] = {}
+
+    def translate(self, keys: Sequence[tuple]) -> np.ndarray:
+        """What somebody else's numbers are here."""
+        for key in keys:
+            if key not in self._known:
+                self._known[key] = len(self.keys)
+                self.keys.append(key)
+        return np.array([self._known[key] for key in keys], np.int32)
+
+    def add(self, facts: Facts, numbers: np.ndarray, figures: np.ndarray) -> None:
+        # Runs of one campaign have the same cells: one array serves them all.
+        self.runs.append(facts)
+        self.numbers.append(self._shared.setdefault(numbers.tobytes(), numbers))
+        self.figures.append(figures)
+
+    def cells(self) -> int:
+        return sum(map(len, self.numbers))
+
+
+def _one(path: Path, cells: Cells):
+    try:
+        run = load(path)
+        facts = of(clean(path, 200), run)
+        return facts, *cells.columns(run)
+    except UnfitError as error:
+        return clean(path, 200), str(error)
+    except MemoryError:
+        return clean(path, 200), "needs more memory than a run file may"
+    except Exception as error:  # a stranger's file: whatever it breaks is told, and the others are read
+        return clean(path, 200), f"is not a right run file ({type(error).__name__})"
+
+
+_cells: Cells | None = None
+_told = 0
+
+
+def _begin() -> None:
+    global _cells
+    _cells = Cells()
+    # JSON has no cycles, and looking for them in every million new objects takes a third of the time.
+    gc.disable()
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    with contextlib.suppress(ValueError, OSError):
+        limit = pages * os.sysconf("SC_PAGE_SIZE") + ROOM
+        resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+
+
+def _some(paths: list[Path]):
+    """In a process of the pool: what the files hold, and the identities that are new since it last answered."""
+    global _told
+    found = [_one(path, _cells) for path in paths]
+    start, _told = _told, len(_cells.keys)
+    return os.getpid(), start, _cells.keys[start:], found
+
+
+def expand(given: Iterable[str]) -> list[Path]:
+    """Files as named, and of directories every .json and .json.gz in them."""
+    found: list[Path] = []
+    for name in given:
+        path = Path(name)
+        try:
+            if path.is_dir():
+                inside = [
+                    p
+                    for p in sorted(path.rglob("*.json*"))
+                    if p.name.endswith((".json", ".json.gz"))
+                    and not p.name.startswith(".")
+                    and not p.name.endswith((".raw.json.gz", ".doctor.json", ".verify.json"))
+                ]
+                if not inside:
+                    raise WherryError(f"{path} has no run files (*.json, *.json.gz)")
+                found += inside
+            elif not path.exists():
+                raise WherryError(f"{path} does not exist; give run files, or directories of them")
+            else:
+                found.append(path)
+        except (OSError, ValueError) as error:
+            raise WherryError(f"cannot read {clean(name)}: {error}") from None
+    return list(dict.fromkeys(found))
+
+
+def read(
+    paths: Sequence[Path],
+    jobs: int | None = None,
+    tell: Callable[[int, int], None] = lambda done, total: None,
+) -> Fleet:
+    """In the order of the paths, whichever process was first."""
+    jobs = jobs or len(os.sched_getaffinity(0))
+    if len(paths) <= FEW:
+        own = Cells()
+        answers = {0: (0, 0, [], [])}
+        for i, path in enumerate(paths):
+            answers[0][3].append(_one(path, own))
+            tell(i + 1, len(paths))
+        return _together([(0, 0, own.keys, answers[0][3])])
+    parts = [list(paths[i : i + AT_ONCE]) for i in range(0, len(paths), AT_ONCE)]
+    return _together(_in_processes(parts, jobs, len(paths), tell))
+
+
+def _pool(jobs: int):
+    context = multiprocessing.get_context("fork")
+    return concurrent.futures.ProcessPoolExecutor(jobs, context, initializer=_begin)
+
+
+def _in_processes(parts: list[list[Path]], jobs: int, total: int, tell) -> list[tuple]:
+    answers: list[tuple | None] = [None] * len(parts)
+    done = 0
+    with _pool(jobs) as pool:
+        running = {pool.submit(_some, part): i for i, part in enumerate(parts)}
+        try:
+            for future in concurrent.futures.as_completed(running):
+                answers[running[future]] = future.result()
+                done += len(parts[running[future]])
+                tell(done, total)
+        except BrokenProcessPool:
+            pass
+    for i, part in enumerate(parts):
+        if answers[i] is None:
+            answers[i] = _carefully(part)
+    return answers
+
+
+def _carefully(paths: list[Path]) -> tuple:
+    """One process a file: the one that kills its reader is named, and the others are read."""
+    whole: list = []
+    keys: list[tuple] = []
+    for path in paths:
+        try:
+            with _pool(1) as pool:
+                _, _, new, found = pool.submit(_some, [path]).result()
+        except BrokenProcessPool:
+            new, found = [], [(clean(path, 200), "ended the process that read it")]
+        for item in found:
+            if len(item) == 3:
+                item = (item[0], item[1] + len(keys), item[2])
+            whole.append(item)
+        keys += new
+    # A number of its own that no process has, so that its identities stand by themselves.
+    return -id(whole), 0, keys, whole
+
+
+def _together(answers: Sequence[tuple]) -> Fleet:
+    fleet = Fleet()
+    keys: dict[int, list[tuple[int, list[tuple]]]] = {}
+    for who, start, new, _ in answers:
+        keys.setdefault(who, []).append((start, new))
+    maps = {
+        who: fleet.translate([key for _, new in sorted(own, key=lambda p: p[0]) for key in new])
+        for who, own in keys.items()
+    }
+    for who, _, _, found in answers:
+        for item in found:
+            if len(item) == 2:
+                fleet.unfit.append(item)
+            else:
+                fleet.add(item[0], maps[who][item[1]], item[2])
+    return fleet

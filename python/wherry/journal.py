@@ -1,0 +1,143 @@
+"""What is measured of an experiment goes to disk as it comes, beside the run file: a run that is killed loses no row
+that was finished. The first line holds the run as it was when the experiment began and how to go on with that; each
+further line one thing that the runner said, or that was concluded of it. Gone once the run file has it all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wherry import runfile
+from wherry.errors import WherryError
+
+if TYPE_CHECKING:
+    from wherry.campaign import Campaign
+
+FORMAT = "wherry-journal"
+FORMAT_VERSION = 1
+# Events that tell nothing once they are over.
+_PASSING = frozenset({"trying", "end"})
+
+
+def path_for(run: Path) -> Path:
+    return run.with_name(run.name + ".journal")
+
+
+class Journal:
+    """Written while one experiment is measured. A disk that is full ends the journal, not the run."""
+
+    def __init__(self, run_path: Path, document: dict, part: dict):
+        self.path = path_for(run_path)
+        self._began = time.monotonic()
+        self._file = None
+        head = {"format": FORMAT, "format_version": FORMAT_VERSION, "run": document, "resume": part}
+        try:
+            # Under a temporary name first: an older journal stays whole until this one can take its place.
+            runfile.write(self.path, head)
+            self._file = self.path.open("ab", buffering=0)
+        except (OSError, WherryError) as error:
+            self._give_up(error)
+
+    def event(self, process: int, event: dict) -> None:
+        if event["event"] not in _PASSING:
+            self._write({"process": process, "event": event})
+
+    def problem(self, problem: dict) -> None:
+        self._write({"problem": problem})
+
+    def excluded(self, routine: str) -> None:
+        self._write({"excluded": routine})
+
+    def _write(self, what: dict) -> None:
+        if self._file is None:
+            return
+        what["seconds"] = round(time.monotonic() - self._began, 2)
+        try:
+            line = runfile.encode(what)
+            if self._file.write(line) != len(line):
+                raise OSError(0, "the disk is full")
+        except OSError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        why = getattr(error, "strerror", None) or error
+        print(
+            f"wherry: no journal at {self.path} ({why}); the run goes on, and is saved after each experiment",
+            file=sys.stderr,
+        )
+        self.remove()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def remove(self) -> None:
+        self.close()
+        with contextlib.suppress(OSError):
+            self.path.unlink()
+
+
+# ---- going on -------------------------------------------------------------------------------------------------------
+
+
+def _lines(path: Path) -> Iterator[dict]:
+    data = runfile.read_bytes(path)
+    for number, line in enumerate(data.split(b"\n")):
+        try:
+            found = json.loads(line)
+        except ValueError:
+            found = None
+        if isinstance(found, dict):
+            yield found
+        elif line and number == 0:
+            raise WherryError(f"{path} is not a journal of Wherry; remove it to go on without")
+        # A last line that is cut short was under way when the run was killed.
+
+
+def read(run_path: Path) -> dict | None:
+    """The run that was killed, as one that was interrupted: `resume` says how to go on, and has the further lines.
+    None when there is no journal."""
+    path = path_for(run_path)
+    if not path.exists():
+        return None
+    lines = _lines(path)
+    head = next(lines, {})
+    part = head.get("resume")
+    if head.get("format") != FORMAT or not isinstance(part, dict):
+        raise WherryError(f"{path} is not a journal of Wherry; remove it to go on without")
+    if head.get("format_version") != FORMAT_VERSION:
+        raise WherryError(
+            f"{path} is of format {head.get('format_version')}; this Wherry reads {FORMAT_VERSION}"
+        )
+    run = head.get("run")
+    if isinstance(run, dict):
+        run |= {"interrupted": True, "resume": part}
+    run = runfile.checked(path, run)
+    heard = list(lines)
+    spent = max((line.get("seconds", 0.0) for line in heard), default=0.0)
+    run["seconds"] += spent
+    part["seconds"] += spent
+    part["heard"] = heard
+    return run
+
+
+def replay(campaign: Campaign, heard: list[dict]) -> None:
+    """Lets a campaign of the same rows hear it all again."""
+    for line in heard:
+        try:
+            if "event" in line:
+                campaign.hear(line["event"], line["process"])
+            elif "problem" in line:
+                campaign.note(line["problem"])
+            elif "excluded" in line:
+                campaign.excluded.add(line["excluded"])
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+            raise WherryError(
+                "the journal of the run is damaged; remove it to go on without (the file that ends in .journal)"
+            ) from None

@@ -1,0 +1,132 @@
+"""The files that recorded processes leave, as preload/recorder/block.h lays them out."""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from pathlib import Path
+
+import numpy as np
+
+MAGIC, VERSION = b"WHERRYRC", 1
+PAGE = 4096
+OPS = ("copy", "move", "set")
+FUNCTIONS = (
+    *("memcpy", "mempcpy", "__mempcpy", "wmemcpy", "wmempcpy", "__memcpy_chk", "__mempcpy_chk"),
+    *("__wmemcpy_chk", "__wmempcpy_chk", "memmove", "bcopy", "wmemmove", "__memmove_chk"),
+    *("__wmemmove_chk", "memset", "bzero", "__bzero", "explicit_bzero", "wmemset", "__memset_chk"),
+    *("__explicit_bzero_chk", "__wmemset_chk"),
+)
+OP_OF = {name: OPS[(i >= 9) + (i >= 14)] for i, name in enumerate(FUNCTIONS)}
+EXACT, OCTAVE, LARGEST_LOG = 1024, 16, 44
+SIZES = EXACT + 1 + (LARGEST_LOG - 10) * OCTAVE
+SIZE_GROUPS, ALIGNMENTS, DISTANCES, OVERLAPS = 19, 7, 4, 4
+SET_PLACES = SIZE_GROUPS * ALIGNMENTS
+PLACES = SET_PLACES * ALIGNMENTS * DISTANCES * OVERLAPS
+CALLERS, BURST, BURSTS, MODULES, MODULE_PATH = 512, 256, 32, 256, 216
+
+_BLOCK = np.dtype(
+    [
+        ("owner", "<u4"),
+        ("claims", "<u4"),
+        ("until_sample", "<u8"),
+        ("samples", "<u8"),
+        ("next_burst", "<u8"),
+        ("burst_at", "<u8"),
+        ("burst_place", "<u8"),
+        ("bursts_begun", "<u8"),
+        ("random", "<u8"),
+        ("uncounted", "<u8"),
+        ("functions", "<u8", 32),
+        ("sizes", "<u8", (3, SIZES)),
+        ("log_bytes", "<u8", (3, SIZES - EXACT - 1)),
+        ("places", "<u8", (2, PLACES)),
+        ("set_places", "<u8", SET_PLACES),
+        ("callers", "<u8", (CALLERS, 5)),
+        ("bursts", "<u8", (BURSTS, BURST)),
+    ]
+)
+_HEADER = struct.Struct("<8sIIIIQIIII512s")
+_MODULE = struct.Struct(f"<QQQQQ{MODULE_PATH}s")
+
+
+def _pages(size: int) -> int:
+    return -(-size // PAGE) * PAGE
+
+
+# The struct's own alignment rounds it up.
+BLOCK_BYTES = _pages(-(-_BLOCK.itemsize // 64) * 64)
+HEADER_BYTES = _pages(_HEADER.size + MODULES * _MODULE.size)
+
+
+class DamagedError(ValueError):
+    """Not a file of the recorder, or one of another version."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Module:
+    begin: int
+    end: int
+    offset: int
+    device: int
+    inode: int
+    path: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Process:
+    pid: int
+    program: str
+    uncounted: int
+    modules: tuple[Module, ...]
+    blocks: tuple[np.void, ...]
+
+    def module_of(self, address: int) -> Module | None:
+        # A later one may lie where an earlier one was unloaded.
+        return next((m for m in reversed(self.modules) if m.begin <= address < m.end), None)
+
+
+def _text(data: bytes) -> str:
+    return data.split(b"\0", 1)[0].decode(errors="replace")
+
+
+def read(path: Path) -> Process:
+    data = path.read_bytes()
+    if len(data) < _HEADER.size or not data.startswith(MAGIC):
+        raise DamagedError("it is not a recorder's file")
+    _, version, block_bytes, header_bytes, pid, uncounted, count, modules, _, complete, program = (
+        _HEADER.unpack_from(data)
+    )
+    if version != VERSION or block_bytes != BLOCK_BYTES or header_bytes != HEADER_BYTES:
+        raise DamagedError("it was written by a recorder of another version")
+    if not complete or len(data) < HEADER_BYTES:
+        raise DamagedError("its process ended before it had begun")
+    found = []
+    for at in range(min(modules, MODULES)):
+        *numbers, name = _MODULE.unpack_from(data, _HEADER.size + at * _MODULE.size)
+        found.append(Module(*numbers, _text(name)))
+    blocks = []
+    for place in range(min(count, (len(data) - HEADER_BYTES) // BLOCK_BYTES)):
+        block = np.frombuffer(data, _BLOCK, 1, HEADER_BYTES + place * BLOCK_BYTES)[0]
+        if block["claims"]:
+            blocks.append(block)
+    return Process(pid, _text(program), uncounted, tuple(found), tuple(blocks))
+
+
+# ---- what the numbers of counters stand for -------------------------------------------------------------------------
+
+
+def size_range(index: int) -> tuple[int, int]:
+    """The least and the greatest size of a class."""
+    if index <= EXACT:
+        return index, index
+    octave, part = divmod(index - EXACT - 1, OCTAVE)
+    least = (OCTAVE + part) << (octave + 6)
+    return max(least, EXACT + 1), (1 << 62) if index == SIZES - 1 else least + (
+        1 << (octave + 6)
+    ) - 1
+
+
+def group_up_to(group: int) -> int | None:
+    """The largest size of a group; None: no largest."""
+    return None if group == SIZE_GROUPS - 1 else (1 << (group + 3)) if group else 0

@@ -1,0 +1,143 @@
+"""Who called: from a place in a file to the names of functions, with what the file and the tools here can tell."""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import functools
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+MOST = 40
+# Symbols of larger files take too long to read.
+LARGEST = 1 << 30
+LIMIT_S = 20
+
+
+@dataclasses.dataclass
+class _Object:
+    build_id: str | None = None
+    debug: bool = False
+    segments: tuple[tuple[int, int, int], ...] = ()  # offset, size, address
+    starts: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def address(self, offset: int) -> int | None:
+        return next(
+            (a + offset - o for o, size, a in self.segments if o <= offset < o + size), None
+        )
+
+    def nearest(self, address: int) -> str | None:
+        at = bisect.bisect_right(self.starts, address) - 1
+        return self.names[at] if at >= 0 else None
+
+
+@functools.lru_cache(64)
+def _object(path: str, device: int, inode: int) -> _Object | None:
+    """None when the file is not the one that ran any more, or cannot be read."""
+    try:
+        found = Path(path).stat()
+        if (inode and found.st_ino != inode) or found.st_size > LARGEST:
+            return None
+        with Path(path).open("rb") as file:
+            return _read(file)
+    except Exception:  # a file that anybody may have written, and a library that takes it apart
+        return None
+
+
+def _read(file) -> _Object:
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.sections import NoteSection
+
+    elf = ELFFile(file)
+    build_id = None
+    for section in elf.iter_sections():
+        if isinstance(section, NoteSection) and section.name == ".note.gnu.build-id":
+            for note in section.iter_notes():
+                build_id = str(note["n_desc"])
+    loads = [s for s in elf.iter_segments() if s["p_type"] == "PT_LOAD"]
+    segments = tuple((s["p_offset"], s["p_filesz"], s["p_vaddr"]) for s in loads)
+    symbols: dict[int, str] = {}
+    for name in (".dynsym", ".symtab"):
+        table = elf.get_section_by_name(name)
+        if table is None:
+            continue
+        for symbol in table.iter_symbols():
+            if symbol["st_info"]["type"] in ("STT_FUNC", "STT_GNU_IFUNC") and symbol["st_value"]:
+                symbols[symbol["st_value"]] = symbol.name
+    starts = tuple(sorted(symbols))
+    return _Object(
+        build_id,
+        elf.has_dwarf_info(),
+        segments,
+        starts,
+        tuple(symbols[at] for at in starts),
+    )
+
+
+def _lines(path: str, addresses: Sequence[int]) -> dict[int, list[tuple[str, str]]]:
+    """By address: the function and the source line, then those that it was inlined into."""
+    tool = shutil.which("addr2line")
+    if not tool or not addresses:
+        return {}
+    command = [tool, "-a", "-f", "-i", "-C", "-e", path, *(hex(a) for a in addresses)]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=LIMIT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    found: dict[int, list[tuple[str, str]]] = {}
+    current: list[tuple[str, str]] | None = None
+    function = None
+    for line in done.stdout.splitlines():
+        if line.startswith("0x") and function is None:
+            current = found.setdefault(int(line, 16), [])
+        elif function is None:
+            function = line
+        else:
+            if current is not None:
+                current.append((function, line))
+            function = None
+    return found
+
+
+def named(callers: Mapping[tuple, Sequence[float]], most: int = MOST) -> list[dict]:
+    """The callers with the most bytes, and those with the most calls, as a mix has them."""
+    by_bytes = sorted(callers, key=lambda where: -callers[where][1])
+    by_calls = sorted(callers, key=lambda where: -callers[where][0])
+    half = max(most // 2, 1)
+    chosen = dict.fromkeys([*by_bytes[:half], *by_calls[:half]])
+    places: dict[str, list[int]] = {}
+    rows = []
+    for where in sorted(chosen, key=lambda where: -callers[where][1]):
+        op, path, device, inode, offset = where
+        calls, size = callers[where]
+        known = _object(path, device, inode) if path.startswith("/") else None
+        # The call is before the place that it returns to.
+        address = known.address(offset - 1) if known else None
+        row = {
+            "op": op,
+            "module": path or "(no file)",
+            "build_id": known.build_id if known else None,
+            "offset": address,
+            "function": known.nearest(address) if known and address is not None else None,
+            "source": None,
+            "inlined_into": [],
+            "calls": round(calls),
+            "bytes": round(size),
+        }
+        if address is not None:
+            places.setdefault(path, []).append(address)
+        rows.append(row)
+    for path, addresses in places.items():
+        lines = _lines(path, sorted(set(addresses)))
+        for row in rows:
+            frames = lines.get(row["offset"]) if row["module"] == path else None
+            if frames and frames[0][0] != "??":
+                row["function"] = frames[0][0]
+                row["source"] = None if frames[0][1].startswith("??") else frames[0][1]
+                row["inlined_into"] = [function for function, _ in frames[1:]]
+    return rows

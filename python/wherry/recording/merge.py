@@ -1,0 +1,181 @@
+"""One mix out of the files of many processes and threads."""
+
+from __future__ import annotations
+
+import collections
+import random
+from pathlib import Path
+
+import numpy as np
+
+from wherry.recording import blocks
+
+# In the file: about as many calls as a processor cannot learn, and few enough to be read.
+KEPT_BURSTS = 96
+DISTANCES = ("same", "near", "alias", "far")
+OVERLAPS = ("none", "above", "below", "same")
+
+
+class Merger:
+    def __init__(self) -> None:
+        self.processes = 0
+        self.threads = 0
+        self.uncounted = 0
+        self.damaged: list[str] = []
+        self.programs: collections.Counter[str] = collections.Counter()
+        # (op, module path, device, inode, offset in the file) -> [calls, bytes]
+        self.callers: dict[tuple, list[float]] = {}
+        self._functions = np.zeros(32, np.uint64)
+        self._sizes = np.zeros((3, blocks.SIZES), np.uint64)
+        self._log_bytes = np.zeros((3, blocks.SIZES - blocks.EXACT - 1), np.uint64)
+        self._places = np.zeros((2, blocks.PLACES), np.uint64)
+        self._set_places = np.zeros(blocks.SET_PLACES, np.uint64)
+        self._bursts: list[tuple[float, list[tuple]]] = []
+        self._chance = random.Random(20261121)
+
+    def add(self, path: Path) -> None:
+        try:
+            process = blocks.read(path)
+        except (blocks.DamagedError, OSError) as error:
+            self.damaged.append(f"{path.name}: {error}")
+            return
+        self.processes += 1
+        self.uncounted += process.uncounted
+        self.programs[process.program] += 1
+        for block in process.blocks:
+            self.threads += int(block["claims"])
+            self._functions += block["functions"]
+            self._sizes += block["sizes"]
+            self._log_bytes += block["log_bytes"]
+            self._places += block["places"]
+            self._set_places += block["set_places"]
+            calls = int(block["sizes"].sum())
+            if calls:
+                self._add_callers(process, block, calls)
+                self._add_bursts(block, calls)
+
+    def _add_callers(self, process: blocks.Process, block: np.void, calls: int) -> None:
+        table = block["callers"]
+        table = table[table[:, 0] != 0]
+        always = int(table[:, 3].sum())
+        sampled = int(table[:, 1].sum())
+        # Each sampled call stands for as many of those that are not noted always.
+        weight = max(calls - always, 0) / sampled if sampled else 0
+        for key, times, size, times_always, size_always in table.tolist():
+            op, address = blocks.OPS[min(key >> 62, 2)], key & ((1 << 62) - 1)
+            module = process.module_of(address)
+            where = (
+                (
+                    op,
+                    module.path,
+                    module.device,
+                    module.inode,
+                    address - module.begin + module.offset,
+                )
+                if module
+                else (op, "", 0, 0, 0)
+            )
+            entry = self.callers.setdefault(where, [0.0, 0.0])
+            entry[0] += times * weight + times_always
+            entry[1] += size * weight + size_always
+
+    def _add_bursts(self, block: np.void, calls: int) -> None:
+        found = []
+        for burst in block["bursts"]:
+            words = burst[burst != 0].tolist()
+            if words:
+                found.append([_call(word) for word in words if word >> 63])
+        for burst in found:
+            # The largest keys make a sample in proportion to the calls that a burst stands for.
+            weight = calls / len(found)
+            self._bursts.append((self._chance.random() ** (1 / weight), burst))
+        if len(self._bursts) > 4 * KEPT_BURSTS:
+            self._thin()
+
+    def _thin(self) -> None:
+        self._bursts.sort(key=lambda entry: -entry[0])
+        del self._bursts[KEPT_BURSTS:]
+
+    # ---- the document ----------------------------------------------------------------------------------------------
+
+    @property
+    def calls(self) -> int:
+        return int(self._sizes.sum())
+
+    def ops(self) -> dict[str, dict]:
+        return {
+            op: self._op(number, op)
+            for number, op in enumerate(blocks.OPS)
+            if self._sizes[number].any()
+        }
+
+    def _op(self, number: int, op: str) -> dict:
+        rows = []
+        for index in np.flatnonzero(self._sizes[number]).tolist():
+            least, greatest = blocks.size_range(index)
+            calls = int(self._sizes[number][index])
+            if index <= blocks.EXACT:
+                total = least * calls
+            else:
+                total = int(self._log_bytes[number][index - blocks.EXACT - 1])
+                # A process that was killed between the two counters leaves them one call apart.
+                total = min(max(total, least * calls), greatest * calls)
+            rows.append([least, greatest, calls, total])
+        functions = {
+            name: int(self._functions[i])
+            for i, name in enumerate(blocks.FUNCTIONS)
+            if blocks.OP_OF[name] == op and self._functions[i]
+        }
+        return {
+            "calls": sum(row[2] for row in rows),
+            "bytes": sum(row[3] for row in rows),
+            "functions": dict(sorted(functions.items(), key=lambda item: -item[1])),
+            "sizes": rows,
+            "places": self._places_of(number, op),
+        }
+
+    def _places_of(self, number: int, op: str) -> list[list]:
+        if op == "set":
+            found = []
+            for index in np.flatnonzero(self._set_places).tolist():
+                group, to = divmod(index, blocks.ALIGNMENTS)
+                calls = int(self._set_places[index])
+                found.append([blocks.group_up_to(group), 64, 1 << to, "far", "none", calls])
+            return found
+        found = []
+        for index in np.flatnonzero(self._places[number]).tolist():
+            rest, overlap = divmod(index, blocks.OVERLAPS)
+            rest, distance = divmod(rest, blocks.DISTANCES)
+            rest, to = divmod(rest, blocks.ALIGNMENTS)
+            group, at = divmod(rest, blocks.ALIGNMENTS)
+            calls = int(self._places[number][index])
+            where = [1 << at, 1 << to, DISTANCES[distance], OVERLAPS[overlap]]
+            found.append([blocks.group_up_to(group), *where, calls])
+        return found
+
+    def sequences(self) -> dict[str, list]:
+        self._thin()
+        counted = collections.Counter(call for _, burst in self._bursts for call in burst)
+        order = {call: i for i, (call, _) in enumerate(counted.most_common())}
+        return {
+            "calls": [list(call) for call in order],
+            "bursts": [
+                " ".join(str(order[call]) for call in burst) for _, burst in self._bursts if burst
+            ],
+        }
+
+
+def _call(word: int) -> tuple:
+    overlap = OVERLAPS[word >> 60 & 3]
+    delta = word >> 48 & 4095
+    if overlap == "none":
+        # Of the distance its class is kept and where both sides lie in their lines: so that most calls are alike, and
+        # the file small.
+        delta = delta & 63 | (0 if delta < 64 else 512 if delta <= 1536 else 2560)
+    return (
+        blocks.OPS[min(word >> 40 & 3, 2)],
+        word & ((1 << 40) - 1),
+        word >> 42 & 63,
+        delta,
+        overlap,
+    )

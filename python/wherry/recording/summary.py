@@ -1,0 +1,157 @@
+"""What a person sees at the end of a recorded run, on standard error."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+from wherry import tables
+from wherry.recording.merge import Merger
+from wherry.recording.running import Ran
+from wherry.tables import Column, Figure, layout
+from wherry.units import percent, seconds_in_words, size_in_words, size_label
+
+CALLERS_SHOWN = 8
+PROGRAMS_SHOWN = 6
+WIDTH = 96
+FUNCTIONS = {"copy": "memcpy", "move": "memmove", "set": "memset"}
+PERCENTILES = (50, 90, 99)
+
+
+def _percentile(sizes: list, calls: int, percentile: int) -> int:
+    running = 0
+    for _, greatest, count, _ in sizes:
+        running += count
+        if running * 100 >= calls * percentile:
+            return greatest
+    return sizes[-1][1]
+
+
+def _count(number: float) -> str:
+    return f"{round(number):,}"
+
+
+def _table(lines) -> str:
+    return tables.render(lines, tables.console(WIDTH, False)).rstrip("\n")
+
+
+def _ops(ops: Mapping[str, Mapping]) -> str:
+    columns = [
+        Column("op", "", left=True),
+        Column("calls"),
+        Column("bytes"),
+        Column("mean", "bytes"),
+    ]
+    columns += [Column("median" if p == 50 else f"p{p}", "bytes") for p in PERCENTILES]
+    columns += [Column("largest", "bytes"), Column("called as", left=True)]
+    body = []
+    for op, part in ops.items():
+        names = ", ".join(list(part["functions"])[:3])
+        body.append(
+            [
+                Figure(op),
+                Figure(_count(part["calls"])),
+                Figure(size_in_words(part["bytes"])),
+                Figure(f"{part['bytes'] / part['calls']:.0f}"),
+                *(
+                    Figure(size_label(_percentile(part["sizes"], part["calls"], p)))
+                    for p in PERCENTILES
+                ),
+                Figure(size_label(part["sizes"][-1][1])),
+                Figure(names + (" ..." if len(part["functions"]) > 3 else "")),
+            ]
+        )
+    return _table(layout(columns, body, WIDTH))
+
+
+def _caller(row: Mapping) -> str:
+    place = row["function"] or (f"+{row['offset']:#x}" if row["offset"] is not None else "?")
+    if row["inlined_into"]:
+        place += f" (inlined into {row['inlined_into'][-1]})"
+    if row["source"]:
+        place += f" {Path(row['source']).name}"
+    return f"{place[:60]} in {Path(row['module']).name}"
+
+
+def _callers(rows: list) -> str:
+    columns = [Column("bytes"), Column("calls"), Column("op", left=True), Column("from", left=True)]
+    body = [
+        [
+            Figure(size_in_words(row["bytes"])),
+            Figure(_count(row["calls"])),
+            Figure(row["op"]),
+            Figure(_caller(row)),
+        ]
+        for row in rows[:CALLERS_SHOWN]
+    ]
+    return _table(layout(columns, body, WIDTH))
+
+
+def ceiling_in_words(ceiling: Mapping) -> str:
+    """`at most 1.4 % of this run: ...`"""
+    if ceiling["cpu_s"] <= 0:
+        return "the run took no time that could be measured"
+    return (
+        f"at most {percent(ceiling['at_most'])} of this run ({seconds_in_words(ceiling['at_most_s'])} of "
+        f"{seconds_in_words(ceiling['cpu_s'])} of processor time) if all that was copied came from memory, about "
+        f"{percent(ceiling['likely'])} if it was in the nearest cache: even a free memcpy could gain no more"
+    )
+
+
+def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
+    def say(text: str = "") -> None:
+        print(text, file=sys.stderr)
+
+    def paragraph(label: str, text: str) -> None:
+        indent = " " * 12
+        say(
+            textwrap.fill(
+                f"{label:<12}{text}", WIDTH, subsequent_indent=indent, break_on_hyphens=False
+            )
+        )
+
+    run, ops = document["run"], document["ops"]
+    say()
+    ended = f"signal {ran.signal}" if ran.signal else f"exit status {run['exit']}"
+    paragraph(
+        "recorded",
+        f"{_count(sum(p['calls'] for p in ops.values()))} calls in {_count(run['processes'])} processes and "
+        f"{_count(run['threads'])} threads; {ended} after {seconds_in_words(run['elapsed_s'])} "
+        f"(user {seconds_in_words(run['user_s'])}, system {seconds_in_words(run['system_s'])})",
+    )
+    if ops:
+        say()
+        say(_ops(ops))
+        say()
+        if document["callers"]:
+            say("Who called (estimated from one call in 61 and all of 16 KiB and more):")
+            say(_callers(document["callers"]))
+            say()
+    else:
+        paragraph(
+            "",
+            "no call was seen: nothing was copied through libc's names, or nothing could be recorded",
+        )
+    if document["ceiling"]:
+        paragraph("ceiling", ceiling_in_words(document["ceiling"]))
+    unseen = "copies inside libc itself, and those that the compiler inlined; how many is not known"
+    paragraph("not seen", unseen)
+    for row in run["unrecorded"][:PROGRAMS_SHOWN]:
+        times = f"{row['count']} processes of " if row["count"] != 1 else ""
+        paragraph("not recorded", f"{times}{row['program']}: {row['reason']}")
+    if len(run["unrecorded"]) > PROGRAMS_SHOWN:
+        paragraph("", f"and {len(run['unrecorded']) - PROGRAMS_SHOWN} more programs, in the mix")
+    if run["uncounted"]:
+        paragraph(
+            "not counted", f"{_count(run['uncounted'])} calls for which a thread had no block"
+        )
+    if ran.still:
+        paragraph(
+            "still there",
+            f"{ran.still} processes outlived the command; what they copied from here on is lost",
+        )
+    for line in merger.damaged[:3]:
+        paragraph("left out", line)
+    paragraph("mix", f"{target} (next: wherry replay {target})")

@@ -1,0 +1,397 @@
+"""Recorded mixes: what a program copied, as `wherry record` wrote it down (docs/mix.md).
+
+recording = recordings.read(Path("gcc.mix.json"))      # or recordings.shipped("gcc")
+recording.calls("copy"), recording.bytes("copy"), recording.document["ceiling"]
+recording.table("copy")                                # calls for the runner, in an order that lives
+spec = recordings.keep(recording.table("copy", least=0, most=4096))     # "@FILE" for a row's mix
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import itertools
+import json
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from wherry import runfile
+from wherry.errors import WherryError
+from wherry.mixfiles import LARGEST_SIZE, Shares
+
+FORMAT, VERSION = "wherry-mix", 1
+OPS = ("copy", "move", "set")
+LARGEST_FILE = 16 << 20
+ALIGNMENTS = (1, 2, 4, 8, 16, 32, 64)
+# (destination - source) mod 4096, by what it does to copies: the string instructions are slow just ahead, forward
+# loops wait for themselves a little further on.
+DISTANCES = {"same": (0, 0), "near": (1, 63), "alias": (64, 1536), "far": (1537, 4095)}
+# Sequences hold what is frequent; of the rarer large calls only the distribution is known well enough.
+ORDERED_TO = 1024
+TABLE = 65536
+# What the runner takes as one run of calls whose order it keeps.
+BURST = 256
+# Smaller than this, sequences tell nothing that the distribution does not.
+FEW = 1024
+
+# One call for the runner: bytes, source mod 64, (destination - source) mod 4096, distance where both overlap.
+Call = tuple[int, int, int, int | None]
+
+
+@dataclass(frozen=True)
+class Recording:
+    document: dict
+    path: Path | None = None
+
+    @property
+    def name(self) -> str:
+        return self.document["name"]
+
+    @property
+    def ops(self) -> tuple[str, ...]:
+        """Those of which there was any call."""
+        return tuple(op for op in OPS if self.calls(op))
+
+    def _of(self, op: str) -> Mapping:
+        return self.document["ops"].get(op, {})
+
+    def calls(self, op: str) -> int:
+        return self._of(op).get("calls", 0)
+
+    def bytes(self, op: str) -> int:
+        return self._of(op).get("bytes", 0)
+
+    def sizes(self, op: str) -> list[tuple[int, int, int, int]]:
+        """(least, greatest, calls, bytes) of each class of sizes."""
+        return [tuple(row) for row in self._of(op).get("sizes", ())]
+
+    def shares(self, op: str) -> Shares:
+        """Sizes, overlaps and alignments by themselves, as the published forms have them."""
+        sizes: dict[int, float] = {}
+        for _, _, calls, total in self.sizes(op):
+            size = min(round(total / calls), LARGEST_SIZE) if calls else 0
+            sizes[size] = sizes.get(size, 0) + calls
+        overlaps: dict[int, float] = {}
+        alignments: dict[int, float] = {}
+        for _, source, destination, _, overlap, calls in self._of(op).get("places", ()):
+            meets = int(overlap in ("above", "below"))
+            overlaps[meets] = overlaps.get(meets, 0) + calls
+            for one in (source, destination) if op != "set" else (destination,):
+                alignments[one] = alignments.get(one, 0) + calls
+        return (
+            {size: share for size, share in sorted(sizes.items()) if share},
+            dict(sorted(overlaps.items())) if op != "set" else {},
+            dict(sorted(alignments.items())),
+        )
+
+    # ---- for the runner ----------------------------------------------------------------------------------------
+
+    def bursts(self, op: str, least: int, most: int) -> list[list[Call]]:
+        """The sampled sequences of one op, of sizes from `least` to `most`."""
+        sequences = self.document.get("sequences") or {"calls": [], "bursts": []}
+        known = sequences["calls"]
+        found = []
+        for burst in sequences["bursts"]:
+            calls = [known[int(word)] for word in burst.split()]
+            mine = [
+                (size, source, delta, _overlapping(size, delta, overlap))
+                for name, size, source, delta, overlap in calls
+                if name == op and least <= size <= most
+            ]
+            if mine:
+                found.append(mine)
+        return found
+
+    def table(
+        self,
+        op: str,
+        least: int = 0,
+        most: int = LARGEST_SIZE,
+        *,
+        ordered: bool = True,
+        count: int = TABLE,
+        seed: int = 1,
+    ) -> list[list[Call]]:
+        """About `count` calls in the proportions of the mix: runs in whose order the runner may not meddle.
+        Sizes to 1 KiB follow each other as they did, unless `ordered` is false or too few were seen; the larger are
+        strewn in as often as they were asked for."""
+        chance = random.Random(seed)
+        rows = [row for row in self.sizes(op) if row[1] >= least and row[0] <= most and row[2]]
+        small = sum(row[2] for row in rows if row[1] <= ORDERED_TO)
+        whole = sum(row[2] for row in rows)
+        if not whole:
+            return []
+        draw = _Drawer(self, op, least, most, chance)
+        runs = self.bursts(op, least, min(most, ORDERED_TO)) if ordered else []
+        if sum(map(len, runs)) < FEW:
+            return [[draw.any()] for _ in range(count)]
+        large = 1 - small / whole
+        made, total = [], 0
+        while total < count:
+            chance.shuffle(runs)
+            for run in runs:
+                mixed: list[Call] = []
+                for call in run:
+                    while large and chance.random() < large:
+                        mixed.append(draw.large())
+                    mixed.append(call)
+                made.append(mixed)
+                total += len(mixed)
+                if total >= count:
+                    break
+        return made
+
+
+def _overlapping(size: int, delta: int, overlap: str) -> int | None:
+    """The distance, of which the low twelve bits are known; that of larger ones is taken as the least possible."""
+    if overlap == "none":
+        return None
+    distance = {"same": 0, "above": delta, "below": delta - 4096}[overlap]
+    return distance if abs(distance) < max(size, 1) else None
+
+
+class _Drawer:
+    """Single calls from the distribution."""
+
+    def __init__(
+        self, recording: Recording, op: str, least: int, most: int, chance: random.Random
+    ) -> None:
+        self._chance = chance
+        self._op = op
+        rows = [r for r in recording.sizes(op) if r[1] >= least and r[0] <= most and r[2]]
+        self._bounds = least, min(most, LARGEST_SIZE)
+        self._all = _Shares(rows, [row[2] for row in rows])
+        above = [row for row in rows if row[1] > ORDERED_TO]
+        self._above = _Shares(above, [row[2] for row in above])
+        self._places: dict[int | None, _Shares] = {}
+        places = recording.document["ops"].get(op, {}).get("places", ())
+        for up_to, group in itertools.groupby(
+            sorted(places, key=lambda row: (row[0] is None, row[0] or 0)), key=lambda row: row[0]
+        ):
+            members = [row for row in group if row[5]]
+            if members:
+                self._places[up_to] = _Shares(members, [row[5] for row in members])
+
+    def any(self) -> Call:
+        return self._call(self._all.draw(self._chance))
+
+    def large(self) -> Call:
+        return self._call(self._above.draw(self._chance))
+
+    def _call(self, row: tuple[int, int, int, int]) -> Call:
+        low, high = max(row[0], self._bounds[0]), min(row[1], self._bounds[1])
+        # Most sizes of a class are the same in most programs: its mean is nearer to them than an even draw.
+        mean = min(max(round(row[3] / row[2]), low), high)
+        place = self._place(mean)
+        if place is None:
+            return mean, 0, 0, None
+        _, source, destination, distance, overlap, _ = place
+        at, delta = self._offsets(source, destination, distance)
+        return mean, at, delta, _overlapping(mean, delta, overlap)
+
+    def _place(self, size: int) -> tuple | None:
+        for up_to, shares in self._places.items():
+            if up_to is None or size <= up_to:
+                return shares.draw(self._chance)
+        return None
+
+    def _offset(self, alignment: int) -> int:
+        return 0 if alignment == 64 else alignment * self._chance.randrange(1, 64 // alignment, 2)
+
+    def _offsets(self, source: int, destination: int, distance: str) -> tuple[int, int]:
+        low, high = DISTANCES[distance]
+        for _ in range(20):
+            at, to = self._offset(source), self._offset(destination)
+            if self._op == "set":
+                return 0, to + 64 * self._chance.randrange(64)
+            fitting = [d for d in range((to - at) % 64, 4096, 64) if low <= d <= high]
+            if fitting:
+                return at, self._chance.choice(fitting)
+        return at, (to - at) % 64
+
+
+class _Shares:
+    def __init__(self, items: list, weights: list[int]) -> None:
+        self._items = items
+        self._until = list(itertools.accumulate(weights))
+
+    def draw(self, chance: random.Random):
+        return self._items[
+            bisect.bisect_right(self._until, chance.random() * self._until[-1] * (1 - 1e-12))
+        ]
+
+
+def runner_text(runs: list[list[Call]]) -> str:
+    """The form that the runner reads: a call a line, a line of its own between runs (docs/runner-protocol.md)."""
+    lines = ["calls"]
+    for number, run in enumerate(runs):
+        if number:
+            lines.append("-")
+        lines += [
+            f"{min(size, LARGEST_SIZE)} {source} {delta}"
+            + ("" if distance is None else f" {distance}")
+            for size, source, delta, distance in run
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def keep(runs: list[list[Call]]) -> str:
+    """A file of them, removed when the program ends; as the `mix` of a row."""
+    from wherry import mixes
+
+    return mixes.keep(runner_text(runs).encode())
+
+
+# ---- files ----------------------------------------------------------------------------------------------------------
+
+
+def is_recorded(data: bytes) -> bool:
+    return data.lstrip()[:1] == b"{"
+
+
+@functools.cache
+def _validator():
+    import jsonschema
+
+    return jsonschema.Draft202012Validator(json.loads(runfile.schema_text("mix")))
+
+
+def _fault(document: object) -> str | None:
+    """What is wrong with it, or None. The schema first, then what no schema can say."""
+    from jsonschema.exceptions import best_match
+
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        return f'it has no "format": "{FORMAT}"'
+    if document.get("version") != VERSION:
+        return (
+            f"its version is {str(document.get('version'))[:20]}, and this Wherry reads {VERSION}"
+        )
+    error = best_match(_validator().iter_errors(document))
+    if error is not None:
+        place = ".".join(str(part) for part in error.absolute_path) or "its top"
+        message = " ".join(error.message.split())
+        return f"at {place}: {message if len(message) < 160 else message[:157] + '...'}"
+    for op, part in document["ops"].items():
+        before = -1
+        for least, greatest, calls, total in part["sizes"]:
+            if least > greatest or least <= before:
+                return (
+                    f"ops.{op}.sizes: [{least}, {greatest}] comes after {before}; sort them upwards"
+                )
+            if not calls * least <= total <= calls * greatest:
+                return f"ops.{op}.sizes: {calls} calls of {least} to {greatest} bytes are not {total} bytes"
+            before = greatest
+        for what, column in (("calls", 2), ("bytes", 3)):
+            if (found := sum(row[column] for row in part["sizes"])) != part[what]:
+                return f"ops.{op}: {what} is {part[what]}, and its sizes add up to {found}"
+    sequences = document.get("sequences")
+    if sequences:
+        known = len(sequences["calls"])
+        for burst in sequences["bursts"]:
+            if len(burst) > 1 << 20:
+                return "sequences.bursts: one is longer than any burst"
+            wrong = next((word for word in burst.split() if int(word[:12]) >= known), None)
+            if wrong is not None:
+                return f"sequences.bursts: call {wrong[:12]} of {known}"
+    return None
+
+
+def parse(data: bytes, where: str) -> Recording:
+    """`where` begins each complaint."""
+    if len(data) > LARGEST_FILE:
+        raise WherryError(f"{where}: too large for a mix (over {LARGEST_FILE >> 20} MiB)")
+    try:
+        document = json.loads(data.decode(), parse_constant=_no_constant)
+    except UnicodeDecodeError:
+        raise WherryError(f"{where} is not a mix: it is not text") from None
+    except RecursionError:
+        raise WherryError(f"{where} is not a mix: it is nested too deeply") from None
+    except ValueError as error:
+        raise WherryError(
+            f"{where} is not a mix, or is damaged: {str(error)[:160]}; record it again"
+        ) from None
+    try:
+        fault = _fault(document)
+    except RecursionError:
+        fault = "it is nested too deeply"
+    if fault:
+        raise WherryError(f"{where} is not a mix that can be used: {fault}")
+    return Recording(document)
+
+
+def _no_constant(word: str) -> float:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def read(path: Path) -> Recording:
+    try:
+        if path.exists() and not path.is_file():
+            raise WherryError(f"{path}: not a file; give one that wherry record wrote")
+        with path.open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise WherryError(f"{path}: cannot be read: {reason}") from None
+    found = parse(data, str(path))
+    return Recording(found.document, path)
+
+
+def encode(document: dict) -> bytes:
+    """A row of a table a line."""
+    return (_text(document, "\n") + "\n").encode()
+
+
+def _text(value: object, newline: str) -> str:
+    """Objects of objects and lists of lists go over several lines; what is inside those does not."""
+    deeper = newline + " "
+    inner = list(value.values()) if isinstance(value, dict) else value
+    plain = not isinstance(value, dict | list) or not any(isinstance(i, dict | list) for i in inner)
+    if plain and len(str(value)) < 400:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(key)}: {_text(item, deeper)}" for key, item in value.items()]
+        return "{" + deeper + ("," + deeper).join(parts) + newline + "}"
+    if not isinstance(value, list):
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    rows = [json.dumps(item, ensure_ascii=False, allow_nan=False) for item in value]
+    return "[" + deeper + ("," + deeper).join(rows) + newline + "]"
+
+
+def write(path: Path, document: dict) -> None:
+    runfile.write_bytes(path, encode(document))
+
+
+# ---- those that come with Wherry ------------------------------------------------------------------------------------
+
+
+def _home():
+    from importlib import resources
+
+    home = resources.files("wherry") / "data" / "mixes"
+    if not home.is_dir():
+        # A tree that is not installed, as in development.
+        home = Path(__file__).resolve().parents[2] / "mixes"
+    return home
+
+
+@functools.cache
+def shipped_names() -> tuple[str, ...]:
+    home = _home()
+    if not home.is_dir():
+        return ()
+    return tuple(
+        sorted(
+            p.name.removesuffix(".mix.json") for p in home.iterdir() if p.name.endswith(".mix.json")
+        )
+    )
+
+
+@functools.cache
+def shipped(name: str) -> Recording:
+    return parse((_home() / f"{name}.mix.json").read_bytes(), f"the mix {name}")
+
+
+def all_shipped() -> Iterator[Recording]:
+    return (shipped(name) for name in shipped_names())

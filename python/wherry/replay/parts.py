@@ -1,0 +1,136 @@
+"""A mix as rows for the runner: by op and by band of sizes, each with the caches where its bytes may lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from wherry import mixes, recordings
+from wherry.errors import WherryError, unknown
+from wherry.mixfiles import LARGEST_SIZE
+from wherry.recordings import Recording
+from wherry.units import KIB, size_label
+
+# Within a band sizes follow each other as they did in the program; the small ones, whose branches a processor must
+# guess, are all in one.
+BANDS = ((0, 4 * KIB), (4 * KIB + 1, 256 * KIB), (256 * KIB + 1, LARGEST_SIZE))
+LEVELS = ("L1", "L2", "L3", "DRAM")
+# Hot: the nearest cache that holds it. Warm: one level further out. Cold: in memory.
+HEATS = ("hot", "warm", "cold")
+
+
+@dataclass(frozen=True)
+class Part:
+    op: str
+    band: str  # in words
+    spec: str  # what the runner takes as a mix
+    calls: float  # of the recording; of a mix that has no count, its share
+    mean: float  # bytes
+    states: Mapping[str, str]  # heat to cache state
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is replayed: the parts, and the run that they were recorded from, if any."""
+
+    name: str
+    parts: tuple[Part, ...]
+    ceiling: dict | None
+    command: tuple[str, ...] = ()
+
+    @property
+    def calls(self) -> float:
+        return sum(part.calls for part in self.parts)
+
+
+def _states(size: int, caches: Mapping[str, int], copies: bool) -> dict[str, str]:
+    total = size * (2 if copies else 1)
+    there = [level for level in LEVELS if level == "DRAM" or caches.get(level)]
+    fits = [
+        level == "DRAM" or total <= caches[level] // (4 if level == "L3" else 2) for level in there
+    ]
+    first = fits.index(True)
+    return {
+        "hot": there[first],
+        "warm": there[min(first + 1, len(there) - 1)],
+        "cold": "DRAM",
+    }
+
+
+def _of_recording(recording: Recording, caches: Mapping[str, int], seed: int) -> list[Part]:
+    found = []
+    for op in recording.ops:
+        for low, high in BANDS:
+            inside = [row for row in recording.sizes(op) if low <= row[0] <= high and row[2]]
+            calls, total = (sum(row[i] for row in inside) for i in (2, 3))
+            if not calls:
+                continue
+            # The largest that is not the odd one in a hundred.
+            usual, left = inside[0][1], calls / 100
+            for row in reversed(inside):
+                left -= row[2]
+                if left < 0:
+                    usual = row[1]
+                    break
+            runs = recording.table(op, low, high, seed=seed)
+            found.append(
+                Part(
+                    op,
+                    f"to {size_label(high)}" if high < LARGEST_SIZE else "larger",
+                    recordings.keep(runs),
+                    calls,
+                    total / calls,
+                    _states(min(usual, high), caches, op != "set"),
+                )
+            )
+    return found
+
+
+def subject(given: str, caches: Mapping[str, int], seed: int = 1) -> Subject:
+    """A file of `wherry record`, the name of a mix that comes with Wherry, or a file of a published form."""
+    path = Path(given)
+    if path.exists():
+        try:
+            recorded = path.is_file() and recordings.is_recorded(path.read_bytes()[:4096])
+        except OSError as error:
+            raise WherryError(f"{path}: cannot be read: {error.strerror}") from None
+        if not recorded:
+            return _published(given, caches)
+        recording = recordings.read(path)
+    elif given in recordings.shipped_names():
+        recording = recordings.shipped(given)
+    elif "/" in given or "." in given:
+        raise WherryError(
+            f"{given}: there is no such file; give a mix, as wherry record -o FILE writes one"
+        )
+    else:
+        raise unknown("mix", given, recordings.shipped_names(), "wherry list mixes")
+    parts = _of_recording(recording, caches, seed)
+    if not parts:
+        raise WherryError(f"{given}: nothing was copied in it; there is nothing to replay")
+    how = recording.document.get("how") or {}
+    return Subject(
+        recording.name,
+        tuple(parts),
+        recording.document.get("ceiling"),
+        tuple(how.get("command", ())),
+    )
+
+
+def _published(given: str, caches: Mapping[str, int]) -> Subject:
+    found = mixes.gather([given])
+    parts = [
+        Part(op, mix.name, mix.spec, 1.0, mix.mean, _states(mix.usual, caches, op != "set"))
+        for mix in found
+        for op in mix.ops
+    ]
+    return Subject(Path(given).stem, tuple(parts), None)
+
+
+def caches_of(reported: Mapping) -> dict[str, int]:
+    believed = reported.get("believed") or {}
+    return {
+        name: (believed.get(key) or {}).get("size") or 0
+        for name, key in (("L1", "L1d"), ("L2", "L2"), ("L3", "L3"))
+    }

@@ -1,0 +1,130 @@
+"""What a replay means for the program: the share of its time that copies take, times what they would gain.
+
+How warm a program's data are, a recording does not tell. The likely change is that of hot data; its interval takes in
+what warm data would give, with the share that copies take then. What is not clear of nothing by that interval, or is
+smaller than ab can tell, is called not measurable: a claim that ab refutes would be worth less than none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from wherry.replay.totals import LIBC, Total
+from wherry.units import percent
+
+# What ab seldom tells less than, on a machine with neighbours; --noise says another.
+NOISE = 0.01
+# A program that its copies take less of has nothing to gain.
+SMALL_SHARE = 0.01
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Change of the program's CPU time, as fractions: -0.019 is 1.9 % less."""
+
+    routine: str
+    change: float
+    low: float
+    high: float
+    measurable: bool
+
+    def words(self) -> str:
+        low, high = (signed(value) for value in (self.low, self.high))
+        return f"{signed(self.change)} % [{low}, {high}] %"
+
+
+def signed(fraction: float) -> str:
+    text = f"{fraction * 100:+.1f}"
+    return "0.0" if text in ("+0.0", "-0.0") else text.replace("-", "−")
+
+
+def shares(ceiling: Mapping, totals: Mapping[str, Mapping[str, Total]]) -> dict[str, float]:
+    """By heat, the share of the run's CPU time that its copies took with libc, if its data were so warm."""
+    likely, most = ceiling["likely"], max(ceiling["at_most"], ceiling["likely"])
+    hot = totals.get("hot", {}).get(LIBC)
+    found = {}
+    for heat, own in totals.items():
+        libc = own.get(LIBC)
+        if libc is None or hot is None:
+            continue
+        found[heat] = min(likely * libc.seconds / hot.seconds, most, 1.0)
+    return found
+
+
+def predict(
+    routine: str,
+    ceiling: Mapping,
+    totals: Mapping[str, Mapping[str, Total]],
+    noise: float = NOISE,
+) -> Prediction | None:
+    share = shares(ceiling, totals)
+    ranges = []
+    for heat in ("hot", "warm"):
+        own = totals.get(heat, {}).get(routine)
+        if own is None or own.ratio is None or heat not in share:
+            continue
+        # A tie may be a gain or a loss of as much as the noise.
+        low, high = own.ratio.low, own.ratio.high
+        if own.call == "tie":
+            low, high = min(low, 1 / (1 + own.floor)), max(high, 1 + own.floor)
+        ranges.append(
+            (
+                share[heat] * (own.ratio.median - 1),
+                share[heat] * (low - 1),
+                share[heat] * (high - 1),
+            )
+        )
+    if not ranges:
+        return None
+    low, high = min(r[1] for r in ranges), max(r[2] for r in ranges)
+    change = ranges[0][0]
+    clear = low > 0 or high < 0
+    return Prediction(routine, change, low, high, clear and abs(change) > noise)
+
+
+def verdict(
+    ceiling: Mapping | None,
+    predictions: Mapping[str, Prediction],
+    totals: Mapping[str, Mapping[str, Total]],
+    usable: Mapping[str, str],
+    noise: float,
+) -> str:
+    """One or two sentences. `usable`: of the routines that a program can be given, how."""
+    if not ceiling:
+        return _without_ceiling(totals, usable)
+    share = f"This run spends {percent(ceiling['likely'])} in copies (at most {percent(ceiling['at_most'])})"
+    own = {name: found for name, found in predictions.items() if name in usable}
+    if not own:
+        return f"{share}; nothing that could serve it was measured; keep libc."
+    best = min(own.values(), key=lambda found: found.change)
+    said = f"replay predicts {best.words()} of its CPU time with {best.routine}"
+    if ceiling["at_most"] < SMALL_SHARE:
+        return f"{share}: even a copy that costs nothing would gain no more; {said}; keep libc."
+    if best.change >= 0:
+        return f"{share}; {said}: nothing here is better than libc for it; keep libc."
+    if not best.measurable:
+        why = (
+            "its interval does not leave out 0"
+            if best.low <= 0 <= best.high
+            else f"ab seldom tells less than {percent(noise)}"
+        )
+        return f"{share}; {said}: not measurable, since {why}; keep libc."
+    return f"{share}; {said}. See whether it holds: {usable[best.routine]}"
+
+
+def _without_ceiling(totals: Mapping[str, Mapping[str, Total]], usable: Mapping[str, str]) -> str:
+    hot = {
+        name: own
+        for name, own in totals.get("hot", {}).items()
+        if name in usable and own.ratio is not None
+    }
+    tail = "What that is of a program, this mix does not tell: wherry record does."
+    if not hot:
+        return f"Nothing was measured. {tail}"
+    best = min(hot.values(), key=lambda own: own.ratio.median)
+    if best.call != "faster":
+        return f"Nothing here beats libc on this mix beyond the noise; keep libc. {tail}"
+    return (
+        f"{best.routine} takes {best.ratio.median:.2f} [{best.ratio.low:.2f}, {best.ratio.high:.2f}] of libc's time "
+        f"on this mix, hot. {tail}"
+    )

@@ -1,0 +1,290 @@
+"""glibc under its own tunables. They are read when a process begins, so each setting is a fresh process; the default
+runs before and after the others of a turn, whose order is drawn."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from wherry import runner, significance, stats
+from wherry.errors import FailedError
+from wherry.row import Row
+from wherry.tune import grids, tunables
+from wherry.tune.prove import Proof
+from wherry.units import KIB, MIB
+
+VARIABLE = "GLIBC_TUNABLES"
+# What a setting must seem to gain before a proof is worth its time.
+WORTH = 0.02
+_TIMEOUT = 120
+
+
+@dataclass(frozen=True)
+class Extent:
+    """`picks` and `proofs` are turns, at most; fewer, and then fewer cells, when they do not fit the seconds."""
+
+    picks: int
+    proofs: int
+    rounds: int
+    seconds: float
+
+
+FULL = Extent(3, 8, 5, 150.0)
+QUICK = Extent(1, 4, 3, 12.0)
+# Fewer turns prove nothing.
+LEAST_PROOFS = 4
+# Of a tunable's part of the time, for choosing.
+PICK_SHARE = 0.5
+
+
+@dataclass
+class Setting:
+    """What came of one tunable."""
+
+    name: str
+    default: int | None
+    best: str | None = None
+    expected: float | None = None  # gain on the cells that it was chosen by
+    proof: Proof | None = None
+    kept: bool = False
+
+    def record(self) -> dict:
+        return {
+            "name": self.name,
+            "default": self.default,
+            "best": self.best,
+            "expected_gain": None if self.expected is None else float(f"{self.expected:.4g}"),
+            "proof": self.proof and self.proof.record(),
+            "kept": self.kept,
+        }
+
+
+@dataclass
+class Found:
+    settings: list[Setting] = field(default_factory=list)
+    line: str | None = None  # of all that was kept
+    proof: Proof | None = None  # of that line, over all cells held out
+    seconds: float = 0.0
+    interrupted: bool = False
+
+
+def _row(op: str, size: int, rounds: int, place=(0, 0), **more) -> Row:
+    src, dst = place
+    return Row(
+        grids.EXPERIMENT,
+        op,
+        ("libc",),
+        size,
+        src_off=0 if op == "set" else src,
+        dst_off=dst,
+        rounds=rounds,
+        batch_us=100,
+        **more,
+    )
+
+
+def cells(name: str, extent: Extent, caches: dict[str, int], last_level: int, held_out: bool):
+    """The rows that a tunable bears on; others to prove by."""
+    rounds = extent.rounds
+    if name == tunables.HWCAPS:
+        mixes = grids.HELD_OUT_MIXES if held_out else grids.MIXES
+        small = grids.Extent(1, rounds, 1, rounds, 1, 0, 100)
+        return [replace(row, table=16384) for row in grids.choice(("libc",), small, mixes)]
+    sizes = grids.off_grid if held_out else grids.sizes
+    if name in (tunables.MOVSB, tunables.STOSB):
+        ops = ("copy", "move") if name == tunables.MOVSB else ("set",)
+        places = ((3, 9), (0, 24)) if held_out else ((0, 0), (1, 0))
+        return [
+            _row(op, size, rounds, place, src_state=state[0], dst_state=state[1])
+            for op in ops
+            for size in sizes(KIB, 2 * MIB, 1)
+            for place in places
+            for state in grids.states(size, caches, op != "set")[:1]
+        ]
+    op = "copy" if name == tunables.NON_TEMPORAL else "set"
+    low = max(last_level // 4, 4 * MIB)
+    every = len(os.sched_getaffinity(0))
+    return [
+        _row(op, size, 3, (0, 0), src_state="DRAM", dst_state="DRAM", threads=threads)
+        for size in sizes(low, 4 * last_level, 1)
+        for threads in sorted({1, every})
+    ]
+
+
+def _measure(rows: Sequence[Row], setting: str | None, seed: int) -> dict[int, float]:
+    """Median nanoseconds of each row, in a fresh process."""
+    env = {key: value for key, value in os.environ.items() if key != VARIABLE}
+    if setting:
+        env[VARIABLE] = setting
+    lines = "".join(row.line(i) + "\n" for i, row in enumerate(rows))
+    arguments = [runner.path(), "measure", "--counters", "none", "--seed", str(seed)]
+    try:
+        done = subprocess.run(
+            arguments, input=lines, capture_output=True, text=True, env=env, timeout=_TIMEOUT
+        )
+    except subprocess.TimeoutExpired:
+        raise FailedError(
+            f"wherry-run measured for longer than {_TIMEOUT} s under {setting or 'the default'}"
+        ) from None
+    found = {}
+    for line in done.stdout.splitlines():
+        event = json.loads(line)
+        if event["event"] == "cell" and not event.get("aa") and event["ns"]:
+            found[event["id"]] = float(np.median(event["ns"]))
+    if done.returncode:
+        raise FailedError(
+            f"wherry-run {runner.ended_by(done.returncode)} under {setting or 'the default'}: "
+            f"{runner.complaint(done.stderr)}"
+        )
+    return found
+
+
+def _log(own: dict[int, float], other: dict[int, float]) -> tuple[float, int]:
+    """Mean over the cells that both have of the log ratio, and how many."""
+    both = own.keys() & other.keys()
+    if not both:
+        return 0.0, 0
+    return sum(math.log(own[i] / other[i]) for i in both) / len(both), len(both)
+
+
+class Search:
+    def __init__(
+        self,
+        extent: Extent,
+        caches: dict[str, int],
+        last_level: int,
+        *,
+        mix_rows: Sequence[Row] = (),
+        largest: int | None = None,
+        seed: int = 0,
+        progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    ):
+        self.extent = extent
+        self.caches = caches
+        self.last_level = last_level
+        self.mix_rows = list(mix_rows)
+        self.largest = largest
+        self.random = random.Random(seed)
+        self.seed = seed
+        self.part = extent.seconds
+        self.progress = progress
+        self._processes = 0
+
+    def _cells(self, name: str, held_out: bool) -> list[Row]:
+        if name == tunables.HWCAPS and self.mix_rows:
+            return self.mix_rows
+        rows = cells(name, self.extent, self.caches, self.last_level, held_out)
+        if self.largest is not None:
+            rows = [row for row in rows if row.mix or row.size <= self.largest]
+        return rows
+
+    def _fitting(self, rows: list[Row], processes: int, seconds: float) -> tuple[list[Row], float]:
+        """As many of the rows, evenly, as so many processes can measure in that time, and what one process takes."""
+        while True:
+            began = time.monotonic()
+            self._one(rows, None)
+            each = time.monotonic() - began
+            if each * processes <= seconds or len(rows) <= 2:
+                return rows, each
+            rows = rows[:: min(math.ceil(each * processes / seconds), (len(rows) + 1) // 2)]
+
+    def _one(self, rows: Sequence[Row], setting: str | None) -> dict[int, float]:
+        self._processes += 1
+        return _measure(rows, setting, self.seed + self._processes)
+
+    def run(self, available: dict[str, tunables.Tunable]) -> Found:
+        began = time.monotonic()
+        found = Found()
+        try:
+            tried = tunables.candidates(available, self.last_level)
+            self.part = self.extent.seconds / (len(tried) + 1)
+            for name, settings in tried.items():
+                own = Setting(name, available[name].value)
+                found.settings.append(own)
+                self._pick(own, settings)
+                if own.best is not None:
+                    own.proof = self._prove(own.name, own.best, self._cells(name, True))
+                    own.kept = own.proof.call == "faster"
+            self._together(found)
+        except KeyboardInterrupt:
+            found.interrupted = True
+        found.seconds = time.monotonic() - began
+        return found
+
+    def _pick(self, own: Setting, settings: list[str]) -> None:
+        rows = self._cells(own.name, held_out=False)
+        if not rows:
+            return
+        logs: dict[str, list[float]] = {setting: [] for setting in settings}
+        turn_of = len(settings) + 2
+        seconds = self.part * PICK_SHARE
+        rows, each = self._fitting(rows, turn_of, seconds)
+        picks = min(max(int(seconds / (each * turn_of)), 1), self.extent.picks)
+        total = picks * turn_of
+        done = 0
+        for _ in range(picks):
+            before = self._one(rows, None)
+            drawn = list(settings)
+            self.random.shuffle(drawn)
+            turn = {}
+            for setting in drawn:
+                turn[setting] = self._one(rows, setting)
+                done += 1
+                self.progress(own.name, done, total)
+            after = self._one(rows, None)
+            done += 2
+            usual = {i: math.sqrt(before[i] * after[i]) for i in before.keys() & after.keys()}
+            for setting, ns in turn.items():
+                logs[setting].append(_log(ns, usual)[0])
+        means = {setting: float(np.mean(values)) for setting, values in logs.items()}
+        best = min(means, key=means.get)
+        own.expected = 1 - math.exp(means[best])
+        own.best = best if own.expected >= WORTH else None
+
+    def _prove(self, what: str, setting: str, rows: Sequence[Row]) -> Proof:
+        """Turns of default, setting, setting, default, or the other way round."""
+        ratios, alike, count = [], [], 0
+        seconds = self.part * (1 - PICK_SHARE)
+        rows, each = self._fitting(list(rows), 4 * LEAST_PROOFS, seconds)
+        proofs = min(max(int(seconds / (4 * each)), LEAST_PROOFS), self.extent.proofs)
+        for turn in range(proofs):
+            order = self.random.choice(((0, 1, 1, 0), (1, 0, 0, 1)))
+            ran: tuple[list, list] = ([], [])
+            for which in order:
+                ran[which].append(self._one(rows, setting if which else None))
+            logs = [_log(ran[1][i], ran[0][i]) for i in range(2)]
+            count = logs[0][1]
+            ratios.append((logs[0][0] + logs[1][0]) / 2)
+            alike.append([_log(ran[which][0], ran[which][1])[0] / 2 for which in (0, 1)])
+            self.progress(f"{what}, proof", turn + 1, proofs)
+        rng = np.random.default_rng(self.seed)
+        values = np.array(ratios)
+        ratio = stats.bootstrap([values], rng)
+        signs = rng.choice((-1.0, 1.0), size=(2000, len(alike), 2))
+        drawn = np.array(alike)[rng.integers(len(alike), size=(2000, len(alike)))] * signs
+        far = float(np.quantile(np.abs(np.median(drawn.sum(axis=2), axis=1)), 0.95))
+        floor = max(stats.LEAST_FLOOR, math.expm1(far))
+        p = float(significance.p_values([values])[0]) if len(values) > 1 else 1.0
+        return Proof(count, ratio, floor, p, None)
+
+    def _together(self, found: Found) -> None:
+        """The one line of all that won, held against the default on all their cells."""
+        kept = [own for own in found.settings if own.kept]
+        if not kept:
+            return
+        found.line = ":".join(own.best for own in kept)
+        if len(kept) == 1:
+            found.proof = kept[0].proof
+            return
+        rows = [row for own in kept for row in self._cells(own.name, True)]
+        found.proof = self._prove("all together", found.line, rows)
+        if found.proof.call != "faster":
+            found.line = None

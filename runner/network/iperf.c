@@ -1,0 +1,134 @@
+/* iperf3, the standard tool, over the same way and with the same messages, for one to hold our figures against. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "network.h"
+#include "sides.h"
+
+enum { OUTPUT = 1 << 18, TRIES = 40, TRY_US = 25000 };
+
+bool iperf_found(void)
+{
+    const char *path = getenv("PATH");
+    char places[4096], full[4200];
+    snprintf(places, sizeof places, "%s", path ? path : "/usr/bin:/bin");
+    for (char *rest = places, *place; (place = strsep(&rest, ":"));) {
+        snprintf(full, sizeof full, "%s/iperf3", place);
+        if (*place && access(full, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+static uint16_t free_port(struct in_addr address)
+{
+    struct sockaddr_in place = {.sin_family = AF_INET, .sin_addr = address};
+    socklen_t length = sizeof place;
+    const int own = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool done = own >= 0 && bind(own, (struct sockaddr *)&place, length) == 0 &&
+                getsockname(own, (struct sockaddr *)&place, &length) == 0;
+    if (own >= 0)
+        close(own);
+    return done ? ntohs(place.sin_port) : 0;
+}
+
+/* Starts it with its output to `out`, or to nowhere. */
+static pid_t start(char *const argv[], int out)
+{
+    const pid_t own = getpid(), child = fork();
+    if (child != 0)
+        return child;
+    if (!die_with(own))
+        _exit(127);
+    const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(nowhere, 0);
+    dup2(out < 0 ? nowhere : out, 1);
+    dup2(nowhere, 2);
+    execvp(argv[0], argv);
+    _exit(127);
+}
+
+uint16_t iperf_serve(const struct side *side)
+{
+    char port[8], address[INET_ADDRSTRLEN];
+    const uint16_t number = iperf_found() ? free_port(side->own) : 0;
+    if (!number)
+        return 0;
+    snprintf(port, sizeof port, "%u", number);
+    inet_ntop(AF_INET, &side->own, address, sizeof address);
+    char *argv[] = {"iperf3", "-s", "-4", "-B", address, "-p", port, NULL};
+    return start(argv, -1) > 0 ? number : 0;
+}
+
+/* The number behind the words, which stand in this order in its JSON; NaN when one is not there. */
+static double number_at(const char *text, const char *const words[])
+{
+    for (; *words && text; words++) {
+        text = strstr(text, *words);
+        text = text ? text + strlen(*words) : NULL;
+    }
+    return text ? strtod(text + strspn(text, ": \t"), NULL) : __builtin_nan("");
+}
+
+static bool run_once(const struct side *side, const struct order *order, size_t size, char *output)
+{
+    char port[8], address[INET_ADDRSTRLEN], bytes[24], length[12], buffer[12];
+    snprintf(port, sizeof port, "%u", side->iperf_port);
+    snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)(order->messages * size));
+    snprintf(length, sizeof length, "%zu", size);
+    snprintf(buffer, sizeof buffer, "%d", SOCKET_BUFFER);
+    inet_ntop(AF_INET, &side->other, address, sizeof address);
+    char *argv[] = {"iperf3", "-c", address, "-4", "-p", port, "-n", bytes, "-l", length, "-w", buffer, "-J", NULL};
+    int ends[2];
+    size_t got = 0;
+    if (pipe2(ends, O_CLOEXEC))
+        return false;
+    const pid_t child = start(argv, ends[1]);
+    close(ends[1]);
+    for (ssize_t now = 1; child > 0 && now && got < OUTPUT - 1;) {
+        now = read(ends[0], output + got, OUTPUT - 1 - got);
+        if (now < 0 && errno != EINTR)
+            break;
+        got += now > 0 ? (size_t)now : 0;
+    }
+    output[got] = '\0';
+    close(ends[0]);
+    int status = 1;
+    if (child > 0)
+        waitpid(child, &status, 0);
+    return status == 0;
+}
+
+/* Its time is that in which the receiver got what it got; the CPU of each side its share of that. */
+void iperf_send(const struct side *side, const struct order *order, size_t size, struct answer *answer)
+{
+    static char output[OUTPUT];
+    bool done = false;
+    for (int i = 0; i < TRIES && !done; i++) { /* its server may not listen yet, or not again */
+        if (i)
+            usleep(TRY_US);
+        done = run_once(side, order, size, output);
+    }
+    const char *end = done ? strstr(output, "\"end\":\t{\n\t\t\"streams\"") : NULL;
+    end = end ? end : done ? strstr(output, "\"sum_sent\"") : NULL;
+    const double seconds = number_at(end, (const char *const[]){"\"sum_received\"", "\"seconds\"", NULL});
+    const double bytes = number_at(end, (const char *const[]){"\"sum_received\"", "\"bytes\"", NULL});
+    if (!(seconds > 0) || !(bytes > 0)) {
+        snprintf(answer->failed, SAID, "iperf3 gives no figures");
+        return;
+    }
+    const double ns = seconds * 1e9 * (double)(order->messages * size) / bytes;
+    answer->begin_ns = 0;
+    answer->end_ns = (uint64_t)ns;
+    answer->cpu_ns = ns / 100 * number_at(end, (const char *const[]){"utilization_percent", "host_total\"", NULL});
+    answer->system_ns = ns / 100 * number_at(end, (const char *const[]){"utilization_percent", "host_system\"", NULL});
+    answer->other_cpu_ns =
+        ns / 100 * number_at(end, (const char *const[]){"utilization_percent", "remote_total\"", NULL});
+}

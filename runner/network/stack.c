@@ -1,0 +1,271 @@
+/* via=stack: a TCP stack in user space carries the stream, both ends in this thread, one after the other: what it
+ * takes is the stack's own work, and which functions copy and add up is the row's names' choice. */
+#include "stack.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <x86intrin.h>
+
+#include "network.h"
+#include "wherry.h"
+
+/* The stack has no time stamps in its segments: 40 bytes of headers and the data that a packet of 1500 has with them.
+ */
+enum { HEADERS = 40, STACK_MTU = SEGMENT + HEADERS, IP_TCP = 6 };
+/* Timing each copy is a pass of its own, over a part of the messages. */
+enum { TIMED_PART = 4, EMPTY_PAIRS = 2000 };
+
+static const struct stack *stack;
+static unsigned char *from, *to;
+static struct stack_hooks plain; /* those of the name whose turn it is, without clocks */
+static struct {
+    uint64_t copy, sum, copied, summed, pairs, sums;
+} spent;
+static bool bad_sum;
+static char problem[320];
+
+static uint16_t wherry_sum(const void *data, int n)
+{
+    return (uint16_t)~wherry_csum_fold(wherry_csum_partial(data, (size_t)n, 0));
+}
+
+static uint16_t wherry_copy_sum(void *dst, const void *src, uint16_t n)
+{
+    return (uint16_t)~wherry_csum_fold(wherry_csum_partial_copy(dst, src, n, 0));
+}
+
+static const char *names(const struct system_row *row, const char *name)
+{
+    const struct target *target = target_for(row->targets, name, WHERRY_OP_copy);
+    const bool known =
+        strcmp(name, "dropin") == 0 || strcmp(name, "sums") == 0 || (target && target->abi == ABI_MEMCPY);
+    return known ? NULL : "dropin, sums, and the copies that wherry-run list names";
+}
+
+/* Which functions a name means: `wherry` all of them; `dropin` copies only, as the drop-in would; `sums` checksums
+ * only; any other copy stands for the copies, with the stack's own checksums. */
+static const char *choose(const struct system_row *row, const char *name)
+{
+    plain = stack->own;
+    const bool all = strcmp(name, "wherry") == 0;
+    const char *copier = strcmp(name, "dropin") == 0 ? "wherry" : strcmp(name, "sums") == 0 ? "libc" : name;
+    const struct target *copy = target_for(row->targets, copier, WHERRY_OP_copy);
+    const struct target *move = target_for(row->targets, copier, WHERRY_OP_move);
+    const char *missing = target_unavailable(copy);
+    if (missing)
+        return missing;
+    if (copy->routine && copy->routine->quantum > 1)
+        return "takes only multiples of some bytes";
+    if (!move || target_unavailable(move) || move->abi != ABI_MEMCPY)
+        move = target_for(row->targets, "libc", WHERRY_OP_move);
+    plain.copy = (wherry_copy_fn *)copy->fn;
+    plain.move = (wherry_copy_fn *)move->fn;
+    if (all || strcmp(name, "sums") == 0)
+        plain.sum = wherry_sum;
+    if (all)
+        plain.copy_sum = wherry_copy_sum;
+    target_prepare(copy);
+    return NULL;
+}
+
+static uint64_t ticks(void)
+{
+    _mm_lfence();
+    const uint64_t now = __rdtsc();
+    _mm_lfence();
+    return now;
+}
+
+static void *timed_copy(void *dst, const void *src, size_t n)
+{
+    const uint64_t begin = ticks();
+    void *result = plain.copy(dst, src, n);
+    spent.copy += ticks() - begin;
+    spent.pairs++;
+    spent.copied += n;
+    return result;
+}
+
+static uint16_t timed_sum(const void *data, int n)
+{
+    const uint64_t begin = ticks();
+    const uint16_t sum = plain.sum(data, n);
+    spent.sum += ticks() - begin;
+    spent.sums++;
+    spent.summed += (uint64_t)n;
+    return sum;
+}
+
+/* The stack's own calls the other two, which see to their own time. */
+static uint16_t timed_copy_sum(void *dst, const void *src, uint16_t n)
+{
+    if (plain.copy_sum == stack->own.copy_sum)
+        return plain.copy_sum(dst, src, n);
+    const uint64_t begin = ticks();
+    const uint16_t sum = plain.copy_sum(dst, src, n);
+    spent.copy += ticks() - begin;
+    spent.pairs++;
+    spent.copied += n;
+    spent.summed += n;
+    return sum;
+}
+
+static double empty_pair(void)
+{
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < EMPTY_PAIRS; i++) {
+        const uint64_t begin = ticks(), end = ticks();
+        least = end - begin < least ? end - begin : least;
+    }
+    return (double)least;
+}
+
+/* By the textbook, two bytes at a time: nobody's routine judges itself. */
+static bool sums_up(const unsigned char *data, size_t n, uint32_t sum)
+{
+    for (size_t i = 0; i < n; i++)
+        sum += i % 2 ? data[i] : (uint32_t)data[i] << 8;
+    while (sum >> 16)
+        sum = (sum & 0xffff) + (sum >> 16);
+    return sum == 0xffff;
+}
+
+static void check_packet(const unsigned char *packet, size_t n)
+{
+    const size_t head = (size_t)(packet[0] & 15) * 4;
+    uint32_t pseudo = IP_TCP + (uint32_t)(n - head);
+    for (int i = 12; i < 20; i += 2)
+        pseudo += (uint32_t)packet[i] << 8 | packet[i + 1];
+    bad_sum = bad_sum || !sums_up(packet, head, 0) || !sums_up(packet + head, n - head, pseudo);
+}
+
+/* A path may have blanks, which rows may not: they come as %20. */
+static void plain_path(const char *word, char path[4096])
+{
+    size_t length = 0;
+    for (; *word && length < 4095; word++) {
+        unsigned value;
+        const bool coded = *word == '%' && sscanf(word + 1, "%2x", &value) == 1;
+        path[length++] = coded ? (char)value : *word;
+        word += coded ? 2 : 0;
+    }
+    path[length] = '\0';
+}
+
+static const char *load(const char *word)
+{
+    static char loaded[4096];
+    char path[4096];
+    plain_path(word, path);
+    if (stack && strcmp(path, loaded) == 0)
+        return NULL;
+    if (stack)
+        return "another stack has been loaded in this process";
+    /* Its own definitions of memcpy and the checksum come before those of anybody else, for it alone. */
+    void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+    const struct stack *found = object ? dlsym(object, "wherry_stack") : NULL;
+    if (!found) {
+        snprintf(problem, sizeof problem, "the TCP stack does not load: %s", dlerror());
+        return problem;
+    }
+    if (found->version != STACK_VERSION) {
+        dlclose(object);
+        return "the TCP stack was built for another version of Wherry; run make peers";
+    }
+    stack = found;
+    strcpy(loaded, path);
+    return NULL;
+}
+
+static const char *open_stack(struct system_row *row)
+{
+    const char *missing = load(system_word(row, "stack"));
+    if (missing)
+        return missing;
+    from = from ? from : messages_room();
+    to = to ? to : messages_room();
+    if (!from || !to)
+        return "no memory for the messages";
+    messages_fill(from + system_number(row, "offset"), messages_span(system_number(row, "size")));
+    choose(row, "libc");
+    stack->hook(&plain);
+    return stack->open(STACK_MTU);
+}
+
+static void close_stack(struct system_row *row)
+{
+    (void)row;
+    if (stack)
+        stack->close();
+}
+
+static struct stack_work work_of(const struct system_row *row, uint64_t messages)
+{
+    const size_t size = system_number(row, "size"), offset = system_number(row, "offset");
+    return (struct stack_work){.from = from + offset,
+                               .to = to + offset,
+                               .message = size,
+                               .span = messages_span(size),
+                               .room = SOCKET_BUFFER,
+                               .messages = messages,
+                               .clock = clock_ns};
+}
+
+static const char *ready(struct system_row *row, const char *name, bool *wrong)
+{
+    const char *missing = choose(row, name);
+    if (missing)
+        return missing;
+    struct stack_work work = work_of(row, 5 * SOCKET_BUFFER / system_number(row, "size") + 2);
+    work.check = true;
+    work.packet = check_packet;
+    bad_sum = false;
+    stack->hook(&plain);
+    const char *failed = stack->carry(&work);
+    *wrong = failed || work.wrong || bad_sum || work.resent;
+    return failed        ? failed
+           : work.wrong  ? "the bytes received are not those that were sent"
+           : bad_sum     ? "a packet's checksum is wrong"
+           : work.resent ? "packets were sent again: a checksum was refused"
+                         : NULL;
+}
+
+static const char *sample(struct system_row *row, const char *name, uint64_t calls, struct system_figures *figures)
+{
+    const double empty = empty_pair();
+    const char *failed = choose(row, name);
+    struct stack_work work = work_of(row, calls);
+    double *parts = figures->parts;
+    stack->hook(&plain);
+    const uint64_t begin = clock_ns();
+    failed = failed ? failed : stack->carry(&work);
+    const uint64_t end = clock_ns();
+    if (failed)
+        return failed;
+    figures->ns = (double)(end - begin) / (double)calls;
+    parts[PART_SENDER] = (double)work.sender_ns / (double)calls;
+    parts[PART_RECEIVER] = (double)work.receiver_ns / (double)calls;
+    parts[PART_SEGMENT] = SEGMENT;
+    parts[PART_RESENT] = (double)work.resent;
+
+    const uint64_t timed = (calls + TIMED_PART - 1) / TIMED_PART;
+    const struct stack_hooks clocks = {timed_copy, plain.move, timed_sum, timed_copy_sum};
+    work = work_of(row, timed);
+    memset(&spent, 0, sizeof spent);
+    stack->hook(&clocks);
+    const uint64_t began = clock_ns(), tick = __rdtsc();
+    failed = stack->carry(&work);
+    const double ns_a_tick = (double)(clock_ns() - began) / (double)(__rdtsc() - tick);
+    stack->hook(&plain);
+    const double a_message = ns_a_tick / (double)timed;
+    parts[PART_COPY] = fmax(0, (double)spent.copy - empty * (double)spent.pairs) * a_message;
+    parts[PART_SUM] = fmax(0, (double)spent.sum - empty * (double)spent.sums) * a_message;
+    parts[PART_COPIED] = (double)spent.copied / (double)timed;
+    parts[PART_SUMMED] = (double)spent.summed / (double)timed;
+    return failed;
+}
+
+const struct way way_stack = {names, open_stack, ready, sample, close_stack};

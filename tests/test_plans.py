@@ -1,0 +1,245 @@
+"""Plans as text and compiled: what is read, refused in one line, written, and the commands of `wherry plan`."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "python"))
+from wherry import planbinary, plans, planwords
+from wherry.errors import WherryError
+
+CPU = plans.Cpu("AuthenticAMD", 26, 2, None, ("erms", "fsrm"), ("fzrm",), 32 << 20)
+THRESHOLDS = {
+    "copy_rep_from": 24 << 10,
+    "copy_rep_to": 24 << 20,
+    "copy_stream_from": 24 << 20,
+    "set_rep_from": 1 << 20,
+    "set_rep_to": plans.OFF,
+    "set_stream_from": plans.OFF,
+    "copy_rep_slow_ahead": 63,
+    "copy_rep_all_from": 48 << 10,
+}
+PLAN = plans.Plan("mine", "avx512", CPU, THRESHOLDS, {"date": "2026-11-21", "gain": 0.07})
+NO_REP = PLAN.changed(
+    name='a "b" \\ c', copy_rep_from=plans.OFF, copy_rep_to=0, copy_rep_slow_ahead=0,
+    copy_rep_all_from=0, cpu=plans.Cpu("GenuineIntel", 6), made={},
+)  # fmt: skip
+
+
+def test_the_text_form_says_it_all():
+    text = plans.to_text([PLAN, NO_REP], "Two lines\nof a head.", [{"copy.rep_from": "why so"}])
+    assert text.startswith("# Two lines\n# of a head.\nformat")
+    assert '# why so\nrep_from = "24 KiB"' in text
+    assert plans.from_text(Path("x"), text.encode()) == [PLAN, NO_REP]
+
+
+def test_both_forms_say_the_same():
+    assert [p.changed(made={}) for p in (PLAN, NO_REP)] == planbinary.decode(
+        planbinary.encode([PLAN, NO_REP])
+    )
+
+
+def test_any_plan_survives_both_forms():
+    dice = random.Random(3)
+    sizes = [plans.OFF, 65536, 65537, 1 << 20, 3 << 20, 1 << 40]
+    for _ in range(300):
+        rep = dice.choice(sizes)
+        plan = plans.Plan(
+            "".join(chr(dice.randrange(32, 127)) for _ in range(dice.randint(1, 47))),
+            dice.choice(plans.CHOICES),
+            plans.Cpu(
+                "".join(chr(dice.randrange(32, 127)) for _ in range(dice.randint(1, 12))),
+                dice.randrange(4096),
+                dice.choice([None, 0, 4095]),
+                dice.choice([None, 0, 15]),
+                tuple(name for name in plans.FEATURES if dice.random() < 0.5),
+                (),
+                dice.choice([None, 1, 1 << 40]),
+            ),
+            {
+                "copy_rep_from": rep,
+                "copy_rep_to": 0 if rep == plans.OFF else plans.OFF,
+                "copy_stream_from": dice.choice(sizes),
+                "set_rep_from": 128,
+                "set_rep_to": dice.choice(sizes),
+                "set_stream_from": dice.choice(sizes),
+                "copy_rep_slow_ahead": 0 if rep == plans.OFF else dice.choice([0, 63, 4095]),
+                "copy_rep_all_from": 0 if rep == plans.OFF else dice.choice([rep, plans.OFF]),
+            },
+            {"any key.": 'any "text" \n\t\\ü\x7f', "n": 1, "yes": True},
+        )
+        assert plans.fault(plan) is None
+        assert plans.from_text(Path("x"), plans.to_text([plan]).encode()) == [plan]
+        assert planbinary.decode(planbinary.encode([plan])) == [plan.changed(made={})]
+
+
+TEXT = plans.to_text([PLAN])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('format = "wherry-plan"', 'format = "other"', "is TOML, but not a plan"),
+        ("version = 1", "version = 2", "is a plan of format 2; this Wherry reads 1; use a newer"),
+        ("version = 1", 'version = "1"', "at version"),
+        ('"24 KiB"', '"24 kB"', "at plan.0.copy.rep_from"),
+        ('"24 KiB"', "-3", "at plan.0.copy.rep_from"),
+        ('"24 KiB"', "12", "copy.rep_from = 12, outside 128 B to 1024 GiB"),
+        ('rep_to = "24 MiB"', 'rep_to = "1 KiB"', "copy.rep_to = 1024, outside rep_from"),
+        ('"24 KiB"', '"off"', "copy.rep_to, but rep_from off"),
+        ('stream_from = "24 MiB"', "stream_from = 1", "outside 64 KiB to"),
+        ("rep_slow_ahead = 63", "rep_slow_ahead = 9999", "at plan.0.copy.rep_slow_ahead"),
+        ('rep_all_from = "48 KiB"', "rep_all_from = 200", "copy.rep_all_from = 200"),
+        ('"avx512"  ', '"avx10"  ', "at plan.0.choice"),
+        ('"mine"', '"' + 48 * "x" + '"', "at plan.0.name"),
+        ('"mine"', '"tab\\there"', "at plan.0.name"),
+        ('"fzrm"', '"erms"', "erms in both cpu.with and cpu.without"),
+        ('"fzrm"', '"avx512f"', "without avx512f, which it needs"),
+        ("[plan.set]", "[plan.sets]", "at plan.0"),
+        ("family = 26", "family = 26.5", "at plan.0.cpu.family"),
+        ("[[plan]]", "[plan]", "at plan"),
+        ("[plan.copy]", "[plan.copy", "is not a plan: "),
+    ],
+)
+def test_a_bad_text_is_one_line(tmp_path, old, new, said):
+    assert old in TEXT
+    (tmp_path / "bad.toml").write_text(TEXT.replace(old, new))
+    with pytest.raises(WherryError) as caught:
+        plans.read(tmp_path / "bad.toml")
+    assert said in str(caught.value)
+    assert str(tmp_path / "bad.toml") in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "is empty"),
+        (b"\xff\xfe\0\0", "neither text nor a compiled plan"),
+        (b"\x7fELF\0\0", "is not a plan"),
+        (b"a = " + b"[" * 5000, "is not a plan"),
+        (b"x" * (1 << 20) + b"xx", "too large to be a plan"),
+        (b"WHPLAN\r\n", "is cut short"),
+        (planbinary.encode([PLAN])[:-3], "is cut short"),
+        (planbinary.encode([PLAN]).replace(b"mine", b"fine"), "its checksum is wrong"),
+    ],
+)
+def test_no_file_makes_a_traceback(wherry, tmp_path, data, said):
+    path = tmp_path / "bad"
+    path.write_bytes(data)
+    for command in ("show", "compile"):
+        done = wherry("plan", command, path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert said in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    done = wherry("plan", "check", path)
+    assert done.returncode == 1
+    assert said in done.stdout
+
+
+def test_each_bit_flip_and_truncation_is_refused():
+    good = planbinary.encode([PLAN, NO_REP])
+    for cut in range(len(good)):
+        with pytest.raises(planbinary.BadPlanError):
+            planbinary.decode(good[:cut])
+    for bit in range(8 * len(good)):
+        bad = bytearray(good)
+        bad[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(planbinary.BadPlanError):
+            planbinary.decode(bytes(bad))
+
+
+def test_the_list_of_thresholds_is_the_libraries():
+    header = (ROOT / "src/routines/thresholds.h").read_text()
+    assert tuple(re.findall(r"^ +X\((\w+)\)", header, re.MULTILINE)) == plans.FIELDS
+    source = (ROOT / "src/planfile/planfile.c").read_text()
+    assert tuple(re.findall(r'\{WHERRY_CPU_\w+, "(\w+)"\}', source)) == plans.FEATURES
+    schema = json.loads((ROOT / "schema/plan.schema.json").read_text())
+    assert tuple(schema["$defs"]["features"]["items"]["enum"]) == plans.FEATURES
+    assert tuple(schema["$defs"]["plan"]["properties"]["choice"]["enum"]) == plans.CHOICES
+
+
+def test_which_plan_of_a_bundle_is_taken():
+    reported = {
+        "vendor_id": "AuthenticAMD", "family": 26, "model": 2, "stepping": 1, "last_level": 32 << 20,
+        "features": dict.fromkeys(plans.FEATURES[:9], True),
+    }  # fmt: skip
+    assert plans.for_this_cpu([NO_REP, PLAN], reported) is PLAN
+    assert plans.mismatch(CPU, reported) is None
+    for key, value, said in [
+        ("vendor_id", "GenuineIntel", "it is for vendor AuthenticAMD"),
+        ("family", 25, "this CPU is family 25"),
+        ("last_level", 96 << 20, "and here are 96 MiB"),
+    ]:
+        assert said in plans.mismatch(CPU, {**reported, key: value})
+    old = {**reported, "features": {"erms": True, "fsrm": True}}
+    assert plans.for_this_cpu([PLAN], old) is None
+    assert plans.lacks(PLAN, old) == "avx2"
+
+
+def test_words():
+    said = dict(planwords.describe(PLAN))
+    assert said["Copies"] == (
+        "vector loop, rep movsb from 24 KiB to 24 MiB (destination 1 to 63 B ahead: from 48 KiB), "
+        "past the caches from 24 MiB"
+    )
+    assert said["Sets"] == "vector loop, rep stosb from 1 MiB, never past the caches"
+    assert "vector loop, past" in dict(planwords.describe(NO_REP))["Copies"]
+
+
+# --- as a user runs it -------------------------------------------------------------------------------------------
+def test_the_commands(wherry, tmp_path):
+    text, env = tmp_path / "mine.toml", {"WHERRY_PLAN": "", "XDG_CACHE_HOME": str(tmp_path / "c")}
+    assert wherry("plan", "default", "-o", text, env=env).stdout == f"{text}: 1 plan\n"
+    assert wherry("plan", "default", env=env).stdout == text.read_text()
+    done = wherry("plan", "check", text, env=env)
+    assert (done.returncode, done.stdout[:35]) == (0, "yes: plan 'default' is in force, fr")
+    assert wherry("plan", "compile", text).returncode == 0
+    assert (tmp_path / "mine.plan").read_bytes().startswith(planbinary.MAGIC)
+    shown = wherry("plan", "show", "--json", tmp_path / "mine.plan").stdout
+    assert json.loads(shown)[0]["name"] == "default"
+    assert wherry("plan", "show", tmp_path / "mine.plan").stdout.startswith("Plan ")
+    as_text = wherry("plan", "show", "--text", tmp_path / "mine.plan").stdout
+    assert plans.from_text(text, as_text.encode()) == plans.read(text)
+    foreign = tmp_path / "foreign.toml"
+    foreign.write_text(re.sub(r"family = \d+", "family = 2", text.read_text()))
+    done = wherry("plan", "check", foreign, env=env)
+    assert done.returncode == 1
+    assert (
+        "no: the default plan is in force; WHERRY_PLAN was not used: it is for family 2"
+        in done.stdout
+    )
+    for out in ("both.plan", "both.toml"):
+        assert wherry("plan", "bundle", foreign, text, "-o", tmp_path / out).returncode == 0
+        assert len(plans.read(tmp_path / out)) == 2
+    done = wherry("plan", "check", tmp_path / "both.plan", env=env)
+    assert "plan 'default' is in force (2 of 2), from" in done.stdout
+
+
+def test_misuse(wherry, tmp_path):
+    text = tmp_path / "mine.toml"
+    plans.write(text, [PLAN])
+    for words, said in [
+        (("bundle", text, text, "-o", tmp_path / "b.plan"), "are for the same CPU"),
+        (("bundle", "-o", "x"), "Missing argument"),
+        (("compile", text, "-o", tmp_path / "x.toml"), "a compiled plan is no text"),
+        (("show", tmp_path / "none"), "cannot read"),
+        (("show", tmp_path), "is not a file"),
+        (("frobnicate",), "No such command"),
+    ]:
+        done = wherry("plan", *words)
+        assert done.returncode == 2, words
+        assert said in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    compiled = tmp_path / "mine.plan"
+    plans.compile_to(compiled, [PLAN])
+    before = compiled.read_bytes()
+    assert "compiled already" in wherry("plan", "compile", compiled).stderr
+    assert compiled.read_bytes() == before

@@ -1,0 +1,3 @@
+# idea: buffers, digests, compression, JSON
+# needs: node=nodejs
+node "$TRIALS/t.js"
