@@ -105,14 +105,15 @@ static err_t device_begin(struct netif *device)
     return ERR_OK;
 }
 
-/* And on the other side: a buffer of the stack's, the packet copied into it. */
+/* And on the other side: a buffer of the stack's, the packet copied into it. Not one of PBUF_POOL: those of Debian's
+ * liblwip 2.1.3 have 592 bytes and are taken for 1516. */
 static bool deliver(struct end *end)
 {
     struct packets *coming = &end->coming;
     const bool any = coming->in != coming->out;
     while (coming->in != coming->out) {
         const unsigned slot = coming->out % PACKETS;
-        struct pbuf *packet = pbuf_alloc(PBUF_RAW, coming->lengths[slot], PBUF_POOL);
+        struct pbuf *packet = pbuf_alloc(PBUF_RAW, coming->lengths[slot], PBUF_RAM);
         if (!packet) {
             overrun = true;
             break;

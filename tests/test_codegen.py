@@ -163,7 +163,7 @@ def test_vectors_are_as_wide_as_the_tier(routine):
     assert len(needs) == 1
     (tier,) = needs
     assert [str(i) for i in too_wide(made, tier)] == []
-    expected = {"AVX2": "%ymm", "AVX512": "%zmm", "VPCLMUL": "%zmm"}.get(tier, "")
+    expected = {"AVX2": "%ymm", "AVX512": "%zmm", "VPCLMUL": "%zmm", "VNNI": "%zmm"}.get(tier, "")
     for row in rows:
         start = made.symbols[row.symbol]
         if all(symbol.place[0] == start.place[0] for symbol in made.functions()):

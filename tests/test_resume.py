@@ -208,6 +208,10 @@ def test_what_is_no_run_file_cannot_go_on(tmp_path, text):
 
 
 def test_raw_samples_that_are_gone(copied):
+    # Of an experiment that is not complete they are in the run file; of one that is they are nowhere else.
+    run = read(copied[0] / "run.json")
+    run["experiments"][0]["complete"] = True
+    (copied[0] / "run.json").write_text(json.dumps(run))
     (copied[0] / "run.json.raw.json.gz").unlink()
     done = bench(copied[0], "--resume", "run.json")
     assert done.returncode == 2 and "raw samples" in done.stderr
@@ -227,11 +231,12 @@ def start(directory, *more):
     )
 
 
-def kill_after(process, journal, rows):
-    """SIGKILL once so many rows have come to their end."""
+def kill_after(process, journal, rows, older=None):
+    """SIGKILL once so many rows have come to their end, in a journal that is not the older one."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
-        if journal.exists() and journal.read_bytes().count(b'"rowend"') >= rows:
+        there = journal.exists() and journal.stat().st_ino != older
+        if there and journal.read_bytes().count(b'"rowend"') >= rows:
             break
         time.sleep(0.01)
     assert process.poll() is None, "it ended before it could be killed"
@@ -252,7 +257,8 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, raw):
     done = kill_after(start(tmp_path, *asked, *peer), journal, 2)
     assert 2 <= len(done) < 9
     # And once more: what the first had must survive the second.
-    again = kill_after(start(tmp_path, "--resume", "run.json"), journal, 2)
+    older = journal.stat().st_ino
+    again = kill_after(start(tmp_path, "--resume", "run.json"), journal, 2, older)
     assert again and not set(done) & set(again), "a row that was done is measured again"
     shown = bench(tmp_path, "--resume", "run.json")
     assert shown.returncode == 0, shown.stderr

@@ -199,3 +199,12 @@ def test_rows_have_all_the_issue_names():
         for row, own in zip(rows, told, strict=True)
         if own["via"] == "pipe" and own["place"] == "same"
     )
+
+
+def test_turns(wherry, tmp_path: Path):
+    options = ("--quick", "--turns", "60", "--save", "run.json", *FAST)
+    assert wherry("bench", "switch", *options, cwd=tmp_path).returncode == 0
+    run = runfile.read(tmp_path / "run.json")
+    assert {c["calls"] for c in run["cells"] if c["via"] == "pipe"} == {60}
+    refused = wherry("bench", "sizes", "--turns", "60", cwd=tmp_path)
+    assert refused.returncode == 2 and "sizes does not take --turns; switch does" in refused.stderr

@@ -67,10 +67,10 @@ static void put(struct recorder_block *block, enum recorder_op op, uintptr_t dst
 void recorder_event(struct recorder_block *block, enum recorder_op op, uintptr_t dst, uintptr_t src, size_t n,
                     unsigned overlap, uintptr_t caller)
 {
+    if (n < ALWAYS_FROM)
+        recorder_note_caller(block, op, n, caller, false);
     if (block->burst_at >= BURST) {
         block->samples++;
-        if (n < ALWAYS_FROM)
-            recorder_note_caller(block, op, n, caller, false);
         if (block->samples >= block->next_burst)
             begin_burst(block);
     }

@@ -132,7 +132,11 @@ def replay(campaign: Campaign, heard: list[dict]) -> None:
     for line in heard:
         try:
             if "event" in line:
-                campaign.hear(line["event"], line["process"])
+                event, process = line["event"], line["process"]
+                known = event["event"] == "start" or event["id"] in range(len(campaign.rows))
+                if not known or process not in range(campaign.processes):
+                    raise ValueError
+                campaign.hear(event, process)
             elif "problem" in line:
                 campaign.note(line["problem"])
             elif "excluded" in line:

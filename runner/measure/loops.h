@@ -24,7 +24,8 @@ struct placed {
     uint32_t size;
     int32_t dst; /* bytes past the destination's slot; where the sides meet: past the source */
     uint16_t src;
-    int16_t meets; /* 0, or -1: the destination lies where the source does, and its slot has no part in it */
+    int16_t meets; /* the bits of (src - slot) to add: none; all, so that the destination lies where the source does and
+                      its slot has no part in it; or those of the page, which then are the source's and `dst` more */
 };
 
 /* What a loop walks. Slots and calls are two circles with a cursor each: every routine of a round gets the same sizes,

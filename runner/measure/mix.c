@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calls.h"
 #include "mixfile.h"
 #include "random.h"
 
@@ -79,6 +80,7 @@ const char *mix_draw(const char *spec, struct mix *mix, uint64_t seed)
 {
     uint64_t low, high;
     mix->placed = NULL;
+    mix->runs = NULL;
     if (strncmp(spec, "uniform:", 8) == 0) {
         const char *wrong = parse_range(spec + 8, 0, &low, &high);
         for (size_t i = 0; !wrong && i < mix->count; i++)
@@ -95,6 +97,8 @@ const char *mix_draw(const char *spec, struct mix *mix, uint64_t seed)
         return wrong;
     }
     if (spec[0] == '@') {
+        if (calls_is_file(spec + 1))
+            return calls_read(spec + 1, mix);
         struct mixfile file;
         const char *wrong = mixfile_read(&file, spec + 1);
         for (size_t i = 0; !wrong && i < mix->count; i++)

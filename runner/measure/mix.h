@@ -15,6 +15,8 @@ struct mix {
     size_t count;          /* entries of the table */
     uint64_t *sizes;       /* the caller's, `count` of them */
     struct placed *placed; /* to be freed; NULL when the mix says nothing but sizes */
+    uint32_t *runs; /* to be freed; NULL, or where calls begin whose order is part of the mix, and `count` last */
+    size_t run_count;
 };
 
 /* Draws from "uniform:LO-HI", "log:LO-HI" or "@FILE". Returns NULL, or what is wrong (static). */

@@ -56,11 +56,13 @@ static bool side_plan(struct side *side, const struct row *row, bool is_dst, con
     side->paged = placed || off >= LINE || pages;
     side->span = most(up(off % LINE + largest + distance, LINE), LINE);
     /* What lies between two sides that do not meet is never touched. */
-    size_t touched = up(off % LINE + largest + least(distance, largest), LINE), kept = side->span;
+    const size_t reach = is_dst ? row->reach : 0;
+    side->span += reach;
+    size_t touched = up(off % LINE + largest + least(distance, largest), LINE) + reach, kept = side->span;
     size_t target = side_target(state, row, touched, c);
     if (target == 0 && row->usual < largest) {
         /* The few largest sizes of a mix may reach further out than the state. */
-        kept = touched = up(off % LINE + row->usual + least(distance, row->usual), LINE);
+        kept = touched = up(off % LINE + row->usual + least(distance, row->usual), LINE) + reach;
         target = side_target(state, row, touched, c);
     }
     if (target == 0)
@@ -198,7 +200,46 @@ static bool hold_calls(struct pool *pool, const struct row *row)
         pool->calls = malloc(bytes);
         pool->calls_room = pool->calls ? bytes : 0;
     }
-    return pool->calls != NULL;
+    if (row->runs && row->run_count + 1 > pool->begins_room) {
+        free(pool->begins);
+        pool->begins = malloc(2 * (row->run_count + 1) * sizeof *pool->begins);
+        pool->begins_room = pool->begins ? row->run_count + 1 : 0;
+    }
+    return pool->calls != NULL && (!row->runs || pool->begins);
+}
+
+/* Of the calls from `first` on, the runs in shuffled order; the first and the last may be parts of one. */
+static void draw_runs(struct pool *pool, const struct row *row, size_t first, size_t count)
+{
+    struct placed *all = pool->calls;
+    uint32_t *begins = pool->begins;
+    size_t runs = 0, low = 0, high = row->run_count;
+    while (low + 1 < high) { /* the run that `first` lies in */
+        const size_t middle = (low + high) / 2;
+        if (row->runs[middle] <= first)
+            low = middle;
+        else
+            high = middle;
+    }
+    for (size_t at = first, taken = 0, run = low; taken < count; runs++) {
+        begins[2 * runs] = (uint32_t)at;
+        begins[2 * runs + 1] = (uint32_t)least(row->runs[run + 1] - at, count - taken);
+        taken += begins[2 * runs + 1];
+        run = run + 1 == row->run_count ? 0 : run + 1;
+        at = row->runs[run];
+    }
+    for (size_t i = runs; i > 1; i--) {
+        const size_t other = random_below(&pool->random, i);
+        const uint32_t begin = begins[2 * i - 2], length = begins[2 * i - 1];
+        begins[2 * i - 2] = begins[2 * other];
+        begins[2 * i - 1] = begins[2 * other + 1];
+        begins[2 * other] = begin;
+        begins[2 * other + 1] = length;
+    }
+    for (size_t i = 0; i < runs; i++) {
+        memcpy(all, row->placed + begins[2 * i], begins[2 * i + 1] * sizeof *all);
+        all += begins[2 * i + 1];
+    }
 }
 
 void pool_draw(struct pool *pool, const struct row *row, size_t first, uint64_t calls)
@@ -206,6 +247,12 @@ void pool_draw(struct pool *pool, const struct row *row, size_t first, uint64_t 
     const size_t count = least(calls, row->table);
     struct walk *walk = &pool->walk;
     size_t to_end = least(count, row->table - first);
+    if (row->runs) {
+        draw_runs(pool, row, first, count);
+        walk->placed = walk->place = pool->calls;
+        walk->placed_end = walk->placed + count;
+        return;
+    }
     if (row->placed) {
         struct placed *all = pool->calls;
         memcpy(all, row->placed + first, to_end * sizeof *all);
@@ -410,5 +457,6 @@ void pool_free(struct pool *pool)
         munmap(pool->dst.base, pool->dst.bytes);
     free(pool->slots);
     free(pool->calls);
+    free(pool->begins);
     *pool = (struct pool){0};
 }

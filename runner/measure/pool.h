@@ -34,6 +34,8 @@ struct pool {
     size_t slot_count;
     void *calls; /* the calls of a sample, in the order in which they are made */
     size_t calls_room;
+    uint32_t *begins; /* begin and length of the runs of a sample, while it is drawn */
+    size_t begins_room;
     bool shifts;    /* few slots: their places are drawn anew for every round */
     bool keep_warm; /* the state is one that a pass over the pool restores */
     struct walk walk;

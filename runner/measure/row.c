@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calls.h"
 #include "mix.h"
 
 const char *const state_names[STATE_COUNT] = {"L1", "L2", "L3", "DRAM"};
@@ -302,9 +303,11 @@ static bool survey(struct row *row)
     row->behind = row->overlap > 0 ? (size_t)row->overlap : 0;
     for (size_t i = 0; row->placed && i < row->table; i++) {
         const struct placed *call = &row->placed[i];
-        if (call->meets && call->dst < 0 && (size_t)-call->dst > row->before)
+        if (call->meets == IN_PAGE)
+            row->reach = 2 * (IN_PAGE + 1);
+        if (call->meets == -1 && call->dst < 0 && (size_t)-call->dst > row->before)
             row->before = (size_t)-call->dst;
-        if (call->meets && call->dst > 0 && (size_t)call->dst > row->behind)
+        if (call->meets == -1 && call->dst > 0 && (size_t)call->dst > row->behind)
             row->behind = (size_t)call->dst;
     }
     return true;
@@ -326,14 +329,18 @@ static const char *draw(struct row *row, const char *spec, uint64_t seed)
                           .sizes = row->sizes};
         const char *wrong = mix_draw(spec, &mix, seed);
         row->placed = mix.placed;
+        row->runs = mix.runs;
+        row->run_count = mix.run_count;
         if (wrong)
             return wrong;
     }
     if (row->placed && (row->src_off || row->dst_off || row->delta >= 0))
         return say("the mix says how each call is aligned; give no src_off, dst_off or delta with it, or only the "
                    "first line of its file");
-    for (size_t i = 0; row->placed && row->overlaps && i < row->table; i++)
+    for (size_t i = 0; row->placed && row->overlaps && i < row->table; i++) {
         row->placed[i].dst = row->placed[i].src; /* the bases are apart by the overlap already */
+        row->placed[i].meets = 0;
+    }
     return survey(row) ? NULL : say("out of memory");
 }
 
@@ -387,8 +394,10 @@ void row_free(struct row *row)
 {
     free(row->sizes);
     free(row->placed);
+    free(row->runs);
     free(row->text);
     row->sizes = NULL;
     row->placed = NULL;
+    row->runs = NULL;
     row->text = NULL;
 }

@@ -26,9 +26,12 @@ struct row {
     size_t size;           /* when there is no mix */
     uint64_t *sizes;       /* the size table: one entry, or a mix's */
     struct placed *placed; /* the same calls with their places; NULL when the mix does not give them */
+    uint32_t *runs;        /* where calls begin that keep their order, and `table` at last; NULL: none do */
+    size_t run_count;
     size_t table;          /* length of the table */
     size_t largest, usual; /* of the sizes; 99 of 100 are no larger than the usual one */
     double mean;
+    size_t reach;          /* how far from its slot a destination may lie for the sake of its place in the page */
     size_t before, behind; /* how far a destination may lie before or behind its source, where both meet */
     size_t src_off, dst_off;
     int delta; /* -1: any */

@@ -55,7 +55,7 @@ static pid_t start(char *const argv[], int out)
     _exit(127);
 }
 
-uint16_t iperf_serve(const struct side *side)
+uint16_t iperf_serve(struct side *side)
 {
     char port[8], address[INET_ADDRSTRLEN];
     const uint16_t number = iperf_found() ? free_port(side->own) : 0;
@@ -64,7 +64,8 @@ uint16_t iperf_serve(const struct side *side)
     snprintf(port, sizeof port, "%u", number);
     inet_ntop(AF_INET, &side->own, address, sizeof address);
     char *argv[] = {"iperf3", "-s", "-4", "-B", address, "-p", port, NULL};
-    return start(argv, -1) > 0 ? number : 0;
+    side->iperf = start(argv, -1);
+    return side->iperf > 0 ? number : 0;
 }
 
 /* The number behind the words, which stand in this order in its JSON; NaN when one is not there. */

@@ -93,12 +93,16 @@ static bool send_all(const struct side *side, const struct order *order, struct 
     answer->begin_ns = clock_ns();
     for (uint64_t i = 0, at = 0; i < order->messages; i++, at = at + size == span ? 0 : at + size)
         for (size_t done = 0; done < size;) {
-            const ssize_t now = send(side->stream, base + at + done, size - done, MSG_NOSIGNAL);
-            if (now <= 0 && errno != EINTR)
+            const ssize_t went = send(side->stream, base + at + done, size - done, MSG_NOSIGNAL);
+            if (went <= 0 && errno != EINTR)
                 return fails(answer->failed, "sending");
-            done += now > 0 ? (size_t)now : 0;
+            done += went > 0 ? (size_t)went : 0;
         }
+    /* The last bytes are not to wait for an acknowledgement that waits for more bytes. */
+    static const int now = 1, later = 0;
+    setsockopt(side->stream, IPPROTO_TCP, TCP_NODELAY, &now, sizeof now);
     answer->end_ns = clock_ns();
+    setsockopt(side->stream, IPPROTO_TCP, TCP_NODELAY, &later, sizeof later);
     length = sizeof info;
     if (told && getsockopt(side->stream, IPPROTO_TCP, TCP_INFO, &info, &length) == 0) {
         answer->segment = info.tcpi_snd_mss;
@@ -192,6 +196,10 @@ static void be_receiver(struct side *side, int to, int control)
         return;
     close(to);
     serve(side, control, RECEIVER);
+    if (side->iperf > 0) {
+        kill(side->iperf, SIGKILL);
+        waitpid(side->iperf, NULL, 0);
+    }
 }
 
 static bool connect_there(struct side *side, const struct start *start, char failed[SAID])
@@ -243,6 +251,20 @@ static bool start_sender(struct side *side, int control, int receivers, pid_t *r
     return done;
 }
 
+/* Waits for a child to end by itself, but not for long. */
+static void end_child(pid_t child, int patience_ms)
+{
+    const uint64_t until = clock_ns() + (uint64_t)patience_ms * 1000000;
+    while (waitpid(child, NULL, WNOHANG) == 0) {
+        if (clock_ns() > until) {
+            kill(child, SIGKILL);
+            waitpid(child, NULL, 0);
+            return;
+        }
+        usleep(200);
+    }
+}
+
 static void be_sender(const struct setting *setting, int control, int receivers)
 {
     struct side side = {.setting = *setting, .stream = -1, .room = messages_room()};
@@ -257,10 +279,10 @@ static void be_sender(const struct setting *setting, int control, int receivers)
     close(receivers);
     if (put(control, failed, sizeof failed) && !*failed)
         serve(&side, control, SENDER);
-    if (receiver > 0) {
-        kill(receiver, SIGKILL);
-        waitpid(receiver, NULL, 0);
-    }
+    if (side.stream >= 0)
+        close(side.stream);
+    if (receiver > 0)
+        end_child(receiver, END_MS / 2);
 }
 
 const char *sides_start(const struct setting *setting, pid_t *sender, int controls[SIDE_COUNT])
@@ -307,15 +329,6 @@ void sides_end(pid_t sender, int controls[SIDE_COUNT])
         close(controls[i]);
         controls[i] = -1;
     }
-    if (sender <= 0)
-        return;
-    const uint64_t until = clock_ns() + END_MS * 1000000ull;
-    while (waitpid(sender, NULL, WNOHANG) == 0) {
-        if (clock_ns() > until) {
-            kill(sender, SIGKILL);
-            waitpid(sender, NULL, 0);
-            return;
-        }
-        usleep(500);
-    }
+    if (sender > 0)
+        end_child(sender, END_MS);
 }

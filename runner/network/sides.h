@@ -40,7 +40,8 @@ struct side {
     struct setting setting;
     struct in_addr own, other;
     int stream;          /* the connection */
-    uint16_t iperf_port; /* 0: no iperf3 server */
+    pid_t iperf;         /* the receiver's: its server */
+    uint16_t iperf_port; /* 0: none */
     unsigned char *room;
 };
 
@@ -61,7 +62,7 @@ bool link_make(pid_t other, char failed[SAID]);
 bool link_up(struct in_addr address, bool offload, char failed[SAID]);
 
 /* iperf.c. The standard tool over the same way: a server that lives as long as the receiver, and one stream. */
-uint16_t iperf_serve(const struct side *side);
+uint16_t iperf_serve(struct side *side);
 void iperf_send(const struct side *side, const struct order *order, size_t size, struct answer *answer);
 bool iperf_found(void);
 

@@ -181,33 +181,42 @@ static size_t differ(const struct way *way, const struct member *member, uint64_
     return n;
 }
 
+/* Where a fault comes back to is a function of its own: its caller's variables keep their values. */
+static const char *check_one(const struct way *way, struct members *members, uint64_t block, uint64_t seed,
+                             unsigned file, size_t *at)
+{
+    if (sigsetjmp(after_fault, 1)) {
+        armed = 0;
+        return members_fault(members, faulted);
+    }
+    armed = 1;
+    const char *why = fill_expected(members, block, seed, file);
+    if (!why)
+        why = take(way, members, block, buffer);
+    if (!why)
+        *at = differ(way, members_of(members, block), members_offset(members, block), members->block);
+    armed = 0;
+    return why;
+}
+
 static const char *check(const struct way *way, struct members *members, uint64_t seed, unsigned file, bool *wrong)
 {
     static char said[MEMBER_PATH + 256];
     const uint64_t blocks = members_blocks(members);
     for (uint64_t block = 0; block < blocks && !host_interrupted; block++) {
-        const struct member *member = members_of(members, block);
-        const uint64_t offset = members_offset(members, block);
+        size_t at = 0;
         memset(buffer, 0xa5, members->block);
-        if (sigsetjmp(after_fault, 1)) {
-            armed = 0;
-            return members_fault(members, faulted);
-        }
-        armed = 1;
-        const char *why = fill_expected(members, block, seed, file);
-        if (!why)
-            why = take(way, members, block, buffer);
-        const size_t at = why ? 0 : differ(way, member, offset, members->block);
-        armed = 0;
+        const char *why = check_one(way, members, block, seed, file, &at);
         if (why)
             return why;
-        if (at < members->block) {
-            *wrong = true;
-            snprintf(said, sizeof said, "byte %llu of %s is %02x and not %02x, as it was written",
-                     (unsigned long long)(offset + at), member->path,
-                     way->kind == WAY_TOUCH ? member->map[offset + at] : buffer[at], expected[at]);
-            return said;
-        }
+        if (at == members->block)
+            continue;
+        const struct member *member = members_of(members, block);
+        const uint64_t place = members_offset(members, block) + at;
+        *wrong = true;
+        snprintf(said, sizeof said, "byte %llu of %s is %02x, and should be %02x", (unsigned long long)place,
+                 member->path, way->kind == WAY_TOUCH ? member->map[place] : buffer[at], expected[at]);
+        return said;
     }
     return NULL;
 }

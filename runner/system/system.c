@@ -17,8 +17,8 @@
 
 enum { SLOWEST_FACTOR = 20, VOID_FACTOR = 1, LEAST_ROUNDS = 3 };
 
-extern const struct scene switch_scene, network_scene;
-const struct scene *const scenes[] = {&switch_scene, &network_scene, NULL};
+extern const struct scene switch_scene, network_scene, stripes_scene;
+const struct scene *const scenes[] = {&switch_scene, &network_scene, &stripes_scene, NULL};
 
 struct slot {
     const char *name;
@@ -104,6 +104,8 @@ static void begin(struct session *session)
         const char *said = row->scene->ready ? row->scene->ready(row, slot->name, &wrong) : NULL;
         if (said) {
             slot->left_out = true;
+            if (row->broken)
+                return;
             session->wrong = session->wrong || wrong;
             put_told(wrong ? "wrong" : "skip", row, slot->name, wrong ? "message" : "reason", said);
             continue;
@@ -264,6 +266,24 @@ static void put_cells(const struct session *session)
     json_end();
 }
 
+static void free_samples(struct session *session)
+{
+    for (size_t i = 0; i < session->count; i++) {
+        free(session->slots[i].ns);
+        free(session->slots[i].parts);
+    }
+}
+
+static int put_broken(struct system_row *row)
+{
+    json_begin("broken");
+    json_int("id", row->id);
+    json_string("message", row->broken);
+    json_end();
+    row->scene->close(row);
+    return EXIT_FAILED;
+}
+
 static int run_row(struct system_row *row, bool *wrong)
 {
     static struct session session;
@@ -275,6 +295,8 @@ static int run_row(struct system_row *row, bool *wrong)
     json_bool("huge", false);
     json_end();
     const char *missing = row->scene->open(row);
+    if (row->broken)
+        return put_broken(row);
     if (missing) {
         put_told("skip", row, NULL, "reason", missing);
         json_begin("rowend");
@@ -285,8 +307,12 @@ static int run_row(struct system_row *row, bool *wrong)
         return EXIT_OK;
     }
     begin(&session);
-    if (!session.failed && !host_interrupted)
+    if (!session.failed && !row->broken && !host_interrupted)
         go_round(&session);
+    if (row->broken && !host_interrupted) {
+        free_samples(&session);
+        return put_broken(row);
+    }
     row->scene->close(row);
     *wrong = *wrong || session.wrong;
     if (session.failed && !host_interrupted) {
@@ -297,10 +323,7 @@ static int run_row(struct system_row *row, bool *wrong)
     } else if (!host_interrupted) {
         put_cells(&session);
     }
-    for (size_t i = 0; i < session.count; i++) {
-        free(session.slots[i].ns);
-        free(session.slots[i].parts);
-    }
+    free_samples(&session);
     return session.failed ? EXIT_FAILED : EXIT_OK;
 }
 

@@ -29,6 +29,7 @@
     X(CLFLUSHOPT, "clflushopt", 7, 0, EBX, 23, NONE)                                                                   \
     X(CLWB, "clwb", 7, 0, EBX, 24, NONE)                                                                               \
     X(VPCLMULQDQ, "vpclmulqdq", 7, 0, ECX, 10, YMM)                                                                    \
+    X(AVX512_VNNI, "avx512-vnni", 7, 0, ECX, 11, ZMM)                                                                  \
     X(CLDEMOTE, "cldemote", 7, 0, ECX, 25, NONE)                                                                       \
     X(FSRM, "fsrm", 7, 0, EDX, 4, NONE)                                                                                \
     X(AMX_TILE, "amx-tile", 7, 0, EDX, 24, AMX)                                                                        \

@@ -7,7 +7,7 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-wherry_csum_fn wherry_routine_csum_sse2, wherry_routine_csum_avx2, wherry_routine_csum_avx512;
+wherry_csum_fn wherry_routine_csum_sse2, wherry_routine_csum_avx2, wherry_routine_csum_avx512, wherry_routine_csum_vnni;
 wherry_copy_csum_fn wherry_routine_copy_csum_sse2, wherry_routine_copy_csum_avx2, wherry_routine_copy_csum_avx512;
 wherry_crc32c_fn wherry_routine_crc32c_table, wherry_routine_crc32c_pclmul, wherry_routine_crc32c_vpclmul;
 wherry_copy_crc32c_fn wherry_routine_copy_crc32c_table, wherry_routine_copy_crc32c_pclmul,
@@ -24,7 +24,17 @@ static inline signed char choice(void) { return atomic_load_explicit(&wherry_cho
         return wherry_routine_##routine##_sse2(__VA_ARGS__);                                                           \
     return wherry_routine_##routine##_avx512(__VA_ARGS__)
 
-PUBLIC uint32_t wherry_csum_partial(const void *src, size_t n, uint32_t sum) { BY_TIER(csum, src, n, sum); }
+PUBLIC uint32_t wherry_csum_partial(const void *src, size_t n, uint32_t sum)
+{
+    const signed char chosen = atomic_load_explicit(&wherry_csum_choice, memory_order_relaxed);
+    if (chosen == WHERRY_NEEDS_AVX512)
+        return wherry_routine_csum_avx512(src, n, sum);
+    if (chosen == WHERRY_NEEDS_AVX2)
+        return wherry_routine_csum_avx2(src, n, sum);
+    if (chosen == WHERRY_NEEDS_BASE)
+        return wherry_routine_csum_sse2(src, n, sum);
+    return wherry_routine_csum_vnni(src, n, sum);
+}
 
 PUBLIC uint32_t wherry_csum_partial_copy(void *dst, const void *src, size_t n, uint32_t sum)
 {

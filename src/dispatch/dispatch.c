@@ -22,7 +22,7 @@ struct wherry_thresholds wherry_thresholds = {
     .set_stream_from = SIZE_MAX,
 };
 
-_Atomic(signed char) wherry_choice, wherry_crc_choice;
+_Atomic(signed char) wherry_choice, wherry_csum_choice, wherry_crc_choice;
 
 static const enum wherry_choice choice_of[WHERRY_ISA_COUNT] = {
     [WHERRY_ISA_SSE2] = WHERRY_CHOICE_SSE2,
@@ -34,6 +34,7 @@ static const enum wherry_choice choice_of[WHERRY_ISA_COUNT] = {
 static void use_tier(const struct wherry_cpu *cpu, enum wherry_isa isa)
 {
     atomic_store_explicit(&wherry_choice, (signed char)choice_of[isa], memory_order_relaxed);
+    atomic_store_explicit(&wherry_csum_choice, (signed char)wherry_plan_csum(cpu, isa), memory_order_relaxed);
     atomic_store_explicit(&wherry_crc_choice, (signed char)wherry_plan_crc(cpu, isa), memory_order_relaxed);
 }
 

@@ -17,6 +17,9 @@ extern _Atomic(signed char) wherry_choice __attribute__((visibility("hidden")));
 /* An enum wherry_needs: what the CRC in force needs, which is no matter of the tier alone. 0 is the baseline. */
 extern _Atomic(signed char) wherry_crc_choice __attribute__((visibility("hidden")));
 
+/* The same of the checksum: csum_vnni where the tier is AVX-512 and the CPU has it. */
+extern _Atomic(signed char) wherry_csum_choice __attribute__((visibility("hidden")));
+
 /* The tier in force. */
 enum wherry_isa wherry_dispatch_isa(void);
 

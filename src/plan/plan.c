@@ -24,6 +24,11 @@ static bool has_vpclmul(const struct wherry_cpu *cpu)
     return has_avx512(cpu) && has_crc32(cpu) && wherry_cpu_has(cpu, WHERRY_CPU_VPCLMULQDQ);
 }
 
+static bool has_vnni(const struct wherry_cpu *cpu)
+{
+    return has_avx512(cpu) && wherry_cpu_has(cpu, WHERRY_CPU_AVX512_VNNI);
+}
+
 bool wherry_plan_can_run(const struct wherry_cpu *cpu, enum wherry_needs needs)
 {
     switch (needs) {
@@ -37,6 +42,8 @@ bool wherry_plan_can_run(const struct wherry_cpu *cpu, enum wherry_needs needs)
         return has_crc32(cpu);
     case WHERRY_NEEDS_VPCLMUL:
         return has_vpclmul(cpu);
+    case WHERRY_NEEDS_VNNI:
+        return has_vnni(cpu);
     }
     return false;
 }
@@ -47,6 +54,12 @@ enum wherry_needs wherry_plan_crc(const struct wherry_cpu *cpu, enum wherry_isa 
     if (has_vpclmul(cpu) && (own || wherry_plan_needs(isa) == WHERRY_NEEDS_AVX512))
         return WHERRY_NEEDS_VPCLMUL;
     return has_crc32(cpu) && (own || isa != WHERRY_ISA_SSE2) ? WHERRY_NEEDS_CRC32 : WHERRY_NEEDS_BASE;
+}
+
+enum wherry_needs wherry_plan_csum(const struct wherry_cpu *cpu, enum wherry_isa isa)
+{
+    const enum wherry_needs needs = wherry_plan_needs(isa);
+    return needs == WHERRY_NEEDS_AVX512 && has_vnni(cpu) ? WHERRY_NEEDS_VNNI : needs;
 }
 
 enum wherry_isa wherry_plan_isa(const struct wherry_cpu *cpu)

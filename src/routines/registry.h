@@ -26,7 +26,8 @@ enum wherry_needs {
     WHERRY_NEEDS_AVX2,
     WHERRY_NEEDS_AVX512,
     WHERRY_NEEDS_CRC32,
-    WHERRY_NEEDS_VPCLMUL
+    WHERRY_NEEDS_VPCLMUL,
+    WHERRY_NEEDS_VNNI
 };
 
 enum wherry_trait {

@@ -4,4 +4,4 @@ export GOCACHE=$PWD/c GOPATH=$PWD/g GO111MODULE=off GOFLAGS=-p=2 CGO_ENABLED=1
 go build -trimpath -o t "$TRIALS/t.go"
 ./t
 chmod -R u+w c
-rm -rf c g t
+rm -rf .config c g t

@@ -3,10 +3,9 @@
 port=$(free_port)
 mkdir db
 cd db
-# A server that runs as root refuses to.
 [ "$(id -u)" != 0 ] || chown nobody:nogroup .
-as_user initdb -D d -U me -A trust --no-sync -E UTF8 --locale=C > /dev/null
-as_user postgres -D d -p $port -k "$PWD" -c fsync=off -c listen_addresses= -c shared_buffers=64MB -c work_mem=1MB \
+"${nobody[@]}" initdb -D d -U me -A trust --no-sync -E UTF8 --locale=C > /dev/null
+"${nobody[@]}" postgres -D d -p $port -k "$PWD" -c fsync=off -c listen_addresses= -c shared_buffers=64MB -c work_mem=1MB \
     > log 2>&1 &
 server=$!
 at_exit $server
@@ -26,7 +25,7 @@ sql 'select count(*) from t a join t b using (m) where a.r = b.r'
 sql 'vacuum full t'
 sql "select count(*) from t where m > 'a'"
 pg_dump $me -t t postgres | grep -v '^.\(un\)\?restrict' | cksum
-kill -INT $server
+"${nobody[@]}" pg_ctl -D d -m fast stop > /dev/null
 wait $server || true
 cd ..
 rm -rf db

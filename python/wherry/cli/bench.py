@@ -70,6 +70,12 @@ from wherry.cli import dimensions, reporting, whole
     is_flag=True,
     help="scoreboard, mixes: without the peers that make peers built.",
 )
+@click.option(
+    "--turns",
+    type=click.IntRange(1, 100_000_000),
+    metavar="N",
+    help="switch: round trips in a sample (default: 10000).",
+)
 @click.option("--quick", is_flag=True, help="The short form of experiments that have one.")
 @click.option(
     "--verify",
@@ -145,5 +151,5 @@ def _flag(key: str) -> str:
     """The option of a parameter: `routines` is --routine."""
     own = {"verify_first": "--verify", "mixes": "--mix", "no_found_peers": "--no-found-peers"}
     own |= dimensions.FLAGS
-    same = {"processes", "rounds"}
+    same = {"processes", "rounds", "turns"}
     return own.get(key) or "--" + (key if key in same else key.rstrip("s"))

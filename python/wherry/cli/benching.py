@@ -49,6 +49,7 @@ def bench(
     plot=None,
     page=False,
     counters=False,
+    turns=None,
     **dimensions,
 ) -> int:
     thennow.check_json(then, as_json)
@@ -68,6 +69,7 @@ def bench(
         isa=isa,
         mixes=mixes,
         found=no_found_peers,
+        turns=turns,
         **dimensions,
     )
     wanted = names.split(routines)
@@ -111,6 +113,7 @@ def bench(
         quick=quick,
         processes=processes,
         rounds=rounds,
+        turns=turns,
     )
     plan, left_out = whole.plan(chosen, request, every)
     path = Path(save) if save else stamp.run_path(sum(len(rows) for _, rows in plan))

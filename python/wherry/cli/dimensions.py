@@ -252,7 +252,12 @@ def check_heeded(chosen: list[Experiment], **given: object) -> None:
     from wherry import experiments as rooms
     from wherry import sentences
 
-    flags = {"mixes": "--mix", "found": "--no-found-peers", "isa": "--isa"} | FLAGS
+    flags = {
+        "mixes": "--mix",
+        "found": "--no-found-peers",
+        "isa": "--isa",
+        "turns": "--turns",
+    } | FLAGS
     for key, value in given.items():
         if value and not any(key in experiment.takes for experiment in chosen):
             others = [e.name for e in rooms.load_all() if key in e.takes]

@@ -120,7 +120,7 @@ def command(
 
     Counts every call of memcpy, memmove, memset and their relatives by size, alignment, distance and overlap, in all
     processes and threads, and prints what even a free memcpy could gain. The summary goes to standard error; exit
-    status and standard streams are the program's own. What libc copies inside itself, what the compiler inlined, static and
-    set-user-ID programs are not seen, and the summary says so."""
+    status and standard streams are the program's own. What libc copies inside itself, what the compiler inlined, static
+    and set-user-ID programs are not seen, and the summary says so."""
     target = _target(output, command[0])
     return _record(command, target, note, quiet, not no_ceiling) or 0

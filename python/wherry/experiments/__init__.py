@@ -33,6 +33,7 @@ class Request:
     quick: bool = False
     processes: int | None = None
     rounds: int | None = None
+    turns: int | None = None  # round trips of a switch in a sample
     ops: tuple[str, ...] = ()
     regions: tuple[str, ...] = ()
     isa: str | None = None  # the tier that Wherry is held to

@@ -30,7 +30,7 @@ PIPES = ("no", "both")
 
 
 class Switch(Experiment):
-    takes = frozenset()
+    takes = frozenset({"turns"})
     weight = 0.8
 
     def process_count(self, request: Request) -> int:
@@ -41,7 +41,7 @@ class Switch(Experiment):
 
     def rows(self, request: Request) -> list[Row]:
         quick = request.quick
-        turns = QUICK_TURNS if quick else SEED_TURNS
+        turns = request.turns or (QUICK_TURNS if quick else SEED_TURNS)
         rounds = self.round_count(request)
 
         def row(routines: tuple[str, ...], calls: int = 0, size: int = 0, **words: str) -> Row:
@@ -71,7 +71,7 @@ class Switch(Experiment):
             {"place": "apart"},
             {"place": "apart", "via": "futex", "partners": "threads"},
         ):
-            apart = min(turns, APART_TURNS) if "place" in words else turns
+            apart = request.turns or min(turns, APART_TURNS if "place" in words else turns)
             found.append(pipes(PIPES, apart, live="avx512", **words))
         found.append(row(METHODS, via="stacks", live="none", who="no"))
         for name in shown:

@@ -151,7 +151,9 @@ def _in_processes(parts: list[list[Path]], jobs: int, total: int, tell) -> list[
                 done += len(parts[running[future]])
                 tell(done, total)
         except BrokenProcessPool:
-            pass
+            for future, i in running.items():
+                if future.done() and not future.cancelled() and future.exception() is None:
+                    answers[i] = future.result()
     for i, part in enumerate(parts):
         if answers[i] is None:
             answers[i] = _carefully(part)

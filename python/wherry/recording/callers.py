@@ -22,6 +22,7 @@ class _Object:
     debug: bool = False
     segments: tuple[tuple[int, int, int], ...] = ()  # offset, size, address
     starts: tuple[int, ...] = ()
+    ends: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
 
     def address(self, offset: int) -> int | None:
@@ -31,7 +32,8 @@ class _Object:
 
     def nearest(self, address: int) -> str | None:
         at = bisect.bisect_right(self.starts, address) - 1
-        return self.names[at] if at >= 0 else None
+        # What was stripped would else be taken for whatever exported function comes before it.
+        return self.names[at] if at >= 0 and address < self.ends[at] else None
 
 
 @functools.lru_cache(64)
@@ -59,21 +61,22 @@ def _read(file) -> _Object:
                 build_id = str(note["n_desc"])
     loads = [s for s in elf.iter_segments() if s["p_type"] == "PT_LOAD"]
     segments = tuple((s["p_offset"], s["p_filesz"], s["p_vaddr"]) for s in loads)
-    symbols: dict[int, str] = {}
+    symbols: dict[int, tuple[int, str]] = {}
     for name in (".dynsym", ".symtab"):
         table = elf.get_section_by_name(name)
         if table is None:
             continue
         for symbol in table.iter_symbols():
             if symbol["st_info"]["type"] in ("STT_FUNC", "STT_GNU_IFUNC") and symbol["st_value"]:
-                symbols[symbol["st_value"]] = symbol.name
+                symbols[symbol["st_value"]] = (symbol["st_size"], symbol.name)
     starts = tuple(sorted(symbols))
     return _Object(
         build_id,
         elf.has_dwarf_info(),
         segments,
         starts,
-        tuple(symbols[at] for at in starts),
+        tuple(at + max(symbols[at][0], 1) for at in starts),
+        tuple(symbols[at][1] for at in starts),
     )
 
 

@@ -14,6 +14,7 @@ from wherry.recording import blocks
 KEPT_BURSTS = 96
 DISTANCES = ("same", "near", "alias", "far")
 OVERLAPS = ("none", "above", "below", "same")
+_EXACT_SIZES = np.arange(blocks.EXACT + 1, dtype=np.uint64)
 
 
 class Merger:
@@ -51,33 +52,34 @@ class Merger:
             self._set_places += block["set_places"]
             calls = int(block["sizes"].sum())
             if calls:
-                self._add_callers(process, block, calls)
+                self._add_callers(process, block)
                 self._add_bursts(block, calls)
 
-    def _add_callers(self, process: blocks.Process, block: np.void, calls: int) -> None:
+    def _add_callers(self, process: blocks.Process, block: np.void) -> None:
+        """What was sampled stands for all calls of its op that are not noted always."""
         table = block["callers"]
         table = table[table[:, 0] != 0]
-        always = int(table[:, 3].sum())
-        sampled = int(table[:, 1].sum())
-        # Each sampled call stands for as many of those that are not noted always.
-        weight = max(calls - always, 0) / sampled if sampled else 0
-        for key, times, size, times_always, size_always in table.tolist():
-            op, address = blocks.OPS[min(key >> 62, 2)], key & ((1 << 62) - 1)
-            module = process.module_of(address)
-            where = (
-                (
-                    op,
-                    module.path,
-                    module.device,
-                    module.inode,
-                    address - module.begin + module.offset,
-                )
-                if module
-                else (op, "", 0, 0, 0)
-            )
-            entry = self.callers.setdefault(where, [0.0, 0.0])
-            entry[0] += times * weight + times_always
-            entry[1] += size * weight + size_always
+        ops = np.minimum(table[:, 0] >> np.uint64(62), np.uint64(2))
+        for number, op in enumerate(blocks.OPS):
+            mine = table[ops == number].astype(float)
+            keys = table[ops == number, 0].tolist()
+            calls = float(block["sizes"][number].sum())
+            exact = block["sizes"][number][: blocks.EXACT + 1]
+            total = float((exact * _EXACT_SIZES).sum() + block["log_bytes"][number].sum())
+            noted, noted_bytes = mine[:, 3].sum(), mine[:, 4].sum()
+            sampled, sampled_bytes = mine[:, 1].sum(), mine[:, 2].sum()
+            weight = max(calls - noted, 0) / sampled if sampled else 0
+            weight_bytes = max(total - noted_bytes, 0) / sampled_bytes if sampled_bytes else 0
+            for key, row in zip(keys, mine.tolist(), strict=True):
+                address = key & ((1 << 62) - 1)
+                module = process.module_of(address)
+                where = (op, "", 0, 0, 0)
+                if module:
+                    offset = address - module.begin + module.offset
+                    where = (op, module.path, module.device, module.inode, offset)
+                entry = self.callers.setdefault(where, [0.0, 0.0])
+                entry[0] += row[1] * weight + row[3]
+                entry[1] += row[2] * weight_bytes + row[4]
 
     def _add_bursts(self, block: np.void, calls: int) -> None:
         found = []

@@ -11,7 +11,7 @@ from wherry import tables
 from wherry.recording.merge import Merger
 from wherry.recording.running import Ran
 from wherry.tables import Column, Figure, layout
-from wherry.units import percent, seconds_in_words, size_in_words, size_label
+from wherry.units import percent, size_in_words, size_label
 
 CALLERS_SHOWN = 8
 PROGRAMS_SHOWN = 6
@@ -29,8 +29,19 @@ def _percentile(sizes: list, calls: int, percentile: int) -> int:
     return sizes[-1][1]
 
 
+def seconds(time: float) -> str:
+    return (
+        f"{time * 1e3:.3g} ms" if time < 1 else f"{time:.2f} s" if time < 100 else f"{time:.0f} s"
+    )
+
+
 def _count(number: float) -> str:
     return f"{round(number):,}"
+
+
+def _several(number: int, what: str) -> str:
+    plural = "es" if what.endswith("s") else "s"
+    return f"{number:,} {what}{'' if number == 1 else plural}"
 
 
 def _table(lines) -> str:
@@ -94,8 +105,8 @@ def ceiling_in_words(ceiling: Mapping) -> str:
     if ceiling["cpu_s"] <= 0:
         return "the run took no time that could be measured"
     return (
-        f"at most {percent(ceiling['at_most'])} of this run ({seconds_in_words(ceiling['at_most_s'])} of "
-        f"{seconds_in_words(ceiling['cpu_s'])} of processor time) if all that was copied came from memory, about "
+        f"at most {percent(ceiling['at_most'])} of this run ({seconds(ceiling['at_most_s'])} of "
+        f"{seconds(ceiling['cpu_s'])} of processor time) if all that was copied came from memory, about "
         f"{percent(ceiling['likely'])} if it was in the nearest cache: even a free memcpy could gain no more"
     )
 
@@ -117,9 +128,9 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
     ended = f"signal {ran.signal}" if ran.signal else f"exit status {run['exit']}"
     paragraph(
         "recorded",
-        f"{_count(sum(p['calls'] for p in ops.values()))} calls in {_count(run['processes'])} processes and "
-        f"{_count(run['threads'])} threads; {ended} after {seconds_in_words(run['elapsed_s'])} "
-        f"(user {seconds_in_words(run['user_s'])}, system {seconds_in_words(run['system_s'])})",
+        f"{_count(sum(p['calls'] for p in ops.values()))} calls in {_several(run['processes'], 'process')} and "
+        f"{_several(run['threads'], 'thread')}; {ended} after {seconds(run['elapsed_s'])} "
+        f"(user {seconds(run['user_s'])}, system {seconds(run['system_s'])})",
     )
     if ops:
         say()

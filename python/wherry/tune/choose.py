@@ -70,19 +70,25 @@ def safer(*starts: int | None) -> int | None:
 
 def slow_ahead(curves: Mapping[int, Curve], window: Window, margin: float) -> int:
     """curves by how far the destination is ahead, mod 4096. The largest such distance, from the smallest on, at which
-    the method loses in the window; 0 when at none."""
+    the method loses at the window's smaller sizes; 0 when at none."""
     found = 0
     for ahead in sorted(curves):
-        inside = [value for size, value in curves[ahead].items() if window.has(size)]
-        if not inside or sum(inside) / len(inside) <= margin:
+        every = all_from(curves, ahead, window, ahead)
+        below = [
+            value
+            for size, value in curves[ahead].items()
+            if window.has(size) and (every is None or size < every)
+        ]
+        if not below or sum(below) / len(below) <= margin:
             break
         found = ahead
     return found
 
 
-def all_from(curves: Mapping[int, Curve], ahead: int, window: Window) -> int | None:
-    """The size from which on the method wins even with the destination as little ahead; None: at no size."""
-    own = mean_curve([curve for distance, curve in curves.items() if distance <= ahead])
+def all_from(curves: Mapping[int, Curve], ahead: int, window: Window, least: int = 0) -> int | None:
+    """The size from which on the method wins even with the destination `least` to `ahead` bytes ahead; None: at no
+    size."""
+    own = mean_curve([curve for distance, curve in curves.items() if least <= distance <= ahead])
     inside = {size: value for size, value in own.items() if window.has(size)}
     best, least, total = None, 0.0, 0.0
     for size in sorted(inside, reverse=True):

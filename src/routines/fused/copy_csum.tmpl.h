@@ -42,25 +42,29 @@ INLINE uint32_t copy_csum_part(uint8_t *dst, const uint8_t *src, size_t n, uint3
     uint8_t *const last = dst + n - VEC_BYTES;
     const uint8_t *const end = src + n - rest;
     const vec first_block = vec_load(src), last_block = vec_load(src + n - VEC_BYTES);
-    struct csum total = csum_zero();
-    csum_add(&total, vec_turn(vec_first_bytes(first_block, head), head));
-    csum_add(&total, vec_turn(vec_last_bytes(last_block, rest), rest));
+    const vec first_bytes = vec_turn(vec_first_bytes(first_block, head), head);
+    const vec last_bytes = vec_turn(vec_last_bytes(last_block, rest), rest);
+    struct csum total = {vec_add64(first_bytes, last_bytes), vec_add64(vec_upper(first_bytes), vec_upper(last_bytes))};
     vec_store(dst, first_block);
     dst += head;
     src += head;
+    const uint8_t *const steps_end = src + (size_t)(end - src) / STEP_BYTES * STEP_BYTES;
     if (__builtin_expect(n >= wherry_thresholds.copy_stream_from, 0)) {
-        for (; (size_t)(end - src) >= STEP_BYTES; src += STEP_BYTES, dst += STEP_BYTES) {
+        for (; src < steps_end; src += STEP_BYTES, dst += STEP_BYTES) {
             const struct step step = step_load(src);
             step_store_nt(dst, step);
             csum_add_step(&total, step);
         }
         _mm_sfence();
     } else {
-        for (; (size_t)(end - src) >= STEP_BYTES; src += STEP_BYTES, dst += STEP_BYTES) {
+        while (src < steps_end) {
             const struct step step = step_load(src);
             LOADS_THEN_STORES();
             step_store_aligned(dst, step);
             csum_add_step(&total, step);
+            src += STEP_BYTES;
+            dst += STEP_BYTES;
+            KEEP_CURSORS(dst, src);
         }
     }
     for (; src < end; src += VEC_BYTES, dst += VEC_BYTES) {

@@ -1,0 +1,244 @@
+"""`wherry tune`: what is chosen of known curves, how it proves it, and the command as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from wherry import plans, stats
+from wherry.tune import choose, cliffs, prove, tunables, whole
+from wherry.tune.choose import Window
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+GRID = [256 * 2**i for i in range(14)]
+
+
+def wins(low: int, high: int, by: float = 0.2) -> dict[int, float]:
+    return {size: -by if low <= size < high else by for size in GRID}
+
+
+# ---- choosing -------------------------------------------------------------------------------------------------------
+
+
+def test_the_window_of_a_curve():
+    assert choose.window(wins(4096, 65536)) == Window(4096, 65536)
+    assert choose.window(wins(4096, 1 << 30)) == Window(4096, None)
+    assert choose.window(wins(1, 1)) == Window(None, None)
+    # One bad size within is worth less than the window on either side of it.
+    dented = wins(1024, 1 << 20) | {8192: 0.1}
+    assert choose.window(dented) == Window(1024, 1 << 20)
+
+
+def test_what_a_window_has():
+    assert not Window(None, None).has(1 << 20)
+    assert Window(10, None).has(1 << 40) and not Window(10, 20).has(20) and Window(10, 20).has(10)
+
+
+def test_from_which_size_on_a_method_wins():
+    assert choose.from_on(wins(65536, 1 << 30), 0.03) == 65536
+    assert choose.from_on(wins(65536, 1 << 30, by=0.02), 0.03) is None
+    # Winning at small sizes alone is no beginning.
+    assert choose.from_on(wins(256, 4096), 0.03) is None
+    assert choose.safer(4096, 65536) == 65536 and choose.safer(4096, None) is None
+
+
+def test_how_far_ahead_is_slow():
+    inside = Window(4096, None)
+    slow, fine = wins(65536, 1 << 30), wins(256, 1 << 30)
+    curves = {16: slow, 63: slow, 128: fine, 512: slow}
+    assert choose.slow_ahead(curves, inside, 0.03) == 63
+    assert choose.all_from(curves, 63, inside) == 65536
+    assert choose.slow_ahead({16: fine}, inside, 0.03) == 0
+    assert choose.all_from({16: wins(1, 1)}, 16, inside) is None
+
+
+def test_cliffs_are_found_by_size_and_by_place():
+    even = {size: size / 50 for size in GRID}
+    speeds = {("copy", "libc", "L1", place): dict(even) for place in "abcd"}
+    assert cliffs.find(speeds) == []
+    speeds["copy", "libc", "L1", "a"][4096] *= 2
+    found = cliffs.find(speeds)
+    assert {cliff.beside for cliff in found} == {"both sizes beside it", "other places"}
+    assert all(cliff.size == 4096 and cliff.place == "a" for cliff in found)
+    assert all(math.isclose(cliff.fall, 0.5) for cliff in found)
+
+
+# ---- proving --------------------------------------------------------------------------------------------------------
+
+
+def proof(log: float, noise: float) -> prove.Proof:
+    rng = np.random.default_rng(1)
+    pairs = [rng.normal(log, noise, 9) for _ in range(5)]
+    twins = [rng.normal(0, noise, 9) for _ in range(5)]
+    ratio = stats.bootstrap(pairs, rng)
+    p = prove.significance.p_values([prove.significance.units(pairs)])[0]
+    return prove.Proof(10, ratio, prove.noise_floor(twins, rng), float(p), None)
+
+
+def test_only_what_is_beyond_the_noise_is_proved():
+    assert proof(-0.1, 0.01).call == "faster"
+    assert proof(0.1, 0.01).call == "slower"
+    assert proof(-0.002, 0.001).call == "tie"
+    assert proof(-0.05, 0.3).call == "tie"
+
+
+def test_rows_are_joined_round_by_round():
+    rows = [[np.array([1.0, 2.0]), np.array([3.0])], [np.array([3.0, 4.0, 9.0]), np.array([5.0])]]
+    assert [list(values) for values in prove.over_rows(rows)] == [[2.0, 3.0], [4.0]]
+    assert prove.over_rows([[], []]) == []
+
+
+def test_a_dimension_that_is_not_proved_is_not_kept(monkeypatch):
+    reported = {
+        "vendor_id": "AuthenticAMD",
+        "family": 26,
+        "model": 2,
+        "features": {},
+        "last_level": 32 << 20,
+        "plan": {"default": {"choice": "sse2"} | dict.fromkeys(plans.FIELDS, 0)},
+    }
+    tuning = whole.Tuning(reported, whole.grids.QUICK)
+    default = tuning.result.plan
+    candidate = default.changed(copy_rep_from=4096)
+    for log, kept in ((-0.002, False), (0.1, False), (-0.1, True)):
+        monkeypatch.setattr(tuning, "_prove", lambda *_, log=log: proof(log, 0.001))
+        own = whole.Dimension("copy: string instructions", "x", "y", 0.1)
+        tuning._settle(own, list, candidate)
+        assert own.kept is kept
+        assert tuning.result.plan == (candidate if kept else default)
+
+
+# ---- glibc's tunables -----------------------------------------------------------------------------------------------
+
+LISTED = """glibc.rtld.nns: 0x4 (min: 0x1, max: 0x10)
+glibc.cpu.x86_rep_movsb_threshold: 0x840 (min: 0x2000, max: 0xffffffffffffffff)
+glibc.cpu.x86_ibt:
+glibc.cpu.hwcaps:
+glibc.cpu.x86_non_temporal_threshold: 0xc0000 (min: 0x4040, max: 0xfffffffffffffff)
+"""
+
+
+def test_the_list_of_the_loader_is_read():
+    found = tunables.listed(LISTED)
+    assert set(found) == {
+        "x86_rep_movsb_threshold",
+        "x86_ibt",
+        "hwcaps",
+        "x86_non_temporal_threshold",
+    }
+    assert found["x86_rep_movsb_threshold"].value == 0x840
+    assert found["hwcaps"].value is None
+
+
+def test_only_what_this_glibc_has_and_allows_is_tried():
+    tried = tunables.candidates(tunables.listed(LISTED), 32 << 20)
+    assert set(tried) == {"x86_rep_movsb_threshold", "hwcaps", "x86_non_temporal_threshold"}
+    values = [int(text.partition("=")[2]) for text in tried["x86_rep_movsb_threshold"]]
+    assert min(values) >= 0x2000
+    newer = tunables.listed(
+        LISTED
+        + "glibc.cpu.x86_memset_non_temporal_threshold: 0xc0000 (min: 0x4040, max: 0xfff0000)"
+    )
+    assert tunables.MEMSET_NON_TEMPORAL in tunables.candidates(newer, 32 << 20)
+
+
+def test_this_loader_lists_its_tunables():
+    assert tunables.MOVSB in tunables.here()
+
+
+# ---- the runner ------------------------------------------------------------------------------------------------------
+
+
+def measure(wherry_run, rows: str, *arguments: str):
+    from conftest import run
+
+    done = run(wherry_run, "measure", "--counters", "none", *arguments, check=False, input=rows)
+    return done, [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_plans_stand_in_a_row(wherry_run):
+    row = "id=1 op=copy routines=wherry,slow,mine size=262144 src_state=L2 dst_state=L2 rounds=3\n"
+    done, events = measure(
+        wherry_run,
+        row + row.replace("id=1 op=copy", "id=2 op=set"),
+        *("--plan", "slow=sse2,copy_rep_from=off,set_stream_from=65536"),
+        *("--plan", "mine=sse2"),
+    )
+    assert done.returncode == 0, done.stderr
+    cells = {(e["id"], e["routine"]): e for e in events if e["event"] == "cell" and not e["aa"]}
+    assert {name for _, name in cells} == {"wherry", "slow", "mine"}
+    assert all(cell["verified"] for cell in cells.values())
+    # Past the caches a set of what lies in L2 takes several times as long: the threshold has its effect, and only there.
+    medians = {key: sorted(cell["ns"])[1] for key, cell in cells.items()}
+    assert medians[2, "slow"] > 2 * medians[2, "mine"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("x", "NAME=CHOICE"),
+        ("=sse2", "NAME=CHOICE"),
+        ("a,b=sse2", "NAME=CHOICE"),
+        ("x=mmx", "no choice 'mmx'"),
+        ("libc=sse2", "the name is taken"),
+        ("x=sse2,nope=1", "no threshold"),
+        ("x=sse2,copy_rep_from", "no threshold"),
+        ("x=sse2,copy_rep_from=", "no threshold"),
+        ("x=sse2,copy_rep_from=1K", "no threshold"),
+        ("x=sse2,copy_rep_from=999999999999999999999999999", "no threshold"),
+    ],
+)
+def test_bad_plans_in_words(wherry_run, given, said):
+    done, _ = measure(wherry_run, "", "--plan", given)
+    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
+
+
+# ---- the command ----------------------------------------------------------------------------------------------------
+
+
+def test_tune_writes_a_plan_that_can_be_read(wherry, tmp_path):
+    done = wherry("tune", "--quick", "-o", "mine.toml", "--seed", "1", timeout=300)
+    assert done.returncode == 0, done.stderr
+    text = " ".join(done.stdout.split())
+    assert "What a plan says" in text and ("mine.toml" in text)
+    (plan,) = plans.read(tmp_path / "mine.toml")
+    assert plan.choice in plans.CHOICES
+    comments = [
+        line for line in (tmp_path / "mine.toml").read_text().splitlines() if line[:1] == "#"
+    ]
+    assert any("default:" in line for line in comments)
+    if "already right" in text:
+        assert "equal to the default" in text and plan.name == "default"
+
+
+def test_tune_by_a_mix_as_json(wherry, tmp_path):
+    (tmp_path / "m.csv").write_text("8:0.5,100:0.5\n")
+    done = wherry("tune", "--quick", "--mix", "m.csv", "--json", "--seed", "1", timeout=300)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["dimensions"][0]["name"] == "choice"
+    assert (found["written"] is None) == (not found["better"])
+    assert not (found["better"] ^ (tmp_path / "wherry-plan.toml").exists())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--mix", "gone.csv"), "gone.csv"),
+        (("-o", "/"), "directory"),
+        (("--glibc", "-o", "x"), "writes no plan"),
+        (("--seed", "x"), "--seed"),
+        (("x",), "unexpected"),
+    ],
+)
+def test_misuse_is_one_line(wherry, words, said):
+    done = wherry("tune", *words)
+    assert done.returncode == 2 and said in done.stderr
+    assert done.stderr.count("\n") == 1 and "Traceback" not in done.stderr
