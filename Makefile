@@ -2,7 +2,7 @@
 # does nothing when they are up to date.
 WHERRY = .venv/bin/wherry
 
-.PHONY: help bench test verify-full peers fuzz extras clean
+.PHONY: help bench test verify-full peers fuzz soak extras clean
 
 help:
 	@echo 'make bench        set up, verify the routines, measure them, print the tables, save a report   (about 2 minutes)'
@@ -10,6 +10,7 @@ help:
 	@echo 'make verify-full  set up and verify everything there is, routines too               (long)'
 	@echo 'make fuzz         call everything at random on all CPUs until something is wrong  (10 minutes; SECONDS=3600)'
 	@echo 'make peers        build other memory routines that are installed here, to measure against  (seconds)'
+	@echo 'make soak         run real programs with the drop-in and without, and compare what they leave  (10 minutes)'
 	@echo 'make extras       install the Debian packages that some tests use when present  (as root)'
 	@echo 'make clean        remove .venv and build/; run files stay'
 	@echo 'After any of them:  .venv/bin/wherry --help'
@@ -39,8 +40,14 @@ fuzz:
 	@mkdir -p build/fuzz
 	@.venv/bin/wherry-run fuzz --seconds $(SECONDS) --artifacts build/fuzz $(FUZZ_ARGS)
 
+# One trial, or with a plan: make soak SOAK_ARGS='git --plan mine.toml'.
+soak:
+	@tools/setup run
+	@.venv/bin/python tools/soak $(SOAK_ARGS)
+
+# Also the programs of make soak: make extras EXTRAS_ARGS=soak.
 extras:
-	@tools/extras
+	@tools/extras $(EXTRAS_ARGS)
 
 clean:
 	rm -rf .venv build

@@ -17,6 +17,7 @@ from wherry import cli, runfile
 from wherry.errors import WherryError
 from wherry.formats import benchfmt, cells, export, files, google_benchmark, naming
 from wherry.formats.samples import Samples, read_raw
+from wherry.report import pictures
 
 COMPARE_PY = Path("/usr/share/benchmark/compare.py")
 
@@ -225,6 +226,24 @@ def test_benchtests_in_ticks_stay_ticks_unless_told(tmp_path, call):
     assert status == 0 and "--ghz" in said
     assert "ticks" in call("bench", "--show", "r.json")[1]
     assert "median (ticks)" in call("export", "r.json")[1]
+
+
+def test_pictures_of_ticks_say_ticks(tmp_path):
+    sizes = [
+        {"length": n, "align1": 0, "align2": 0, "timings": [n / 8, 4.0]} for n in (64, 256, 1024)
+    ]
+    path = saved(tmp_path / "b.out", glibc(timing="hp_timing", results=sizes))
+    for ghz, unit, other in (
+        (None, "ticks per call", "time per call"),
+        (2.0, "time per call", "ticks per"),
+    ):
+        run = files.load(path, ghz=ghz)
+        (picture,) = pictures.of(run, run["experiments"][0]["name"])
+        text = json.dumps([(view.name, view.spec) for view in picture.views])
+        assert unit in text and other not in text
+        assert ("' ns'" in text) == (ghz is not None), "a unit at each mark of the axis"
+        kinds = {kind.split()[0] for _, _, kind in picture.tips}
+        assert ("ticks" in kinds) == (ghz is None) and ("time" in kinds) == (ghz is not None)
 
 
 def test_benchtests_of_the_other_functions(tmp_path):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import zlib
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from conftest import ROOT, need_root, need_tool, run
 sys.path.insert(0, str(ROOT / "python"))
 from wherry import planbinary, plans
 
+CC = shlex.split(os.environ.get("CC", "cc"))
 EINVAL, EOPNOTSUPP, ENODEV = 22, 95, 19
 
 
@@ -248,7 +251,7 @@ def ask(tmp_path_factory) -> Path:
     """A program that says which plan the drop-in in it goes by."""
     home = tmp_path_factory.mktemp("ask")
     (home / "ask.c").write_text(ASK)
-    run(os.environ.get("CC", "cc").split()[0], "-O1", home / "ask.c", "-o", home / "ask", "-ldl")
+    run(*CC, "-O1", home / "ask.c", "-o", home / "ask", "-ldl")
     home.chmod(0o755)
     return home / "ask"
 
@@ -284,31 +287,38 @@ def test_the_environment_is_found_whoever_starts_the_program(ask, dropin, compil
         assert said == wanted or "it is for CPUs " in said
 
 
-def test_a_set_user_id_program_is_given_no_plan(ask, dropin, compiled, tmp_path):
-    """The object gets into such a program by its system-wide name alone; the environment then is not to be trusted."""
+@pytest.mark.parametrize("road", ["preloaded", "linked"])
+def test_a_set_user_id_program_is_given_no_plan(dropin, compiled, road):
+    """Into such a program the object gets by its system-wide name alone, whereupon the loader takes LD_PRELOAD out of
+    the environment, or when it is linked in or named in /etc/ld.so.preload, and the environment is as it was."""
     need_root()
-    home = Path("/usr/lib/x86_64-linux-gnu")
-    if not home.is_dir() or not shutil.which("setpriv"):
-        pytest.skip("needs Debian's directories, and setpriv (Debian package util-linux)")
-    name = f"libwherry-test-{os.getpid()}.so"
-    shutil.copy(dropin, home / name)
-    readable = Path("/var/tmp") / f"wherry-test-{os.getpid()}.plan"
-    program = Path("/var/tmp") / f"wherry-test-{os.getpid()}"
+    need_tool("setpriv", "util-linux")
+    system = Path("/usr/lib/x86_64-linux-gnu")
+    if not system.is_dir():
+        pytest.skip("needs Debian's directories")
+    home = Path(
+        tempfile.mkdtemp(prefix="wherry-test-", dir="/var/tmp")
+    )  # nobody may look into pytest's
+    name = f"lib{home.name}.so"
     try:
-        (home / name).chmod(0o4755)  # the loader wants that of what it preloads there
-        shutil.copy(compiled, readable)
-        readable.chmod(0o644)
-        shutil.copy(ask, program)
+        home.chmod(0o755)
+        (home / "ask.c").write_text(ASK)
+        shutil.copy(compiled, home / "mine.plan")
+        shutil.copy(dropin, home / name)
+        shutil.copy(dropin, system / name)
+        (system / name).chmod(0o4755)  # the loader wants that of what it preloads there
+        linked = [home / name] if road == "linked" else []
+        run(*CC, "-O1", "ask.c", "-o", "ask", *linked, "-ldl", cwd=home)
         nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
-        env = {"LD_PRELOAD": name, "WHERRY_PLAN": str(readable), "PATH": os.environ["PATH"]}
-        program.chmod(0o755)
-        plain = run(*nobody, program, env=env).stdout.strip()
-        program.chmod(0o4755)
-        secure = run(*nobody, program, env=env).stdout.strip()
+        env = {"WHERRY_PLAN": str(home / "mine.plan"), "PATH": os.environ["PATH"]}
+        env |= {"LD_PRELOAD": name} if road == "preloaded" else {}
+        plain = run(*nobody, home / "ask", env=env).stdout.strip()
+        (home / "ask").chmod(0o4755)
+        secure = run(*nobody, home / "ask", env=env).stdout.strip()
     finally:
-        for path in (home / name, readable, program):
-            path.unlink(missing_ok=True)
-    assert plain == f"plan 'mine' is in force, from {readable}"
+        (system / name).unlink(missing_ok=True)
+        shutil.rmtree(home)
+    assert plain == f"plan 'mine' is in force, from {home}/mine.plan"
     assert secure == "the default plan is in force"
 
 

@@ -175,7 +175,7 @@ def test_plans_stand_in_a_row(wherry_run):
     cells = {(e["id"], e["routine"]): e for e in events if e["event"] == "cell" and not e["aa"]}
     assert {name for _, name in cells} == {"wherry", "slow", "mine"}
     assert all(cell["verified"] for cell in cells.values())
-    # Past the caches a set of what lies in L2 takes several times as long: the threshold has its effect, and only there.
+    # Past the caches a set of what lies in L2 takes several times as long: the threshold works, and only there.
     medians = {key: sorted(cell["ns"])[1] for key, cell in cells.items()}
     assert medians[2, "slow"] > 2 * medians[2, "mine"]
 

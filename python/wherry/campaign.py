@@ -354,7 +354,7 @@ class Campaign:
 
     def _pass(self, process: int, pending: list[int]) -> None:
         """One runner, until it ends, dies or hangs. Rows that are done leave `pending`."""
-        lines = [replace(self.rows[i], routines=self._routines(i)).line(i) for i in pending]
+        lines = [replace(self.rows[i], routines=self._routines(i)).told(i) for i in pending]
         state = _PassState()
         limit = max([self.hang_limit, *(self._silence(i) for i in pending)])
         arguments = self._arguments(process, self.rows[pending[0]])
@@ -425,6 +425,8 @@ class Campaign:
             self._problem("wrong", event["routine"], event.get("message", "wrong bytes"), row)
             self.wrong.add(event["routine"])
             self._exclude(event["routine"])
+        elif kind == "broken":
+            raise FailedError(event["message"])
         elif kind in ("crash", "hang"):
             state.trying = (row, event["routine"])
             state.blamed = True

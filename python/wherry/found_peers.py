@@ -20,6 +20,7 @@ from wherry.yardsticks import YARDSTICKS
 
 VARIABLE = "WHERRY_PEERS"
 TIERS = ("sse2", "avx2", "avx512")
+STACKS = "stacks"  # their directory beside the peers
 LADDER = "avx512_ladder"  # the AVX-512 tier with routines for sizes that repeat
 
 FUNCTIONS = ("memcpy", "memmove", "mempcpy", "memset", "bzero", "bcopy")
@@ -29,6 +30,18 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,78}")
 # A description longer than this was not written for a table.
 _LONGEST = 200
 _LARGEST_SIDECAR = 1 << 16
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A TCP stack in user space, in a shared object as runner/network/stack.h has it."""
+
+    path: str
+    version: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"lwip-{self.version}" if self.version else "lwip"
 
 
 def tier_rank(tier: str) -> int:
@@ -94,6 +107,20 @@ def found(without: Iterable[str] = ()) -> list[Peer]:
     """The peers that run on this CPU, by name; none of the names that the caller has already given away."""
     taken = set(without)
     return [peer for peer in survey()[0] if peer.runs_here and peer.name not in taken]
+
+
+def stack() -> Stack | None:
+    """lwIP, where `make peers` has built it. It is no peer: nobody can call it by the name of a routine."""
+    for place in directories():
+        path = place / STACKS / "lwip.so"
+        if path.is_file():
+            try:
+                said = json.loads(path.with_suffix(".json").read_text())
+            except (OSError, ValueError):
+                said = {}
+            version = _line(said.get("version")) if isinstance(said, dict) else ""
+            return Stack(str(path), version.replace(" ", ""))
+    return None
 
 
 def survey() -> tuple[list[Peer], list[str]]:

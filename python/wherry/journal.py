@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +28,8 @@ def path_for(run: Path) -> Path:
 
 
 class Journal:
-    """Written while one experiment is measured. A disk that is full ends the journal, not the run."""
+    """Written while one experiment is measured. A disk that is full ends the journal, not the run, and is told when the
+    run cannot be saved either."""
 
     def __init__(self, run_path: Path, document: dict, part: dict):
         self.path = path_for(run_path)
@@ -40,8 +40,8 @@ class Journal:
             # Under a temporary name first: an older journal stays whole until this one can take its place.
             runfile.write(self.path, head)
             self._file = self.path.open("ab", buffering=0)
-        except (OSError, WherryError) as error:
-            self._give_up(error)
+        except (OSError, WherryError):
+            self.remove()
 
     def event(self, process: int, event: dict) -> None:
         if event["event"] not in _PASSING:
@@ -61,16 +61,8 @@ class Journal:
             line = runfile.encode(what)
             if self._file.write(line) != len(line):
                 raise OSError(0, "the disk is full")
-        except OSError as error:
-            self._give_up(error)
-
-    def _give_up(self, error: Exception) -> None:
-        why = getattr(error, "strerror", None) or error
-        print(
-            f"wherry: no journal at {self.path} ({why}); the run goes on, and is saved after each experiment",
-            file=sys.stderr,
-        )
-        self.remove()
+        except OSError:
+            self.remove()
 
     def close(self) -> None:
         if self._file is not None:

@@ -1,5 +1,5 @@
-"""Mixes: distributions of the sizes that a program asks for. Built in, or read from files in the forms of fleetbench
-and of LLVM libc (wherry.mixfiles)."""
+"""Mixes: distributions of the sizes that a program asks for. Built in, read from files in the forms of fleetbench and
+of LLVM libc (wherry.mixfiles), or recorded (wherry.recordings), of which some come with Wherry."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from wherry.units import size_label
 
 # Of a file and of a directory; more was not meant for a table.
 LARGEST_FILE = 4 << 20
+# How far a destination may lie from its slot for the sake of its place in the page (docs/runner-protocol.md).
+REACH = 8192
 MOST_FILES = 64
 # The runner lets one call in a hundred of a mix reach out of its cache; its draw is not ours, so half of that.
 BEYOND_USUAL = 0.005
@@ -194,17 +196,25 @@ def _for_runner(text: str, data: bytes, parts: Shares) -> bytes:
     return mixfiles.fleetbench(parts).encode() if mixfiles.form_of(text) == mixfiles.LLVM else data
 
 
+def _is_recorded(path: Path) -> bool:
+    return path.name.endswith(".json")
+
+
+def _is_named_so(path: Path) -> bool:
+    return path.suffix == ".csv" or path.name.endswith(".mix.json")
+
+
 def _files(given: str) -> list[Path]:
     path = Path(given)
     if not path.is_dir():
         return [path]
     try:
-        inside = sorted(p for p in path.iterdir() if p.suffix == ".csv" and p.is_file())
+        inside = sorted(p for p in path.iterdir() if _is_named_so(p) and p.is_file())
     except OSError as error:
         raise WherryError(f"--mix {path}: cannot be read: {error.strerror}") from None
     if not inside:
-        raise WherryError(f"--mix {path}: the directory holds no .csv files")
-    usable = [p for p in inside if _ops(p.stem)]
+        raise WherryError(f"--mix {path}: the directory holds no .csv or .mix.json files")
+    usable = [p for p in inside if _is_recorded(p) or _ops(p.stem)]
     if not usable:
         raise WherryError(f"--mix {path}: none of its .csv files is for {', '.join(OPS)}")
     return usable
@@ -221,10 +231,68 @@ def gather(given: Iterable[str]) -> tuple[Mix, ...]:
     found = []
     for path in paths:
         # A name stands in tables and in the run file: printable, and short.
-        stem = re.sub(r"[^\w.+-]", "_", path.stem, flags=re.ASCII)[:40] or "mix"
+        stem = (
+            re.sub(r"[^\w.+-]", "_", path.stem.removesuffix(".mix"), flags=re.ASCII)[:40] or "mix"
+        )
         taken[stem] = taken.get(stem, 0) + 1
-        found.append(read(path, stem if taken[stem] == 1 else f"{stem}~{taken[stem]}"))
+        name = stem if taken[stem] == 1 else f"{stem}~{taken[stem]}"
+        found += _recorded(path, name) or [read(path, name)]
     return tuple(found)
+
+
+# ---- recorded -------------------------------------------------------------------------------------------------------
+
+
+def _recorded(path: Path, name: str) -> list[Mix]:
+    """A file that wherry record wrote, a mix an op; none when it is of another form."""
+    from wherry import recordings
+
+    try:
+        with path.open("rb") as file:
+            if not recordings.is_recorded(file.read(64)):
+                return []
+    except OSError:
+        return []  # read() says why
+    found = of_recording(recordings.read(path), name)
+    if not found:
+        raise WherryError(
+            f"--mix {path}: no call of any op was recorded; record a program that copies"
+        )
+    return found
+
+
+def of_recording(recording, name: str = "", *, runnable: bool = True) -> list[Mix]:
+    """One for each of its ops. Those that are not `runnable` are for showing alone: making the calls takes time."""
+    from wherry import recordings
+
+    found = []
+    for op in recording.ops:
+        shares = recording.shares(op)
+        # The same content is the same mix, however its file is laid out.
+        digest = hashlib.sha256(recordings.encode(recording.document["ops"][op])).hexdigest()
+        spec = recordings.keep(recording.table(op)) if runnable else ""
+        found.append(_mix(f"{name or recording.name}.{op}", spec, (op,), shares, digest))
+    return found
+
+
+def shipped(ops: Iterable[str] = (), *, runnable: bool = True) -> tuple[Mix, ...]:
+    """Recorded from real programs; they come with Wherry."""
+    from wherry import recordings
+
+    wanted = set(ops) or set(OPS.values())
+    return tuple(
+        mix
+        for name in recordings.shipped_names()
+        for mix in _shipped(name, runnable)
+        if mix.ops[0] in wanted
+    )
+
+
+@functools.cache
+def _shipped(name: str, runnable: bool) -> tuple[Mix, ...]:
+    from wherry import recordings
+
+    return tuple(of_recording(recordings.shipped(name), runnable=runnable))
 
 
 def for_op(mixes: Sequence[Mix], op: str) -> list[Mix]:

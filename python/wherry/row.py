@@ -93,6 +93,10 @@ class Row:
         words |= {"rounds": self.rounds, "batch_us": self.batch_us, "calls": self.calls}
         return " ".join(f"{key}={value}" for key, value in words.items())
 
+    def told(self, number: int) -> str:
+        """The line with what belongs to this moment alone, such as where scratch lies."""
+        return self.line(number)
+
 
 # What a row of a whole system has no word for.
 _UNTOLD = ("src_off", "dst_off", "walk", "mode", "threads", "huge", "src_state", "dst_state")

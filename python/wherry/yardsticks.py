@@ -20,6 +20,10 @@ YARDSTICKS = {
     "dev_zero": "kernel: out of /dev/zero",
 }
 
+# Copies of the running kernel are no limits of anything: pictures show them as they show routines.
+KERNEL = frozenset(name for name, what in YARDSTICKS.items() if what.startswith("kernel: "))
+LIMITS = YARDSTICKS.keys() - KERNEL
+
 # Does the same wherever in a line both sides begin: rows that have it are brought to one level (levels.py).
 LEVEL = "copy_lines"
 

@@ -12,7 +12,8 @@
 #include "network.h"
 #include "sides.h"
 
-enum { OUTPUT = 1 << 18, TRIES = 40, TRY_US = 25000 };
+/* Of a shorter stream it may say that nothing was received. */
+enum { OUTPUT = 1 << 18, TRIES = 40, TRY_US = 25000, LEAST_BYTES = 16 << 20 };
 
 bool iperf_found(void)
 {
@@ -82,7 +83,8 @@ static bool run_once(const struct side *side, const struct order *order, size_t 
 {
     char port[8], address[INET_ADDRSTRLEN], bytes[24], length[12], buffer[12];
     snprintf(port, sizeof port, "%u", side->iperf_port);
-    snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)(order->messages * size));
+    const uint64_t asked = order->messages * size;
+    snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)(asked < LEAST_BYTES ? LEAST_BYTES : asked));
     snprintf(length, sizeof length, "%zu", size);
     snprintf(buffer, sizeof buffer, "%d", SOCKET_BUFFER);
     inet_ntop(AF_INET, &side->other, address, sizeof address);

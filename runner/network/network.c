@@ -54,13 +54,10 @@ static const struct way *way_of(const struct system_row *row)
 
 static const char *accept(struct system_row *row)
 {
-    const bool is_stack = system_is(row, "via", "stack");
     if (system_is(row, "offload", "off") && !system_is(row, "via", "veth"))
         return "offload=off goes with via=veth";
-    if (*system_word(row, "stack") && !is_stack)
+    if (*system_word(row, "stack") && !system_is(row, "via", "stack"))
         return "stack= goes with via=stack";
-    if (is_stack && !*system_word(row, "stack"))
-        return "via=stack needs stack=PATH, the shared object that make peers builds of a TCP stack";
     if (system_is(row, "via", "rings") && system_number(row, "size") > RING_MOST - OFFSET_MOST)
         return "via=rings: frames are 1 to 1985 bytes";
     for (size_t i = 0; i < row->name_count; i++) {

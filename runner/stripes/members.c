@@ -32,7 +32,7 @@ static int hex(char digit)
 
 /* The next path of a list, without the marks that keep blanks and commas from ending it. Returns where the one after it
  * begins, NULL when it does not fit. */
-static const char *next_path(const char *list, char *path)
+static const char *next_word(const char *list, char *path, size_t room)
 {
     size_t length = 0;
     while (*list && *list != ',') {
@@ -41,12 +41,20 @@ static const char *next_path(const char *list, char *path)
             c = (char)(hex(list[0]) * 16 + hex(list[1]));
             list += 2;
         }
-        if (length + 1 == MEMBER_PATH)
+        if (length + 1 == room)
             return NULL;
         path[length++] = c;
     }
     path[length] = '\0';
     return *list ? list + 1 : list;
+}
+
+static const char *next_path(const char *list, char *path) { return next_word(list, path, MEMBER_PATH); }
+
+void members_word(const char *word, char *text, size_t room)
+{
+    if (!next_word(word, text, room))
+        text[room - 1] = '\0';
 }
 
 /* Without O_NONBLOCK the opening of a pipe that nobody writes to would last for ever. */

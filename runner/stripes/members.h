@@ -28,6 +28,9 @@ struct members {
 /* What became of the last failure: one line that names the member. Static. */
 extern char members_problem[MEMBER_PATH + 256];
 
+/* The first of a list as it was before it was written for a row, cut off where the room ends. */
+void members_word(const char *word, char *text, size_t room);
+
 /* Opens `count` of the files in `list` (comma-separated, %XX for what has a meaning there). NULL, or what is wrong. */
 const char *members_open(struct members *members, const char *list, size_t count, uint64_t block);
 /* Those under a RAID. */

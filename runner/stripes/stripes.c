@@ -11,7 +11,7 @@
 #include "system/system.h"
 #include "ways.h"
 
-enum { LEAST_BLOCK = 4096, MOST_BLOCK = 1 << 20, COLD_BYTES = 64 << 20, CHECKED = 256 };
+enum { LEAST_BLOCK = 4096, MOST_BLOCK = 1 << 20, COLD_BYTES = 64 << 20, TRIAL_BYTES = 8 << 20, CHECKED = 256 };
 /* Pages of other kinds, which stay (a last block cut by the file's end), are no reason not to call a file cold. */
 static const double STILL_COLD = 0.02, NOT_WARM = 0.98;
 
@@ -24,10 +24,11 @@ static const struct scene_word words[] = {
     {"mapping", "fresh kept", "fresh", 0, 0, false},
     {"raid", "none btrfs md", "none", 0, 0, false},
     {"content", NULL, "0", 0, INT64_MAX, false},
+    {"missing", NULL, "", 0, 0, true},
     {NULL, NULL, NULL, 0, 0, false},
 };
-enum { PART_USER, PART_SYSTEM, PART_MACHINE, PART_CACHED };
-static const char *const parts[] = {"user_ns", "system_ns", "machine_ns", "cached", NULL};
+enum { PART_USER, PART_SYSTEM, PART_MACHINE, PART_ELAPSED, PART_CACHED };
+static const char *const parts[] = {"user_ns", "system_ns", "machine_ns", "elapsed_ns", "cached", NULL};
 
 static struct members members;
 static uint64_t cursor;
@@ -49,7 +50,7 @@ static const char *accept(struct system_row *row)
     const uint64_t block = system_number(row, "size");
     if (block & (block - 1))
         return "size= is the block: give a power of two from 4096 to 1048576";
-    if (!*system_word(row, "files"))
+    if (!*system_word(row, "files") && !*system_word(row, "missing"))
         return "files= is missing: the members, with commas between them";
     if (is_cold(row) && is_kept(row))
         return "mapping=kept goes with cache=warm: its pages are in memory";
@@ -71,21 +72,34 @@ static const char *broken(struct system_row *row, const char *why)
     return why;
 }
 
-/* Cold: not more blocks than there are, and not so many that a sample takes seconds. */
-static void choose_calls(struct system_row *row)
+/* A cold sample reads as much as a batch takes when read() does it, and never a block twice. */
+static const char *choose_calls(struct system_row *row)
 {
-    const uint64_t blocks = members_blocks(&members);
-    if (!row->calls && is_cold(row))
-        row->calls = COLD_BYTES / members.block;
-    if (is_cold(row) && row->calls > blocks)
-        row->calls = blocks;
+    const struct way read = {WAY_READ, NULL};
+    const uint64_t blocks = members_blocks(&members), most = COLD_BYTES / members.block;
+    uint64_t trial = TRIAL_BYTES / members.block;
+    if (row->calls) {
+        row->calls = row->calls < blocks ? row->calls : blocks;
+        return NULL;
+    }
+    trial = trial < blocks ? trial : blocks;
+    const uint64_t begin = clock_ns();
+    const char *why = way_go(&read, &members, 0, trial, false);
+    if (why)
+        return broken(row, why);
+    const double one = (double)(clock_ns() - begin) / (double)trial;
+    const double fitting = fmin((double)row->batch_us * 1000 / one, (double)(most < blocks ? most : blocks));
+    row->calls = fitting < 1 ? 1 : (uint64_t)fitting;
+    return NULL;
 }
 
 static const char *cannot_cool(void)
 {
     static char problem[256];
-    members_drop(&members, 0, members_blocks(&members));
-    const double cached = members_cached(&members, 0, members_blocks(&members));
+    const uint64_t blocks = members_blocks(&members), trial = TRIAL_BYTES / members.block;
+    const uint64_t some = trial < blocks ? trial : blocks; /* what is not read stays for rows that want it cached */
+    members_drop(&members, 0, some);
+    const double cached = members_cached(&members, 0, some);
     if (!(cached > STILL_COLD))
         return NULL;
     snprintf(problem, sizeof problem,
@@ -97,6 +111,11 @@ static const char *cannot_cool(void)
 
 static const char *open_row(struct system_row *row)
 {
+    static char missing[256];
+    if (*system_word(row, "missing")) {
+        members_word(system_word(row, "missing"), missing, sizeof missing);
+        return missing;
+    }
     ways_catch_faults();
     const size_t count = is_raid(row) ? 1 : system_number(row, "members");
     const char *why = members_open(&members, system_word(row, "files"), count, system_number(row, "size"));
@@ -104,10 +123,11 @@ static const char *open_row(struct system_row *row)
         why = members_open_beneath(&members, system_word(row, "beneath"));
     if (why)
         return broken(row, why);
-    choose_calls(row);
     cursor = 0;
-    if (is_cold(row))
-        return cannot_cool();
+    if (is_cold(row)) {
+        why = cannot_cool();
+        return why ? why : choose_calls(row);
+    }
     const struct way read = {WAY_READ, NULL};
     why = way_go(&read, &members, 0, members_blocks(&members), false);
     if (why)
@@ -212,6 +232,7 @@ static const char *sample(struct system_row *row, const char *name, uint64_t cal
     figures->parts[PART_USER] = (seconds_of(after.own.ru_utime) - seconds_of(before.own.ru_utime)) * 1e9 / n;
     figures->parts[PART_SYSTEM] = (seconds_of(after.own.ru_stime) - seconds_of(before.own.ru_stime)) * 1e9 / n;
     figures->parts[PART_MACHINE] = (after.machine - before.machine) * 1e9 / n;
+    figures->parts[PART_ELAPSED] = figures->ns;
     figures->parts[PART_CACHED] = cached;
     return NULL;
 }

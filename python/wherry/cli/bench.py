@@ -76,6 +76,14 @@ from wherry.cli import dimensions, reporting, whole
     metavar="N",
     help="switch: round trips in a sample (default: 10000).",
 )
+@click.option(
+    "--members",
+    multiple=True,
+    metavar="PATH",
+    help="stripes: read these files, or those of a directory, in place of scratch. Repeatable.",
+)
+@click.option("--disks", multiple=True, metavar="N,...", help="stripes: so many members, 1 to 9.")
+@click.option("--scratch", metavar="DIR", help="stripes: where scratch goes (default: TMPDIR).")
 @click.option("--quick", is_flag=True, help="The short form of experiments that have one.")
 @click.option(
     "--verify",
@@ -151,5 +159,5 @@ def _flag(key: str) -> str:
     """The option of a parameter: `routines` is --routine."""
     own = {"verify_first": "--verify", "mixes": "--mix", "no_found_peers": "--no-found-peers"}
     own |= dimensions.FLAGS
-    same = {"processes", "rounds", "turns"}
+    same = {"processes", "rounds", "turns", "members", "disks"}
     return own.get(key) or "--" + (key if key in same else key.rstrip("s"))

@@ -16,6 +16,7 @@ from wherry.cli import peers as peer_room
 from wherry.cli.job import Bench, on_sigterm
 from wherry.errors import unknown
 from wherry.experiments import Request
+from wherry.striping import given as stripe_files
 from wherry.units import parse_size
 
 
@@ -50,6 +51,9 @@ def bench(
     page=False,
     counters=False,
     turns=None,
+    members=(),
+    disks=(),
+    scratch=None,
     **dimensions,
 ) -> int:
     thennow.check_json(then, as_json)
@@ -70,6 +74,9 @@ def bench(
         mixes=mixes,
         found=no_found_peers,
         turns=turns,
+        members=members,
+        disks=disks,
+        scratch=scratch,
         **dimensions,
     )
     wanted = names.split(routines)
@@ -114,6 +121,9 @@ def bench(
         processes=processes,
         rounds=rounds,
         turns=turns,
+        members=stripe_files.gather(members),
+        disks=dimension_room.numbers("disks", disks, 1, 9),
+        scratch=scratch,
     )
     plan, left_out = whole.plan(chosen, request, every)
     path = Path(save) if save else stamp.run_path(sum(len(rows) for _, rows in plan))

@@ -257,6 +257,8 @@ def check_heeded(chosen: list[Experiment], **given: object) -> None:
         "found": "--no-found-peers",
         "isa": "--isa",
         "turns": "--turns",
+        "members": "--members",
+        "disks": "--disks",
     } | FLAGS
     for key, value in given.items():
         if value and not any(key in experiment.takes for experiment in chosen):

@@ -129,7 +129,10 @@ class Bench:
                 break
             if not self.course.is_complete(experiment.name):
                 try:
-                    self._measure(experiment)
+                    with experiment.surroundings(self.request):
+                        self._measure(experiment)
+                except KeyboardInterrupt:
+                    self.document["interrupted"] = True
                 except WherryError:
                     if self.course.run is None and not self.document["rows"]:
                         self.keeper.nothing()
@@ -233,9 +236,11 @@ class Bench:
         document["problems"] += [
             asdict(p) | {"row": None if p.row is None else first + p.row} for p in campaign.problems
         ]
+        checks = [] if campaign.interrupted else experiment.cross_check(campaign, share.request)
         summary = experiment.summary(campaign, share.request, first) if new_rows else None
         document["experiments"].append(
             ({} if summary is None else {"score": summary})
+            | ({"cross_check": checks} if checks else {})
             | {
                 "name": experiment.name,
                 "processes": campaign.processes,

@@ -32,15 +32,23 @@ def listed(
         raise WherryError("--format goes with --export FILE")
     if form and form not in mixfiles.FORMS:
         raise unknown("form of mixes", form, mixfiles.FORMS, "wherry list --help")
-    found = [*mixes.built_in(), *mixes.gather(files)]
-    known = {mix.name: mix for mix in found}
+    own = [*mixes.built_in(), *mixes.shipped(runnable=False)]
+    found = [*own, *mixes.gather(files)]
+    # `gcc` means all ops of what was recorded there.
+    known: dict[str, list[Mix]] = {mix.name: [mix] for mix in found}
+    for mix in found:
+        whole, _, op = mix.name.rpartition(".")
+        if op in mix.ops and whole not in known:
+            known[whole] = [
+                m for m in found if m.name in {f"{whole}.{o}" for o in mixes.OPS.values()}
+            ]
     for name in names:
         if name not in known:
             raise unknown("mix", name, known, "wherry list mixes")
-    chosen = [known[name] for name in dict.fromkeys(names)]
+    chosen = [mix for name in dict.fromkeys(names) for mix in known[name]]
     if files and not names and (export or plot):
         # Who gives files means those.
-        chosen = found[len(mixes.built_in()) :]
+        chosen = found[len(own) :]
     chosen = chosen or found
     if plot:
         _plot(chosen, plot)

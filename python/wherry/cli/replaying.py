@@ -13,7 +13,7 @@ from wherry.campaign import Watcher
 from wherry.cli import stamp
 from wherry.cli.printer import Printer
 from wherry.cli.progress import CampaignProgress, Progress
-from wherry.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, WherryError
+from wherry.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, FailedError, WherryError
 from wherry.plans import Plan
 from wherry.replay import parts, predict, totals
 from wherry.replay.predict import Prediction
@@ -23,6 +23,7 @@ from wherry.units import ns_label, percent
 
 WHERRY, LADDER = "wherry", "ladder"
 PROCESSES, ROUNDS, BATCH_US = 4, 9, 200
+PEER_LIMIT = 60.0  # seconds to load one
 QUICK_PROCESSES, QUICK_ROUNDS, QUICK_BATCH_US = 1, 5, 50
 
 
@@ -124,6 +125,10 @@ def _plans(files, reported: dict) -> tuple[dict[str, Plan], dict[str, str]]:
 
 def _peers(given, without_found: bool, taken: set[str]) -> list[str]:
     specs = list(given)
+    for spec in specs:
+        wrong = runner.check_peer(spec, PEER_LIMIT)
+        if wrong:
+            raise FailedError(f"peer {spec.partition('=')[0]} {wrong}; leave it out")
     if not without_found:
         names = {spec.partition("=")[0] for spec in specs} | taken
         specs += [

@@ -6,21 +6,20 @@ import sys
 import time
 from pathlib import Path
 
-from wherry import machine, mixes, plans, runfile, runner
+from wherry import machine, plans, runfile, runner
 from wherry.campaign import Watcher
 from wherry.cli import stamp
 from wherry.cli.printer import Printer
 from wherry.cli.progress import CampaignProgress, Progress
 from wherry.errors import EXIT_INTERRUPTED, EXIT_OK, FailedError
 from wherry.plans import Plan
+from wherry.replay import parts
 from wherry.tables import Block, Column, Figure, layout
 from wherry.tune import grids, whole
 from wherry.tune.whole import Dimension, Tuned
 from wherry.units import percent, seconds_in_words
 
 DEFAULT_OUTPUT = "wherry-plan.toml"
-# Where a mix is replayed: hot, and one level further out.
-STATES = ("L1", "L2")
 
 
 class Shown:
@@ -49,11 +48,16 @@ class Shown:
         return CampaignProgress(self._bar)
 
 
-def given_mixes(given) -> tuple[list[tuple[str, tuple[str, ...], str]], int | None]:
-    """(what the runner takes, ops, state) of each, and the largest size of all."""
-    found = mixes.gather(given) if given else ()
-    rows = [(mix.spec, mix.ops, state) for mix in found for state in STATES]
-    return rows, max((mix.largest for mix in found), default=None)
+def given_mixes(given, caches: dict[str, int]) -> tuple[list[whole.Asked], int | None]:
+    """Their parts, hot and one cache further out, and the largest size of all."""
+    asked, largest = [], None
+    for text in given:
+        subject = parts.subject(text, caches)
+        for part in subject.parts:
+            states = dict.fromkeys((part.states["hot"], part.states["warm"]))
+            asked += [whole.Asked(part.op, part.spec, state, part.calls) for state in states]
+            largest = max(largest or 0, part.largest)
+    return asked, largest
 
 
 def tune(given, output: str | None, *, quick: bool, seed: int | None, as_json: bool) -> int:
@@ -63,7 +67,7 @@ def tune(given, output: str | None, *, quick: bool, seed: int | None, as_json: b
     reported = runner.cpu()
     if not reported.get("plan"):
         raise FailedError("wherry-run does not tell its default plan; install Wherry again")
-    rows, largest = given_mixes(given)
+    rows, largest = given_mixes(given, parts.caches_of(reported))
     seed = time.time_ns() % 2**32 if seed is None else seed
     extent = grids.QUICK if quick else grids.FULL
     with Shown() as progress:

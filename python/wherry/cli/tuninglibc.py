@@ -12,6 +12,7 @@ from wherry.cli import tuning
 from wherry.cli.printer import Printer
 from wherry.cli.progress import Progress
 from wherry.errors import EXIT_INTERRUPTED, EXIT_OK, WherryError
+from wherry.replay import parts
 from wherry.row import Row
 from wherry.tables import Block, Column, Figure, layout
 from wherry.tune import grids, libc, tunables
@@ -24,24 +25,20 @@ def tune(given, output: str | None, *, quick: bool, seed: int | None, as_json: b
     available = tunables.here()
     reported = runner.cpu()
     extent = libc.QUICK if quick else libc.FULL
-    caches = {
-        name: (reported.get("believed", {}).get(key) or {}).get("size") or 0
-        for name, key in (("L1", "L1d"), ("L2", "L2"), ("L3", "L3"))
-    }
-    rows, largest = tuning.given_mixes(given)
+    caches = parts.caches_of(reported)
+    rows, largest = tuning.given_mixes(given, caches)
     mix_rows = [
         Row(
             grids.EXPERIMENT,
-            op,
+            own.op,
             ("libc",),
-            mix=spec,
-            src_state=state,
-            dst_state=state,
+            mix=own.spec,
+            src_state=own.state,
+            dst_state=own.state,
             rounds=extent.rounds,
             batch_us=100,
         )
-        for spec, ops, state in rows
-        for op in ops
+        for own in rows
     ]
     seed = time.time_ns() % 2**32 if seed is None else seed
     with Progress("glibc", "processes", 1) as progress:

@@ -41,7 +41,7 @@ _OPTIONS = (
     click.option(
         "--resume",
         metavar="FILE",
-        help="Go on with an interrupted run: measure what is missing, as it was asked for then.",
+        help="Go on with an interrupted or killed run: measure what is missing, as it was asked for then.",
     ),
 )
 # At least this part of a budget is there for what is missing, however late the run was interrupted.

@@ -7,6 +7,7 @@ import importlib
 import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -33,6 +34,9 @@ class Request:
     quick: bool = False
     processes: int | None = None
     rounds: int | None = None
+    members: tuple[str, ...] = ()  # files that a stripe is made of, in place of scratch
+    disks: tuple[int, ...] = ()  # how many of them
+    scratch: str | None = None  # the directory for it
     turns: int | None = None  # round trips of a switch in a sample
     ops: tuple[str, ...] = ()
     regions: tuple[str, ...] = ()
@@ -142,6 +146,14 @@ class Experiment(ABC):
 
     def round_count(self, request: Request) -> int:
         return request.rounds or self.rounds
+
+    def surroundings(self, request: Request) -> AbstractContextManager:
+        """What has to be there while it is measured, scratch files for instance; taken down by leaving it."""
+        return nullcontext()
+
+    def cross_check(self, campaign: Campaign, request: Request) -> list[dict]:
+        """What an independent tool measures of the same, for the entry in the run file; in the same surroundings."""
+        return []
 
     def summary(self, campaign: Campaign, request: Request, first_row: int) -> dict | None:
         """What needs samples, which a run file does not keep: goes to its entry as `score`. Rows are numbered from

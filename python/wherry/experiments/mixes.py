@@ -20,9 +20,15 @@ class Mixes(Experiment):
         rows = []
         for op in request.ops or OPS:
             names = self._names(request, op)
-            for mix in mixes.for_op([*mixes.built_in(), *request.mixes], op):
+            # Of those that come with Wherry a quick run has the copies alone.
+            recorded = () if request.quick and op != "copy" else mixes.shipped((op,))
+            for mix in mixes.for_op([*mixes.built_in(), *recorded, *request.mixes], op):
                 usual = with_overlaps(mix.usual, op) if mix.sha256 else mix.usual
+                usual += mixes.REACH if mix.sha256 and op != "set" else 0
                 level = home(usual, op, request.caches)
+                places = [(level, level)]
+                if mix in recorded and not request.quick:
+                    places.append(("DRAM", "DRAM"))
                 rows += [
                     Row(
                         self.name,
@@ -34,7 +40,7 @@ class Mixes(Experiment):
                         dst_state=destination,
                         rounds=self.round_count(request),
                     )
-                    for source, destination in request.states or ((level, level),)
+                    for source, destination in request.states or places
                 ]
         return rows
 
@@ -61,7 +67,8 @@ class Mixes(Experiment):
     def blocks(self, run: dict, width: int) -> list[tables.Block]:
         cells = tables.cells_of(run, self.name)
         records = {f"@{mix['name']}": mix for mix in run.get("mixes", ())}
-        records |= {mix.name: mix.record() for mix in mixes.built_in()}
+        own = (*mixes.built_in(), *mixes.shipped(runnable=False))
+        records |= {mix.name: mix.record() for mix in own}
         blocks = []
         for op in OPS:
             rows = [row for row in tables.rows_of(run, self.name) if row["op"] == op]

@@ -181,38 +181,42 @@ def _by_figures(seen: list[Seen]) -> list[Finding]:
     return found
 
 
-def _by_cells(fleet: Fleet, seen: list[Seen]) -> list[Finding]:
-    """Single cells that lie far out, of hosts that nothing else is the matter with: for all cells of a host together."""
-    usable = [s for s in seen if len(s.group.hosts) >= LEAST_HOSTS and len(s.columns)]
-    if not usable:
-        return []
+def _far_bar(z: np.ndarray, share: float) -> float:
+    """How far out a cell must lie: the tail between one in a hundred and one in a thousand, gone on with as a power."""
+    near, far = np.quantile(z, [0.99, 0.999])
+    power = math.log(10) / max(math.log(far / near), 0.02)
+    return far * max(1e-3 / share, 1.0) ** (1 / power)
+
+
+def _by_cells(fleet: Fleet, seen: list[Seen], named: set[int]) -> list[Finding]:
+    """Single cells that lie far out, of hosts that nothing else is the matter with. Cells have heavier tails than
+    medians of many; how heavy is measured."""
     rng = np.random.default_rng(1)
-    pooled = []
-    for s in usable:
-        rows = rng.integers(0, len(s.group.hosts), 20_000)
-        at = rng.integers(0, len(s.columns), 20_000)
-        z = s.rest[rows, at] / np.maximum(s.scales[at], chance.LEAST_SCALE)
-        pooled.append(chance.surprises(z, max(0.37 * (len(s.group.hosts) - 1), 0.5)))
-    slope = chance.heaviness(np.concatenate(pooled))
     found = []
-    for s in usable:
-        freedom = max(0.37 * (len(s.group.hosts) - 1), 0.5)
-        bar = -math.log(chance.FALSE_ALARMS / PARTS / len(s.columns))
-        far = np.abs(s.rest) >= math.log(CELL_RATIO)
-        per_host: dict[int, list[tuple[float, float, int]]] = {}
-        for i, j in zip(*np.nonzero(far), strict=True):
-            z = np.array([s.rest[i, j] / max(float(s.scales[j]), chance.LEAST_SCALE)])
-            if abs(z[0]) < 4:
+    for s in seen:
+        left = [i for i, host in enumerate(s.group.hosts) if id(host) not in named]
+        if len(left) < LEAST_HOSTS or not len(s.columns):
+            continue
+        scales = np.maximum(s.scales, chance.LEAST_SCALE)
+        rows = rng.choice(left, 200_000)
+        at = rng.integers(0, len(s.columns), 200_000)
+        drawn = np.abs(s.rest[rows, at] / scales[at])
+        drawn = drawn[np.isfinite(drawn)]
+        if not len(drawn):
+            continue
+        bar = _far_bar(drawn, chance.FALSE_ALARMS / PARTS / len(s.columns))
+        z = np.abs(s.rest) / scales
+        for i in left:
+            own = np.flatnonzero((z[i] > bar) & (np.abs(s.rest[i]) >= math.log(CELL_RATIO)))
+            if not len(own):
                 continue
-            out = float(chance.calibrated(chance.surprises(z, freedom), slope)[0])
-            if out > bar:
-                per_host.setdefault(int(i), []).append((out, float(s.rest[i, j]), int(j)))
-        for i, own in per_host.items():
-            out, log, j = max(own, key=lambda o: abs(o[1]))
-            more = f" and {len(own) - 1} more" if len(own) > 1 else ""
-            ratio = math.exp(max(min(log, 50.0), -50.0))
-            words = f"{cell_words(fleet.keys[s.columns[j]])} {ratio:.2f} × the model's{more}"
-            found.append(Finding(s.group.hosts[i], s.group, "single cells", words, ratio, out))
+            worst = own[np.argmax(np.abs(s.rest[i, own]))]
+            more = f" and {len(own) - 1:,} more" if len(own) > 1 else ""
+            ratio = math.exp(float(np.clip(s.rest[i, worst], -50, 50)))
+            words = f"{cell_words(fleet.keys[s.columns[worst]])} {ratio:.2f} × the model's{more}"
+            found.append(
+                Finding(s.group.hosts[i], s.group, "single cells", words, ratio, float(z[i, worst]))
+            )
     return found
 
 
@@ -268,8 +272,7 @@ def _by_problems(groups: list[Group]) -> list[Finding]:
 def find(fleet: Fleet, groups: list[Group]) -> tuple[list[Seen], list[Finding]]:
     seen = [look(fleet, group) for group in groups]
     found = _by_problems(groups) + _by_settings(groups) + _by_figures(seen)
-    named = {id(f.host) for f in found}
-    found += [f for f in _by_cells(fleet, seen) if id(f.host) not in named]
+    found += _by_cells(fleet, seen, {id(f.host) for f in found})
     # One kind a host, with the clearest reason.
     best: dict[tuple[int, str], Finding] = {}
     for f in found:

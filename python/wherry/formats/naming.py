@@ -101,7 +101,7 @@ _ALLOWED = {
     "dst_state": _STATES,
     "walk": ("pool", "stream"),
     "mode": ("throughput", "latency"),
-    "content": ("any", "dirty", "zero"),
+    "content": ("any", "dirty", "zero", "mixed"),
     "code": ("warm", "cold"),
     "huge": ("0", "1"),
 }

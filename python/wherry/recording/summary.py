@@ -106,8 +106,8 @@ def ceiling_in_words(ceiling: Mapping) -> str:
         return "the run took no time that could be measured"
     return (
         f"at most {percent(ceiling['at_most'])} of this run ({seconds(ceiling['at_most_s'])} of "
-        f"{seconds(ceiling['cpu_s'])} of processor time) if all that was copied came from memory, about "
-        f"{percent(ceiling['likely'])} if it was in the nearest cache: even a free memcpy could gain no more"
+        f"{seconds(ceiling['cpu_s'])} of processor time), about "
+        f"{percent(ceiling['likely'])} if what was copied lay in the nearest cache: even a free memcpy could gain no more"
     )
 
 

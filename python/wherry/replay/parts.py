@@ -27,6 +27,7 @@ class Part:
     spec: str  # what the runner takes as a mix
     calls: float  # of the recording; of a mix that has no count, its share
     mean: float  # bytes
+    largest: int
     states: Mapping[str, str]  # heat to cache state
 
 
@@ -81,6 +82,7 @@ def _of_recording(recording: Recording, caches: Mapping[str, int], seed: int) ->
                     recordings.keep(runs),
                     calls,
                     total / calls,
+                    inside[-1][1],
                     _states(min(usual, high), caches, op != "set"),
                 )
             )
@@ -91,8 +93,12 @@ def subject(given: str, caches: Mapping[str, int], seed: int = 1) -> Subject:
     """A file of `wherry record`, the name of a mix that comes with Wherry, or a file of a published form."""
     path = Path(given)
     if path.exists():
+        if not path.is_file():
+            raise WherryError(
+                f"{path}: not a file; give one mix, as wherry record -o FILE writes one"
+            )
         try:
-            recorded = path.is_file() and recordings.is_recorded(path.read_bytes()[:4096])
+            recorded = recordings.is_recorded(path.read_bytes()[:4096])
         except OSError as error:
             raise WherryError(f"{path}: cannot be read: {error.strerror}") from None
         if not recorded:
@@ -121,7 +127,15 @@ def subject(given: str, caches: Mapping[str, int], seed: int = 1) -> Subject:
 def _published(given: str, caches: Mapping[str, int]) -> Subject:
     found = mixes.gather([given])
     parts = [
-        Part(op, mix.name, mix.spec, 1.0, mix.mean, _states(mix.usual, caches, op != "set"))
+        Part(
+            op,
+            mix.name,
+            mix.spec,
+            1.0,
+            mix.mean,
+            mix.largest,
+            _states(mix.usual, caches, op != "set"),
+        )
         for mix in found
         for op in mix.ops
     ]

@@ -22,7 +22,7 @@ from wherry.report.picture import (
     figures,
 )
 from wherry.units import size_in_words, size_label
-from wherry.yardsticks import YARDSTICKS
+from wherry.yardsticks import KERNEL, LIMITS, YARDSTICKS
 
 # Calls no longer than this are told in nanoseconds, longer ones in bytes a second.
 SMALL = 8192
@@ -66,7 +66,7 @@ def picture(
     # An axis with a zero has no logarithm.
     scale = {"type": "log", "base": 2} if xs and xs[0] > 0 else {"type": "linear", "zero": False}
     views = []
-    for name in _quantities(axis, xs):
+    for name in _quantities(axis, xs, series):
         extent = _extent(points, name)
         views.append(_view(name, axis, xs, scale, series, panels, run, extent))
     what = {"size": "size"}.get(axis, dimensions.AXES[axis].split(",")[0])
@@ -121,9 +121,10 @@ def _limits(run: dict, row: dict, size: float) -> list[tuple[str, dict]]:
     return [("limit: plain loops", {"ns": size / best, "rate": best})]
 
 
-def _quantities(axis: str, xs: Sequence[float]) -> list[str]:
-    """The first is shown first."""
-    first = TIME if axis != "size" or (xs and xs[-1] <= SMALL) else RATE
+def _quantities(axis: str, xs: Sequence[float], series: Sequence[str]) -> list[str]:
+    """The first is shown first: a system call that copies nothing has no rate worth a look."""
+    small = axis != "size" or (xs and xs[-1] <= SMALL)
+    first = TIME if small or not KERNEL.isdisjoint(series) else RATE
     return [first, RATE if first == TIME else TIME, RATIO]
 
 
@@ -213,7 +214,7 @@ def decades(low: float, high: float) -> list[float]:
 
 def _of_yardsticks(series: Sequence[str]) -> str:
     """An expression of our own words: names out of a file never stand in one."""
-    names = [name for name in series if name in YARDSTICKS]
+    names = [name for name in series if name in LIMITS]
     return " || ".join(
         ["slice(datum.routine, 0, 6) == 'limit:'", *(f"datum.routine == '{n}'" for n in names)]
     )

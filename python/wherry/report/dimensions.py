@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from wherry.units import size_in_words
-from wherry.yardsticks import YARDSTICKS
+from wherry.yardsticks import LIMITS
 
 # Of a row, what is no dimension.
 _OTHER = {"experiment", "row", "fastest", "tied", "lead"}
@@ -173,7 +173,7 @@ def in_order(names: Iterable[str]) -> list[str]:
     """libc, Wherry, everybody else as they come, yardsticks."""
 
     def rank(name: str) -> int:
-        if name in YARDSTICKS or name.startswith("limit"):
+        if name in LIMITS or name.startswith("limit"):
             return 3
         return 0 if name == "libc" else 1 if name.split("@")[0] == "wherry" else 2
 

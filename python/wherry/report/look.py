@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wherry.report.dimensions import in_order
-from wherry.yardsticks import YARDSTICKS
+from wherry.yardsticks import LIMITS
 
 # (on light, on dark)
 LIBC = ("#1a1a1a", "#f2f2f2")
@@ -40,7 +40,7 @@ class Style:
 
 
 def is_yardstick(name: str) -> bool:
-    return name in YARDSTICKS or name.startswith("limit")
+    return name in LIMITS or name.startswith("limit")
 
 
 def styles(groups: Sequence[Sequence[str]]) -> dict[str, Style]:

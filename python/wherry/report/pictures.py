@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from wherry import tables
-from wherry.report import bars, curves, dimensions, heatmaps, regions, thennow
+from wherry.report import bars, curves, dimensions, heatmaps, regions, thennow, ticks
 from wherry.report.dimensions import AXES, LEAST_POINTS, number
 from wherry.report.picture import Picture
 
@@ -39,7 +39,8 @@ def of(run: dict, experiment: str) -> list[Picture]:
             for group in _grouped(rest, lambda row: frozenset(cells.get(row["row"], ()))):
                 found.append(bars.picture(group, cells))
     found += thennow.pictures(run, experiment)
-    return [picture for picture in found if picture.points]
+    found = [picture for picture in found if picture.points]
+    return list(map(ticks.renamed, found)) if ticks.are(run) else found
 
 
 def _grouped(rows: Sequence[dict], key: Callable[[dict], object]) -> list[list[dict]]:

@@ -49,7 +49,7 @@ def title(run: dict, experiment: str) -> dict:
     how = [
         run["started"][:10],
         noise,
-        f"{own['processes']} processes × {own['rounds']} rounds",
+        f"{own['processes']} process{'es' if own['processes'] != 1 else ''} × {own['rounds']} rounds",
         f"Wherry {dimensions.clean(run['wherry'])}",
         "" if own["complete"] else "interrupted",
     ]

@@ -78,7 +78,7 @@ def method(run: dict, name: str) -> str:
     ]
     source = run.get("source")
     if source:
-        ticks = "; times are ticks of the CPU's counter, wherever ns is written"
+        ticks = "; times are ticks of the CPU's counter, in tables also where ns is written"
         parts = [f"imported from {source['tool']}{ticks if source['unit'] == 'ticks' else ''}"]
     text = "; ".join(filter(None, parts))
     return f"{text[:1].upper()}{text[1:]}."

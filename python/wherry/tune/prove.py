@@ -39,17 +39,23 @@ class Proof:
         }
 
 
-def over_rows(of_rows: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
-    """Log ratios of rows, by process and round, as one for all rows: the mean of each round of each process."""
+def over_rows(
+    of_rows: Sequence[Sequence[np.ndarray]], weights: Sequence[float] | None = None
+) -> list[np.ndarray]:
+    """Log ratios of rows, by process and round, as one for all rows: the mean of each round of each process, by the
+    weights when there are any."""
     rows = [row for row in of_rows if row]
     if not rows:
         return []
+    if weights is not None:
+        weights = [weight for weight, row in zip(weights, of_rows, strict=True) if row]
     processes = min(len(row) for row in rows)
     found = []
     for process in range(processes):
         rounds = min(len(row[process]) for row in rows)
         if rounds:
-            found.append(np.mean([row[process][:rounds] for row in rows], axis=0))
+            logs = [row[process][:rounds] for row in rows]
+            found.append(np.average(logs, axis=0, weights=weights))
     return found
 
 
@@ -61,15 +67,22 @@ def noise_floor(twins: Sequence[np.ndarray], rng: np.random.Generator) -> float:
     return max(stats.LEAST_FLOOR, ratio.high - 1, 1 / ratio.low - 1)
 
 
-def judge(campaign: PlanCampaign, rows: Sequence[int], seed: int) -> Proof:
-    """Of these rows of the campaign, whose routines are the default, then the candidate."""
+def judge(
+    campaign: PlanCampaign, rows: Sequence[int], seed: int, calls: Sequence[float] | None = None
+) -> Proof:
+    """Of these rows of the campaign, whose routines are the default, then the candidate. With `calls`, how many of a
+    program's each row stands for, a row counts by the time that they take."""
     rng = np.random.default_rng(seed)
     pairs = [measuring.log_ratios(campaign, row, TUNED, DEFAULT) for row in rows]
     twins = []
     for row in rows:
         own, twin = (campaign.cells.get((row, DEFAULT, aa)) for aa in (False, True))
         twins.append(stats.log_ratios(twin.ns, own.ns) if own and twin else [])
-    merged = over_rows(pairs)
+    weights = calls and [
+        count * (measuring.nanoseconds(campaign, row, DEFAULT) or 0)
+        for count, row in zip(calls, rows, strict=True)
+    ]
+    merged = over_rows(pairs, weights)
     ratio = stats.bootstrap(merged, rng)
     p = float(significance.p_values([significance.units(merged)])[0]) if ratio else 1.0
     each = [
@@ -81,7 +94,7 @@ def judge(campaign: PlanCampaign, rows: Sequence[int], seed: int) -> Proof:
     return Proof(
         len(each),
         ratio,
-        noise_floor(over_rows(twins), rng),
+        noise_floor(over_rows(twins, weights), rng),
         p,
         worst and (worst[0], campaign.rows[worst[1]].line(worst[1])),
     )

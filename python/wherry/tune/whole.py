@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from wherry import plans
 from wherry.campaign import Watcher
 from wherry.plans import OFF, Plan
@@ -21,6 +23,16 @@ from wherry.tune.prove import DEFAULT, TUNED, Proof
 WORTH = 0.01
 # Of one size of a curve: what a method must win by before a threshold is drawn there.
 MARGIN = 0.03
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A part of a mix that the choice of routines goes by."""
+
+    op: str
+    spec: str  # what the runner takes
+    state: str  # cache
+    calls: float
 
 
 @dataclass
@@ -83,12 +95,12 @@ class Tuning:
         reported: dict,
         extent: grids.Extent,
         *,
-        mixes: Sequence[tuple[str, tuple[str, ...], str]] = (),
+        mixes: Sequence[Asked] = (),
         largest: int | None = None,
         seed: int = 0,
         progress: Progress = lambda what, cells: Watcher(),
     ):
-        """`mixes`: what the runner takes, ops, cache state; in place of the built-in ones."""
+        """`mixes` are measured in place of the built-in ones."""
         self.reported = reported
         self.extent = extent
         self.mixes = list(mixes)
@@ -130,17 +142,24 @@ class Tuning:
                 self.result.notes.append(f"{problem.routine} {problem.kind}: {problem.message}")
         return campaign
 
-    def _prove(self, what: str, rows: Sequence[Row], candidate: Plan) -> Proof:
+    def _prove(
+        self,
+        what: str,
+        rows: Sequence[Row],
+        candidate: Plan,
+        calls: Sequence[float] | None = None,
+    ) -> Proof:
         own = {DEFAULT: self.result.plan, TUNED: candidate}
         campaign = self._take(f"{what}, proof", rows, own, self.extent.proof_processes)
-        return prove.judge(campaign, range(len(rows)), self.seed)
+        return prove.judge(campaign, range(len(rows)), self.seed, calls)
 
     def _settle(self, own: Dimension, rows: Callable[[], Sequence[Row]], candidate: Plan) -> None:
         """Proves what is worth it, and takes it when it is proved."""
         self.result.dimensions.append(own)
         if own.found == own.default or own.gain is None or own.gain < WORTH:
             return
-        own.proof = self._prove(own.name, rows(), candidate)
+        calls = self._calls() if own.name == "choice" else None
+        own.proof = self._prove(own.name, rows(), candidate, calls)
         own.kept = own.proof.call == "faster"
         if own.kept:
             self.result.plan = candidate
@@ -158,17 +177,19 @@ class Tuning:
         return [
             Row(
                 grids.EXPERIMENT,
-                op,
+                own.op,
                 tuple(names),
-                mix=spec,
-                src_state=state,
-                dst_state=state,
+                mix=own.spec,
+                src_state=own.state,
+                dst_state=own.state,
                 rounds=rounds,
                 batch_us=self.extent.batch_us,
             )
-            for spec, ops, state in self.mixes
-            for op in ops
+            for own in self.mixes
         ]
+
+    def _calls(self) -> list[float] | None:
+        return [own.calls for own in self.mixes] or None
 
     def _choice(self) -> None:
         base = self.result.default
@@ -185,13 +206,17 @@ class Tuning:
         campaign = self._take("choice", rows, names, self.extent.processes)
         gains = {}
         for choice in able[1:]:
-            logs = [
-                measuring.log_ratio(campaign, i, f"plan_{choice}", f"plan_{able[0]}")
+            pairs = [
+                measuring.log_ratios(campaign, i, f"plan_{choice}", f"plan_{able[0]}")
                 for i in range(len(rows))
             ]
-            logs = [log for log in logs if log is not None]
-            if logs:
-                gains[choice] = 1 - math.exp(sum(logs) / len(logs))
+            calls = self._calls()
+            weights = calls and [
+                count * (measuring.nanoseconds(campaign, i, f"plan_{able[0]}") or 0)
+                for i, count in enumerate(calls)
+            ]
+            if logs := prove.over_rows(pairs, weights):
+                gains[choice] = 1 - math.exp(float(np.median(np.concatenate(logs))))
         best = max(gains, key=gains.get, default=base.choice)
         if gains.get(best, 0) < WORTH:
             best = base.choice

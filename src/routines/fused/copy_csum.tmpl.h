@@ -42,29 +42,25 @@ INLINE uint32_t copy_csum_part(uint8_t *dst, const uint8_t *src, size_t n, uint3
     uint8_t *const last = dst + n - VEC_BYTES;
     const uint8_t *const end = src + n - rest;
     const vec first_block = vec_load(src), last_block = vec_load(src + n - VEC_BYTES);
-    const vec first_bytes = vec_turn(vec_first_bytes(first_block, head), head);
-    const vec last_bytes = vec_turn(vec_last_bytes(last_block, rest), rest);
-    struct csum total = {vec_add64(first_bytes, last_bytes), vec_add64(vec_upper(first_bytes), vec_upper(last_bytes))};
+    struct csum total = csum_zero();
+    csum_add(&total, vec_turn(vec_first_bytes(first_block, head), head));
+    csum_add(&total, vec_turn(vec_last_bytes(last_block, rest), rest));
     vec_store(dst, first_block);
     dst += head;
     src += head;
-    const uint8_t *const steps_end = src + (size_t)(end - src) / STEP_BYTES * STEP_BYTES;
     if (__builtin_expect(n >= wherry_thresholds.copy_stream_from, 0)) {
-        for (; src < steps_end; src += STEP_BYTES, dst += STEP_BYTES) {
+        for (; (size_t)(end - src) >= STEP_BYTES; src += STEP_BYTES, dst += STEP_BYTES) {
             const struct step step = step_load(src);
             step_store_nt(dst, step);
             csum_add_step(&total, step);
         }
         _mm_sfence();
     } else {
-        while (src < steps_end) {
+        for (; (size_t)(end - src) >= STEP_BYTES; src += STEP_BYTES, dst += STEP_BYTES) {
             const struct step step = step_load(src);
             LOADS_THEN_STORES();
             step_store_aligned(dst, step);
             csum_add_step(&total, step);
-            src += STEP_BYTES;
-            dst += STEP_BYTES;
-            KEEP_CURSORS(dst, src);
         }
     }
     for (; src < end; src += VEC_BYTES, dst += VEC_BYTES) {
@@ -79,14 +75,25 @@ INLINE uint32_t copy_csum_part(uint8_t *dst, const uint8_t *src, size_t n, uint3
     return csum_add32(own, sum);
 }
 
-uint32_t COPY_CSUM(void *dst, const void *src, size_t n, uint32_t sum)
+/* Beside the entry, so that short copies save no registers; reached by a jump. */
+__attribute__((noinline)) static uint32_t copy_csum_parts(uint8_t *dst, const uint8_t *src, size_t n, uint32_t sum)
 {
-    uint8_t *to = dst;
-    for (const uint8_t *p = src;; p += CSUM_PART, to += CSUM_PART) {
+    for (;; src += CSUM_PART, dst += CSUM_PART) {
         const size_t part = n < CSUM_PART ? n : CSUM_PART;
-        sum = copy_csum_part(to, p, part, sum);
+        sum = copy_csum_part(dst, src, part, sum);
         n -= part;
         if (n == 0)
             return sum;
     }
+}
+
+uint32_t COPY_CSUM(void *dst, const void *src, size_t n, uint32_t sum)
+{
+    if (n > VEC_BYTES)
+        return copy_csum_parts(dst, src, n, sum);
+#if VEC_BYTES == 64
+    return n ? copy_csum_small(dst, src, n, sum) : sum;
+#else
+    return csum_fold64(copy_csum_short(dst, src, n, sum));
+#endif
 }

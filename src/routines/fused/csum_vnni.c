@@ -23,7 +23,7 @@ INLINE vec dot_words(vec sum, const uint8_t *line, vec top_bits, vec ones)
 
 INLINE vec add32(vec a, vec b) { return _mm512_add_epi32(a, b); }
 
-__attribute__((noinline)) static uint32_t csum_lines(const uint8_t *p, size_t n, uint32_t sum)
+INLINE uint32_t csum_lines(const uint8_t *p, size_t n, uint32_t sum)
 {
     const uintptr_t start = (uintptr_t)p, end = start + n - 1;
     const uint8_t *line = p - start % 64;
@@ -71,11 +71,19 @@ __attribute__((noinline)) static uint32_t csum_lines(const uint8_t *p, size_t n,
     return csum_add32(own, sum);
 }
 
-/* The first part goes by whatever fits it; the last of several may be short. */
+/* Beside the entry, so that short sums save no registers; reached by a jump. The last part may be short. */
+__attribute__((noinline)) static uint32_t csum_parts(const uint8_t *p, size_t n, uint32_t sum)
+{
+    for (;; p += VNNI_PART) {
+        const size_t part = n < VNNI_PART ? n : VNNI_PART;
+        sum = part <= CSUM_SHORT ? csum_fold64(csum_short(p, part, sum)) : csum_lines(p, part, sum);
+        n -= part;
+        if (n == 0)
+            return sum;
+    }
+}
+
 uint32_t wherry_routine_csum_vnni(const void *src, size_t n, uint32_t sum)
 {
-    const uint8_t *p = src;
-    for (; n > VNNI_PART; n -= VNNI_PART, p += VNNI_PART)
-        sum = csum_lines(p, VNNI_PART, sum);
-    return n <= CSUM_SHORT ? csum_fold64(csum_short(p, n, sum)) : csum_lines(p, n, sum);
+    return n <= CSUM_SHORT ? csum_fold64(csum_short(src, n, sum)) : csum_parts(src, n, sum);
 }

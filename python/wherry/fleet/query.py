@@ -1,0 +1,143 @@
+"""SQL over run files: an in-memory DuckDB that holds them as tables and can reach nothing else."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+
+from wherry.errors import FailedError, WherryError
+from wherry.fleet.facts import FIGURES, KEYS
+from wherry.fleet.loading import Fleet
+
+# Tables and columns; docs/fleet.md tells what they mean.
+RUNS = {
+    "run": "INTEGER",
+    "file": "VARCHAR",
+    "host": "VARCHAR",
+    "host_id": "VARCHAR",
+    "model": "VARCHAR",
+    "hypervisor": "VARCHAR",
+    "libc": "VARCHAR",
+    "kernel": "VARCHAR",
+    "started": "VARCHAR",
+    "wherry": "VARCHAR",
+    "thp": "VARCHAR",
+    "governor": "VARCHAR",
+    "caches": "VARCHAR",
+    "plan": "VARCHAR",
+    "noise_floor": "DOUBLE",
+    "voided": "DOUBLE",
+    "interrupted": "BOOLEAN",
+}
+_NUMBERS = {"size", "src_off", "dst_off", "delta", "overlap", "buffer", "threads", "huge", "table"}
+# "table" is a word of SQL's own.
+_NAMES = {"table": "mix_table", "name": "cell_name"}
+FIGURE_NAMES = {"ns": "ns", "q25": "ns_q25", "q75": "ns_q75", "ratio": "to_libc"}
+MEMORY = "2GB"
+
+
+def _module():
+    try:
+        import duckdb
+    except ImportError:
+        raise WherryError(
+            "fleet query needs DuckDB, which the extra brings: python -m pip install 'wherry[fleet]'"
+        ) from None
+    return duckdb
+
+
+def _fill(connection, fleet: Fleet) -> None:
+    def create(name: str, columns: dict[str, str]) -> None:
+        connection.execute(f"CREATE TABLE {name} ({', '.join(f'{c} {t}' for c, t in columns.items())})")
+
+    def insert(name: str, rows: list[tuple]) -> None:
+        if rows:
+            marks = ", ".join("?" * len(rows[0]))
+            connection.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
+
+    create("runs", RUNS)
+    connection.execute("BEGIN")
+    insert(
+        "runs",
+        [
+            (i, r.path, r.host, r.ident, r.model, r.hypervisor, r.libc, r.kernel, r.started, r.wherry)
+            + (r.thp, r.governor, r.sysfs, r.plan, r.floor, r.voided, r.interrupted)
+            for i, r in enumerate(fleet.runs)
+        ],
+    )
+    create("problems", {"run": "INTEGER", "kind": "VARCHAR", "routine": "VARCHAR", "message": "VARCHAR"})
+    insert("problems", [(i, *p) for i, r in enumerate(fleet.runs) for p in r.problems])
+    kinds = {_NAMES.get(k, k): "BIGINT" if k in _NUMBERS else "VARCHAR" for k in KEYS}
+    create("cell_keys", {"cell": "INTEGER"} | kinds)
+    insert("cell_keys", [(i, *key) for i, key in enumerate(fleet.keys)])
+    create("figures", {"run": "INTEGER", "cell": "INTEGER"} | {FIGURE_NAMES[f]: "FLOAT" for f in FIGURES})
+    step = 500
+    for first in range(0, len(fleet.runs), step):
+        some = range(first, min(first + step, len(fleet.runs)))
+        figures = np.concatenate([fleet.figures[i] for i in some])
+        columns = {
+            "run": np.repeat(np.array(some, np.int32), [len(fleet.numbers[i]) for i in some]),
+            "cell": np.concatenate([fleet.numbers[i] for i in some]).astype(np.int32),
+        } | {f: np.ascontiguousarray(figures[:, i]) for i, f in enumerate(FIGURES)}
+        connection.register("part", columns)
+        nulls = ", ".join(f"CASE WHEN isnan({f}) THEN NULL ELSE {f} END" for f in FIGURES)
+        connection.execute(f"INSERT INTO figures SELECT run, cell, {nulls} FROM part")
+        connection.unregister("part")
+    connection.execute("COMMIT")
+    connection.execute(
+        "CREATE VIEW cells AS SELECT r.host, r.model, r.hypervisor, r.libc AS c_library, k.* EXCLUDE (cell), "
+        "f.* EXCLUDE (cell) FROM figures f JOIN cell_keys k USING (cell) JOIN runs r USING (run)"
+    )
+
+
+def _lock(connection) -> None:
+    for setting in (
+        "enable_external_access = false",
+        "python_enable_replacements = false",
+        "autoinstall_known_extensions = false",
+        "autoload_known_extensions = false",
+        f"memory_limit = '{MEMORY}'",
+        "temp_directory = ''",
+        "lock_configuration = true",
+    ):
+        connection.execute(f"SET {setting}")
+
+
+def ask(fleet: Fleet, sql: str, limit: float = 60.0) -> tuple[list[str], list[tuple]]:
+    """Heads and rows of one SELECT."""
+    duckdb = _module()
+    connection = duckdb.connect(":memory:")
+    try:
+        _fill(connection, fleet)
+        _lock(connection)
+        try:
+            statements = connection.extract_statements(sql)
+        except duckdb.Error as error:
+            raise WherryError(f"the query is not SQL that DuckDB knows: {_line(error)}") from None
+        if len(statements) != 1:
+            raise WherryError(f"the query has {len(statements)} statements; give one SELECT")
+        kinds = duckdb.StatementType
+        if statements[0].type not in (kinds.SELECT, kinds.EXPLAIN):
+            raise WherryError(
+                f"the query is no SELECT ({statements[0].type.name}); run files are only read"
+            )
+        timer = threading.Timer(limit, connection.interrupt)
+        timer.start()
+        try:
+            result = connection.execute(statements[0])
+            return [d[0] for d in result.description], result.fetchall()
+        except duckdb.InterruptException:
+            raise FailedError(f"the query took longer than {limit:g} s; --timeout allows more") from None
+        except duckdb.Error as error:
+            raise WherryError(f"the query cannot be answered: {_line(error)}") from None
+        finally:
+            timer.cancel()
+    finally:
+        connection.close()
+
+
+def _line(error: Exception) -> str:
+    from wherry.report.dimensions import clean
+
+    return clean(str(error).split("\n\n")[0].replace("\n", " "), 300)

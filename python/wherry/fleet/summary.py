@@ -1,0 +1,175 @@
+"""A fleet's report as data: groups with their curves, plans and scatter, hosts that differ, a change, files not read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from wherry.fleet import chance, grouping, outliers
+from wherry.fleet.facts import AT
+from wherry.fleet.grouping import Group
+from wherry.fleet.loading import Fleet
+from wherry.fleet.outliers import Finding, Seen
+
+# Routines whose curves are shown, when there are more.
+SHOWN = ("libc", "wherry")
+LEAST_POINTS = 3
+
+
+@dataclass
+class Curve:
+    routine: str
+    what: str
+    points: list[tuple[int, float, float, float]]  # size; ns: median, 5 and 95 % of the hosts
+
+
+@dataclass
+class GroupReport:
+    group: Group
+    floor: float | None
+    scatter: float | None  # between hosts, of the median cell, as a fraction
+    to_libc: float | None  # Wherry's time over libc's, geometric mean
+    plans: list[tuple[str, float]]
+    curves: list[Curve]
+    judged: bool
+
+
+@dataclass
+class Change:
+    title: str
+    hosts: int
+    ratio: float
+    low: float
+    high: float
+    verdict: str
+
+
+@dataclass
+class Report:
+    runs: int
+    hosts: int
+    cells: int
+    groups: list[GroupReport]
+    findings: list[Finding]
+    changes: list[Change]
+    unfit: list[tuple[str, str]]
+    foreign: int
+
+
+def _curves(fleet: Fleet, seen: Seen) -> list[Curve]:
+    """Of the experiment and op with most sizes, where both sides are nearest."""
+    _, times = grouping.matrix(fleet, seen.group.hosts)
+    series: dict[tuple, dict[int, int]] = {}
+    for i, number in enumerate(seen.columns):
+        key = fleet.keys[number]
+        size = key[AT["size"]]
+        if size:
+            others = tuple(v for name, v in zip(AT, key, strict=True) if name != "size")
+            series.setdefault((others, key[AT["routine"]]), {})[size] = i
+    by_rest: dict[tuple, dict[str, dict[int, int]]] = {}
+    for (others, routine), own in series.items():
+        rest = tuple(v for v in others if v != routine)
+        if len(own) >= LEAST_POINTS:
+            by_rest.setdefault(rest, {})[routine] = own
+    if not by_rest:
+        return []
+    best = max(by_rest.values(), key=lambda r: ("wherry" in r, max(map(len, r.values()))))
+    names = [n for n in SHOWN if n in best] or sorted(best)[:2]
+    curves = []
+    for name in names:
+        points = []
+        for size, i in sorted(best[name].items()):
+            own = times[:, i][np.isfinite(times[:, i])]
+            if len(own):
+                points.append((size, *(float(v) for v in np.quantile(own, [0.5, 0.05, 0.95]))))
+        key = fleet.keys[seen.columns[next(iter(best[name].values()))]]
+        state = key[AT["src_state"]] or key[AT["dst_state"]] or ""
+        curves.append(Curve(name, f"{key[0]}, {key[AT['op']]} {state}".strip(), points))
+    return curves
+
+
+def _to_libc(fleet: Fleet, seen: Seen) -> float | None:
+    _, ratios = grouping.matrix(fleet, seen.group.hosts, 3)
+    own = [i for i, n in enumerate(seen.columns) if fleet.keys[n][AT["routine"]] == "wherry"]
+    found = np.log(ratios[:, own])
+    found = found[np.isfinite(found)]
+    return math.exp(float(found.mean())) if len(found) else None
+
+
+def _group(fleet: Fleet, seen: Seen) -> GroupReport:
+    hosts = seen.group.hosts
+    floors = [h.facts.floor for h in hosts if h.facts.floor is not None]
+    plans: dict[str, int] = {}
+    for host in hosts:
+        plans[host.facts.plan] = plans.get(host.facts.plan, 0) + 1
+    scales = seen.scales[np.isfinite(seen.scales)]
+    return GroupReport(
+        seen.group,
+        float(np.median(floors)) if floors else None,
+        float(np.median(scales)) if len(scales) and len(hosts) > 2 else None,
+        _to_libc(fleet, seen),
+        [(p, n / len(hosts)) for p, n in sorted(plans.items(), key=lambda p: -p[1])],
+        _curves(fleet, seen),
+        len(hosts) >= outliers.LEAST_HOSTS,
+    )
+
+
+def _changes(fleet: Fleet, before: list[int], after: list[int]) -> list[Change]:
+    """Host by host, by model and routine: the median of the hosts' own ratios, with what chance leaves of it."""
+    was = {h.facts.ident.partition("@")[0] + h.facts.model: h for h in grouping.hosts(fleet, before)}
+    pairs: dict[str, list] = {}
+    for host in grouping.hosts(fleet, after):
+        other = was.get(host.facts.ident.partition("@")[0] + host.facts.model)
+        if other:
+            pairs.setdefault(host.facts.model, []).append((other, host))
+    found = []
+    for model, own in sorted(pairs.items()):
+        figures: dict[tuple[str, str], list[float]] = {}
+        for old, new in own:
+            columns, times = grouping.matrix(fleet, [old, new])
+            logs = np.log(times[1]) - np.log(times[0])
+            by: dict[tuple[str, str], list[float]] = {}
+            for number, value in zip(columns, logs, strict=True):
+                if math.isfinite(value):
+                    key = fleet.keys[number]
+                    by.setdefault((key[0], key[AT["routine"]]), []).append(float(value))
+            for key, values in by.items():
+                figures.setdefault(key, []).append(float(np.median(values)))
+        for (experiment, routine), values in sorted(figures.items()):
+            found.append(_change(f"{model}: {experiment}, {routine}", np.array(values), len(figures)))
+    return found
+
+
+def _change(title: str, logs: np.ndarray, compared: int) -> Change:
+    centre = float(np.median(logs))
+    if len(logs) < 3:
+        return Change(title, len(logs), math.exp(centre), math.nan, math.nan, "too few hosts")
+    from statistics import NormalDist
+
+    error = 1.25 * max(float(chance.scale((logs - centre)[:, None])[0]), chance.LEAST_SCALE)
+    bar = NormalDist().inv_cdf(1 - 0.025 / compared) * (1 + 2 / len(logs))
+    half = bar * error / math.sqrt(len(logs))
+    low, high = math.exp(centre - half), math.exp(centre + half)
+    verdict = "slower" if low > 1 else "faster" if high < 1 else "no change seen"
+    return Change(title, len(logs), math.exp(centre), low, high, verdict)
+
+
+def report(fleet: Fleet, before: set[str] = frozenset(), since: str | None = None) -> Report:
+    numbers = range(len(fleet.runs))
+    old = [i for i in numbers if fleet.runs[i].path in before or (since and fleet.runs[i].started < since)]
+    gone = set(old)
+    new = [i for i in numbers if i not in gone]
+    hosts = grouping.hosts(fleet, new or None)
+    seen, findings = outliers.find(fleet, grouping.groups(hosts)) if hosts else ([], [])
+    return Report(
+        len(fleet.runs),
+        len(hosts),
+        fleet.cells(),
+        [_group(fleet, s) for s in seen],
+        findings,
+        _changes(fleet, old, new) if old else [],
+        fleet.unfit,
+        sum(run.source for run in fleet.runs),
+    )

@@ -1,0 +1,97 @@
+"""What of it is the kernel's and what is ours, in sentences."""
+
+from __future__ import annotations
+
+from wherry.networking.found import Found, gain, rate, share, took
+from wherry.networking.words import (
+    ALIGNED,
+    DROPIN,
+    FRAME_WORDS,
+    IPERF,
+    KERNEL_WAYS,
+    MISALIGNED,
+    PADDED,
+    STOCK,
+    SUMS,
+    WHERRY,
+)
+
+
+def sentences(found: Found) -> list[str]:
+    said = (_kernel(found), _tool(found), _stack(found), _frames(found))
+    return [text for text in said if text]
+
+
+def _span(values: list[float], form: str = "+.0f") -> str:
+    low, high = format(min(values), form), format(max(values), form)
+    return low if low == high else f"{low} to {high}"
+
+
+def _kernel(found: Found) -> str:
+    told = []
+    for words, title in KERNEL_WAYS:
+        gains = [
+            gain(own[ALIGNED], own[MISALIGNED])
+            for own in found.by_size(**words).values()
+            if ALIGNED in own and MISALIGNED in own
+        ]
+        if gains:
+            floor = 100 * found.floor(**words)
+            told.append(f"{title} {_span(gains)} % (noise {floor:.0f} %)")
+    if not told:
+        return ""
+    return (
+        "Through the kernel every copy of the stream is the kernel's, and no library changes it. Misaligned buffers of "
+        f"the applications change its throughput by: {'; '.join(told)}."
+    )
+
+
+def _tool(found: Found) -> str:
+    ratios = [rate(own) / rate(tool) for own, tool in found.beside(ALIGNED, IPERF)]
+    if not ratios:
+        return ""
+    return f"The same streams by iperf3, in turns with ours: ours have {_span(ratios, '.2f')} times its throughput."
+
+
+def _stack(found: Found) -> str:
+    rows = [
+        own
+        for offset in (0, 1)
+        for own in found.by_size(via="stack", offset=offset).values()
+        if STOCK in own and WHERRY in own
+    ]
+    if not rows:
+        return ""
+    text = (
+        f"Where the stack is a library ({found.stack()}), all copies and checksums are ours to choose: Wherry's "
+        f"change its throughput by {_span([gain(own[STOCK], own[WHERRY]) for own in rows])} %"
+    )
+    for name, words in ((DROPIN, "the copies alone"), (SUMS, "the checksums alone")):
+        gains = [gain(own[STOCK], own[name]) for own in rows if name in own]
+        if gains:
+            text += f", {words} by {_span(gains)} %"
+    shares = [share(own[STOCK]) for own in rows if share(own[STOCK])]
+    if shares:
+        text += (
+            f"; with libc's copies and its own checksum {_span([c for c, _ in shares], '.0f')} % of its time are "
+            f"copies and {_span([s for _, s in shares], '.0f')} % checksums"
+        )
+    return text + f" (noise {100 * found.floor(via='stack'):.1f} %)."
+
+
+def _frames(found: Found) -> str:
+    told = []
+    for size, own in found.by_size(via="rings").items():
+        if STOCK in own and PADDED in own:
+            told.append((size, took(own[STOCK]) / took(own[PADDED])))
+    if not told:
+        return ""
+    best = max(told, key=lambda pair: pair[1])
+    worst = min(told, key=lambda pair: pair[1])
+    own = found.by_size(via="rings")[told[0][0]]
+    rates = [f"{name} {1000 / took(cell):.0f}" for name, cell in own.items() if name in FRAME_WORDS]
+    return (
+        f"Frames of {told[0][0]} bytes go from ring to ring at {1000 / took(own[STOCK]):.0f} million a second with "
+        f"libc's copy ({', '.join(rates)}); padded copies have {best[1]:.2f} (at {best[0]:,} bytes) to {worst[1]:.2f} "
+        f"times (at {worst[0]:,}) libc's rate."
+    )

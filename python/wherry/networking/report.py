@@ -1,0 +1,199 @@
+"""The tables of a run's streams and frames."""
+
+from __future__ import annotations
+
+from wherry import tables
+from wherry.networking import answer
+from wherry.networking.found import Found, gain, part, rate, share, spared, took, use
+from wherry.networking.words import (
+    ALIGNED,
+    CONFIDENCE,
+    DROPIN,
+    FRAME_WORDS,
+    GOOD,
+    IPERF,
+    KERNEL_WAYS,
+    MISALIGNED,
+    OFFSETS,
+    PADDED,
+    STACK_WORDS,
+    STOCK,
+    SUMS,
+    SWAP,
+    WHERRY,
+    WITHIN,
+)
+from wherry.tables import MISSING, Block, Column, Figure
+
+MBIT = "10^6 bit/s"
+
+
+def blocks(run: dict, width: int) -> list[Block]:
+    found = Found(run)
+    made = [_kernel(found, words, title, width) for words, title in KERNEL_WAYS]
+    made += [_seed(found, offset, width) for offset in OFFSETS]
+    made += [_inside(found, width), _frames(found, width)]
+    shown = [block for block in made if block]
+    said = answer.sentences(found)
+    if said:
+        shown.append(Block("network: what of it is the kernel's, and what is ours?", [], said))
+    return shown
+
+
+def _number(value: float | None, form: str) -> Figure:
+    return MISSING if value is None else Figure(format(value, form))
+
+
+def _kernel(found: Found, words: dict, title: str, width: int) -> Block | None:
+    rows = {size: own for size, own in found.by_size(**words).items() if ALIGNED in own}
+    if not rows:
+        return None
+    with_iperf = any(IPERF in own for own in rows.values())
+    columns = [
+        Column("message", "bytes"),
+        Column("segment", "bytes"),
+        Column("aligned", MBIT),
+        Column("+-", "%"),
+        Column("sender\nCPU", "%"),
+        Column("receiver\nCPU", "%"),
+        Column("mis-\naligned", MBIT),
+        Column("+-", "%"),
+        Column("sender\nCPU", "%"),
+        Column("receiver\nCPU", "%"),
+    ] + ([Column(IPERF, MBIT)] if with_iperf else [])
+    body = []
+    for size, own in rows.items():
+        line = [Figure(f"{size:,}"), _number(part(own[ALIGNED], "segment"), ",.0f")]
+        for name in (ALIGNED, MISALIGNED):
+            cell = own.get(name)
+            line += [
+                _number(rate(cell) if cell else None, ",.0f"),
+                _number(part(cell, "within"), ".1f"),
+                _number(use(cell, "sender"), ".0f"),
+                _number(use(cell, "receiver"), ".0f"),
+            ]
+        if with_iperf:
+            line.append(_number(rate(own[IPERF]) if IPERF in own else None, ",.0f"))
+        body.append(line)
+    notes = [
+        f"+-: half the {CONFIDENCE} % interval of the mean in a process; rounds went on until it was {WITHIN} % "
+        "or they were all used; CPU: of one CPU, by rusage; noise floor "
+        f"{100 * found.floor(**words):.1f} %",
+    ]
+    if words["via"] == "loopback":
+        notes.append(
+            "mis-aligned: buffers of both applications one byte past a page's beginning; what the network does "
+            "in interrupts counts for the side whose CPU was interrupted"
+        )
+    if words["offload"] == "off":
+        notes.append(
+            "without offloads: the kernel itself cuts segments and adds up checksums, as then"
+        )
+    return Block(
+        f"network: TCP through the running kernel, {title}; its own copies",
+        tables.layout(columns, body, width, keep=1),
+        [],
+        notes,
+    )
+
+
+def _seed(found: Found, offset: int, width: int) -> Block | None:
+    """The mail's table."""
+    rows = found.by_size(via="stack", offset=offset)
+    columns = [
+        Column("message", "bytes"),
+        Column("before", MBIT),
+        Column("after", MBIT),
+        Column("throughput", "%"),
+        Column("sender CPU", "%"),
+        Column("receiver CPU", "%"),
+    ]
+    body = []
+    for size, own in rows.items():
+        if STOCK not in own or WHERRY not in own:
+            continue
+        before, after = own[STOCK], own[WHERRY]
+        body.append(
+            [
+                Figure(f"{size:,}"),
+                Figure(f"{rate(before):,.0f}"),
+                Figure(f"{rate(after):,.0f}"),
+                Figure(f"{gain(before, after):+.1f}"),
+                _number(spared(before, after, "sender"), "+.1f"),
+                _number(spared(before, after, "receiver"), "+.1f"),
+            ]
+        )
+    if not body:
+        return None
+    floor = 100 * found.floor(via="stack", offset=offset)
+    where = "aligned" if offset == 0 else f"{offset} past a page's beginning"
+    notes = [f"noise floor {floor:.1f} %"]
+    if offset == 0:
+        notes = [
+            f"before: {STACK_WORDS[STOCK]}; after: {STACK_WORDS[WHERRY]}; both ends in one thread",
+            f"CPU: how much less the side needs for a message; a minus means more; {notes[0]}",
+        ]
+    return Block(
+        f"network: the mail's table, TCP in user space ({found.stack()}), application buffers {where}",
+        tables.layout(columns, body, width),
+        [],
+        notes,
+    )
+
+
+def _inside(found: Found, width: int) -> Block | None:
+    rows = found.by_size(via="stack", offset=0)
+    columns = [Column("message", "bytes")]
+    columns += [Column(name, MBIT) for name in (STOCK, DROPIN, SUMS, WHERRY)]
+    columns += [
+        Column("libc:\ncopies", "%"),
+        Column("sums", "%"),
+        Column("wherry:\ncopies", "%"),
+        Column("sums", "%"),
+    ]
+    body = []
+    for size, own in rows.items():
+        line = [Figure(f"{size:,}")]
+        line += [
+            _number(rate(own[n]) if n in own else None, ",.0f")
+            for n in (STOCK, DROPIN, SUMS, WHERRY)
+        ]
+        for name in (STOCK, WHERRY):
+            shares = share(own.get(name))
+            line += [_number(value, ".0f") for value in shares or (None, None)]
+        body.append(line)
+    if not body:
+        return None
+    return Block(
+        "network: whose copies and checksums make it, and how much of the time they are",
+        tables.layout(columns, body, width),
+        [],
+        [
+            *(f"{name}: {words}" for name, words in STACK_WORDS.items()),
+            "copies, sums: each call timed between fences in a pass of its own, less what the clock takes; a copy that "
+            "adds up on the way is a copy",
+        ],
+    )
+
+
+def _frames(found: Found, width: int) -> Block | None:
+    rows = found.by_size(via="rings")
+    if not rows:
+        return None
+    names = list(dict.fromkeys(name for own in rows.values() for name in own))
+    columns = [Column("frame", "bytes"), *(Column(name, "Mpps") for name in names)]
+    body = [
+        [
+            Figure(f"{size:,}"),
+            *(_number(1000 / took(own[name]) if name in own else None, ".1f") for name in names),
+        ]
+        for size, own in rows.items()
+    ]
+    said = {name: FRAME_WORDS[name] for name in (GOOD, PADDED, SWAP) if name in names}
+    return Block(
+        "network: frames from ring to ring in memory, million packets a second",
+        tables.layout(columns, body, width),
+        [],
+        [f"{name}: {words}" for name, words in said.items()]
+        + [f"512 slots of 2048 bytes a ring; noise floor {100 * found.floor(via='rings'):.1f} %"],
+    )

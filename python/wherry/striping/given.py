@@ -1,0 +1,82 @@
+"""Members that the user gives: looked at before anything is measured, so that a bad one is named at once."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+from wherry.errors import WherryError
+from wherry.striping.place import LONGEST_LIST, encoded
+from wherry.striping.words import MEMBERS
+from wherry.units import size_in_words
+
+
+def gather(words: Sequence[str]) -> tuple[str, ...]:
+    """The paths behind `--members`: files and block devices, or one directory of them, in the order of their names."""
+    paths = [Path(word) for word in words]
+    if len(paths) == 1 and paths[0].is_dir():
+        directory = paths[0]
+        try:
+            paths = sorted(own for own in directory.iterdir() if not own.name.startswith("."))
+        except OSError as error:
+            raise WherryError(
+                f"--members {directory} cannot be read: {error.strerror}; mend its rights, or name files"
+            ) from None
+        if not paths:
+            raise WherryError(f"--members {directory} has no files; put 1 to {MEMBERS} into it")
+    if len(paths) > MEMBERS:
+        raise WherryError(f"--members: {len(paths)} files, and a stripe takes at most {MEMBERS}")
+    found = tuple(str(path.absolute()) for path in paths)
+    if len(encoded(found)) > LONGEST_LIST:
+        raise WherryError(
+            f"--members: the paths take more than {LONGEST_LIST} characters together; link them from "
+            "a directory with a shorter path"
+        )
+    return found
+
+
+def check(paths: Sequence[str], least: int) -> None:
+    """Raises for the first that cannot be a member of a stripe; `least`: bytes of the largest block."""
+    lengths = [_length(number, path) for number, path in enumerate(paths, 1)]
+    for number, (path, length) in enumerate(zip(paths, lengths, strict=True), 1):
+        if length < max(lengths):
+            raise WherryError(
+                f"member {number} ({path}) is short: {length:,} bytes, where others have "
+                f"{max(lengths):,}; give members of one length"
+            )
+        if length < least:
+            raise WherryError(
+                f"member {number} ({path}) is short: {length:,} bytes are less than a block of "
+                f"{size_in_words(least)}; give a longer one, or smaller blocks (--size)"
+            )
+
+
+def _length(number: int, path: str) -> int:
+    what = f"member {number} ({path})"
+    try:
+        # A pipe that nobody writes to would keep whoever opens it waiting.
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise WherryError(f"{what} is missing; give files that are there") from None
+    except OSError as error:
+        raise WherryError(
+            f"{what} cannot be read: {error.strerror}; mend it, or leave it out of --members"
+        ) from None
+    try:
+        mode = os.fstat(fd).st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISBLK(mode):
+            raise WherryError(
+                f"{what} is neither a file nor a block device; give one that can be read at any place"
+            )
+        length = os.lseek(fd, 0, os.SEEK_END)
+        if length:
+            os.pread(fd, 1, length - 1)
+        return length
+    except OSError as error:
+        raise WherryError(
+            f"{what} cannot be read: {error.strerror}; mend it, or leave it out of --members"
+        ) from None
+    finally:
+        os.close(fd)

@@ -1,0 +1,199 @@
+/* recorder-known MODE [N]: makes calls of which the number is known, so that a test can hold the recorder to it. The
+ * base of every mode are calls of sizes that nothing else uses. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <wchar.h>
+
+enum { ROOM = 1 << 20 };
+static _Alignas(4096) char from[2 * ROOM], to[2 * ROOM];
+
+typedef void *copy_fn(void *, const void *, size_t);
+typedef void *copy_chk_fn(void *, const void *, size_t, size_t);
+typedef void *set_fn(void *, int, size_t);
+typedef void *set_chk_fn(void *, int, size_t, size_t);
+typedef void clear_fn(void *, size_t);
+typedef void clear_chk_fn(void *, size_t, size_t);
+typedef void bcopy_fn(const void *, void *, size_t);
+
+copy_fn __mempcpy;
+copy_chk_fn __memcpy_chk, __mempcpy_chk, __memmove_chk, __wmemcpy_chk, __wmempcpy_chk, __wmemmove_chk;
+set_chk_fn __memset_chk, __wmemset_chk;
+clear_chk_fn __explicit_bzero_chk;
+
+static copy_fn *volatile copies[] = {memcpy, mempcpy, __mempcpy, memmove};
+static copy_fn *volatile wide_copies[] = {(copy_fn *)wmemcpy, (copy_fn *)wmempcpy, (copy_fn *)wmemmove};
+static copy_chk_fn *volatile checked[] = {__memcpy_chk, __mempcpy_chk, __memmove_chk};
+static copy_chk_fn *volatile wide_checked[] = {__wmemcpy_chk, __wmempcpy_chk, __wmemmove_chk};
+
+static copy_fn *volatile copy = memcpy;
+
+static void fail(const char *what)
+{
+    printf("wrong: %s\n", what);
+    _exit(9);
+}
+
+/* Each name once with a size of its own from 601 on, in the order of the test's list; every result is looked at. */
+static void every_name(void)
+{
+    size_t n = 601;
+    for (size_t i = 0; i < 4; i++, n++) {
+        memset(to, 0, 16);
+        from[n - 1] = (char)(i + 1);
+        if (copies[i](to, from, n) != to + (i == 1 || i == 2 ? n : 0) || to[n - 1] != (char)(i + 1))
+            fail("a copy");
+    }
+    for (size_t i = 0; i < 3; i++, n++)
+        if (wide_copies[i](to, from, n / 4) != to + (i == 1 ? n / 4 * 4 : 0))
+            fail("a wide copy");
+    for (size_t i = 0; i < 3; i++, n++)
+        if (checked[i](to, from, n, ROOM) != to + (i == 1 ? n : 0))
+            fail("a checked copy");
+    for (size_t i = 0; i < 3; i++, n++)
+        if (wide_checked[i](to, from, n / 4, ROOM) != to + (i == 1 ? n / 4 * 4 : 0))
+            fail("a checked wide copy");
+    bcopy_fn *volatile moves = bcopy;
+    moves(from, to, n++);
+    set_fn *volatile sets = memset, *volatile wide_sets = (set_fn *)wmemset;
+    set_chk_fn *volatile checked_sets = __memset_chk, *volatile wide_checked_sets = __wmemset_chk;
+    clear_fn *volatile clears = bzero, *volatile explicit_clears = explicit_bzero;
+    clear_chk_fn *volatile checked_clears = __explicit_bzero_chk;
+    if (sets(to, 7, n) != to || to[n - 1] != 7)
+        fail("memset");
+    n++;
+    if (wide_sets(to, 0x01020304, n / 4) != to || to[4] != 4)
+        fail("wmemset");
+    n++;
+    if (checked_sets(to, 7, n, ROOM) != to || wide_checked_sets(to, 7, ++n / 4, ROOM) != to)
+        fail("a checked set");
+    clears(to, ++n);
+    explicit_clears(to, ++n);
+    checked_clears(to, ++n, ROOM);
+    if (to[0] || to[n - 1])
+        fail("a clear");
+}
+
+static __attribute__((noinline)) void times(unsigned long count, size_t n)
+{
+    for (unsigned long i = 0; i < count; i++)
+        copy(to, from, n);
+}
+
+static void *thread(void *count)
+{
+    times((unsigned long)(uintptr_t)count, 777);
+    return NULL;
+}
+
+static void handler(int signo)
+{
+    (void)signo;
+    static char a[4096], b[4096];
+    for (int i = 0; i < 3; i++)
+        copy(a, b, 901);
+}
+
+static void signals(void)
+{
+    const struct sigaction action = {.sa_handler = handler};
+    sigaction(SIGALRM, &action, NULL);
+    const struct itimerspec each = {{0, 50000}, {0, 50000}};
+    timer_t timer;
+    timer_create(CLOCK_MONOTONIC, NULL, &timer);
+    timer_settime(timer, 0, &each, NULL);
+    times(20000000, 900);
+}
+
+/* Where in a page, which distance, which overlap. */
+static void places(void)
+{
+    copy(to, from, 500);                /* 64 64 same (both arrays begin at pages) */
+    copy(to + 8, from, 500);            /* 64 8 near */
+    copy(to + 1024 + 2, from + 1, 500); /* 1 2 alias */
+    copy(to + 2048, from + 4, 500);     /* 4 64 far */
+    copy_fn *volatile moves = memmove;
+    moves(to + 100, to, 500); /* above */
+    moves(to, to + 100, 500); /* below */
+    moves(to, to, 500);       /* same */
+    moves(to, to + 500, 500); /* just not */
+}
+
+static int child(void (*what)(void))
+{
+    const pid_t pid = fork();
+    if (pid == 0) {
+        what();
+        _exit(0);
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    return status;
+}
+
+static void thousand(void) { times(1000, 700); }
+
+int main(int argc, char **argv)
+{
+    const char *mode = argc > 1 ? argv[1] : "";
+    const unsigned long count = argc > 2 ? strtoul(argv[2], NULL, 10) : 1;
+    if (strcmp(mode, "names") == 0)
+        every_name();
+    else if (strcmp(mode, "places") == 0)
+        places();
+    else if (strcmp(mode, "times") == 0)
+        times(count, 700);
+    else if (strcmp(mode, "sizes") == 0)
+        for (size_t n = 1000; n < ROOM; n = n * 3 / 2 + 1)
+            copy(to, from, n);
+    else if (strcmp(mode, "fork") == 0) {
+        thousand();
+        for (unsigned long i = 0; i < count; i++)
+            child(thousand);
+        thousand();
+    } else if (strcmp(mode, "vfork") == 0) {
+        const pid_t pid = vfork();
+        if (pid == 0) {
+            copy(to, from, 701);
+            execl(argv[0], argv[0], "times", "500", NULL);
+            _exit(1);
+        }
+        waitpid(pid, NULL, 0);
+        thousand();
+    } else if (strcmp(mode, "exec") == 0) {
+        thousand();
+        execl(argv[0], argv[0], "times", "500", NULL);
+    } else if (strcmp(mode, "threads") == 0) {
+        /* In waves, so that blocks are taken over. */
+        pthread_t all[8];
+        for (unsigned long done = 0; done < count; done += 8) {
+            for (int i = 0; i < 8; i++)
+                pthread_create(&all[i], NULL, thread, (void *)(uintptr_t)100000);
+            for (int i = 0; i < 8; i++)
+                pthread_join(all[i], NULL);
+        }
+    } else if (strcmp(mode, "abort") == 0) {
+        thousand();
+        abort();
+    } else if (strcmp(mode, "kill") == 0) {
+        thousand();
+        kill(getpid(), SIGKILL);
+    } else if (strcmp(mode, "overflow") == 0) {
+        thousand();
+        ((copy_chk_fn *volatile)__memcpy_chk)(to, from, 100, 99);
+    } else if (strcmp(mode, "signals") == 0) {
+        signals();
+    } else {
+        fprintf(stderr, "recorder-known: which mode?\n");
+        return 2;
+    }
+    puts("done");
+    return 0;
+}

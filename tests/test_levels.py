@@ -1,0 +1,91 @@
+"""Times in DRAM brought to one level: what a neighbour adds to all routines of a round goes, what differs stays."""
+
+import numpy as np
+import pytest
+from wherry import experiments, levels, results
+from wherry.campaign import Campaign, Cell
+from wherry.experiments import Request
+from wherry.row import Row
+from wherry.yardsticks import LEVEL
+
+TIMES = {"libc": 100.0, "wherry": 80.0, LEVEL: 90.0}
+
+
+def campaign(noise, states=("DRAM", "DRAM"), names=("libc", "wherry", LEVEL), rounds=10, rows=10):
+    """Each routine takes its own time, times what a neighbour makes of the round."""
+    random = np.random.default_rng(1)
+    own = [
+        Row("alignment", "copy", names, 1448, src_off=i, src_state=states[0], dst_state=states[1])
+        for i in range(rows)
+    ]
+    made = Campaign(own, processes=2)
+    for row in range(rows):
+        for process in range(2):
+            slow = 1 + noise * random.random(rounds)
+            slow[0] = 1.0
+            for name in names:
+                cell = made.cells.setdefault((row, name, False), Cell(100, 1448))
+                cell.ns[process] = TIMES[name] * slow
+    return made
+
+
+def test_a_neighbours_part_goes_and_ratios_stay():
+    made = campaign(0.5)
+    own, told = levels.levelled(made)
+    for (row, name, _), cell in own.cells.items():
+        plain = made.cells[row, name, False]
+        if name == LEVEL:
+            assert cell is plain, "the yardstick shows what there was"
+            continue
+        for process in (0, 1):
+            assert cell.ns[process] == pytest.approx(TIMES[name])
+    ratio = own.cells[0, "wherry", False].ns[0] / own.cells[0, "libc", False].ns[0]
+    assert ratio == pytest.approx([0.8] * 10)
+    (said,) = told
+    assert said["calm_ns"] == pytest.approx(90) and said["readings"] == 200
+    assert 1.1 < said["median"] < said["q90"] < 1.5
+    text = levels.in_words({"levelled": told})
+    assert "calmest 2 %" in text.replace("2%", "2 %") and f"{said['median']:.2f} times" in text
+
+
+def test_the_run_file_has_levelled_times_and_says_so():
+    made = campaign(0.5)
+    _, cells, _ = results.digest(made, 0)
+    medians = {c["routine"]: c["ns"]["median"] for c in cells}
+    assert medians["libc"] == pytest.approx(100) and medians["wherry"] == pytest.approx(80)
+    assert medians[LEVEL] > 95, "not levelled itself"
+    assert levels.record(made)["levelled"][0]["by"] == LEVEL
+    # Raw samples stay what was measured.
+    raw = [s for s in results.samples(made, "alignment", 0) if s["routine"] == "libc"]
+    assert max(max(s["ns"]) for s in raw) > 120
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        campaign(0.5, names=("libc", "wherry")),
+        campaign(0.5, rounds=2, rows=5),  # too few readings to tell what calm is
+    ],
+)
+def test_without_readings_nothing_is_changed(made):
+    own, told = levels.levelled(made)
+    assert own is made and not told and not levels.record(made)
+    assert levels.in_words({}) == ""
+
+
+def test_states_have_levels_of_their_own():
+    one, other = campaign(0.5), campaign(0.5, ("DRAM", "L1"))
+    for (row, name, twin), cell in other.cells.items():
+        cell.ns = {process: ns * 0.5 for process, ns in cell.ns.items()}
+        one.cells[row + 10, name, twin] = cell
+    one.rows += other.rows
+    own, told = levels.levelled(one)
+    assert [t["calm_ns"] for t in told] == pytest.approx([90, 45])
+    assert own.cells[15, "libc", False].ns[1] == pytest.approx(50)
+
+
+def test_the_sweep_has_the_yardstick_where_a_side_is_in_dram():
+    rows = experiments.load("alignment").rows(Request(catalogue=()))
+    assert len(rows) == 4 * 64 * 64
+    for row in rows[:: 64 * 32 + 1]:
+        assert (LEVEL in row.routines) == ("DRAM" in (row.src_state, row.dst_state))

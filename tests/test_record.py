@@ -1,0 +1,363 @@
+"""`wherry record`: every name counted right, in every kind of process, however it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import need_tool, run
+from wherry.recording import blocks
+from wherry.recording.merge import Merger
+
+# In the order in which recorder-known calls them, with sizes from 601 on; wide ones round down to whole elements.
+NAMES = (
+    *("memcpy", "mempcpy", "__mempcpy", "memmove"),
+    *("wmemcpy", "wmempcpy", "wmemmove"),
+    *("__memcpy_chk", "__mempcpy_chk", "__memmove_chk"),
+    *("__wmemcpy_chk", "__wmempcpy_chk", "__wmemmove_chk"),
+    *("bcopy", "memset", "wmemset", "__memset_chk", "__wmemset_chk"),
+    *("bzero", "explicit_bzero", "__explicit_bzero_chk"),
+)
+
+
+@pytest.fixture(scope="session")
+def recorder(build_dir: Path) -> Path:
+    return build_dir / "preload/recorder/libwherry-recorder.so"
+
+
+@pytest.fixture(scope="session")
+def known(build_dir: Path) -> Path:
+    return build_dir / "tests/c/recorder/recorder-known"
+
+
+class Recorded:
+    """A command run under the bare recorder, and what is in its files."""
+
+    def __init__(self, recorder: Path, home: Path, *command: str | Path, check: bool = True):
+        home.mkdir(exist_ok=True)
+        env = {**os.environ, "LD_PRELOAD": str(recorder), "WHERRY_RECORD": str(home)}
+        self.done = run(*command, check=check, env=env, timeout=120)
+        self.merger = Merger()
+        self.processes = []
+        for path in sorted(home.iterdir()):
+            self.processes.append(blocks.read(path))
+            self.merger.add(path)
+        assert self.merger.damaged == []
+        self.ops = self.merger.ops()
+
+    def count(self, size: int, op: str = "copy") -> int:
+        return sum(row[2] for row in self.ops.get(op, {"sizes": []})["sizes"] if row[0] == size)
+
+
+@pytest.fixture
+def recorded(recorder: Path, tmp_path: Path, known: Path):
+    def call(*arguments: str, check: bool = True, program: Path = known) -> Recorded:
+        return Recorded(recorder, tmp_path / "parts", program, *arguments, check=check)
+
+    return call
+
+
+# --- what is counted ------------------------------------------------------------------------------
+def test_the_layout_is_that_of_the_header(recorded):
+    """HEADER_BYTES and BLOCK_BYTES are held to the file's own on reading; so are the places of the numbers here."""
+    found = recorded("times", "3").processes[0]
+    assert found.pid > 0
+    assert Path(found.program).name == "recorder-known"
+    (block,) = found.blocks
+    assert int(block["claims"]) == 1
+    assert int(block["sizes"][0][700]) == 3
+
+
+def test_every_name_is_counted_once(recorded):
+    found = recorded("names")
+    assert found.done.stdout == "done\n"
+    for i, name in enumerate(NAMES):
+        op = blocks.OP_OF[name]
+        size = (601 + i) // 4 * 4 if "wmem" in name else 601 + i
+        assert found.ops[op]["functions"].get(name, 0) >= 1, name
+        assert found.count(size, op) >= 1, (name, size)
+    calls = {op: sum(part["functions"].values()) for op, part in found.ops.items()}
+    assert calls == {op: part["calls"] for op, part in found.ops.items()}
+    # `__bzero` has no declaration to call it by; all others of the list were called.
+    assert set(blocks.FUNCTIONS) - set(NAMES) == {"__bzero"}
+
+
+def test_exact_counts(recorded):
+    assert recorded("times", "123457").count(700) == 123457
+
+
+def test_sizes_to_1_kib_exactly_and_16_classes_an_octave(recorded):
+    found = recorded("sizes")
+    n, total = 1000, 0
+    rows = found.ops["copy"]["sizes"]
+    while n < 1 << 20:
+        least, greatest, calls, size = next(row for row in rows if row[0] <= n <= row[1])
+        if n <= 1024:
+            assert least == greatest == n
+        else:
+            assert greatest - least < n / 15
+            assert calls == 1
+            assert size == n
+        total += n
+        n = n * 3 // 2 + 1
+    assert sum(row[3] for row in rows if row[0] >= 1000) == total
+
+
+@pytest.mark.parametrize("index", [*range(1020, 1100), 1500, blocks.SIZES - 2, blocks.SIZES - 1])
+def test_size_classes_join(index: int):
+    assert blocks.size_range(index)[0] == blocks.size_range(index - 1)[1] + 1
+
+
+def test_places(recorded):
+    found = recorded("places")
+
+    def calls(op: str, *where: object) -> int:
+        return sum(row[5] for row in found.ops[op]["places"] if row[:5] == [512, *where])
+
+    assert calls("copy", 64, 64, "same", "none") == 1
+    assert calls("copy", 64, 8, "near", "none") == 1
+    assert calls("copy", 1, 2, "alias", "none") == 1
+    assert calls("copy", 4, 64, "far", "none") == 1
+    assert calls("move", 64, 4, "alias", "above") == 1
+    assert calls("move", 4, 64, "far", "below") == 1
+    assert calls("move", 64, 64, "same", "same") == 1
+    assert calls("move", 4, 64, "far", "none") == 1
+    for part in found.ops.values():
+        assert sum(row[5] for row in part["places"]) == part["calls"]
+
+
+def test_sequences_hold_consecutive_calls(recorded):
+    found = recorded("sizes").merger.sequences()
+    n, wanted = 1000, []
+    while n < 1 << 20:
+        wanted.append(n)
+        n = n * 3 // 2 + 1
+    seen = [[found["calls"][int(w)][1] for w in burst.split()] for burst in found["bursts"]]
+    assert any(wanted == burst[i : i + len(wanted)] for burst in seen for i in range(len(burst))), (
+        seen
+    )
+
+
+def test_long_sequences_are_spread_over_the_run(recorded):
+    (process,) = recorded("times", "3000000").processes
+    (block,) = process.blocks
+    assert int(block["bursts_begun"]) > blocks.BURSTS
+    assert int((block["bursts"][:, 0] != 0).sum()) == blocks.BURSTS
+
+
+def test_callers_are_named(recorded, tmp_path):
+    from wherry.recording import callers
+
+    found = recorded("times", "100000").merger
+    (row,) = [r for r in callers.named(found.callers) if r["calls"] > 50000]
+    assert row["function"] == "times"
+    assert row["op"] == "copy"
+    assert Path(row["module"]).name == "recorder-known"
+    assert 90000 <= row["calls"] <= 100100
+    assert 0.9 * 7e7 <= row["bytes"] <= 1.1 * 7e7
+
+
+def test_inlined_frames_are_named(recorder, tmp_path):
+    need_tool("addr2line", "binutils")
+    source = tmp_path / "inlined.c"
+    source.write_text(
+        "#include <string.h>\nchar a[999], b[999];\n"
+        "static inline __attribute__((always_inline)) void inner(size_t n)"
+        '{ memcpy(a, b, n); __asm__ volatile("" ::: "memory"); }\n'
+        "__attribute__((noinline)) void outer(size_t n) { inner(n); }\n"
+        "int main(int c, char **v) { (void)v; for (int i = 0; i < 50000; i++) outer(c + 700);"
+        " return 0; }\n"
+    )
+    run("cc", "-O2", "-g", "-fno-builtin", "-o", tmp_path / "inlined", source)
+    from wherry.recording import callers
+
+    found = Recorded(recorder, tmp_path / "parts", tmp_path / "inlined").merger
+    row = max(callers.named(found.callers), key=lambda r: r["calls"])
+    assert row["function"] == "inner"
+    assert row["inlined_into"] == ["outer"]
+    assert re.search(r"inlined\.c:3", row["source"])
+    assert re.fullmatch(r"[0-9a-f]{40}", row["build_id"])
+
+
+# --- processes and threads ------------------------------------------------------------------------
+def test_fork(recorded):
+    found = recorded("fork", "20")
+    assert found.count(700) == 2000 + 20 * 1000
+    assert found.merger.processes == 21
+
+
+def test_vfork_counts_for_the_parent(recorded):
+    found = recorded("vfork")
+    assert found.count(701) == 1
+    assert found.count(700) == 1500
+    assert found.merger.processes == 2
+
+
+def test_exec_loses_nothing(recorded):
+    found = recorded("exec")
+    assert found.count(700) == 1500
+    assert len(found.processes) == 2
+    assert len({p.pid for p in found.processes}) == 1
+
+
+def test_threads_take_over_blocks(recorded):
+    found = recorded("threads", "64")
+    assert found.count(777) == 64 * 100000
+    assert found.merger.threads == 65
+    assert len(found.processes[0].blocks) <= 20
+    assert found.merger.uncounted == 0
+
+
+def test_signal_handlers_lose_no_count(recorded):
+    found = recorded("signals")
+    assert found.count(900) == 20000000
+    assert found.count(901) > 0
+    assert found.count(901) % 3 == 0
+
+
+@pytest.mark.parametrize(
+    ("mode", "code"),
+    [("abort", signal.SIGABRT), ("kill", signal.SIGKILL), ("overflow", signal.SIGABRT)],
+)
+def test_a_violent_end_loses_nothing(recorded, mode: str, code: int):
+    found = recorded(mode, check=False)
+    assert found.done.returncode == -code
+    assert found.count(700) == 1000
+    # What overflowed was not done, so it is not counted.
+    assert found.count(100) == 0
+
+
+def test_an_early_call_is_right(recorder, build_dir, tmp_path):
+    """From an IFUNC resolver of another object, before the recorder has been relocated."""
+    found = Recorded(recorder, tmp_path / "parts", build_dir / "tests/c/dropin/dropin-early")
+    assert found.merger.processes == 1
+
+
+def test_without_a_directory_it_only_passes_on(recorder, known):
+    env = {**os.environ, "LD_PRELOAD": str(recorder)}
+    for value in (None, "relative", "/nowhere/at/all"):
+        more = {} if value is None else {"WHERRY_RECORD": value}
+        assert run(known, "names", env={**env, **more}).stdout == "done\n"
+
+
+def test_no_room_is_no_crash(recorder, known, tmp_path):
+    """A limit on file sizes raises SIGXFSZ in whoever grows a file beyond it."""
+    env = {"LD_PRELOAD": str(recorder), "WHERRY_RECORD": str(tmp_path)}
+    assert run("bash", "-c", f"ulimit -f 100; exec env LD_PRELOAD={recorder} {known} names",
+               env={**os.environ, **env}).stdout == "done\n"  # fmt: skip
+
+
+def test_descriptors_are_left_alone(recorder, tmp_path):
+    env = {**os.environ, "LD_PRELOAD": str(recorder), "WHERRY_RECORD": str(tmp_path)}
+    listing = run("ls", "/proc/self/fd", env=env).stdout.split()
+    assert listing == run("ls", "/proc/self/fd").stdout.split()
+
+
+def test_it_wants_nothing_but_weak_things(recorder):
+    rows = [line.split() for line in run("nm", "-D", recorder).stdout.splitlines()]
+    assert sorted(r for r in rows if len(r) == 2) == [["w", "__libc_stack_end"], ["w", "_r_debug"]]
+    assert sorted(row[-1] for row in rows if len(row) == 3) == sorted(blocks.FUNCTIONS)
+
+
+# --- the command ----------------------------------------------------------------------------------
+@pytest.fixture
+def record(wherry, tmp_path):
+    def call(*words: str | Path, **options):
+        target = tmp_path / "out.mix.json"
+        done = wherry("record", "-o", target, *words, cwd=tmp_path, **options)
+        return done, json.loads(target.read_text()) if target.exists() else None
+
+    return call
+
+
+def test_record_writes_a_mix(record, known, wherry, tmp_path):
+    done, mix = record("--note", "a test", "--", known, "times", "50000")
+    assert done.returncode == 0
+    assert done.stdout == "done\n"  # the summary goes to standard error
+    assert "50,0" in done.stderr
+    assert re.search(r"ceiling +at most [\d.]+ % of this run", done.stderr)
+    assert "not seen    copies inside libc itself" in done.stderr
+    assert mix["how"] == {
+        "command": [str(known), "times", "50000"],
+        "programs": [],
+        "note": "a test",
+    }
+    assert mix["ops"]["copy"]["calls"] >= 50000
+    ceiling = mix["ceiling"]
+    assert 0 < ceiling["likely_s"] <= ceiling["at_most_s"]
+    assert sum(part["calls"] for part in ceiling["parts"]) == sum(
+        part["calls"] for part in mix["ops"].values()
+    )
+    listed = wherry("list", "mixes", "--mix", tmp_path / "out.mix.json", "out")
+    assert listed.returncode == 0
+    assert "out.copy" in listed.stdout
+
+
+def test_the_exit_status_is_the_programs(record, known):
+    assert record("--no-ceiling", "--", "sh", "-c", "exit 7")[0].returncode == 7
+    done, mix = record("--no-ceiling", "--", known, "kill")
+    assert done.returncode == 128 + signal.SIGKILL
+    assert mix["run"]["exit"] == 137
+    assert "signal 9" in done.stderr
+    assert record("--no-ceiling", "--", "no-such-command")[0].returncode == 127
+
+
+def test_what_cannot_be_recorded_is_named(record, build_dir):
+    static = build_dir / "tests/c/recorder/recorder-static"
+    done, mix = record("--no-ceiling", "--", "sh", "-c", f"{static} times 30000000; true")
+    assert done.returncode == 0
+    (row,) = mix["run"]["unrecorded"]
+    assert row["program"] == str(static)
+    assert "static" in row["reason"]
+    assert row["count"] == 1
+    assert "not recorded" in done.stderr
+    done, mix = record("--no-ceiling", "--", static, "names")
+    assert "cannot be recorded: it is linked statically" in done.stderr
+    assert mix["ops"] == {}
+    assert "no call was seen" in done.stderr
+
+
+def test_misuse(wherry, tmp_path):
+    assert wherry("record").returncode == 2
+    done = wherry("record", "-o", tmp_path, "--", "true")
+    assert done.returncode == 2
+    assert "is a directory" in done.stderr
+
+
+def test_an_interrupt_is_the_programs(wherry_run, tmp_path, known):
+    """The mix of what ran until then is written all the same."""
+    env = {**os.environ, "WHERRY_RUN": str(wherry_run)}
+    target = tmp_path / "cut.mix.json"
+    words = ["record", "--no-ceiling", "-o", target, "--", known, "times", "100000000000"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "wherry", *map(str, words)],
+        env=env,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(3)
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 128 + signal.SIGTERM, said
+    assert json.loads(target.read_text())["ops"]["copy"]["calls"] > 1000
+
+
+def test_damaged_parts_are_told(tmp_path):
+    merger = Merger()
+    for name, data in {
+        "1-0": b"",
+        "2-0": b"WHERRYRC",
+        "3-0": b"x" * 100000,
+        "4-0": b"WHERRYRC" + b"\1\0\0\0" + b"\0" * 2000000,
+    }.items():
+        (tmp_path / name).write_bytes(data)
+        merger.add(tmp_path / name)
+    assert len(merger.damaged) == 4
+    assert merger.ops() == {}

@@ -1,0 +1,190 @@
+"""`wherry replay`: how a mix is cut, what is predicted of known totals, and the command as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from conftest import ROOT
+from wherry import runfile, stats
+from wherry.errors import WherryError
+from wherry.replay import parts, predict
+from wherry.replay.totals import Total
+
+CACHES = {"L1": 48 << 10, "L2": 1 << 20, "L3": 32 << 20}
+MIX = {
+    "format": "wherry-mix",
+    "version": 1,
+    "name": "hand",
+    "ops": {
+        "copy": {
+            "calls": 2100,
+            "bytes": 8_008_000 + 1000 * 300,
+            "sizes": [
+                [8, 8, 1000, 8000],
+                [300, 300, 1000, 300_000],
+                [80_000, 80_000, 100, 8_000_000],
+            ],
+        },
+        "set": {"calls": 2, "bytes": 4 << 20, "sizes": [[2 << 20, 2 << 20, 2, 4 << 20]]},
+    },
+    "ceiling": {"cpu_s": 1.0, "likely_s": 0.2, "at_most_s": 0.4, "likely": 0.2, "at_most": 0.4},
+}
+QUICK = ("--quick", "--no-found-peers", "--rounds", "3")
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hand.mix.json").write_text(json.dumps(MIX))
+
+
+def test_a_mix_is_cut_by_op_and_band():
+    subject = parts.subject("hand.mix.json", CACHES)
+    assert [(part.op, part.band, part.calls) for part in subject.parts] == [
+        ("copy", "to 4K", 2000),
+        ("copy", "to 256K", 100),
+        ("set", "larger", 2),
+    ]
+    assert subject.parts[0].mean == 154 and subject.parts[0].largest == 300
+    assert dict(subject.parts[0].states) == {"hot": "L1", "warm": "L2", "cold": "DRAM"}
+    assert dict(subject.parts[1].states) == {"hot": "L2", "warm": "L3", "cold": "DRAM"}
+    assert dict(subject.parts[2].states) == {"hot": "L3", "warm": "DRAM", "cold": "DRAM"}
+    assert subject.ceiling["likely"] == 0.2
+
+
+def test_a_published_distribution_has_no_ceiling(tmp_path):
+    (tmp_path / "memcpy_a.csv").write_text("8:0.5,100:0.5\n")
+    subject = parts.subject("memcpy_a.csv", CACHES)
+    assert [part.op for part in subject.parts] == ["copy"] and subject.ceiling is None
+
+
+@pytest.mark.parametrize("given", ["gone.mix.json", "no-such-mix", "."])
+def test_what_is_no_mix_is_refused(given):
+    with pytest.raises(WherryError):
+        parts.subject(given, CACHES)
+
+
+def totals(hot: float, warm: float, spread: float = 0.01, floor: float = 0.01) -> dict:
+    found = {}
+    for heat, ratio, seconds in (("hot", hot, 1.0), ("warm", warm, 1.5)):
+        interval = stats.Ratio(ratio, ratio * (1 - spread), ratio * (1 + spread))
+        found[heat] = {
+            "libc": Total("libc", heat, seconds, None, floor, 1.0),
+            "wherry": Total("wherry", heat, seconds * ratio, interval, floor, 1e-6),
+        }
+    return found
+
+
+def test_a_prediction_is_share_times_gain():
+    own = predict.predict("wherry", MIX["ceiling"], totals(0.8, 0.9))
+    # Hot: 20 % of the run, of which a fifth is saved; warm: 30 %, of which a tenth.
+    assert own.change == pytest.approx(-0.04)
+    assert own.low < -0.04 and -0.03 < own.high < -0.02
+    assert own.measurable
+
+
+def test_what_may_be_nothing_is_not_claimed():
+    assert not predict.predict("wherry", MIX["ceiling"], totals(0.8, 1.1)).measurable
+    assert not predict.predict("wherry", MIX["ceiling"], totals(0.97, 0.97)).measurable
+    assert not predict.predict("wherry", MIX["ceiling"], totals(0.8, 0.9), noise=0.05).measurable
+    tie = predict.predict("wherry", MIX["ceiling"], totals(0.995, 0.995, floor=0.03))
+    assert tie.low < 0 < tie.high and not tie.measurable
+
+
+def test_the_share_is_never_above_the_ceiling():
+    assert predict.shares({"likely": 0.5, "at_most": 0.6}, totals(1, 1)) == {
+        "hot": 0.5,
+        "warm": 0.6,
+    }
+
+
+@pytest.mark.parametrize(
+    ("hot", "warm", "ceiling", "said"),
+    [
+        (0.8, 0.9, (0.2, 0.4), "See whether it holds: wherry ab"),
+        (0.8, 1.2, (0.2, 0.4), "not measurable"),
+        (1.2, 1.2, (0.2, 0.4), "nothing here is better than libc"),
+        (0.8, 0.9, (0.001, 0.002), "even a copy that costs nothing"),
+    ],
+)
+def test_verdicts(hot, warm, ceiling, said):
+    own = {"likely": ceiling[0], "at_most": ceiling[1]}
+    found = totals(hot, warm)
+    predictions = {"wherry": predict.predict("wherry", own, found)}
+    usable = {"wherry": "wherry ab -- CMD"}
+    text = predict.verdict(own, predictions, found, usable, predict.NOISE)
+    assert said in text and text.startswith("This run spends")
+    assert ("keep libc" in text) == ("See whether" not in text)
+
+
+def test_replay_prints_totals_and_a_verdict(wherry, tmp_path):
+    done = wherry("replay", "hand.mix.json", *QUICK, "--save", "r.json")
+    assert done.returncode == 0, done.stderr
+    words = " ".join(done.stdout.split())
+    for text in ("to 256K", "wherry", "This run spends 20 % in copies", "over libc's", "noise"):
+        assert text in words
+    assert done.stderr == "" and "\033" not in done.stdout
+    run = runfile.read(tmp_path / "r.json")
+    assert {cell["routine"] for cell in run["cells"]} >= {"libc", "wherry"}
+    assert wherry("compare", "r.json", "r.json").returncode == 0
+    assert wherry("report", "r.json", "-o", "page.html").returncode == 0
+
+
+def test_replay_as_json_with_a_plan(wherry):
+    made = wherry("plan", "default", "-o", "mine.toml")
+    assert made.returncode == 0, made.stderr
+    done = wherry("replay", "hand.mix.json", *QUICK, "--plan", "mine.toml", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert {"libc", "wherry", "mine"} <= set(found["totals"]["hot"])
+    assert {"wherry", "mine"} <= set(found["predictions"]) and found["verdict"]
+    low, change, high = (found["predictions"]["mine"][key] for key in ("low", "change", "high"))
+    assert low <= change <= high
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (("gone.mix.json",), 2, "no such file"),
+        (("bad.mix.json",), 2, "bad.mix.json"),
+        (("empty.mix.json",), 2, "nothing was copied"),
+        (("hand.mix.json", "--plan", "gone.toml"), 2, "gone.toml"),
+        (("hand.mix.json", "--peer", "x"), 2, "peer"),
+        ((), 2, "MIX"),
+    ],
+)
+def test_misuse_is_one_line(wherry, tmp_path, words, status, said):
+    (tmp_path / "bad.mix.json").write_text(json.dumps(MIX)[:200])
+    (tmp_path / "empty.mix.json").write_text(json.dumps(MIX | {"ops": {}}))
+    done = wherry("replay", *words)
+    assert done.returncode == status and said in done.stderr, done.stderr
+    assert done.stderr.count("\n") == 1 and "Traceback" not in done.stderr
+
+
+def test_the_script_of_real_programs(wherry_run, tmp_path):
+    """One program through all of it, as small as it goes; then the page again from what was kept."""
+    import os
+    import subprocess
+    import sys
+
+    if not (wherry_run.parent.parent / "preload").is_dir() or shutil.which("gzip") is None:
+        pytest.skip("needs gzip and a build with the preloaded objects")
+    env = os.environ | {"WHERRY_RUN": str(wherry_run)}
+    script = [sys.executable, str(ROOT / "tools" / "programs")]
+
+    def call(*words):
+        return subprocess.run(
+            [*script, *words], capture_output=True, text=True, env=env, check=False, timeout=600
+        )
+
+    assert call("no-such-program").returncode == 2
+    assert call("gzip", "--runs", "2").returncode == 2
+    options = ("gzip", "--work", str(tmp_path / "w"), "--plan", "none", "--runs", "8", "-o", "p.md")
+    done = call(*options)
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "p.md").read_text()
+    assert "| gzip |" in text and "ceiling" in text and "faster with the default plan" in text
+    again = call(*options)
+    assert again.returncode == 0 and "record" not in again.stderr

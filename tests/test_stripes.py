@@ -1,0 +1,496 @@
+"""The experiment `stripes`: every way reads what was written, bad members are named, nothing hangs, and nothing is left
+behind, however a part of it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from conftest import need_root, need_tool
+from wherry import runfile, then
+from wherry.errors import FailedError, WherryError
+from wherry.experiments import Request
+from wherry.experiments.stripes import EXPERIMENT
+from wherry.striping import fio, given, scratch
+from wherry.striping.place import Place, encoded
+
+MIB = 1 << 20
+NAMES = "read,direct,touch,libc,x87_fild64,wherry,nofault"
+
+
+def system(wherry_run: Path, rows: str, status: int = 0) -> tuple[list[dict], str]:
+    result = subprocess.run(
+        [wherry_run, "system"], input=rows, capture_output=True, text=True, timeout=120
+    )
+    assert result.returncode == status, result.stdout[-800:] + result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()], result.stderr
+
+
+def cells(events: list[dict]) -> dict[tuple[int, str], dict]:
+    return {(e["id"], e["routine"]): e for e in events if e["event"] == "cell" and not e["aa"]}
+
+
+class Holder:
+    """`wherry-run hold`, until it is let go."""
+
+    def __init__(self, wherry_run: Path, directory: Path, *arguments: str):
+        self.process = subprocess.Popen(
+            [wherry_run, "hold", "--directory", directory, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.events = {}
+        for line in self.process.stdout:
+            event = json.loads(line)
+            self.events[event["event"]] = event
+            if event["event"] == "ready":
+                break
+
+    def __enter__(self) -> Holder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.stdin.close()
+        self.process.wait(timeout=20)
+        self.process.stdout.close()
+
+    @property
+    def files(self) -> list[str]:
+        return self.events["files"]["files"]
+
+
+@pytest.fixture
+def disk() -> Path:
+    """A directory whose files can leave the page cache, and which nothing else uses."""
+    for place in ("/var/tmp", "/tmp"):
+        if scratch.file_system(Path(place)) not in ("tmpfs", "ramfs"):
+            break
+    else:
+        pytest.skip("/var/tmp and /tmp lie in memory")
+    own = Path(place) / f"wherry-test-{os.getpid()}-{time.monotonic_ns()}"
+    own.mkdir()
+    yield own
+    shutil.rmtree(own)
+
+
+def loops(directory: Path) -> list[str]:
+    """Loop devices over files below the directory."""
+    found = []
+    for own in Path("/sys/block").glob("loop*/loop/backing_file"):
+        with contextlib.suppress(OSError):
+            if str(directory) in own.read_text():
+                found.append(own.parts[3])
+    return found
+
+
+def wait_until(condition, seconds: float = 10) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return condition()
+
+
+def members(directory: Path, count: int = 3, size: int = 2 * MIB) -> list[Path]:
+    paths = [directory / f"member {i},%" for i in range(count)]
+    for i, path in enumerate(paths):
+        path.write_bytes(bytes([i + 1]) * size)
+    return paths
+
+
+def listed(paths: list[Path]) -> str:
+    return encoded([str(path) for path in paths])
+
+
+# ---- what is read -------------------------------------------------------------------------------------------------
+
+
+def test_every_way_reads_what_was_written(wherry_run: Path, disk: Path):
+    with Holder(wherry_run, disk, "--bytes", str(2 * MIB), "--seed", "5") as held:
+        files = encoded(held.files)
+        assert not list(disk.iterdir()), "scratch has a name"
+        rows = [
+            f"id={i} op=stripes routines={names} files={files} content=5 rounds=2 batch_us=1000 {words}\n"
+            for i, (names, words) in enumerate(
+                [
+                    (NAMES, "cache=cold members=9"),
+                    (NAMES.replace("direct,", ""), "size=8192 members=2"),
+                    ("touch,libc,nofault", "mapping=kept size=1048576 members=9"),
+                ]
+            )
+        ]
+        events, _ = system(wherry_run, "".join(rows))
+    bad = [e for e in events if e["event"] in ("wrong", "broken", "crash")]
+    assert not bad
+    found = cells(events)
+    skipped = {(e["id"], e["routine"]) for e in events if e["event"] == "skip"}
+    assert set(found) | skipped == {
+        *((0, name) for name in NAMES.split(",")),
+        *((1, name) for name in NAMES.split(",") if name != "direct"),
+        *((2, name) for name in ("touch", "libc", "nofault")),
+    }
+    assert skipped <= {(0, "direct")}
+    for (row, name), cell in found.items():
+        parts = cell["parts"]
+        assert cell["bytes"] == (65536, 8192, 1048576)[row] and min(cell["ns"]) > 0
+        if row == 0 and os.geteuid() == 0:
+            assert parts["cached"] <= 0.02, name
+        if row == 0:
+            assert cell["calls"] <= 9 * 32, "a cold block is read twice"
+    assert found[2, "touch"]["ns"][0] < found[2, "libc"]["ns"][0]
+
+
+def test_wrong_content_is_seen(wherry_run: Path, disk: Path):
+    with Holder(wherry_run, disk, "--bytes", str(MIB), "--members", "2", "--seed", "5") as held:
+        row = f"op=stripes routines=read,libc,touch members=2 files={encoded(held.files)} rounds=1"
+        events, _ = system(wherry_run, f"id=1 {row} content=6 batch_us=500\n", 1)
+        wrong = [e for e in events if e["event"] == "wrong"]
+        assert [e["routine"] for e in wrong] == ["read", "libc", "touch"]
+        assert all("byte 0 of /proc/" in e["message"] for e in wrong)
+        assert not cells(events)
+        # One byte, in the last page of the second member.
+        fd = os.open(held.files[1], os.O_WRONLY)
+        os.pwrite(fd, b"\x01\x02\x03", MIB - 4096)
+        os.close(fd)
+        events, _ = system(wherry_run, f"id=1 {row} content=5 batch_us=500\n", 1)
+        wrong = [e for e in events if e["event"] == "wrong"]
+        assert [e["routine"] for e in wrong] == ["read", "libc", "touch"]
+
+
+def test_own_members_are_held_to_what_read_gives(wherry_run: Path, tmp_path: Path):
+    paths = members(tmp_path)
+    row = (
+        f"id=1 op=stripes routines=libc,x87_fild64,touch members=3 files={listed(paths)} rounds=1\n"
+    )
+    events, _ = system(wherry_run, row)
+    assert len(cells(events)) == 3
+    assert [path.stat().st_size for path in paths] == [2 * MIB] * 3
+
+
+def test_files_in_memory_are_never_cold(wherry_run: Path):
+    place = Path("/dev/shm")
+    if scratch.file_system(place) != "tmpfs":
+        pytest.skip("/dev/shm is no tmpfs")
+    with Holder(wherry_run, place, "--bytes", str(MIB), "--members", "1", "--seed", "3") as held:
+        row = f"id=1 op=stripes routines=read members=1 files={held.files[0]} content=3 cache=cold"
+        events, _ = system(wherry_run, row + "\n")
+    skips = [e["reason"] for e in events if e["event"] == "skip"]
+    assert len(skips) == 1 and "stay in the page cache" in skips[0] and not cells(events)
+
+
+# ---- bad members --------------------------------------------------------------------------------------------------
+
+
+def test_bad_rows(wherry_run: Path, tmp_path: Path):
+    path = listed(members(tmp_path, 1))
+    for words, said in (
+        ("routines=read", "files= is missing"),
+        (f"routines=read files={path} size=12288", "power of two"),
+        (f"routines=read files={path} size=2048", "size=2048: give a number from 4096"),
+        (f"routines=read files={path} members=10", "members=10: give a number from 1 to 9"),
+        (f"routines=smoke files={path}", "'smoke' is none of read, direct, touch"),
+        (f"routines=libc files={path} mapping=kept cache=cold", "mapping=kept goes with"),
+        (f"routines=read files={path} mapping=kept", "not for read and direct"),
+    ):
+        _, text = system(wherry_run, f"id=1 op=stripes {words}\n", 2)
+        assert said in text and text.count("\n") == 1
+
+
+@pytest.mark.parametrize("kind", ["missing", "short", "pipe", "directory", "device", "empty"])
+def test_bad_members_are_named(wherry_run: Path, wherry, tmp_path: Path, kind: str):
+    paths = members(tmp_path)
+    bad = paths[1]
+    bad.unlink()
+    words = {
+        "missing": "missing",
+        "short": "short",
+        "empty": "short",
+        "pipe": "neither a file nor a block device",
+        "directory": "neither a file nor a block device",
+        "device": "neither a file nor a block device",
+    }[kind]
+    if kind in ("short", "empty"):
+        bad.write_bytes(b"x" * (MIB if kind == "short" else 0))
+    elif kind == "pipe":
+        os.mkfifo(bad)
+    elif kind == "directory":
+        bad.mkdir()
+    elif kind == "device":
+        bad.symlink_to("/dev/zero")
+    began = time.monotonic()
+    options = [word for path in paths for word in ("--members", path)]
+    result = wherry("bench", "stripes", *options, "--save", tmp_path / "run.json", timeout=60)
+    assert result.returncode == 2 and result.stderr.count("\n") == 1, result.stderr
+    assert f"member 2 ({bad})" in result.stderr and words in result.stderr
+    assert time.monotonic() - began < 30 and not (tmp_path / "run.json").exists()
+    # The runner by itself, as when it happens after the first look.
+    row = f"id=1 op=stripes routines=read members=3 files={listed(paths)} rounds=1\n"
+    events, _ = system(wherry_run, row, 1)
+    assert events[-1]["event"] == "broken"
+    assert f"member 2 ({bad})" in events[-1]["message"]
+
+
+def test_unreadable_members(wherry_run: Path, tmp_path: Path):
+    """/proc/self/mem is a file that opens and gives an error for what is read."""
+    with pytest.raises(WherryError, match=r"member 1 .* is short"):
+        given.check(["/proc/self/mem"], 8192)
+    paths = members(tmp_path)
+    if os.geteuid() != 0:
+        paths[2].chmod(0)
+        with pytest.raises(WherryError, match=r"member 3 .* cannot be read: Permission denied"):
+            given.check([str(path) for path in paths], 8192)
+    with pytest.raises(WherryError, match="at most 9"):
+        given.gather([str(path) for path in members(tmp_path, 10)])
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(WherryError, match="has no files"):
+        given.gather([str(empty)])
+
+
+@pytest.mark.parametrize("name", ["read", "libc", "wherry", "nofault", "touch", "direct"])
+def test_truncated_while_it_is_read(wherry_run: Path, disk: Path, name: str):
+    paths = members(disk, 3, 8 * MIB)
+    row = f"id=1 op=stripes routines={name} members=3 files={listed(paths)} rounds=1000 batch_us=20000\n"
+    with subprocess.Popen(
+        [wherry_run, "system"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as own:
+        timer = threading.Timer(1.0, os.truncate, (paths[1], 4 * MIB))
+        timer.start()
+        try:
+            out, _ = own.communicate(row, timeout=60)
+        finally:
+            timer.join()
+    events = [json.loads(line) for line in out.splitlines()]
+    assert own.returncode == 1 and events[-1]["event"] == "broken", events[-1]
+    assert f"member 2 ({paths[1]}) was truncated while it was read" in events[-1]["message"]
+    assert f"{4 * MIB} bytes, and {8 * MIB} before" in events[-1]["message"]
+
+
+def test_a_cut_within_a_page_is_seen(wherry_run: Path, tmp_path: Path):
+    """The rest of the page reads as zeros without a fault."""
+    paths = members(tmp_path, 2)
+    row = f"id=1 op=stripes routines=libc members=2 files={listed(paths)} rounds=1000 batch_us=20000\n"
+    with subprocess.Popen(
+        [wherry_run, "system"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as own:
+        timer = threading.Timer(0.7, os.truncate, (paths[0], 2 * MIB - 100))
+        timer.start()
+        out, _ = own.communicate(row, timeout=60)
+        timer.join()
+    last = json.loads(out.splitlines()[-1])
+    assert last["event"] == "broken" and "member 1 " in last["message"], last
+
+
+def test_truncated_under_the_command(wherry, tmp_path: Path, disk: Path):
+    paths = members(disk, 3, 8 * MIB)
+    options = ("--members", disk, "--size", "64K", "--rounds", "500", "--save", tmp_path / "r.json")
+    timer = threading.Timer(4.0, os.truncate, (paths[2], MIB))
+    timer.start()
+    try:
+        result = wherry("bench", "stripes", *options, timeout=120)
+    finally:
+        timer.join()
+    assert result.returncode == 1, result.stdout[-2000:] + result.stderr
+    assert f"member 3 ({paths[2]}) was truncated while it was read" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+# ---- scratch ------------------------------------------------------------------------------------------------------
+
+
+def test_scratch_is_sized_to_the_room(monkeypatch, tmp_path: Path):
+    def room(free: int) -> tuple[int, int]:
+        usage = shutil._ntuple_diskusage(10 * free, 9 * free, free)
+        monkeypatch.setattr(scratch.shutil, "disk_usage", lambda _: usage)
+        return scratch.sizes(tmp_path, quick=False, raid=True)
+
+    monkeypatch.setattr(scratch, "_memory_available", lambda: 1 << 40)
+    assert room(1 << 40) == (scratch.BYTES, scratch.RAID_BYTES)
+    for free in (1 << 30, 512 * MIB, 320 * MIB):
+        member, raid = room(free)
+        assert not raid and MIB <= member <= scratch.BYTES and member % MIB == 0
+        assert 9 * member <= free - scratch.MARGIN
+    with pytest.raises(FailedError, match="make room, or give another directory"):
+        room(270 * MIB)
+    monkeypatch.setattr(scratch, "_memory_available", lambda: 400 * MIB)
+    assert 9 * room(1 << 40)[0] <= 200 * MIB
+
+
+def test_scratch_directories(tmp_path: Path, wherry):
+    for words, said in (
+        (("--scratch", tmp_path / "none"), "is no directory"),
+        (("--scratch", tmp_path, "--members", tmp_path), "leave it out with --members"),
+        (("--disks", "10"), "--disks 10: give numbers from 1 to 9"),
+        (("--size", "12K"), "power of two"),
+        (("--size", "2M"), "power of two from 4K to 1M"),
+        (("--members", tmp_path, "--disks", "3"), "--members has 1 files"),
+    ):
+        (tmp_path / "one").write_bytes(b"x" * MIB)
+        result = wherry("bench", "stripes", *words, "--save", tmp_path / "r.json", timeout=60)
+        assert result.returncode == 2 and said in result.stderr, result.stderr
+        (tmp_path / "one").unlink()
+    result = wherry("bench", "sizes", "--members", tmp_path, timeout=60)
+    assert result.returncode == 2 and "stripes" in result.stderr
+
+
+def free_bytes(path: Path) -> int:
+    own = os.statvfs(path)
+    return own.f_bfree * own.f_frsize
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_killed_holder_leaves_nothing(wherry_run: Path, disk: Path, number: int):
+    raid = ("--raid-bytes", str(16 * MIB)) if os.geteuid() == 0 else ()
+    held = Holder(wherry_run, disk, "--bytes", str(2 * MIB), "--seed", "4", *raid)
+    file = held.files[0]
+    assert Path(file).exists()
+    if raid and held.events["raid"]["reason"] is None:
+        assert len(loops(disk)) == 9
+    held.process.send_signal(number)
+    held.process.wait(timeout=20)
+    assert not Path(file).exists() and not list(disk.iterdir())
+    assert wait_until(lambda: not loops(disk)), "loop devices are left"
+    assert "btrfs" not in "".join(
+        line for line in Path("/proc/self/mounts").read_text().splitlines() if "loop" in line
+    )
+    held.process.stdin.close()
+    held.process.stdout.close()
+
+
+def raid_of(wherry_run: Path, disk: Path) -> Holder:
+    need_root()
+    need_tool("mkfs.btrfs", "btrfs-progs")
+    held = Holder(
+        wherry_run, disk, "--bytes", str(MIB), "--seed", "9", "--raid-bytes", str(32 * MIB)
+    )
+    reason = held.events["raid"]["reason"]
+    if reason:
+        with held:
+            pytest.skip(f"no RAID here: {reason}")
+    return held
+
+
+def test_a_raid_of_the_kernel(wherry_run: Path, disk: Path):
+    with raid_of(wherry_run, disk) as held:
+        raid = held.events["raid"]
+        assert len(raid["beneath"]) == 9 and len(loops(disk)) == 9
+        used = [Path(path).stat().st_blocks * 512 for path in raid["beneath"]]
+        assert min(used) > 32 * MIB / 9 * 0.8, "some device has none of the data"
+        row = f"op=stripes raid=btrfs files={raid['file']} content=9 rounds=2 batch_us=3000"
+        events, _ = system(
+            wherry_run,
+            f"id=1 {row} routines={NAMES} beneath={','.join(raid['beneath'])} cache=cold\n"
+            f"id=2 {row} routines=read,libc,nofault\n",
+        )
+    assert not [e for e in events if e["event"] in ("wrong", "skip", "broken")]
+    assert len(cells(events)) == 7 + 3
+    assert not loops(disk) and not list(disk.iterdir())
+
+
+def test_without_a_raid_its_rows_are_skipped(wherry_run: Path):
+    row = "id=1 op=stripes routines=read raid=btrfs missing=needs%20root%2C%20as%20it%20is\n"
+    events, _ = system(wherry_run, row)
+    assert [e["reason"] for e in events if e["event"] == "skip"] == ["needs root, as it is"]
+    assert Place(no_raid="needs root").words("btrfs") == {"missing": "needs%20root"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("delay", [1.2, 4.0])
+def test_an_interrupted_command_leaves_nothing(
+    wherry_run: Path, disk: Path, tmp_path: Path, number: int, delay: float
+):
+    environment = {**os.environ, "WHERRY_RUN": str(wherry_run)}
+    own = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "wherry", "bench", "stripes", "--scratch", disk),
+            *("--save", tmp_path / "run.json"),
+        ],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(delay)
+    own.send_signal(number)
+    _, said = own.communicate(timeout=60)
+    assert "Traceback" not in said
+    if number != signal.SIGKILL:
+        assert own.returncode == {signal.SIGTERM: 143, signal.SIGINT: 130}[number], said
+    assert wait_until(lambda: not loops(disk)), "loop devices are left"
+    assert not list(disk.iterdir())
+    assert wait_until(lambda: not holders(disk)), "somebody holds scratch"
+
+
+def holders(directory: Path) -> list[str]:
+    found = []
+    for own in Path("/proc").glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):
+            if str(directory) in str(own.readlink()):
+                found.append(str(own))
+    return found
+
+
+# ---- the experiment -----------------------------------------------------------------------------------------------
+
+
+def test_the_rows(tmp_path: Path):
+    rows = EXPERIMENT.rows(Request())
+    words = [dict(row.words) | {"size": row.size} for row in rows]
+    assert {own["members"] for own in words} == set(range(1, 10))
+    assert {own["size"] for own in words} == {8192 << i for i in range(8)}
+    assert {own["raid"] for own in words} == {"none", "btrfs"}
+    assert len(EXPERIMENT.rows(Request(quick=True))) < len(rows) / 2
+    assert all("files=" not in row.line(0) for row in rows), "a run could not be resumed"
+    paths = members(tmp_path, 4)
+    own = EXPERIMENT.rows(Request(members=tuple(map(str, paths)), disks=(2, 4), sizes=(65536,)))
+    assert {dict(row.words)["members"] for row in own} == {2, 4}
+    assert {row.dimensions()["from"] for row in own} == {"given"}
+
+
+def test_the_command(wherry, tmp_path: Path, disk: Path):
+    saved = tmp_path / "run.json"
+    began = free_bytes(disk)
+    result = wherry(
+        *("bench", "stripes", "--quick", "--then", "--scratch", disk, "--save", saved), timeout=180
+    )
+    assert result.returncode == 0, result.stderr
+    announced = result.stderr.splitlines()[0]
+    assert announced.startswith("wherry: stripes: writes ") and str(disk) in announced
+    run = runfile.read(saved)
+    assert {row["op"] for row in run["rows"]} == {"stripes"}
+    text = result.stdout
+    for words in ("files, cached", "files, cold", "what is the kernel's", "then: 9 disks", "+14"):
+        assert words in text, words
+    check = run["experiments"][0]["cross_check"]
+    if shutil.which("fio") is None:
+        assert "Debian package fio" in check[0]["reason"]
+    else:
+        assert all(own["bytes_per_s"] > MIB for own in check), check
+    assert not list(disk.iterdir()) and abs(free_bytes(disk) - began) < 512 * MIB
+    again = wherry("bench", "--show", saved, timeout=60)
+    assert again.returncode == 0 and "files, cached" in again.stdout
+    page = wherry("report", saved, "-o", tmp_path / "page.html", timeout=120)
+    assert page.returncode == 0, page.stderr
+    assert then.sheets(run, "stripes")
+
+
+def test_fio_under_the_drop_in(disk: Path, wherry_run: Path, monkeypatch):
+    need_tool("fio", "fio")
+    monkeypatch.setenv("WHERRY_RUN", str(wherry_run))
+
+    nothing = SimpleNamespace(rows=(), cells={})
+    found = fio.check(nothing, [str(path) for path in members(disk, 3, 4 * MIB)], quick=True)
+    assert [own.get("reason") for own in found] == [None] * 4
+    assert found[2]["what"].endswith("drop-in") and found[2]["runs"] == 2
+    monkeypatch.setattr(fio.shutil, "which", lambda _: None)
+    assert "Debian package fio" in fio.check(nothing, [], quick=True)[0]["reason"]
