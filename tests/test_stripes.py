@@ -241,8 +241,8 @@ def test_bad_members_are_named(wherry_run: Path, wherry, tmp_path: Path, kind: s
 
 
 def test_unreadable_members(wherry_run: Path, tmp_path: Path):
-    """/proc/self/mem is a file that opens and gives an error for what is read."""
-    with pytest.raises(WherryError, match=r"member 1 .* is short"):
+    """/proc/self/mem is a file that opens and has neither an end nor, at its beginning, a byte."""
+    with pytest.raises(WherryError, match=r"member 1 .* cannot be read: Invalid argument"):
         given.check(["/proc/self/mem"], 8192)
     paths = members(tmp_path)
     if os.geteuid() != 0:
@@ -274,6 +274,28 @@ def test_truncated_while_it_is_read(wherry_run: Path, disk: Path, name: str):
     assert own.returncode == 1 and events[-1]["event"] == "broken", events[-1]
     assert f"member 2 ({paths[1]}) was truncated while it was read" in events[-1]["message"]
     assert f"{4 * MIB} bytes, and {8 * MIB} before" in events[-1]["message"]
+
+
+@pytest.mark.parametrize("name", ["read", "libc", "nofault"])
+def test_a_device_that_fails(wherry_run: Path, disk: Path, name: str):
+    """A loop device over a file that is cut gives an error for what is gone, as a disk for a bad sector."""
+    need_root()
+    losetup = need_tool("losetup", "util-linux")
+    backing = members(disk, 1, 8 * MIB)[0]
+    done = subprocess.run(
+        [losetup, "--find", "--show", "--read-only", backing], capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        pytest.skip(f"no loop device here: {done.stderr.strip()}")
+    device = done.stdout.strip()
+    try:
+        os.truncate(backing, 4 * MIB)
+        row = f"id=1 op=stripes routines={name} members=1 files={device} rounds=2\n"
+        events, _ = system(wherry_run, row, 1)
+    finally:
+        subprocess.run([losetup, "--detach", device], check=True)
+    assert events[-1]["event"] == "broken"
+    assert f"member 1 ({device}) cannot be read at byte 4" in events[-1]["message"], events[-1]
 
 
 def test_a_cut_within_a_page_is_seen(wherry_run: Path, tmp_path: Path):

@@ -1,9 +1,9 @@
 """What the copies of a run took of its time: its calls times what each costs on this machine.
 
 Two figures, because a record knows sizes and places but not caches. `likely`: all data in the nearest cache that holds
-it, sizes that nobody can predict. `at_most`: both sides in the last-level cache, in memory those of more than 4 KiB.
-What a better memcpy could gain lies below the second: a miss beyond that is paid by whoever touches the data next, if not
-by the copy. Costs are measured with libc's routines by wherry-run, once after each boot."""
+it, sizes that nobody can predict. `at_most`: both sides in memory, those of up to 64 bytes
+in the last-level cache: single lines that miss it are paid by whoever touches them next, if not by the copy. Costs are
+measured with libc's routines by wherry-run, once after each boot."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from wherry.scoreboard.regions import home
 from wherry.units import MIB
 
 OPS = ("copy", "move", "set")
-VERSION = 2
+VERSION = 3
 # Calls of a class have sizes from half of this on; the last stands for all above, in proportion.
 HOT = (0, 16, 32, 64, 128, 256, 512, *(1 << n for n in range(10, 25)))
-COLD_IN_L3 = 4096
+COLD_IN_L3 = 64
 COLD = (16, 64, 256, 1024, 4096, 16384, 65536, 1 << 20, 1 << 24)
 ROUNDS, BATCH_US = 3, 100
 

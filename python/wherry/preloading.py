@@ -60,7 +60,8 @@ def library(name: str = "dropin") -> Path:
     places = [Path(str(resources.files("wherry") / "lib" / file))]
     if given := os.environ.get("WHERRY_RUN"):
         runner = Path(given).resolve().parent
-        places = [runner.parent / "preload" / file, runner.parent / "lib" / file, *places]
+        built = runner.parent / "preload"
+        places = [built / file, built / name / file, runner.parent / "lib" / file, *places]
     for place in places:
         if place.is_file():
             return place.absolute()

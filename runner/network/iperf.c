@@ -113,17 +113,19 @@ static bool run_once(const struct side *side, const struct order *order, size_t 
 void iperf_send(const struct side *side, const struct order *order, size_t size, struct answer *answer)
 {
     static char output[OUTPUT];
-    bool done = false;
-    for (int i = 0; i < TRIES && !done; i++) { /* its server may not listen yet, or not again */
+    static const char *const seconds_words[] = {"\"sum_received\"", "\"seconds\"", NULL};
+    static const char *const bytes_words[] = {"\"sum_received\"", "\"bytes\"", NULL};
+    const char *end = NULL;
+    double seconds = 0, bytes = 0;
+    /* Its server may not listen yet, or not again; and at times it says that nothing was received. */
+    for (int i = 0; i < TRIES && !(seconds > 0 && bytes > 0); i++) {
         if (i)
             usleep(TRY_US);
-        done = run_once(side, order, size, output);
+        end = run_once(side, order, size, output) ? strstr(output, "\"end\":\t{\n\t\t\"streams\"") : NULL;
+        seconds = number_at(end, seconds_words);
+        bytes = number_at(end, bytes_words);
     }
-    const char *end = done ? strstr(output, "\"end\":\t{\n\t\t\"streams\"") : NULL;
-    end = end ? end : done ? strstr(output, "\"sum_sent\"") : NULL;
-    const double seconds = number_at(end, (const char *const[]){"\"sum_received\"", "\"seconds\"", NULL});
-    const double bytes = number_at(end, (const char *const[]){"\"sum_received\"", "\"bytes\"", NULL});
-    if (!(seconds > 0) || !(bytes > 0)) {
+    if (!(seconds > 0 && bytes > 0)) {
         snprintf(answer->failed, SAID, "iperf3 gives no figures");
         return;
     }

@@ -26,8 +26,12 @@ static const char *names(const struct system_row *row, const char *name)
 static const char *open_kernel(struct system_row *row)
 {
     const struct host *host = row->host;
+    bool iperf = false;
+    for (size_t i = 0; i < row->name_count; i++)
+        iperf = iperf || strcmp(row->names[i], "iperf3") == 0;
     const struct setting setting = {.veth = system_is(row, "via", "veth"),
                                     .offload = !system_is(row, "offload", "off"),
+                                    .iperf = iperf,
                                     .size = system_number(row, "size"),
                                     .cpus = {host->cpus[0], host->cpus[host->cpu_count > 1]}};
     return sides_start(&setting, &sender, controls);

@@ -186,7 +186,7 @@ static void be_receiver(struct side *side, int to, int control)
         return;
     done = done && (!side->setting.veth || link_up(side->own, side->setting.offload, start.failed)) &&
            listen_here(side, &start, &listening);
-    if (done)
+    if (done && side->setting.iperf)
         start.iperf_port = iperf_serve(side);
     if (!put(to, &start, sizeof start) || !done)
         return;

@@ -31,7 +31,7 @@ struct answer {
 
 /* What both sides are told before they begin. */
 struct setting {
-    bool veth, offload;
+    bool veth, offload, iperf;
     size_t size;
     unsigned cpus[SIDE_COUNT];
 };

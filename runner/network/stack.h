@@ -1,5 +1,5 @@
 /* What a TCP stack in user space offers, in a shared object of its own that `make peers` builds from a package
- * (peers/lwip_stack.c), and what it is given. The object exports `wherry_stack`. */
+ * (lwip_stack.c there), and what it is given. The object exports `wherry_stack`. */
 #ifndef RUNNER_NETWORK_STACK_H
 #define RUNNER_NETWORK_STACK_H
 

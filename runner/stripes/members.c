@@ -210,12 +210,17 @@ static bool part_of(const struct members *members, size_t i, uint64_t first, uin
     return *begin < *end;
 }
 
+/* The page cache may keep a file in folios of up to 2 MiB, and one that is to go in part stays whole. */
 void members_drop(struct members *members, uint64_t first, uint64_t count)
 {
+    const uint64_t folio = 2 << 20;
     uint64_t begin, end;
     for (size_t i = 0; i < members->count; i++)
-        if (part_of(members, i, first, count, &begin, &end))
+        if (part_of(members, i, first, count, &begin, &end)) {
+            begin = begin / folio * folio;
+            end = (end + folio - 1) / folio * folio;
             posix_fadvise(members->own[i].fd, (off_t)begin, (off_t)(end - begin), POSIX_FADV_DONTNEED);
+        }
     for (size_t i = 0; i < members->beneath_count; i++)
         posix_fadvise(members->beneath[i], 0, 0, POSIX_FADV_DONTNEED);
 }

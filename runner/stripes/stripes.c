@@ -32,6 +32,9 @@ static const char *const parts[] = {"user_ns", "system_ns", "machine_ns", "elaps
 
 static struct members members;
 static uint64_t cursor;
+/* Pages that came in piece by piece lie in small folios, which a mapping needs more page faults for: after cold rows,
+ * and in a process that does not know what was before, cached rows bring theirs in anew. By whether it is a RAID. */
+static bool scattered[2] = {true, true};
 
 /* Ways that have read so many of the members whole, in this process, and were right. */
 static struct {
@@ -125,13 +128,18 @@ static const char *open_row(struct system_row *row)
         return broken(row, why);
     cursor = 0;
     if (is_cold(row)) {
+        scattered[is_raid(row)] = true;
         why = cannot_cool();
         return why ? why : choose_calls(row);
     }
     const struct way read = {WAY_READ, NULL};
+    if (scattered[is_raid(row)])
+        members_drop(&members, 0, members_blocks(&members));
     why = way_go(&read, &members, 0, members_blocks(&members), false);
     if (why)
         return broken(row, why);
+    if (is_raid(row) || count == MEMBERS)
+        scattered[is_raid(row)] = false;
     if (members_cached(&members, 0, members_blocks(&members)) < NOT_WARM)
         return "the memory does not hold the members: some pages leave the page cache while they are read";
     why = is_kept(row) ? way_keep_mapped(&members) : NULL;

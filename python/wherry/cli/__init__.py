@@ -18,6 +18,7 @@ COMMANDS = (
     "doctor",
     "exec",
     "export",
+    "fleet",
     "import",
     "list",
     "plan",

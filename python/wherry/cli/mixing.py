@@ -53,7 +53,10 @@ def listed(
     if plot:
         _plot(chosen, plot)
     if export:
-        _export(chosen, Path(export), form or mixfiles.FLEETBENCH)
+        form = form or mixfiles.FLEETBENCH
+        if form == mixfiles.LLVM and not names and not files:
+            chosen = _dense(chosen)
+        _export(chosen, Path(export), form)
     if plot or export:
         return
     printer = Printer()
@@ -62,6 +65,14 @@ def listed(
         return
     _table(printer, chosen)
     _picture(printer, chosen, detailed=bool(names))
+
+
+def _dense(chosen: Sequence[Mix]) -> list[Mix]:
+    """Who wants all gets those that the form has room for."""
+    for mix in chosen:
+        if mix.largest > mixfiles.LARGEST_DENSE:
+            click.echo(f"wherry: {mix.name}: sizes too large for a dense list; left out", err=True)
+    return [mix for mix in chosen if mix.largest <= mixfiles.LARGEST_DENSE]
 
 
 def _table(printer: Printer, chosen: Sequence[Mix]) -> None:

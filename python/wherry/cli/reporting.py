@@ -40,7 +40,7 @@ PAGE = (".html", ".htm")
 )
 def command(files, output, plot, wanted) -> None:
     """Writes a page that tells and shows all of a run, or of several side by side. It is one file, opens from disk in
-    any browser, and asks no network. RUN may be another tool's file too."""
+    any browser, and asks no network. RUN may be another tool's file too, or a mix (FILE.mix.json)."""
     from wherry.cli import names
     from wherry.cli.printer import Printer
 
@@ -107,6 +107,8 @@ def report(files: Sequence[str], output: str | None, plot: str | None, wanted) -
         raise WherryError("--plot draws one run; give one run file, or -o for a page of several")
     if wanted and not picture:
         raise WherryError("--experiment chooses what --plot draws; the page shows all")
+    if len(files) == 1 and (recording := _recorded(Path(files[0]))):
+        return _of_mix(recording, Path(files[0]), target, picture)
     runs = [(foreign.load(Path(name)), Path(name)) for name in files]
     said = []
     if picture:
@@ -122,6 +124,29 @@ def report(files: Sequence[str], output: str | None, plot: str | None, wanted) -
         if any(_same(target, file) for _, file in runs):
             raise WherryError(f"-o {target}: that is the run file itself; give another name")
         write_page(runs, target)
+        said.append(f"Report: {target}")
+    return said
+
+
+def _recorded(path: Path):
+    """A mix that wherry record wrote, or None."""
+    if not path.name.endswith(".mix.json"):
+        return None
+    from wherry import recordings
+
+    return recordings.read(path)
+
+
+def _of_mix(recording, path: Path, target: Path | None, picture: Path | None) -> list[str]:
+    from wherry.report import mixpage
+
+    said = []
+    if picture:
+        runfile.write_bytes(picture, mixpage.picture(recording, picture))
+        said.append(f"Plot: {picture}")
+    if target or not picture:
+        target = target or page_beside(path)
+        runfile.write_bytes(target, mixpage.page(recording).encode())
         said.append(f"Report: {target}")
     return said
 

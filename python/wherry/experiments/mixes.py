@@ -68,7 +68,7 @@ class Mixes(Experiment):
         cells = tables.cells_of(run, self.name)
         records = {f"@{mix['name']}": mix for mix in run.get("mixes", ())}
         own = (*mixes.built_in(), *mixes.shipped(runnable=False))
-        records |= {mix.name: mix.record() for mix in own}
+        records |= {f"@{mix.name}" if mix.sha256 else mix.name: mix.record() for mix in own}
         blocks = []
         for op in OPS:
             rows = [row for row in tables.rows_of(run, self.name) if row["op"] == op]

@@ -29,7 +29,7 @@ from wherry.units import size_label
 
 ENDS = (BLOCKS[0], USUAL_BLOCK, BLOCKS[-1])
 FEW = (1, 3)  # members, of the cold rows beside nine
-WARM_US, COLD_US = 8000, 25000
+WARM_US, COLD_US = 8000, 20000
 QUICK_ROUNDS = 3
 
 
@@ -141,5 +141,5 @@ EXPERIMENT = Stripes(
     ops=("copy", "move"),
     routines=COPIES,
     processes=2,
-    rounds=5,
+    rounds=4,
 )

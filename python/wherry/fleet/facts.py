@@ -20,8 +20,30 @@ from wherry.report.dimensions import clean
 
 # All that tells one cell from another, in a fixed order; a cell that lacks one has None there.
 KEYS = (
-    *("experiment", "op", "routine", "name", "size", "mix", "src_off", "dst_off", "delta", "overlap"),
-    *("walk", "buffer", "src_state", "dst_state", "content", "mode", "threads", "huge", "table", "code"),
+    *(
+        "experiment",
+        "op",
+        "routine",
+        "name",
+        "size",
+        "mix",
+        "src_off",
+        "dst_off",
+        "delta",
+        "overlap",
+    ),
+    *(
+        "walk",
+        "buffer",
+        "src_state",
+        "dst_state",
+        "content",
+        "mode",
+        "threads",
+        "huge",
+        "table",
+        "code",
+    ),
     *("via", "partners", "place", "live", "who"),
 )
 AT = {name: i for i, name in enumerate(KEYS)}
@@ -136,7 +158,12 @@ def held(run: object) -> dict:
         raise UnfitError('is JSON, but not a run file (no "format": "wherry-run")')
     if run.get("format_version") != 1 or isinstance(run["format_version"], bool):
         raise UnfitError("is of a format that this Wherry does not read; use a newer one")
-    for key, kind in (("machine", dict), ("cells", list), ("experiments", list), ("problems", list)):
+    for key, kind in (
+        ("machine", dict),
+        ("cells", list),
+        ("experiments", list),
+        ("problems", list),
+    ):
         if not isinstance(run.get(key), kind):
             raise UnfitError(f"is not a right run file: {key} is missing or of a wrong type")
     return run
@@ -293,7 +320,9 @@ def of(path: str, run: dict) -> Facts:
         experiments=[
             name
             for own in experiments
-            if isinstance(own, dict) and own.get("complete") is True and (name := _text(own, "name"))
+            if isinstance(own, dict)
+            and own.get("complete") is True
+            and (name := _text(own, "name"))
         ],
     )
 
@@ -370,9 +399,13 @@ class Cells:
             ratios = [cell.get("ratio") for cell in cells]
             figures[:, 3] = _column([r and r["median"] for r in ratios])
         except (KeyError, TypeError, AttributeError):
-            raise UnfitError("is not a right run file: a cell lacks something, or has a wrong type") from None
+            raise UnfitError(
+                "is not a right run file: a cell lacks something, or has a wrong type"
+            ) from None
         if not np.isfinite(figures[:, 0]).all():
-            raise UnfitError("is not a right run file: a cell has no time, or one beyond all reason")
+            raise UnfitError(
+                "is not a right run file: a cell has no time, or one beyond all reason"
+            )
         _, first = np.unique(numbers, return_index=True)
         if len(first) < len(numbers):
             first.sort()

@@ -64,7 +64,9 @@ def _one(path: Path, cells: Cells):
         return clean(path, 200), str(error)
     except MemoryError:
         return clean(path, 200), "needs more memory than a run file may"
-    except Exception as error:  # a stranger's file: whatever it breaks is told, and the others are read
+    except (
+        Exception
+    ) as error:  # a stranger's file: whatever it breaks is told, and the others are read
         return clean(path, 200), f"is not a right run file ({type(error).__name__})"
 
 

@@ -8,7 +8,7 @@ from wherry.fleet import grouping
 from wherry.fleet.facts import AT, Facts
 from wherry.fleet.loading import Fleet
 
-# name, unit, what it is; all are gauges.
+# name, unit, what it is.
 FAMILIES = {
     "wherry_run_info": ("", "The host and how it was measured; always 1."),
     "wherry_run_started_timestamp_seconds": ("seconds", "When the run began."),
@@ -35,7 +35,7 @@ def _seconds(facts: Facts) -> float | None:
         when = datetime.strptime(facts.started, "%Y-%m-%dT%H:%M:%SZ")
     except ValueError:
         return None
-    return when.replace(tzinfo=timezone.utc).timestamp()  # noqa: UP017 (3.10 has no UTC)
+    return when.replace(tzinfo=timezone.utc).timestamp()
 
 
 def _mean(values: np.ndarray) -> float | None:
@@ -65,10 +65,12 @@ def text(fleet: Fleet) -> str:
         _cells(fleet, host, who, put)
     lines = []
     for name, (unit, about) in FAMILIES.items():
-        lines.append(f"# TYPE {name} gauge")
+        # The family of an info metric is its name without the ending.
+        family = name.removesuffix("_info")
+        lines.append(f"# TYPE {family} {'gauge' if family == name else 'info'}")
         if unit:
-            lines.append(f"# UNIT {name} {unit}")
-        lines += [f"# HELP {name} {about}", *samples[name]]
+            lines.append(f"# UNIT {family} {unit}")
+        lines += [f"# HELP {family} {about}", *samples[name]]
     return "\n".join([*lines, "# EOF"]) + "\n"
 
 

@@ -55,7 +55,9 @@ FIGURES = {
     "scatter": Figure("noisy", "", math.log(1.3), "cells scatter {} as much as the model's"),
     "floor": Figure("noisy", "", math.log(1.5), "noise floor {} the model's"),
     "voided": Figure("noisy", "", math.log(1.5), "rounds thrown away {} the model's"),
-    "core_median": Figure("throttled", "", math.log(1.03), "clock in the run drifts {} the model's"),
+    "core_median": Figure(
+        "throttled", "", math.log(1.03), "clock in the run drifts {} the model's"
+    ),
     "memory_median": Figure("noisy", "", math.log(1.05), "memory's pace drifts {} the model's"),
 }
 
@@ -119,12 +121,14 @@ def look(fleet: Fleet, group: Group) -> Seen:
     for name, members in of_block.items():
         if len(members) >= LEAST_CELLS and len(of_block) > 1:
             blocks[name] = _rows_middle(rest[:, members])
-    # Less what its routine takes beyond, a cell stands out by itself alone; that is for cells, the rest is left as it is.
+    # Less what its routine takes beyond, a cell stands out by itself alone.
     left = rest.copy()
     for name, own in blocks.items():
         left[:, of_block[name]] -= np.nan_to_num(own)[:, None].astype(np.float32)
     scales = chance.scale(left)
-    figures["scatter"] = _logs(_rows_middle(np.abs(left) / np.maximum(scales, chance.LEAST_SCALE)) + 0.05)
+    figures["scatter"] = _logs(
+        _rows_middle(np.abs(left) / np.maximum(scales, chance.LEAST_SCALE)) + 0.05
+    )
     _, low = grouping.matrix(fleet, group.hosts, 1)
     _, high = grouping.matrix(fleet, group.hosts, 2)
     spread = _rows_middle(_logs(high) - _logs(low))
@@ -137,8 +141,10 @@ def look(fleet: Fleet, group: Group) -> Seen:
 
 def _judge(columns: list[tuple[Group, np.ndarray]], figure: Figure) -> list[Finding]:
     """One figure over all groups: centred and scaled in each, its tail measured over all."""
-    centred = [values - np.nanmedian(values) if np.isfinite(values).any() else values
-               for _, values in columns]
+    centred = [
+        values - np.nanmedian(values) if np.isfinite(values).any() else values
+        for _, values in columns
+    ]
     scales = [float(chance.scale(v[:, None])[0]) for v in centred]
     counts = [int(np.isfinite(v).sum()) for v in centred]
     sides = 2 if figure.other else 1
@@ -176,7 +182,11 @@ def _by_figures(seen: list[Seen]) -> list[Finding]:
             f"{routine} in {experiment} {{}} the model's",
             len(names),
         )
-        columns = [(s.group, s.blocks[experiment, routine]) for s in seen if (experiment, routine) in s.blocks]
+        columns = [
+            (s.group, s.blocks[experiment, routine])
+            for s in seen
+            if (experiment, routine) in s.blocks
+        ]
         found += _judge(columns, figure)
     return found
 

@@ -39,7 +39,9 @@ def _svg(curves: list[Curve]) -> str:
         parts.append(f'<polygon points="{" ".join(band)}" fill="{colour}" opacity=".2"/>')
         parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
         x, _, y = at(curve.points[-1][0], curve.points[-1][1]).partition(",")
-        parts.append(f'<text x="{float(x) + 4:.0f}" y="{y}" fill="{colour}" font-size="12">{escape(curve.routine, 20)}</text>')
+        parts.append(
+            f'<text x="{float(x) + 4:.0f}" y="{y}" fill="{colour}" font-size="12">{escape(curve.routine, 20)}</text>'
+        )
     first, last = math.exp(x0), math.exp(x1)
     labels = [
         (EDGE, HEIGHT - EDGE + 16, words.size_in_words(first)),
@@ -77,7 +79,7 @@ def page(report: Report) -> str:
         plans = ", ".join(f"{plan} ({share:.0%})" for plan, share in own.plans[:4])
         floor = "-" if own.floor is None else words.percent(own.floor)
         scatter = "-" if own.scatter is None else words.percent(own.scatter)
-        text = f"{words.plural(len(own.group.hosts), 'host')}; noise floor {floor}; hosts scatter by {scatter}; plan {plans}."
+        text = f"{words.plural(len(own.group.hosts), 'host')}; noise floor {floor}; scatter {scatter}; plan {plans}."
         parts += [paragraph(text), _svg(own.curves)]
     if report.unfit:
         rows = [list(pair) for pair in report.unfit]

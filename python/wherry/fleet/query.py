@@ -49,7 +49,9 @@ def _module():
 
 def _fill(connection, fleet: Fleet) -> None:
     def create(name: str, columns: dict[str, str]) -> None:
-        connection.execute(f"CREATE TABLE {name} ({', '.join(f'{c} {t}' for c, t in columns.items())})")
+        connection.execute(
+            f"CREATE TABLE {name} ({', '.join(f'{c} {t}' for c, t in columns.items())})"
+        )
 
     def insert(name: str, rows: list[tuple]) -> None:
         if rows:
@@ -61,17 +63,25 @@ def _fill(connection, fleet: Fleet) -> None:
     insert(
         "runs",
         [
-            (i, r.path, r.host, r.ident, r.model, r.hypervisor, r.libc, r.kernel, r.started, r.wherry)
-            + (r.thp, r.governor, r.sysfs, r.plan, r.floor, r.voided, r.interrupted)
+            (
+                *(i, r.path, r.host, r.ident, r.model, r.hypervisor, r.libc, r.kernel, r.started),
+                *(r.wherry, r.thp, r.governor, r.sysfs, r.plan, r.floor, r.voided, r.interrupted),
+            )
             for i, r in enumerate(fleet.runs)
         ],
     )
-    create("problems", {"run": "INTEGER", "kind": "VARCHAR", "routine": "VARCHAR", "message": "VARCHAR"})
+    create(
+        "problems",
+        {"run": "INTEGER", "kind": "VARCHAR", "routine": "VARCHAR", "message": "VARCHAR"},
+    )
     insert("problems", [(i, *p) for i, r in enumerate(fleet.runs) for p in r.problems])
     kinds = {_NAMES.get(k, k): "BIGINT" if k in _NUMBERS else "VARCHAR" for k in KEYS}
     create("cell_keys", {"cell": "INTEGER"} | kinds)
     insert("cell_keys", [(i, *key) for i, key in enumerate(fleet.keys)])
-    create("figures", {"run": "INTEGER", "cell": "INTEGER"} | {FIGURE_NAMES[f]: "FLOAT" for f in FIGURES})
+    create(
+        "figures",
+        {"run": "INTEGER", "cell": "INTEGER"} | {FIGURE_NAMES[f]: "FLOAT" for f in FIGURES},
+    )
     step = 500
     for first in range(0, len(fleet.runs), step):
         some = range(first, min(first + step, len(fleet.runs)))
@@ -93,12 +103,12 @@ def _fill(connection, fleet: Fleet) -> None:
 
 def _lock(connection) -> None:
     for setting in (
+        "temp_directory = ''",
         "enable_external_access = false",
         "python_enable_replacements = false",
         "autoinstall_known_extensions = false",
         "autoload_known_extensions = false",
         f"memory_limit = '{MEMORY}'",
-        "temp_directory = ''",
         "lock_configuration = true",
     ):
         connection.execute(f"SET {setting}")
@@ -128,7 +138,9 @@ def ask(fleet: Fleet, sql: str, limit: float = 60.0) -> tuple[list[str], list[tu
             result = connection.execute(statements[0])
             return [d[0] for d in result.description], result.fetchall()
         except duckdb.InterruptException:
-            raise FailedError(f"the query took longer than {limit:g} s; --timeout allows more") from None
+            raise FailedError(
+                f"the query took longer than {limit:g} s; --timeout allows more"
+            ) from None
         except duckdb.Error as error:
             raise WherryError(f"the query cannot be answered: {_line(error)}") from None
         finally:

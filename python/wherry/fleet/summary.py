@@ -1,4 +1,4 @@
-"""A fleet's report as data: groups with their curves, plans and scatter, hosts that differ, a change, files not read."""
+"""A fleet's report as data: groups with their curves, plans and scatter, hosts that differ, a change, files unread."""
 
 from __future__ import annotations
 
@@ -118,7 +118,9 @@ def _group(fleet: Fleet, seen: Seen) -> GroupReport:
 
 def _changes(fleet: Fleet, before: list[int], after: list[int]) -> list[Change]:
     """Host by host, by model and routine: the median of the hosts' own ratios, with what chance leaves of it."""
-    was = {h.facts.ident.partition("@")[0] + h.facts.model: h for h in grouping.hosts(fleet, before)}
+    was = {
+        h.facts.ident.partition("@")[0] + h.facts.model: h for h in grouping.hosts(fleet, before)
+    }
     pairs: dict[str, list] = {}
     for host in grouping.hosts(fleet, after):
         other = was.get(host.facts.ident.partition("@")[0] + host.facts.model)
@@ -138,7 +140,9 @@ def _changes(fleet: Fleet, before: list[int], after: list[int]) -> list[Change]:
             for key, values in by.items():
                 figures.setdefault(key, []).append(float(np.median(values)))
         for (experiment, routine), values in sorted(figures.items()):
-            found.append(_change(f"{model}: {experiment}, {routine}", np.array(values), len(figures)))
+            found.append(
+                _change(f"{model}: {experiment}, {routine}", np.array(values), len(figures))
+            )
     return found
 
 
@@ -158,7 +162,11 @@ def _change(title: str, logs: np.ndarray, compared: int) -> Change:
 
 def report(fleet: Fleet, before: set[str] = frozenset(), since: str | None = None) -> Report:
     numbers = range(len(fleet.runs))
-    old = [i for i in numbers if fleet.runs[i].path in before or (since and fleet.runs[i].started < since)]
+    old = [
+        i
+        for i in numbers
+        if fleet.runs[i].path in before or (since and fleet.runs[i].started < since)
+    ]
     gone = set(old)
     new = [i for i in numbers if i not in gone]
     hosts = grouping.hosts(fleet, new or None)

@@ -20,7 +20,9 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     widths = [max(len(line[i]) for line in [list(heads), *rows]) for i in range(len(heads))]
     lines = []
     for row in [list(heads), *rows]:
-        cells = (c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True))
+        cells = (
+            c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)
+        )
         lines.append("  " + "  ".join(cells).rstrip())
     return lines
 
@@ -49,7 +51,7 @@ def summary(report: Report) -> list[str]:
         lines.append("No host differs from its own model by more than chance.")
     if judged < report.hosts:
         lines.append(
-            f"{plural(report.hosts - judged, 'host')} stand in groups of fewer than five, which cannot say what is usual."
+            f"{plural(report.hosts - judged, 'host')} are in groups of fewer than five, too few to tell what is usual."
         )
     ratios = [(g.to_libc, g.group.title) for g in report.groups if g.to_libc]
     if ratios:
@@ -88,7 +90,17 @@ def groups(report: Report) -> list[str]:
                 plan,
             )
         )
-    heads = ("CPU model", "hypervisor", "C library", "hosts", "other hosts", "noise floor", "scatter", "Wherry/libc", "plan")
+    heads = (
+        "CPU model",
+        "hypervisor",
+        "C library",
+        "hosts",
+        "other hosts",
+        "noise floor",
+        "scatter",
+        "Wherry/libc",
+        "plan",
+    )
     return table(heads, rows)
 
 

@@ -20,11 +20,11 @@ FUNCTIONS = {"copy": "memcpy", "move": "memmove", "set": "memset"}
 PERCENTILES = (50, 90, 99)
 
 
-def _percentile(sizes: list, calls: int, percentile: int) -> int:
+def percentile(sizes: list, calls: int, wanted: int) -> int:
     running = 0
     for _, greatest, count, _ in sizes:
         running += count
-        if running * 100 >= calls * percentile:
+        if running * 100 >= calls * wanted:
             return greatest
     return sizes[-1][1]
 
@@ -67,7 +67,7 @@ def _ops(ops: Mapping[str, Mapping]) -> str:
                 Figure(size_in_words(part["bytes"])),
                 Figure(f"{part['bytes'] / part['calls']:.0f}"),
                 *(
-                    Figure(size_label(_percentile(part["sizes"], part["calls"], p)))
+                    Figure(size_label(percentile(part["sizes"], part["calls"], p)))
                     for p in PERCENTILES
                 ),
                 Figure(size_label(part["sizes"][-1][1])),
@@ -77,7 +77,7 @@ def _ops(ops: Mapping[str, Mapping]) -> str:
     return _table(layout(columns, body, WIDTH))
 
 
-def _caller(row: Mapping) -> str:
+def caller(row: Mapping) -> str:
     place = row["function"] or (f"+{row['offset']:#x}" if row["offset"] is not None else "?")
     if row["inlined_into"]:
         place += f" (inlined into {row['inlined_into'][-1]})"
@@ -93,7 +93,7 @@ def _callers(rows: list) -> str:
             Figure(size_in_words(row["bytes"])),
             Figure(_count(row["calls"])),
             Figure(row["op"]),
-            Figure(_caller(row)),
+            Figure(caller(row)),
         ]
         for row in rows[:CALLERS_SHOWN]
     ]
@@ -107,7 +107,7 @@ def ceiling_in_words(ceiling: Mapping) -> str:
     return (
         f"at most {percent(ceiling['at_most'])} of this run ({seconds(ceiling['at_most_s'])} of "
         f"{seconds(ceiling['cpu_s'])} of processor time), about "
-        f"{percent(ceiling['likely'])} if what was copied lay in the nearest cache: even a free memcpy could gain no more"
+        f"{percent(ceiling['likely'])} if the data lay in the nearest cache: even a free memcpy could gain no more"
     )
 
 

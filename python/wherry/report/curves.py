@@ -67,6 +67,8 @@ def picture(
     scale = {"type": "log", "base": 2} if xs and xs[0] > 0 else {"type": "linear", "zero": False}
     views = []
     for name in _quantities(axis, xs, series):
+        if name == RATIO and not any(p.get("ratio") for p in points):
+            continue  # an op that libc lacks
         extent = _extent(points, name)
         views.append(_view(name, axis, xs, scale, series, panels, run, extent))
     what = {"size": "size"}.get(axis, dimensions.AXES[axis].split(",")[0])

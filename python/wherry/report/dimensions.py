@@ -15,6 +15,7 @@ _OTHER = {"experiment", "row", "fastest", "tied", "lead"}
 AXES = {
     "size": "size of one call, bytes",
     "threads": "threads",
+    "members": "members of the stripe",
     "table": "sizes in the table of a mix",
     "delta": "(destination − source) mod 4096, bytes",
     "overlap": "distance from source to destination, bytes",

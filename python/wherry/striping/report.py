@@ -213,8 +213,10 @@ def ratio(cells: dict[str, dict], name: str, to: str) -> float | None:
     return None if a is None or b is None else a / b
 
 
-def is_tie(cell: dict) -> bool:
-    return cell.get("verdict") == "tie"
+def is_tie(cell: dict, floor: float) -> bool:
+    """By the interval of the ratio; the corrected verdict of few processes calls little a difference."""
+    own = cell["ratio"]
+    return own["low"] <= 1 + floor and own["high"] >= 1 - floor
 
 
 def _said(found: Found) -> Block | None:
@@ -236,7 +238,7 @@ def _warm(found: Found) -> str:
     )
     mine = ratio(cells, "wherry", STOCK)
     if mine is not None:
-        tie = is_tie(cells["wherry"])
+        tie = is_tie(cells["wherry"], found.floor)
         text += "; Wherry's copy ties with libc's" if tie else f"; Wherry's copy is {_more(mine)}"
     return text + "."
 
@@ -248,7 +250,7 @@ def _more(value: float) -> str:
 def _kept(found: Found) -> str:
     cells = found.usual(**SOURCES[1][1])
     parts = [
-        f"{name} {'ties' if is_tie(cells[name]) else _more(value)}"
+        f"{name} {'ties' if is_tie(cells[name], found.floor) else _more(value)}"
         for name in cells
         if name not in (TOUCH, STOCK) and (value := ratio(cells, name, STOCK)) is not None
     ]
@@ -290,7 +292,7 @@ def _raid(found: Found) -> str:
     stock = megabytes(cells[STOCK])
     change = (
         f"it cannot be told from libc's {stock:,.0f} MB/s"
-        if is_tie(cells[X87])
+        if is_tie(cells[X87], found.floor)
         else f"it changes {stock:,.0f} MB/s by {(gain - 1) * 100:+.0f} %"
     )
     return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wherry import history, tables
 from wherry.striping.found import Found
-from wherry.striping.report import SOURCES, ratio
+from wherry.striping.report import SOURCES, is_tie, ratio
 from wherry.striping.words import MEMBERS, READ, STOCK, TOUCH, X87, megabytes
 from wherry.then.clock import Clock
 from wherry.then.sheet import MISSING, Sheet, count
@@ -21,7 +21,7 @@ def sheets(run: dict, clock: Clock) -> list[Sheet]:
         return []
     table = next(t for t in history.tables("stripes") if t.id == "stripe-read")
     then = {record["copy"]: record["rate"] for record in table.records()}
-    return [_absolute(table, then, now), _comparable(table, then, now)]
+    return [_absolute(table, then, now), _comparable(table, then, now, found.floor)]
 
 
 def _absolute(table: history.Table, then: dict, now: dict) -> Sheet:
@@ -45,12 +45,15 @@ def _absolute(table: history.Table, then: dict, now: dict) -> Sheet:
     )
 
 
-def _gain(cells: dict, name: str, to: str) -> str:
+def _gain(cells: dict, name: str, to: str, floor: float) -> str:
     own = ratio(cells, name, to)
-    return MISSING if own is None else f"{(own - 1) * 100:+.0f}"
+    if own is None:
+        return MISSING
+    told = cells[name].get("ratio")
+    return f"{(own - 1) * 100:+.0f}{' =' if told and is_tie(cells[name], floor) else '  '}"
 
 
-def _comparable(table: history.Table, then: dict, now: dict) -> Sheet:
+def _comparable(table: history.Table, then: dict, now: dict, floor: float) -> Sheet:
     columns = [
         tables.Column("bytes from", left=True),
         tables.Column("x87 copy\nfor stock", "%"),
@@ -58,13 +61,13 @@ def _comparable(table: history.Table, then: dict, now: dict) -> Sheet:
         tables.Column("no copy\nfor stock", "%"),
     ]
     gained = (then["x87"] / then["stock"] - 1) * 100
-    rows = [[f"then: {MEMBERS} disks", f"{gained:+.0f}", MISSING, MISSING]]
+    rows = [[f"then: {MEMBERS} disks", f"{gained:+.0f}  ", MISSING, MISSING]]
     rows += [
         [
             f"now: {title}",
-            _gain(cells, X87, STOCK),
-            _gain(cells, "wherry", STOCK),
-            _gain(cells, TOUCH, STOCK),
+            _gain(cells, X87, STOCK, floor),
+            _gain(cells, "wherry", STOCK, floor),
+            _gain(cells, TOUCH, STOCK, floor),
         ]
         for title, cells in now.items()
     ]
@@ -73,4 +76,7 @@ def _comparable(table: history.Table, then: dict, now: dict) -> Sheet:
         f"Then a better copy brought {gained:.0f} % more from {disks:.0f} disks, since memory was about as "
         "slow as the disks together. The last column is all that any copy could bring now."
     ]
-    return Sheet("stripes, what stays comparable: the change of the rate", columns, rows, said)
+    notes = ["=: not to be told from the noise; ratios are of the same rounds."]
+    return Sheet(
+        "stripes, what stays comparable: the change of the rate", columns, rows, said, notes
+    )

@@ -275,6 +275,7 @@ AT(from_spill):
     movq    SPILL(%rsp), %rdi
     movq    SPILL + 8(%rsp), %rcx
     movq    SPILL + 16(%rsp), %r8
+    leaq    (%rdi,%rcx), %rdx
     CAN_FAULT(SYMBOL, FAULT_STRING | FAULT_REPORT, AT(spill_ends), rep movsb)
 AT(spill_ends):
     leaq    SPILL + 24(%rsp), %rsp
@@ -293,12 +294,14 @@ AT(redo):
 AT(forward):
     movq    %rcx, %r8
     movq    %rdx, %rcx
+    addq    %rdi, %rdx
     CAN_FAULT(SYMBOL, FAULT_STRING | FAULT_REPORT, AT(report), rep movsb)
 
-/* rcx bytes were not copied; rdi and rsi are where it stopped, r8 is the caller's fault. */
+/* rdi and rsi are where it stopped, rdx is where the destination ends, r8 the caller's fault. Valgrind counts rcx down
+ * before the access that faults, so it is the cursor that tells what is left. */
 AT(report):
-    movq    %rcx, %rax
-    testq   %rcx, %rcx
+    movq    %rdx, %rax
+    subq    %rdi, %rax
     jz      AT(reported)
     testq   %r8, %r8
     jz      AT(reported)

@@ -10,7 +10,7 @@
  * handler (src/guard) finds the entry by the instruction's address and goes on at resume, with every register as it
  * was: no part of the faulting instruction has happened, except that a string instruction has moved its registers on by
  * what it has done, which is exact to the byte. There, work out from the registers what has surely been done, and
- * finish: most simply by leaving the rest to `rep movsb` under a mark of its own, whose rcx then is the number of bytes
+ * finish: most simply by leaving the rest to `rep movsb` under a mark of its own: what its rdi has not reached is
  * not copied. With FAULT_REPORT added to the kind the handler also says what happened, in three registers:
  *
  *     r9    address that the kernel gave, 0 when it gave none (non-canonical addresses)

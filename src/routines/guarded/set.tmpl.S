@@ -192,10 +192,11 @@ AT(by_string):
     movq    %rcx, %r8
     movq    %rdx, %rcx
     movl    %esi, %eax
+    addq    %rdi, %rdx
     CAN_FAULT(SYMBOL, FAULT_STORE | FAULT_REPORT, AT(report), rep stosb)
-AT(report):
-    movq    %rcx, %rax
-    testq   %rcx, %rcx
+AT(report): /* as in copy.tmpl.S */
+    movq    %rdx, %rax
+    subq    %rdi, %rax
     jz      AT(reported)
     testq   %r8, %r8
     jz      AT(reported)

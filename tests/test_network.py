@@ -1,0 +1,338 @@
+"""The experiment `network`: every way carries what was sent, wrong bytes and wrong checksums are found, bad rows are
+refused, what is missing is named with its package, and neither processes nor namespaces are left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from conftest import ROOT, need_tool, run
+from wherry import runfile, then
+from wherry.experiments import Request
+from wherry.experiments.network import EXPERIMENT
+from wherry.networking.words import FRAMES, KERNEL_WAYS, SIZES
+
+KERNEL = "routines=aligned,misaligned rounds=2 calls=40"
+WAYS = ["loopback", "veth", "veth offload=off"]
+# A stack that has no network in it: what it does to its bytes is told by FAULT.
+FAKE = """
+#include "stack.h"
+static struct stack_hooks hooks;
+static uint16_t sum(const void *p, int n) { (void)p; (void)n; return 0; }
+static uint16_t copy_sum(void *d, const void *s, uint16_t n) { (void)d; (void)s; (void)n; return 0; }
+static void hook(const struct stack_hooks *given) { hooks = *given; }
+static const char *begin(unsigned mtu) { return mtu == 1488 ? 0 : "the packets are not those asked for"; }
+static void end(void) {}
+static const char *carry(struct stack_work *work)
+{
+    unsigned char packet[21] = {0x45, 0, 0, 21, 0, 0, 0, 0, 64, 6, 0x26, 0xde, 10, 0, 0, 1, 10, 1, 0, 1, 0};
+    unsigned char room[65536];
+    for (uint64_t i = 0, at = 0; i < work->messages; i++, at = (at + work->message) % work->span)
+        if (FAULT != 3) {
+            hooks.copy(room, work->from + at, work->message);
+            hooks.sum(room, (int)work->message);
+            hooks.copy(work->to, room, work->message);
+            hooks.sum(work->to, (int)work->message);
+        }
+    work->wrong = FAULT == 1;
+    if (work->packet && FAULT == 2)
+        work->packet(packet, 21);
+    work->resent = FAULT == 4;
+    return FAULT == 5 ? "it stands still" : 0;
+}
+const struct stack wherry_stack = {VERSION, "fake", {0, 0, sum, copy_sum}, hook, begin, carry, end};
+"""
+
+
+def system(wherry_run: Path, rows: str, status: int = 0, *options: str) -> tuple[list[dict], str]:
+    result = subprocess.run(
+        [wherry_run, "system", *options], input=rows, capture_output=True, text=True, timeout=120
+    )
+    assert result.returncode == status, result.stderr + result.stdout
+    return [json.loads(line) for line in result.stdout.splitlines()], result.stderr
+
+
+def cells(events: list[dict]) -> dict[str, dict]:
+    return {e["routine"]: e for e in events if e["event"] == "cell" and not e["aa"]}
+
+
+def reasons(events: list[dict]) -> dict[str | None, str]:
+    return {e["routine"]: e["reason"] for e in events if e["event"] == "skip"}
+
+
+def carried(wherry_run: Path, way: str, words: str) -> dict[str, dict]:
+    """Cells of a kernel's way; a skip where no namespace is to be had."""
+    events, _ = system(wherry_run, f"id=1 op=network via={way} {words}\n")
+    why = reasons(events).get(None)
+    if why:
+        assert way.startswith("veth") and ("namespace" in why or "veth" in why)
+        pytest.skip(why)
+    return cells(events)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("size", [1, 1448, 65536])
+def test_the_kernel_carries(wherry_run: Path, way: str, size: int):
+    found = carried(wherry_run, way, f"{KERNEL} size={size}")
+    assert list(found) == ["aligned", "misaligned"]
+    for cell in found.values():
+        assert cell["calls"] == 40 and len(cell["ns"]) == 2 and min(cell["ns"]) > 0
+        assert cell["bytes"] == size
+        assert cell["parts"]["receiver_ns"] > 0
+        if way.startswith("veth"):
+            assert cell["parts"]["segment"] == 1448
+
+
+def test_rounds_end_when_the_figure_is_certain(wherry_run: Path):
+    words = "routines=swap via=rings size=60 batch_us=200"
+    events, _ = system(wherry_run, f"id=1 op=network {words} rounds=50 within=100\n")
+    (cell,) = cells(events).values()
+    assert 3 <= cell["rounds"] < 50 and 0 <= cell["parts"]["within"] <= 100
+    events, _ = system(wherry_run, f"id=1 op=network {words} rounds=9\n")
+    (cell,) = cells(events).values()
+    assert cell["rounds"] == 9 and "within" not in cell["parts"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_standard_tool(wherry_run: Path, way: str):
+    need_tool("iperf3", "iperf3")
+    found = carried(wherry_run, way, "routines=aligned,iperf3 size=65536 rounds=1 batch_us=5000")
+    assert found["iperf3"]["ns"][0] > 0 and found["iperf3"]["parts"]["sender_ns"] > 0
+
+
+def test_without_the_standard_tool(wherry_run: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    events, _ = system(wherry_run, "id=1 op=network routines=iperf3 rounds=1\n")
+    assert "the Debian package iperf3 brings" in reasons(events)["iperf3"]
+
+
+def built(tmp_path: Path, text: str, *options: str) -> Path:
+    (tmp_path / "made.c").write_text(text)
+    made = tmp_path / "it is made.so"
+    run(
+        *(need_tool("cc", "gcc"), "-shared", "-fPIC", "-O1", "-fno-builtin"),
+        *(f"-I{ROOT}/runner/network", *options, tmp_path / "made.c", "-o", made),
+    )
+    return made
+
+
+@pytest.mark.parametrize(
+    ("fault", "event", "words"),
+    [
+        (0, "cell", ""),
+        (1, "wrong", "not those that were sent"),
+        (2, "wrong", "checksum is wrong"),
+        (3, "skip", "does not call the functions"),
+        (4, "wrong", "sent again"),
+        (5, "wrong", "it stands still"),
+    ],
+)
+def test_what_a_stack_does_wrong_is_found(
+    wherry_run: Path, tmp_path: Path, fault: int, event: str, words: str
+):
+    made = built(tmp_path, FAKE, f"-DFAULT={fault}", "-DVERSION=STACK_VERSION")
+    row = f"id=1 op=network via=stack stack={quote(str(made))} routines=libc size=512"
+    events, _ = system(wherry_run, f"{row} rounds=1 calls=9\n", int(event == "wrong"))
+    (found,) = [e for e in events if e["event"] == event and not e.get("aa")]
+    assert words in str(found)
+    if event == "cell":
+        assert found["parts"]["copied"] == found["parts"]["summed"] == 1024
+
+
+def test_a_stack_of_another_version(wherry_run: Path, tmp_path: Path):
+    made = built(tmp_path, FAKE, "-DFAULT=0", "-DVERSION=99")
+    for path, words in ((made, "run make peers"), (tmp_path / "none.so", "does not load")):
+        row = f"id=1 op=network via=stack stack={quote(str(path))} routines=libc"
+        assert words in reasons(system(wherry_run, row + "\n")[0])[None]
+
+
+def test_without_a_stack_its_package_is_named(wherry_run: Path):
+    events, _ = system(wherry_run, "id=1 op=network via=stack routines=libc\n")
+    assert "make peers" in reasons(events)[None] and "liblwip-dev" in reasons(events)[None]
+
+
+@pytest.fixture(scope="module")
+def lwip(wherry_run: Path, tmp_path_factory) -> Path:
+    """What make peers builds of the package, with a peer of the same library beside it."""
+    if not Path("/usr/include/lwip/lwip/tcp.h").exists():
+        pytest.skip("needs lwIP's headers: Debian package liblwip-dev")
+    into = tmp_path_factory.mktemp("peers")
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools/peers", "--offline", "--into", into],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "WHERRY_RUN": str(wherry_run)},
+    )
+    assert "lwip (stack)" in done.stdout, done.stdout + done.stderr
+    assert json.loads((into / "stacks" / "lwip.json").read_text())["version"] > "2"
+    return into
+
+
+@pytest.mark.parametrize("size", [1, 512, 1449, 65536])
+@pytest.mark.parametrize("offset", [0, 1])
+def test_lwip_carries_with_the_functions_it_is_given(
+    wherry_run: Path, lwip: Path, size: int, offset: int
+):
+    row = f"id=1 op=network via=stack stack={lwip}/stacks/lwip.so size={size} offset={offset}"
+    events, _ = system(
+        wherry_run,
+        f"{row} routines=libc,dropin,sums,wherry rounds=2 calls=100\n",
+        0,
+        *("--peer", f"lwip={lwip}/lwip.so"),  # has the library loaded before
+    )
+    found = cells(events)
+    assert list(found) == ["libc", "dropin", "sums", "wherry"]
+    for cell in found.values():
+        # Into the stack, into a packet, out of it, to the application; a sum on each side.
+        assert cell["parts"]["copied"] >= 4 * size and cell["parts"]["summed"] >= 2 * size
+        assert cell["parts"]["resent"] == 0 and cell["parts"]["segment"] == 1448
+
+
+def test_a_wrong_copy_in_lwip_is_found(wherry_run: Path, lwip: Path, tmp_path: Path):
+    peer = built(
+        tmp_path,
+        "#include <stddef.h>\nvoid *memcpy(void *d, const void *s, size_t n) { char *t = d; const char *f = s;"
+        " for (size_t i = 0; i < n; i++) t[i] = f[i] ^ (n == 512 && i == 511); return d; }\n",
+    )
+    plain = shutil.copy(peer, tmp_path / "bad.so")
+    row = f"id=1 op=network via=stack stack={lwip}/stacks/lwip.so size=512 rounds=1 calls=9"
+    events, _ = system(wherry_run, f"{row} routines=libc,bad\n", 1, "--peer", f"bad={plain}")
+    assert [e["routine"] for e in events if e["event"] == "wrong"] == ["bad"]
+    assert list(cells(events)) == ["libc"]
+
+
+@pytest.mark.parametrize("size", [1, 60, 1514, 1985])
+def test_frames(wherry_run: Path, size: int):
+    names = "libc,wherry,int4x8_bcopy1k,padded,swap"
+    events, _ = system(
+        wherry_run,
+        f"id=1 op=network via=rings routines={names} size={size} rounds=2 batch_us=100\n",
+    )
+    assert list(cells(events)) == names.split(",") and not reasons(events)
+
+
+def test_a_wrong_copy_of_frames_is_found(wherry_run: Path, tmp_path: Path):
+    peer = built(
+        tmp_path,
+        "#include <stddef.h>\nvoid *memcpy(void *d, const void *s, size_t n) { char *t = d; const char *f = s;"
+        " for (size_t i = 0; i + 1 < n; i++) t[i] = f[i]; return d; }\n",
+    )
+    row = "id=1 op=network via=rings routines=libc,bad size=60 rounds=1 batch_us=100\n"
+    events, _ = system(wherry_run, row, 1, "--peer", f"bad={peer}")
+    assert [e["routine"] for e in events if e["event"] == "wrong"] == ["bad"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("routines=libc", "'libc' is none of aligned, misaligned, iperf3"),
+        ("routines=aligned via=tunnel", "via=tunnel: give one of loopback veth stack rings"),
+        ("routines=aligned size=65537", "size=65537: give a number from 1 to 65536"),
+        ("routines=aligned size=0", "size=0: give a number from 1 to 65536"),
+        ("routines=aligned offload=off", "offload=off goes with via=veth"),
+        ("routines=aligned stack=/x.so", "stack= goes with via=stack"),
+        ("routines=memset via=rings size=60", "'memset' is none of swap, padded"),
+        ("routines=swap via=rings size=2000", "frames are 1 to 1985 bytes"),
+        ("routines=nobody via=stack stack=x", "'nobody' is none of dropin, sums"),
+        ("routines=aligned within=101", "within=101: give a number from 0 to 100"),
+        ("routines=aligned offset=64", "offset=64: give a number from 0 to 63"),
+    ],
+)
+def test_bad_rows(wherry_run: Path, words: str, said: str):
+    _, told = system(wherry_run, f"id=1 op=network {words}\n", 2)
+    assert said in told and told.count("\n") == 1
+    assert told.startswith("wherry-run: system: row on line 1: ")
+
+
+def below(pid: int) -> list[int]:
+    """All descendants."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, task.read_text().split()):
+            found += [child, *below(child)]
+    return found
+
+
+def is_there(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("way", ["loopback", "veth"])
+def test_nobody_is_left(wherry_run: Path, way: str, how: signal.Signals):
+    """Nor a namespace: none is pinned, and those of a process vanish with it."""
+    with subprocess.Popen(
+        [wherry_run, "system"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as own:
+        row = f"id=1 op=network via={way} routines=aligned,misaligned size=1448 rounds=900"
+        own.stdin.write(f"{row} batch_us=30000\n")
+        own.stdin.close()
+        for line in own.stdout:
+            if '"skip"' in line:
+                pytest.skip(line)
+            if '"misaligned"' in line:
+                break
+        found = below(own.pid)
+        spaces = {Path(f"/proc/{pid}/ns/net").readlink() for pid in found}
+        own.send_signal(how)
+        own.stdout.read()
+        assert own.wait(20) == -how
+    assert len(found) == 2 and len(spaces) == (2 if way == "veth" else 1)
+    deadline = time.monotonic() + 10
+    while any(map(is_there, found)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not any(map(is_there, found))
+
+
+def test_rows_have_all_the_issue_names():
+    rows = EXPERIMENT.rows(Request())
+    told = [(dict(row.words), row.size, row.routines) for row in rows]
+    for words, _ in KERNEL_WAYS:
+        assert {size for own, size, _ in told if own == words} == set(SIZES)
+    for offset in (0, 1):
+        sizes = {s for own, s, _ in told if own["via"] == "stack" and own["offset"] == offset}
+        assert sizes == set(SIZES)
+    frames = {size: names for own, size, names in told if own["via"] == "rings"}
+    assert set(frames) == set(FRAMES)
+    assert set(frames[60]) >= {"libc", "wherry", "int4x8_bcopy1k", "padded"}
+    assert tuple(512 << i for i in range(8)) == SIZES
+
+
+def test_as_a_user_runs_it(wherry, lwip: Path, tmp_path: Path):
+    words = ("--quick", "--then", "--processes", "1", "--rounds", "2", "--save", "run.json")
+    done = wherry("bench", "network", *words, cwd=tmp_path, env={"WHERRY_PEERS": str(lwip)})
+    assert done.returncode == 0, done.stderr
+    for words in (
+        "TCP through the running kernel, loopback",
+        "the mail's table, TCP in user space (lwip-",
+        "frames from ring to ring in memory",
+        "what of it is the kernel's, and what is ours?",
+        "then and now: TCP throughput by message size",
+    ):
+        assert words in done.stdout, done.stdout
+    found = runfile.read(tmp_path / "run.json")
+    assert {row["op"] for row in found["rows"]} == {"network"}
+    assert str(lwip) not in {row.get("stack") for row in found["rows"]}
+    titles = [sheet.title for sheet in then.sheets(found, "network")]
+    assert titles[1].startswith("network, what stays comparable")
+    page = wherry("report", "run.json", "-o", "run.html", cwd=tmp_path)
+    assert page.returncode == 0 and (tmp_path / "run.html").stat().st_size > 10_000
+
+
+def test_as_a_user_without_lwip_runs_it(wherry, tmp_path: Path):
+    words = ("--quick", "--size", "512", "--processes", "1", "--rounds", "1", "--save", "run.json")
+    done = wherry("bench", "network", *words, cwd=tmp_path, env={"WHERRY_PEERS": ""})
+    assert done.returncode == 0, done.stderr
+    assert "liblwip-dev" in done.stdout + done.stderr

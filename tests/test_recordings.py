@@ -1,0 +1,327 @@
+"""Recorded mixes: read and refused, drawn for the runner, shipped, listed, measured."""
+
+from __future__ import annotations
+
+import collections
+import copy
+import json
+import random
+
+import pytest
+from conftest import ROOT
+from wherry import ceiling, mixes, recordings
+from wherry.errors import WherryError
+
+SMALL = {
+    "format": "wherry-mix",
+    "version": 1,
+    "name": "small",
+    "ops": {
+        "copy": {
+            "calls": 4,
+            "bytes": 4024,
+            "functions": {"memcpy": 4},
+            "sizes": [[12, 12, 2, 24], [1984, 2047, 2, 4000]],
+            "places": [[16, 8, 1, "far", "none", 2], [2048, 64, 64, "same", "none", 2]],
+        },
+        "move": {
+            "calls": 2,
+            "bytes": 200,
+            "sizes": [[100, 100, 2, 200]],
+            "places": [[128, 64, 8, "near", "above", 2]],
+        },
+    },
+    "sequences": {"calls": [["copy", 12, 8, 2561, "none"]], "bursts": ["0 0"]},
+}
+
+
+def test_there_and_back(tmp_path):
+    path = tmp_path / "small.mix.json"
+    recordings.write(path, SMALL)
+    found = recordings.read(path)
+    assert found.document == SMALL
+    assert found.ops == ("copy", "move")
+    assert found.shares("copy")[0] == {12: 2, 2000: 2}
+    assert found.shares("move")[1] == {1: 2}
+    assert found.shares("copy")[2] == {1: 2, 8: 2, 64: 4}
+    # A row of a table is a line, so that a diff shows what changed.
+    assert "    [12, 12, 2, 24]," in path.read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda d: d.update(format="other"), 'no "format": "wherry-mix"'),
+        (lambda d: d.update(version=2), "its version is 2"),
+        (lambda d: d.update(name="a b"), "at name"),
+        (lambda d: d.pop("ops"), "ops"),
+        (lambda d: d.update(ops=[]), "at ops"),
+        (lambda d: d["ops"].update(sing={}), "sing"),
+        (lambda d: d["ops"]["copy"].update(calls=5), "calls is 5, and its sizes add up to 4"),
+        (lambda d: d["ops"]["copy"].update(bytes=5), "bytes is 5"),
+        (lambda d: d["ops"]["copy"]["sizes"].reverse(), "sort them upwards"),
+        (lambda d: d["ops"]["copy"]["sizes"][0].__setitem__(3, 7), "are not 7 bytes"),
+        (lambda d: d["ops"]["copy"]["sizes"][0].__setitem__(2, -2), "ops.copy.sizes.0.2"),
+        (lambda d: d["ops"]["copy"]["sizes"][0].__setitem__(2, 1e300), "ops.copy.sizes.0.2"),
+        (lambda d: d["ops"]["copy"]["places"][0].__setitem__(1, 3), "ops.copy.places.0.1"),
+        (lambda d: d["sequences"].update(bursts=["0 1"]), "call 1 of 1"),
+        (lambda d: d["sequences"].update(bursts=["0 x"]), "sequences.bursts.0"),
+        (lambda d: d["sequences"].update(bursts=["9" * 5000]), "call 999999999999 of 1"),
+        (lambda d: d.update(ceiling={"cpu_s": -1}), "ceiling"),
+    ],
+)
+def test_what_is_wrong_is_said(change, said):
+    document = copy.deepcopy(SMALL)
+    change(document)
+    with pytest.raises(WherryError) as error:
+        recordings.parse(json.dumps(document).encode(), "F")
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 400
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe{",
+        b"[" * 100000,
+        b"{}",
+        b"null",
+        b'{"format": NaN}',
+        b"{" + b" " * (17 << 20),
+    ],
+)
+def test_what_is_no_mix_is_refused(data: bytes):
+    with pytest.raises(WherryError):
+        recordings.parse(data, "F")
+
+
+def test_damage_is_refused_or_harmless(wherry, tmp_path):
+    """Truncations and flipped bits of a mix that comes with Wherry: a clear line, or a mix that can be used."""
+    whole = (ROOT / "mixes" / "sort.mix.json").read_bytes()
+    chance = random.Random(5)
+    for at in (1, 100, len(whole) // 2, len(whole) - 3):
+        with pytest.raises(WherryError):
+            recordings.parse(whole[:at], "F")
+    refused = 0
+    for _ in range(60):
+        data = bytearray(whole)
+        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        try:
+            recordings.parse(bytes(data), "F").table("copy", count=100)
+        except WherryError:
+            refused += 1
+    assert refused > 10
+    path = tmp_path / "cut.mix.json"
+    path.write_bytes(whole[: len(whole) // 2])
+    done = wherry("list", "mixes", "--mix", path)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "record it again" in done.stderr
+
+
+# --- calls for the runner -------------------------------------------------------------------------
+def test_a_table_keeps_the_proportions():
+    found = recordings.shipped("gcc")
+    for op in found.ops:
+        runs = found.table(op)
+        calls = [call for run in runs for call in run]
+        assert len(calls) >= recordings.TABLE
+        rows = found.sizes(op)
+        whole = sum(row[2] for row in rows)
+        for low, high in ((0, 16), (17, 64), (65, 1024), (1025, 1 << 30)):
+            wanted = sum(row[2] for row in rows if low <= row[0] <= high) / whole
+            got = sum(low <= call[0] <= high for call in calls) / len(calls)
+            assert got == pytest.approx(wanted, abs=0.06), (op, low)
+
+
+def test_a_table_of_a_range_of_sizes():
+    found = recordings.shipped("sqlite")
+    sizes = {call[0] for run in found.table("copy", 65, 300, count=2000) for call in run}
+    assert min(sizes) >= 65
+    assert max(sizes) <= 300
+    assert recordings.Recording(SMALL).table("copy", 5000) == []
+    assert recordings.Recording(SMALL).table("set") == []
+
+
+def test_drawn_places_are_of_their_class():
+    found = recordings.Recording(SMALL)
+    seen = collections.Counter()
+    for run in found.table("copy", ordered=False, count=500):
+        for size, source, delta, distance in run:
+            seen[size] += 1
+            assert distance is None
+            if size == 12:
+                assert source % 16 == 8
+                assert (source + delta) % 2 == 1
+                assert delta > 1536
+            else:
+                assert (size, source, delta) == (2000, 0, 0)
+    assert seen[12] > 150
+    assert seen[2000] > 150
+    for run in found.table("move", count=50):
+        assert all(0 < d < 64 and d % 16 == 8 for _, _, _, d in run)
+
+
+# --- shipped --------------------------------------------------------------------------------------
+def test_at_least_eight_are_shipped_and_say_how_they_came_to_be():
+    names = recordings.shipped_names()
+    assert {"gcc", "git", "sqlite", "nginx", "redis", "python", "ffmpeg", "zstd"} <= set(names)
+    for name in names:
+        path = ROOT / "mixes" / f"{name}.mix.json"
+        assert path.stat().st_size <= 200_000
+        document = recordings.shipped(name).document
+        assert document["name"] == name
+        assert document["how"]["command"]
+        assert document["how"]["programs"]
+        assert document["how"]["note"]
+        assert document["created"].startswith("20")
+        assert 0 < document["ceiling"]["likely"] <= document["ceiling"]["at_most"] <= 1
+        assert "/tmp" not in path.read_text()
+        assert "/root" not in path.read_text()
+
+
+def test_they_are_listed(wherry):
+    done = wherry("list", "mixes", "--json")
+    assert done.returncode == 0
+    listed = {mix["name"] for mix in json.loads(done.stdout)}
+    assert {f"{name}.copy" for name in recordings.shipped_names()} <= listed
+    detailed = wherry("list", "mixes", "gcc")
+    assert "gcc.set" in detailed.stdout
+
+
+def test_they_are_exported_in_the_published_forms(wherry, tmp_path):
+    done = wherry("list", "mixes", "gcc.copy", "--export", tmp_path / "memcpy_gcc.csv")
+    assert done.returncode == 0, done.stderr
+    (again,) = mixes.gather([str(tmp_path / "memcpy_gcc.csv")])
+    (own,) = [mix for mix in mixes.shipped(runnable=False) if mix.name == "gcc.copy"]
+    assert again.ops == ("copy",)
+    assert again.mean == pytest.approx(own.mean, rel=1e-3)
+    assert again.percentiles == own.percentiles
+
+
+# --- the ceiling ----------------------------------------------------------------------------------
+def test_the_ceiling_is_calls_times_cost():
+    flat = {op: {"0": 2.0, "64": 2.0, "4096": 2.0} for op in ceiling.OPS}
+    costs = {"hot": flat, "cold": {op: {"64": 20.0, "4096": 200.0} for op in ceiling.OPS}}
+    ops = {"copy": {"sizes": [[10, 10, 1000, 10000], [4096, 4096, 10, 40960]]}}
+    found = ceiling.of(ops, 1e-3, costs)
+    assert found["likely_s"] == pytest.approx(1010 * 2e-9)
+    assert found["at_most_s"] == pytest.approx(1000 * 20e-9 + 10 * 200e-9)
+    assert found["likely"] == pytest.approx(0.00202)
+    assert ceiling.of(ops, 1e-6, costs)["at_most"] == 1
+    assert ceiling.of(ops, 0, costs)["at_most"] == 0
+    assert ceiling.cost_ns({"64": 2.0, "256": 8.0}, 128) == pytest.approx(4)
+    assert ceiling.cost_ns({"64": 2.0, "256": 8.0}, 2560) == pytest.approx(80)
+
+
+def test_a_damaged_cache_of_costs_is_measured_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    good = {kind: {op: {"64": 2.0} for op in ceiling.OPS} for kind in ("hot", "cold")}
+    monkeypatch.setattr(ceiling, "_key", lambda: "key")
+    monkeypatch.setattr(ceiling, "_measure", lambda progress: good)
+    path = tmp_path / "wherry" / "costs.json"
+    for text in (None, "", "[]", '{"key": "key"}', '{"key": "key", "costs": {"hot": 1}}'):
+        if text is not None:
+            path.write_text(text)
+        assert ceiling.costs() == good
+        assert json.loads(path.read_text()) == {"key": "key", "costs": good}
+
+
+# --- the runner -----------------------------------------------------------------------------------
+@pytest.fixture
+def measured(wherry_run, tmp_path):
+    import subprocess
+
+    def call(text: str, op: str = "copy", more: str = "") -> subprocess.CompletedProcess:
+        path = tmp_path / "calls"
+        path.write_text(text)
+        line = f"id=1 op={op} routines=libc,wherry mix=@{path} rounds=1 batch_us=20 {more}\n"
+        return subprocess.run(
+            [wherry_run, "measure"],
+            input=line,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    return call
+
+
+@pytest.mark.parametrize("op", ["copy", "move", "set", "zero"])
+@pytest.mark.parametrize("state", ["L1", "L2", "DRAM"])
+def test_calls_are_measured_and_verified(measured, op: str, state: str):
+    runs = recordings.shipped("sqlite").table(
+        "move" if op == "move" else "copy", most=2000, count=5000
+    )
+    done = measured(recordings.runner_text(runs), op, f"src_state={state} dst_state={state}")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, done.stderr
+    cells = [event for event in events if event["event"] == "cell"]
+    assert {cell["routine"] for cell in cells} == {"libc", "wherry"}
+    assert all(cell["verified"] for cell in cells)
+    mean = sum(c[0] for run in runs for c in run) / sum(len(run) for run in runs)
+    assert cells[0]["bytes"] == pytest.approx(mean, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "calls\n",
+        "calls\n-\n",
+        "calls\n5\n",
+        "calls\n5 1\n",
+        "calls\n5 64 0\n",
+        "calls\n5 0 4096\n",
+        "calls\n5 0 0 5\n",
+        "calls\n5 0 0 -5\n",
+        "calls\n5 0 0 1 1\n",
+        "calls\n-1 0 0\n",
+        "calls\n2000000000 0 0\n",
+        "calls\nx\n",
+        "calls\n5 0 0\n\n",
+    ],
+)
+def test_bad_calls_are_misuse(measured, text: str):
+    done = measured(text)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "calls" in done.stderr or "SIZE SRC DELTA" in done.stderr
+
+
+def test_a_place_contradicts_an_offset(measured):
+    assert measured("calls\n5 0 0\n", more="src_off=3").returncode == 2
+
+
+# --- the page -------------------------------------------------------------------------------------
+def test_a_mix_is_drawn(wherry, tmp_path):
+    source = ROOT / "mixes" / "gcc.mix.json"
+    done = wherry("report", source, "-o", tmp_path / "a.html", "--plot", tmp_path / "a.svg")
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "a.html").read_text()
+    assert "ggc_internal_cleared_alloc" in page
+    assert "Ceiling: at most" in page
+    assert page.count("<svg") == 1
+    assert (tmp_path / "a.svg").read_text().startswith("<svg")
+
+
+def test_what_a_mix_says_is_text_on_its_page(wherry, tmp_path):
+    document = copy.deepcopy(SMALL)
+    document["how"] = {"command": ["<script>alert(1)</script>"], "note": "<b>"}
+    path = tmp_path / "evil.mix.json"
+    recordings.write(path, document)
+    assert wherry("report", path).returncode == 0
+    page = (tmp_path / "evil.mix.html").read_text()
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_a_damaged_mix_is_not_drawn(wherry, tmp_path):
+    path = tmp_path / "cut.mix.json"
+    path.write_text("{")
+    done = wherry("report", path)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
