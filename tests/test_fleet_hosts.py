@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -28,7 +29,7 @@ for line in sys.stdin:
         line = json.dumps({"event": "wrong", "id": own["id"], "routine": "rep_movsb", "message": "byte 3"}) + "\n"
     sys.stdout.write(line)
 '; else exec "$REAL" "$@"; fi"""
-SLOW = 'case $1 in measure) sleep 6;; esac; exec "$REAL" "$@"'
+MARKED = 'case $1 in measure) echo $$ > "$MARKER"; exec sleep 1000;; *) exec "$REAL" "$@";; esac'
 
 
 def free_port() -> int:
@@ -67,8 +68,19 @@ class Cluster:
         return process
 
     def begin_scheduler(self) -> subprocess.Popen:
+        # It need not have Wherry.
+        without = self.directory / "without.py"
+        without.write_text("import sys\nsys.modules['wherry'] = None\n")
         own = self.begin(
-            *("scheduler", "--host", "127.0.0.1", "--port", str(self.port)),
+            *(
+                "scheduler",
+                "--preload",
+                str(without),
+                "--host",
+                "127.0.0.1",
+                "--port",
+                str(self.port),
+            ),
             *("--no-dashboard", "--no-jupyter"),
         )
         end = time.monotonic() + 30
@@ -183,36 +195,74 @@ def test_what_goes_wrong_is_named_and_the_rest_goes_on(cluster, fleet):
     assert len(nameless) == 1 and "no Wherry" in nameless[0]["words"]
 
 
-def test_a_worker_killed_in_the_middle_is_retried_on_its_host(cluster, fleet, wherry, tmp_path):
-    victim = cluster.host("frail", SLOW)
+def once(marker: Path, then) -> threading.Thread:
+    """Does it when the marker is there: in the middle of the campaign, however slow the machine."""
+
+    def wait():
+        end = time.monotonic() + 90
+        while not marker.exists() and time.monotonic() < end:
+            time.sleep(0.1)
+        if marker.exists():
+            then()
+
+    own = threading.Thread(target=wait)
+    own.start()
+    return own
+
+
+def test_a_worker_killed_in_the_middle_is_retried_on_its_host(cluster, fleet, tmp_path):
+    marker = tmp_path / "measuring"
+    victim = cluster.host("frail", MARKED, MARKER=str(marker))
     cluster.host("good")
     cluster.wait_for(2)
-    import threading
 
-    def kill_and_replace():
-        time.sleep(9)
+    def replace():
         victim.kill()
-        time.sleep(1)
         cluster.host("frail")
 
-    threading.Thread(target=kill_and_replace).start()
+    thread = once(marker, replace)
     done, hosts = fleet("bench", "sizes", *SMALL, "--wait", "6")
+    thread.join()
+    assert marker.exists()
     assert hosts["good"]["state"] == "done"
     assert hosts["frail"]["state"] == "done", done.stderr
-    assert hosts["frail"]["tries"] >= 1
+    assert hosts["frail"]["tries"] > 1
+    # What the lost worker had started has ended with it.
+    end = time.monotonic() + 20
+    while running(int(marker.read_text())) and time.monotonic() < end:
+        time.sleep(0.2)
+    assert not running(int(marker.read_text()))
 
 
-def test_a_lost_host_is_reported(cluster, fleet):
-    victim = cluster.host("gone", HANGING)
+def running(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def test_a_lost_host_is_reported(cluster, fleet, tmp_path):
+    marker = tmp_path / "measuring"
+    victim = cluster.host("gone", MARKED, MARKER=str(marker))
     cluster.host("good")
     cluster.wait_for(2)
-    import threading
-
-    threading.Timer(10, victim.kill).start()
+    thread = once(marker, victim.kill)
     done, hosts = fleet("bench", "sizes", *SMALL, "--retries", "1")
+    thread.join()
     assert done.returncode == 1
     assert hosts["good"]["state"] == "done"
     assert hosts["gone"]["state"] == "lost"
+
+
+def test_a_scheduler_that_dies_ends_the_call_in_one_line(cluster, fleet, tmp_path):
+    marker = tmp_path / "measuring"
+    cluster.host("alpha", MARKED, MARKER=str(marker))
+    cluster.wait_for(1)
+    thread = once(marker, cluster.scheduler.kill)
+    done, hosts = fleet("bench", "sizes", *SMALL)
+    thread.join()
+    assert done.returncode == 1
+    assert "second call goes on" in done.stderr
+    assert hosts["alpha"]["state"] != "done"
 
 
 def test_doctor_and_one_per_model(cluster, fleet):

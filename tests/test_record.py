@@ -220,6 +220,10 @@ def test_signal_handlers_lose_no_count(recorded):
     assert found.count(900) == 20000000
     assert found.count(901) > 0
     assert found.count(901) % 3 == 0
+    # The two counters that the handler shares with what it interrupts.
+    part = found.ops["copy"]
+    assert part["functions"]["memcpy"] == part["calls"]
+    assert sum(row[5] for row in part["places"]) == part["calls"]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 import time
@@ -129,8 +130,9 @@ class Bench:
                 break
             if not self.course.is_complete(experiment.name):
                 try:
-                    with experiment.surroundings(self.request):
-                        self._measure(experiment)
+                    with contextlib.ExitStack() as around:
+                        if self._enter(around, experiment):
+                            self._measure(experiment)
                 except KeyboardInterrupt:
                     self.document["interrupted"] = True
                 except WherryError:
@@ -152,6 +154,18 @@ class Bench:
             raise FailedError(": ".join(["nothing could be measured", *skipped[:1]]))
         self._save()
         return self._finish()
+
+    def _enter(self, around: contextlib.ExitStack, experiment: Experiment) -> bool:
+        """What an experiment needs around it. When that cannot be had, the other experiments go on without it."""
+        try:
+            around.enter_context(experiment.surroundings(self.request))
+        except WherryError as error:
+            if len(self.plan) == 1:
+                raise
+            self.document["method"]["left_out"][experiment.name] = str(error)
+            print(f"wherry: {experiment.name} is left out: {error}", file=sys.stderr)
+            return False
+        return True
 
     def _verify(self) -> None:
         named = (name for _, rows in self.plan for row in rows for name in row.routines)
@@ -276,7 +290,9 @@ class Bench:
 
     def _save(self, quiet: bool = False) -> None:
         """After each experiment, and at the end; a failure is told once, at the end."""
-        missing = len(self.document["experiments"]) < len(self.plan)
+        left_out = self.document["method"]["left_out"]
+        wanted = [experiment.name for experiment, _ in self.plan if experiment.name not in left_out]
+        missing = len(self.document["experiments"]) < len(wanted)
         interrupted = missing or self.document["interrupted"]
         try:
             self.keeper.save(self.document | {"interrupted": interrupted}, self.samples)

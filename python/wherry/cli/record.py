@@ -107,7 +107,7 @@ def _record(command: tuple[str, ...], target: Path, note: str, quiet: bool, ceil
 @click.option(
     "--no-ceiling",
     is_flag=True,
-    help="Leave out how much time the copies took (its costs are measured once after each boot, in 10 to 20 s).",
+    help="Leave out how much time the copies took (its costs are measured once after each boot, in a few seconds).",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print no summary.")
 @click.argument(

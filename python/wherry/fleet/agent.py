@@ -53,6 +53,8 @@ def probe() -> dict:
 
             found["model"] = _model()
             runner.cpu()
+            if found["wherry"] == "unknown":
+                found["lacks"] = "wherry-run does not start there"
         except Exception as error:
             found["lacks"] = " ".join(str(error).split())[:300]
     return found

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from wherry import version
 from wherry.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, FailedError, WherryError
-from wherry.fleet import agent, facts
+from wherry.fleet import facts
 from wherry.fleet.store import Store, safe
 from wherry.report.dimensions import clean
 
@@ -21,6 +21,10 @@ CONNECT = 15.0
 PROBE = 20.0
 # Longer than a host's own limit and the end of its processes: then nobody answers there.
 GRACE = 45.0
+# The scheduler, too, unpickles what is called, and need not have Wherry; a worker without it must be able to say so. So
+# these two are handed over as Python's own `eval` of a constant text.
+PROBING = "__import__('wherry.fleet.agent', fromlist=['probe']).probe()"
+WORKING = "__import__('wherry.fleet.agent', fromlist=['work']).work(job)"
 ENDINGS = {
     "bench": ".run.json",
     "verify": ".verify.json",
@@ -60,16 +64,21 @@ class Fleet:
 
     # ---- who is there
 
+    def workers(self) -> set[str]:
+        """Their addresses."""
+        if self.client.status != "running":
+            raise ConnectionError("it does not answer any more")
+        return set(self.client.scheduler_info(n_workers=-1).get("workers", ()))
+
     def probe(self) -> dict[str, dict]:
         """By address: what a worker tells, or why it cannot."""
-        from distributed import Future  # noqa: F401  (fails early where the extra is missing)
-
-        workers = list(self.client.scheduler_info(n_workers=-1)["workers"])
+        workers = sorted(self.workers())
         if not workers:
             return {}
         futures = {
             address: self.client.submit(
-                agent.probe,
+                eval,
+                PROBING,
                 workers=[address],
                 allow_other_workers=False,
                 pure=False,
@@ -102,15 +111,15 @@ class Fleet:
             return own["error"]
         if own["system"] != "Linux" or own["arch"] != "x86_64":
             return f"is {own['arch']} {own['system']}; Wherry runs on x86-64 Linux"
-        if own["wherry"] != version():
-            return (
-                f"has Wherry {own['wherry']}, and here is {version()}; on it: "
-                f"{own['python']} -m pip install 'wherry[fleet]=={version()}'"
-            )
         if own["lacks"]:
             return (
                 f"cannot measure: {own['lacks']} (without a wheel Wherry needs gcc and libc6-dev there; then "
                 f"{own['python']} -m pip install 'wherry[fleet]=={version()}')"
+            )
+        if own["wherry"] != version():
+            return (
+                f"has Wherry {own['wherry']}, and here is {version()}; on it: "
+                f"{own['python']} -m pip install 'wherry[fleet]=={version()}'"
             )
         return None
 
@@ -180,8 +189,9 @@ class Fleet:
             "busy_load": self.options["busy_load"],
         }
         host.future = self.client.submit(
-            agent.work,
-            job,
+            eval,
+            WORKING,
+            {"job": job},
             workers=[host.address],
             allow_other_workers=False,
             pure=False,
@@ -257,7 +267,7 @@ class Fleet:
                 return
             alive = None
             if now - last > 1:
-                last, alive = now, set(self.client.scheduler_info(n_workers=-1)["workers"])
+                last, alive = now, self.workers()
             for host in open_:
                 self._step(host, now, alive)
             show()
@@ -354,7 +364,7 @@ def _client(scheduler: str, options: dict):
     # Losing the scheduler is told by us, in one line.
     import logging
 
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    logging.disable(logging.CRITICAL)
     dask.config.set({"distributed.comm.retry.count": 0})
     scheme = scheduler.partition("://")[0] if "://" in scheduler else "tcp"
     if scheme not in ("tcp", "tls", "ucx", "ws", "wss"):

@@ -1,0 +1,377 @@
+"""`wherry fleet report`, `query` and `metrics`: what run files say together, and files that strangers wrote."""
+
+from __future__ import annotations
+
+import gzip
+import html.parser
+import json
+import math
+import re
+
+import fleet_runs
+import numpy as np
+import pytest
+import report_runs
+from made_runs import usual
+from wherry.fleet import bundle, chance, facts, grouping, loading, metrics, outliers, page, summary
+
+HOSTS, CELLS = 300, 200
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("fleet") / "runs"
+    planted = fleet_runs.write(directory, HOSTS, CELLS, seed=3, share=0.03)
+    return directory, planted
+
+
+@pytest.fixture(scope="module")
+def fleet(made) -> loading.Fleet:
+    return loading.read(loading.expand([str(made[0])]))
+
+
+def found_in(fleet: loading.Fleet) -> dict[str, set[str]]:
+    _, found = outliers.find(fleet, grouping.groups(grouping.hosts(fleet)))
+    kinds: dict[str, set[str]] = {}
+    for own in found:
+        kinds.setdefault(own.host.name, set()).add(own.kind)
+    return kinds
+
+
+# ---- outliers -----------------------------------------------------------------------------------------------------
+
+
+def test_planted_outliers_are_found_and_no_other(made, fleet):
+    _, planted = made
+    kinds = found_in(fleet)
+    assert {h: k for h, k in planted.items() if k not in kinds.get(h, set())} == {}
+    assert set(kinds) <= set(planted)
+    assert len(set(planted.values())) == len(fleet_runs.KINDS)
+
+
+def test_a_fleet_without_outliers_has_none(tmp_path):
+    layout = fleet_runs.Layout(CELLS)
+    rng = np.random.default_rng(9)
+    for number in range(HOSTS):
+        (tmp_path / f"{number}.json").write_bytes(fleet_runs.run(layout, number, rng, None))
+    assert found_in(loading.read(loading.expand([str(tmp_path)]))) == {}
+
+
+def test_one_cell_far_out_is_named(tmp_path):
+    layout = fleet_runs.Layout(CELLS)
+    rng = np.random.default_rng(4)
+    for number in range(100):
+        run = json.loads(fleet_runs.run(layout, number, rng, None, models=1))
+        if number == 7:
+            run["cells"][50]["ns"]["median"] *= 9
+        (tmp_path / f"{number}.json").write_text(json.dumps(run))
+    assert found_in(loading.read(loading.expand([str(tmp_path)]))) == {
+        "host-00007": {"single cells"}
+    }
+
+
+def test_few_hosts_are_not_judged(tmp_path):
+    for seed in range(3):
+        usual(seed, clock=(1, 1, 5)[seed], host=f"h{seed}", boot=str(seed)).save(
+            tmp_path / f"{seed}.json"
+        )
+    fleet = loading.read(loading.expand([str(tmp_path)]))
+    report = summary.report(fleet)
+    assert report.findings == []
+    assert [g.judged for g in report.groups] == [False]
+
+
+def test_tails_are_measured():
+    rng = np.random.default_rng(1)
+    normal = chance.surprises(rng.normal(0, 1, 5000), 1e6)
+    heavy = chance.surprises(rng.standard_t(2, 5000), 1e6)
+    assert chance.heaviness(normal) == pytest.approx(1, abs=0.1)
+    assert chance.heaviness(heavy) > 1.5
+
+
+# ---- before and after, plans ---------------------------------------------------------------------------------------
+
+
+def test_a_change_is_seen_host_by_host(tmp_path):
+    for when, factor in (("2026-11-20T08:00:00Z", 1.0), ("2026-11-21T08:00:00Z", 0.8)):
+        for number in range(8):
+            made = usual(number + int(factor * 100), {"libc": factor}, host=f"h{number}")
+            made.run["started"] = when
+            made.run["machine"]["boot"] = f"{number}-{when}"
+            made.save(tmp_path / f"{number}-{factor}.json")
+    fleet = loading.read(loading.expand([str(tmp_path)]))
+    changes = summary.report(fleet, since="2026-11-21").changes
+    verdicts = {c.title.rpartition(": ")[2]: c.verdict for c in changes}
+    assert verdicts["small, libc"] == "faster"
+    assert verdicts["small, rep_movsb"] == "no change seen"
+    ratio = next(c.ratio for c in changes if c.title.endswith("small, libc"))
+    assert ratio == pytest.approx(0.8, rel=0.02)
+
+
+def plan(name: str, family: int, start: int, choice: str = "avx2"):
+    from wherry.plans import OFF, Cpu, Plan
+
+    thresholds = {f"{s}_{k}": OFF for s in ("copy", "set") for k in ("rep_to", "stream_from")}
+    thresholds |= {"copy_rep_from": start, "set_rep_from": start}
+    thresholds |= {"copy_rep_slow_ahead": 0, "copy_rep_all_from": start}
+    return Plan(name, choice, Cpu("GenuineIntel", family), thresholds)
+
+
+def test_a_bundle_has_one_plan_a_cpu_the_middle_of_its_hosts(tmp_path, wherry):
+    from wherry import plans
+
+    for i, (family, start) in enumerate(((6, 2048), (6, 4096), (6, 1 << 20), (7, 8192))):
+        plans.write(tmp_path / f"{i}.toml", [plan(f"p{i}", family, start)])
+    made = bundle.make(bundle.files([str(tmp_path)]))
+    assert {(p.name, hosts) for p, hosts in made} == {("p1", 3), ("p3", 1)}
+    usual(1).save(tmp_path / "run.json")
+    done = wherry("fleet", "report", str(tmp_path), "--bundle", str(tmp_path / "all.plan"))
+    assert done.returncode == 0, done.stderr
+    assert len(plans.read(tmp_path / "all.plan")) == 2
+
+
+# ---- hostile files --------------------------------------------------------------------------------------------------
+
+
+def damaged() -> dict[str, bytes]:
+    run = usual(1).run
+    text = json.dumps(run)
+
+    def changed(**more) -> bytes:
+        return json.dumps(run | more).encode()
+
+    cells = run["cells"]
+    return {
+        "empty": b"",
+        "nul": b"\0" * 100,
+        "short": text[: len(text) // 2].encode(),
+        "deep": b"[" * 100_000,
+        "deep-in": text.replace(
+            '"problems": []', f'"problems": {"[" * 5000 + "]" * 5000}'
+        ).encode(),
+        "list": b"[1]",
+        "other": b'{"format": "else"}',
+        "newer": changed(format_version=2),
+        "no-machine": changed(machine=5),
+        "no-cells": changed(cells={"a": 1}),
+        "cell-text": changed(cells=["x"]),
+        "ns-text": changed(cells=[cells[0] | {"ns": {"median": "3"}}]),
+        "ns-huge": changed(cells=[cells[0] | {"ns": {"median": 10**400}}]),
+        "ns-nan": text.replace('"median": ', '"median": NaN, "was": ').encode(),
+        "ns-negative": changed(cells=[cells[0] | {"ns": {"median": -1}}]),
+        "size-list": changed(cells=[cells[0] | {"size": [1]}]),
+        "routine-dict": changed(cells=[cells[0] | {"routine": {"a": 1}}]),
+        "latin": '{"format": "wherry-run é"}'.encode("latin-1"),
+    }
+
+
+@pytest.mark.parametrize("name", damaged())
+@pytest.mark.parametrize("reader", ["orjson", "json"])
+def test_a_damaged_file_is_named_and_the_others_are_read(tmp_path, monkeypatch, name, reader):
+    if reader == "json":
+        monkeypatch.setitem(__import__("sys").modules, "orjson", None)
+    bad = tmp_path / "bad.json"
+    bad.write_bytes(damaged()[name])
+    good = usual(1).save(tmp_path / "good.json")
+    fleet = loading.read([bad, good])
+    assert [run.path for run in fleet.runs] == [str(good)]
+    ((path, why),) = fleet.unfit
+    assert path == str(bad)
+    assert len(why) < 200
+
+
+def test_a_gzip_that_unpacks_without_end_is_refused(tmp_path):
+    path = tmp_path / "bomb.json.gz"
+    path.write_bytes(gzip.compress(b" " * (facts.LARGEST + 10)))
+    fleet = loading.read([path])
+    assert "too large" in fleet.unfit[0][1]
+
+
+def test_a_file_that_kills_its_reader_is_named(tmp_path, monkeypatch):
+    paths = [usual(i, host=f"h{i}").save(tmp_path / f"{i:02}.json") for i in range(20)]
+    real = loading.load
+
+    def load(path):
+        if path.name == "07.json":
+            __import__("os")._exit(9)
+        return real(path)
+
+    monkeypatch.setattr(loading, "load", load)
+    fleet = loading.read(paths)
+    assert len(fleet.runs) == 19
+    assert fleet.unfit == [(str(paths[7]), "ended the process that read it")]
+
+
+class Tags(html.parser.HTMLParser):
+    def __init__(self, text: str):
+        super().__init__()
+        self.found: set[str] = set()
+        self.attributes: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.found.add(tag)
+        self.attributes |= {name for name, _ in attributes}
+
+
+def test_names_with_markup_are_shown_harmlessly(tmp_path, wherry):
+    for number in range(8):
+        run = report_runs.hostile()
+        run["machine"]["host"] = report_runs.HOSTILE[number]
+        run["machine"]["boot"] = str(number)
+        report_runs.write(tmp_path / f"{number}.json", run)
+    (tmp_path / "<img src=x onerror=alert(1)>.json").write_text("{")
+    target = tmp_path / "page.html"
+    done = wherry("fleet", "report", str(tmp_path), "--html", str(target), "--all")
+    assert done.returncode == 0, done.stderr
+    tags = Tags(target.read_text())
+    assert not tags.found & {"script", "img", "iframe", "object", "a", "link"}
+    assert not {a for a in tags.attributes if a.startswith("on") or a in ("src", "href")}
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e]", done.stdout)
+    text = wherry("fleet", "metrics", str(tmp_path)).stdout
+    check_openmetrics(text)
+
+
+def test_absurd_figures_are_no_figures(tmp_path, wherry):
+    report_runs.write(tmp_path / "a.json", report_runs.absurd())
+    usual(1).save(tmp_path / "b.json")
+    done = wherry("fleet", "report", str(tmp_path), "--curves")
+    assert done.returncode == 0, done.stderr
+
+
+def test_nothing_to_read(tmp_path, wherry):
+    (tmp_path / "x.json").write_text("{")
+    for arguments, said in (
+        (("report", str(tmp_path / "x.json")), "no run file could be read"),
+        (("report", str(tmp_path / "gone")), "does not exist"),
+        (("report", str(tmp_path), "--since", "soon"), "is no time"),
+        (("report", str(tmp_path), "--bundle", str(tmp_path / "b.plan")), "no plans"),
+        (("metrics", str(tmp_path / "x.json")), "no run file could be read"),
+    ):
+        done = wherry("fleet", *arguments)
+        assert done.returncode == 2
+        assert said in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+# ---- the forms it is given in ---------------------------------------------------------------------------------------
+
+
+def test_the_report_as_text_page_and_json(made, wherry, tmp_path):
+    directory, planted = made
+    target = tmp_path / "page.html"
+    done = wherry("fleet", "report", str(directory), "--html", str(target), "--curves")
+    assert done.returncode == 0, done.stderr
+    for host in planted:
+        assert host in done.stdout
+        assert host in target.read_text()
+    assert "5 % (ns)" in done.stdout
+    assert "<svg" in target.read_text()
+    data = json.loads(wherry("fleet", "report", str(directory), "--json").stdout)
+    assert data["hosts"] == HOSTS
+    assert {f["host"] for f in data["findings"]} == set(planted)
+    medians = [p[1] for g in data["groups"] for c in g["curves"] for p in c["points"]]
+    assert medians and all(math.isfinite(m) for m in medians)
+
+
+def check_openmetrics(text: str) -> list[tuple[str, str, float]]:
+    """The grammar, strictly: types before samples, families together, labels escaped, one sample a label set."""
+    assert text.endswith("# EOF\n")
+    label = r'[a-zA-Z_]\w*="(?:[^"\\\n]|\\["\\n])*"'
+    sample = re.compile(rf"(\w+)\{{({label}(?:,{label})*)\}} (\S+)")
+    family, samples, families = "", [], []
+    for line in text.splitlines()[:-1]:
+        if line.startswith("# TYPE "):
+            family, kind = line.split()[2:]
+            assert family not in families and kind in ("gauge", "info")
+            families.append(family)
+        elif line.startswith("#"):
+            assert line.split()[1] in ("UNIT", "HELP") and line.split()[2] == family
+            if line.startswith("# UNIT"):
+                assert family.endswith("_" + line.split()[3])
+        else:
+            match = sample.fullmatch(line)
+            assert match, line
+            assert match[1] in (family, family + "_info")
+            samples.append((match[1], match[2], float(match[3])))
+    assert len({s[:2] for s in samples}) == len(samples)
+    return samples
+
+
+def test_openmetrics(fleet):
+    samples = check_openmetrics(metrics.text(fleet))
+    assert sum(name == "wherry_run_info" for name, _, _ in samples) == HOSTS
+    floors = [value for name, _, value in samples if name == "wherry_noise_floor_ratio"]
+    assert len(floors) == HOSTS and 0.005 < np.median(floors) < 0.05
+
+
+def test_hosts_are_told_apart_by_boot_and_runs_of_one_are_joined(tmp_path):
+    usual(1).save(tmp_path / "a.json")
+    later = usual(2)
+    later.run["started"] = "2026-11-22T08:00:00Z"
+    later.run["cells"] = later.run["cells"][:5]
+    later.save(tmp_path / "b.json")
+    usual(3, boot="another").save(tmp_path / "c.json")
+    fleet = loading.read(loading.expand([str(tmp_path)]))
+    found = grouping.hosts(fleet)
+    assert sorted(len(h.runs) for h in found) == [1, 2]
+    columns, times = grouping.matrix(fleet, found)
+    assert np.isfinite(times).all() and len(columns) == len(usual(1).run["cells"])
+    joined = next(h for h in found if len(h.runs) == 2)
+    assert joined.facts.path.endswith("b.json")
+    page.page(summary.report(fleet))
+
+
+# ---- SQL ------------------------------------------------------------------------------------------------------------
+
+
+def test_query(made, wherry):
+    pytest.importorskip("duckdb", reason="needs the extra fleet (tools/setup test brings it)")
+    sql = (
+        "SELECT model, count(DISTINCT host) AS hosts FROM cells WHERE routine = 'libc' GROUP BY ALL"
+    )
+    done = wherry("fleet", "query", sql, str(made[0]), "--json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)
+    assert len(rows) == 10 and sum(r["hosts"] for r in rows) == HOSTS
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("COPY runs TO '/tmp/never.csv'", "no SELECT"),
+        ("SELECT * FROM read_csv('/etc/passwd')", "cannot be answered"),
+        ("SELECT * FROM '/etc/passwd'", "cannot be answered"),
+        ("SELECT * FROM glob('/*')", "cannot be answered"),
+        ("SELECT content FROM read_text('/etc/hostname')", "cannot be answered"),
+        ("ATTACH '/tmp/never.db'", "no SELECT"),
+        ("DROP TABLE runs", "no SELECT"),
+        ("INSTALL httpfs", "no SELECT"),
+        ("SET enable_external_access = true", "no SELECT"),
+        ("SELECT 1; DROP TABLE runs", "2 statements"),
+        ("SELECT * FROM fleet", "cannot be answered"),
+        ("SELECT * FROM self", "cannot be answered"),
+        ("", "0 statements"),
+        ("selec", "not SQL"),
+    ],
+)
+def test_a_query_reads_the_run_files_and_nothing_else(tmp_path, sql, said):
+    pytest.importorskip("duckdb", reason="needs the extra fleet (tools/setup test brings it)")
+    from wherry.errors import WherryError
+    from wherry.fleet import query
+
+    fleet = loading.read([usual(1).save(tmp_path / "a.json")])
+    with pytest.raises(WherryError, match=said):
+        query.ask(fleet, sql)
+
+
+def test_a_query_has_an_end(tmp_path):
+    pytest.importorskip("duckdb", reason="needs the extra fleet (tools/setup test brings it)")
+    from wherry.errors import WherryError
+    from wherry.fleet import query
+
+    fleet = loading.read([usual(1).save(tmp_path / "a.json")])
+    with pytest.raises(WherryError, match="longer than"):
+        query.ask(
+            fleet, "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b", 0.5
+        )
