@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import need_tool, run
 
 pytest.importorskip("distributed", reason="needs the extra fleet (tools/setup test brings it)")
 
@@ -39,11 +40,11 @@ def free_port() -> int:
 
 
 class Cluster:
-    def __init__(self, directory: Path, runner: Path):
-        self.directory, self.runner = directory, runner
+    def __init__(self, directory: Path, runner: Path, tls: tuple[str, ...] = ()):
+        self.directory, self.runner, self.tls = directory, runner, tls
         self.processes: list[subprocess.Popen] = []
         self.port = free_port()
-        self.address = f"tcp://127.0.0.1:{self.port}"
+        self.address = f"{'tls' if tls else 'tcp'}://127.0.0.1:{self.port}"
         self.scheduler = self.begin_scheduler()
 
     def begin(self, *command: str, **env: str) -> subprocess.Popen:
@@ -81,7 +82,7 @@ class Cluster:
                 "--port",
                 str(self.port),
             ),
-            *("--no-dashboard", "--no-jupyter"),
+            *("--no-dashboard", "--no-jupyter", *self.tls),
         )
         end = time.monotonic() + 30
         while time.monotonic() < end:
@@ -104,7 +105,7 @@ class Cluster:
             more = ["--preload", str(file)]
         return self.begin(
             *("worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard"),
-            *("--host", "127.0.0.1", *more),
+            *(*more, *(self.tls or ("--host", "127.0.0.1"))),
             WHERRY_FLEET_HOST=name,
             **env,
         )
@@ -275,6 +276,49 @@ def test_doctor_and_one_per_model(cluster, fleet):
     assert "cpu" in json.loads(Path(hosts["one"]["file"]).read_text())
     _, hosts = fleet("doctor", "--one-per", "model")
     assert len(hosts) == 1
+
+
+def test_verify_and_tune_bring_back_what_they_write(cluster, fleet, wherry, tmp_path):
+    cluster.host("alpha")
+    cluster.wait_for(1)
+    done, hosts = fleet("verify", "rep_movsb", "--brief")
+    assert hosts["alpha"]["state"] == "done", done.stderr
+    assert json.loads(Path(hosts["alpha"]["file"]).read_text())["failures"] == []
+    done, hosts = fleet("verify", "no_such_routine")
+    assert done.returncode == 1
+    assert "no_such_routine" in hosts["alpha"]["words"]
+    done, hosts = fleet("tune", "--quick", "--retries", "0")
+    assert hosts["alpha"]["state"] == "done", done.stdout + done.stderr
+    if hosts["alpha"]["file"]:
+        checked = wherry("plan", "show", hosts["alpha"]["file"])
+        assert checked.returncode == 0, checked.stderr
+
+
+def test_tls(tmp_path, wherry, wherry_run):
+    openssl = need_tool("openssl", "openssl")
+    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+    run(
+        *(openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+        *("-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"),
+        *("-keyout", key, "-out", cert),
+    )
+    files = ("--tls-ca-file", str(cert), "--tls-cert", str(cert), "--tls-key", str(key))
+    own = Cluster(tmp_path, wherry_run, files)
+    try:
+        own.host("alpha")
+        end = time.monotonic() + 60
+        call = ("fleet", "doctor", "--scheduler", own.address, "--out", str(tmp_path / "out"))
+        while (done := wherry(*call, *USUAL, *files)).returncode and time.monotonic() < end:
+            time.sleep(1)
+        assert done.returncode == 0, done.stderr
+        plain = wherry(*call[:3], own.address.replace("tls", "tcp"), *call[4:])
+        assert plain.returncode == 1
+        assert "no scheduler answers" in plain.stderr
+        without = wherry(*call)
+        assert without.returncode != 0
+        assert "Traceback" not in without.stderr
+    finally:
+        own.end()
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,14 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
-from pathlib import Path
 
 from wherry import version
 from wherry.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, FailedError, WherryError
 from wherry.fleet import facts
+from wherry.fleet import scheduler as scheduler_room
 from wherry.fleet.store import Store, safe
 from wherry.report.dimensions import clean
 
-CONNECT = 15.0
 PROBE = 20.0
 # Longer than a host's own limit and the end of its processes: then nobody answers there.
 GRACE = 45.0
@@ -353,51 +352,6 @@ def _cause(error: BaseException | None) -> str:
 # ---- the command ----------------------------------------------------------------------------------------------------
 
 
-def _client(scheduler: str, options: dict):
-    try:
-        import dask
-        import distributed
-    except ImportError:
-        raise WherryError(
-            "a scheduler needs Dask, which the extra brings: python -m pip install 'wherry[fleet]'"
-        ) from None
-    # Losing the scheduler is told by us, in one line.
-    import logging
-
-    logging.disable(logging.CRITICAL)
-    dask.config.set({"distributed.comm.retry.count": 0})
-    scheme = scheduler.partition("://")[0] if "://" in scheduler else "tcp"
-    if scheme not in ("tcp", "tls", "ucx", "ws", "wss"):
-        raise WherryError(
-            f"--scheduler {scheduler} is no address of a scheduler; give tcp://HOST:PORT or tls://HOST:PORT"
-        )
-    files = {k: options[k] for k in ("tls_ca_file", "tls_cert", "tls_key")}
-    for key, name in files.items():
-        if name and not Path(name).is_file():
-            raise WherryError(f"--{key.replace('_', '-')} {name}: there is no such file")
-    how = {}
-    if any(files.values()):
-        if not scheduler.startswith("tls://"):
-            raise WherryError(f"--tls-... goes with a tls:// address, and {scheduler} is none")
-        how["security"] = distributed.Security(
-            tls_ca_file=files["tls_ca_file"],
-            tls_client_cert=files["tls_cert"],
-            tls_client_key=files["tls_key"],
-            require_encryption=True,
-        )
-    if Path(scheduler).is_file():
-        how["scheduler_file"] = scheduler
-    else:
-        how["address"] = scheduler
-    try:
-        return distributed.Client(timeout=CONNECT, set_as_default=False, **how)
-    except (OSError, ValueError, TimeoutError, RuntimeError, TypeError) as error:
-        text = " ".join(str(error).split())[:200]
-        raise FailedError(
-            f"no scheduler answers at {scheduler}: {text}; start one with: dask scheduler"
-        ) from None
-
-
 def conduct(
     kind: str, scheduler: str, arguments: list[str], *, out: str, as_json: bool, **options
 ) -> int:
@@ -406,7 +360,7 @@ def conduct(
             raise WherryError(f"{bad} is not for a fleet: --out says where results go")
     if kind == "bench":
         _check_experiments(arguments)
-    client = _client(scheduler, options)
+    client = scheduler_room.client(scheduler, options)
     fleet = None
     try:
         fleet = Fleet(client, kind, arguments, Store(out), options)
@@ -432,15 +386,8 @@ def conduct(
             f"the scheduler was lost ({' '.join(str(error).split())[:120]}); a second call goes on with what is missing"
         ) from None
     finally:
-        _close(client)
+        scheduler_room.leave(client)
     return _end(fleet, as_json)
-
-
-def _close(client) -> None:
-    import contextlib
-
-    with contextlib.suppress(Exception):  # a scheduler that is gone cannot be taken leave of
-        client.close(timeout=3)
 
 
 def _check_experiments(arguments: list[str]) -> None:

@@ -358,6 +358,7 @@ class Cells:
         self._numbers: dict[tuple, int] = {}
         self._seen: dict[tuple, int] = {}
         self._shapes: dict[tuple, tuple[int, itemgetter]] = {}
+        self._last: tuple[int, list, np.ndarray] | None = None
 
     def _number(self, cell: dict) -> int:
         key = canonical(cell)
@@ -366,22 +367,36 @@ class Cells:
             self.keys.append(key)
         return number
 
-    def _identify(self, cells: list[dict]) -> list[int]:
-        shapes, seen = self._shapes, self._seen
+    def _identify(self, cells: list[dict]) -> np.ndarray:
+        # Cells with the same keys in the same order differ in their values alone: one call in C fetches them.
+        shapes = set(map(tuple, cells))
+        if len(shapes) == 1:
+            number, getter = self._getter(shapes.pop())
+            values = list(map(getter, cells))
+            # Runs of one campaign have the same cells in the same order.
+            if self._last is not None and self._last[:2] == (number, values):
+                return self._last[2]
+            found = np.array([self._of(number, v, c) for v, c in zip(values, cells, strict=True)])
+            self._last = (number, values, found.astype(np.int32))
+            return self._last[2]
         found = []
         for cell in cells:
-            # Cells with the same keys in the same order differ in their values alone: one C call fetches them.
-            shape = tuple(cell)
-            own = shapes.get(shape)
-            if own is None:
-                names = [name for name in KEYS if name in cell] or ["routine", "routine"]
-                own = shapes[shape] = (len(shapes), itemgetter(*names, *names[:1]))
-            mark = (own[0], own[1](cell))
-            number = seen.get(mark)
-            if number is None:
-                number = seen[mark] = self._number(cell)
-            found.append(number)
-        return found
+            number, getter = self._getter(tuple(cell))
+            found.append(self._of(number, getter(cell), cell))
+        return np.array(found, np.int32)
+
+    def _getter(self, shape: tuple) -> tuple[int, itemgetter]:
+        own = self._shapes.get(shape)
+        if own is None:
+            names = [name for name in KEYS if name in shape] or ["routine"]
+            own = self._shapes[shape] = (len(self._shapes), itemgetter(*names, *names[:1]))
+        return own
+
+    def _of(self, shape: int, values: tuple, cell: dict) -> int:
+        number = self._seen.get((shape, values))
+        if number is None:
+            number = self._seen[shape, values] = self._number(cell)
+        return number
 
     def columns(self, run: dict) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the cells, and their figures (a row of four each)."""
@@ -390,7 +405,7 @@ class Cells:
             raise UnfitError(f"has more than {MOST_CELLS:,} cells")
         try:
             cells = [cell for cell in cells if not cell["aa"]]
-            numbers = np.array(self._identify(cells), np.int32)
+            numbers = self._identify(cells)
             quantiles = [cell["ns"] for cell in cells]
             figures = np.empty((len(cells), len(FIGURES)), np.float32)
             figures[:, 0] = _column([ns["median"] for ns in quantiles])

@@ -1,0 +1,59 @@
+"""The way to a Dask scheduler, and what is said when there is none."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from pathlib import Path
+
+from wherry.errors import FailedError, WherryError
+
+CONNECT = 15.0
+
+
+def client(scheduler: str, options: dict):
+    try:
+        import dask
+        import distributed
+    except ImportError:
+        raise WherryError(
+            "a scheduler needs Dask, which the extra brings: python -m pip install 'wherry[fleet]'"
+        ) from None
+    # Losing the scheduler is told by us, in one line.
+    logging.disable(logging.CRITICAL)
+    dask.config.set({"distributed.comm.retry.count": 0})
+    scheme = scheduler.partition("://")[0] if "://" in scheduler else "tcp"
+    if scheme not in ("tcp", "tls", "ucx", "ws", "wss"):
+        raise WherryError(
+            f"--scheduler {scheduler} is no address of a scheduler; give tcp://HOST:PORT or tls://HOST:PORT"
+        )
+    files = {k: options[k] for k in ("tls_ca_file", "tls_cert", "tls_key")}
+    for key, name in files.items():
+        if name and not Path(name).is_file():
+            raise WherryError(f"--{key.replace('_', '-')} {name}: there is no such file")
+    how = {}
+    if any(files.values()):
+        if not scheduler.startswith("tls://"):
+            raise WherryError(f"--tls-... goes with a tls:// address, and {scheduler} is none")
+        how["security"] = distributed.Security(
+            tls_ca_file=files["tls_ca_file"],
+            tls_client_cert=files["tls_cert"],
+            tls_client_key=files["tls_key"],
+            require_encryption=True,
+        )
+    if Path(scheduler).is_file():
+        how["scheduler_file"] = scheduler
+    else:
+        how["address"] = scheduler
+    try:
+        return distributed.Client(timeout=CONNECT, set_as_default=False, **how)
+    except (OSError, ValueError, TimeoutError, RuntimeError, TypeError) as error:
+        text = " ".join(str(error).split())[:200]
+        raise FailedError(
+            f"no scheduler answers at {scheduler}: {text}; start one with: dask scheduler"
+        ) from None
+
+
+def leave(client) -> None:
+    with contextlib.suppress(Exception):  # a scheduler that is gone cannot be taken leave of
+        client.close(timeout=3)
