@@ -45,8 +45,13 @@ def client(scheduler: str, options: dict):
         how["scheduler_file"] = scheduler
     else:
         how["address"] = scheduler
+
+    class Client(distributed.Client):
+        def __del__(self) -> None:
+            """One that could not connect would wait half a minute here, and end in a traceback."""
+
     try:
-        return distributed.Client(timeout=CONNECT, set_as_default=False, **how)
+        return Client(timeout=CONNECT, set_as_default=False, **how)
     except (OSError, ValueError, TimeoutError, RuntimeError, TypeError) as error:
         text = " ".join(str(error).split())[:200]
         raise FailedError(
