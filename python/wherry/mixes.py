@@ -247,12 +247,14 @@ def _recorded(path: Path, name: str) -> list[Mix]:
     """A file that wherry record wrote, a mix an op; none when it is of another form."""
     from wherry import recordings
 
+    if not path.is_file():
+        return []  # read() says why; opening a pipe would wait for its other end
     try:
         with path.open("rb") as file:
             if not recordings.is_recorded(file.read(64)):
                 return []
     except OSError:
-        return []  # read() says why
+        return []
     found = of_recording(recordings.read(path), name)
     if not found:
         raise WherryError(
