@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """A runner that speaks docs/runner-protocol.md and measures nothing, for what a good runner does not do on request:
 crash, hang, write rubbish, take its time. What goes wrong is chosen by the name of a peer: crash, hang, liar, rubbish,
-silent (dies without a word of its own), slow. WHERRY_FAKE_LOG gets a line for every start. WHERRY_FAKE_TIMES plants
-times: JSON of routine to factors, as {"alpha": {"all": 0.9, "mix": 0.6, "set": null}}; of the keys that fit a row the
-last of all, mix, overlap, stream and its op counts, and null means that the routine lacks it."""
+silent (dies without a word of its own), slow (WHERRY_FAKE_SLOW seconds a routine). WHERRY_FAKE_LOG gets a line for
+every start. WHERRY_FAKE_TIMES plants times: JSON of routine to factors, as {"alpha": {"all": 0.9, "mix": 0.6, "set":
+null}}; of the keys that fit a row the last of all, mix, overlap, stream and its op counts, and null means that the
+routine lacks it."""
 
 import json
 import os
@@ -154,7 +155,7 @@ def measure(arguments):
                 )
                 continue
             if "slow" in found:
-                time.sleep(0.15)
+                time.sleep(float(os.environ.get("WHERRY_FAKE_SLOW", "0.15")))
             measure_one(row, name, False, int(row["rounds"]))
         measure_one(row, row["routines"].split(",")[0], True, int(row["rounds"]))
         say("rowend", id=row["id"], voided=1, reasons={"migrated": 1, "descheduled": 0, "steal": 0})

@@ -15,8 +15,14 @@ FAKE = Path(__file__).with_name("fake_runner.py")
 ASKED = ("sizes", "small", "--size", "64,256,1K,4K", "--processes", "3", "--seed", "7", "--raw")
 
 
-def environment(directory):
-    return {**os.environ, "WHERRY_RUN": str(FAKE), "WHERRY_FAKE_LOG": str(directory / "log")}
+def environment(directory, slow=0.0):
+    """The peer called slow takes so many seconds a row and routine."""
+    return {
+        **os.environ,
+        "WHERRY_RUN": str(FAKE),
+        "WHERRY_FAKE_LOG": str(directory / "log"),
+        "WHERRY_FAKE_SLOW": str(slow),
+    }
 
 
 def bench(directory, *args):
@@ -33,6 +39,16 @@ def bench(directory, *args):
 
 def read(path):
     return json.loads(path.read_text())
+
+
+def wait_for_rows(process, journal, rows, older=None):
+    """Until so many rows have come to their end, in a journal that is not the older one."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        there = journal.exists() and journal.stat().st_ino != older
+        if there and journal.read_bytes().count(b'"rowend"') >= rows:
+            break
+        time.sleep(0.01)
 
 
 def interrupt(directory, *more):
@@ -52,18 +68,12 @@ def interrupt(directory, *more):
             *more,
         ],
         cwd=directory,
-        env=environment(directory),
+        env=environment(directory, 0.05),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
     )
-    log = directory / "log"
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and not (
-        log.exists() and "measure --seed" in log.read_text()
-    ):
-        time.sleep(0.05)
-    time.sleep(3.5)
+    wait_for_rows(process, directory / "run.json.journal", 3)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=30)
     assert process.returncode == 130, said
@@ -225,20 +235,15 @@ def start(directory, *more):
     return subprocess.Popen(
         [sys.executable, "-m", "wherry", "bench", *more],
         cwd=directory,
-        env=environment(directory),
+        env=environment(directory, 0.1),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
 
 
 def kill_after(process, journal, rows, older=None):
-    """SIGKILL once so many rows have come to their end, in a journal that is not the older one."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
-        there = journal.exists() and journal.stat().st_ino != older
-        if there and journal.read_bytes().count(b'"rowend"') >= rows:
-            break
-        time.sleep(0.01)
+    """SIGKILL once so many rows are done."""
+    wait_for_rows(process, journal, rows, older)
     assert process.poll() is None, "it ended before it could be killed"
     process.kill()
     process.wait()

@@ -3,6 +3,7 @@ whatever was measured when the user interrupts."""
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -93,7 +94,7 @@ class Cell:
 
 @dataclass
 class Problem:
-    kind: str  # skip, wrong, crash, hang, lost
+    kind: str  # skip, wrong, crash, hang, lost, broken
     routine: str
     message: str
     row: int | None = None
@@ -112,6 +113,10 @@ class _PassState:
 
 class _OutOfTimeError(Exception):
     """The campaign's deadline has passed."""
+
+
+class _BrokenError(Exception):
+    """What is measured, a disk for instance, has failed; the message names it."""
 
 
 class Watcher:
@@ -152,6 +157,7 @@ class Campaign:
         self.cells: dict[tuple[int, str, bool], Cell] = {}
         self.problems: list[Problem] = []
         self.interrupted = False
+        self.broken = ""  # what has failed for good, so that nothing more can be measured
         self.deadline = deadline  # of time.monotonic(); the row under way is the last
         self.out_of_time = False
         self.done: set[tuple[int, int]] = set()  # process and row
@@ -179,6 +185,11 @@ class Campaign:
         except KeyboardInterrupt:
             self.interrupted = True
             self.state = self.so_far()
+        except _BrokenError as error:
+            self.state = self.so_far()
+            self.broken = str(error)
+            experiment = self.rows[0].experiment
+            self.problems.append(Problem("broken", "", self.broken, None, experiment))
         except _OutOfTimeError:
             self.out_of_time = True
         self._leave_out_slow()
@@ -248,7 +259,8 @@ class Campaign:
         """What a runner of this campaign said before it was killed, out of its journal."""
         if event["event"] == "start":
             self._heard = _PassState()
-        self._event(event, process, [], self._heard)
+        with contextlib.suppress(_BrokenError):  # whoever goes on has mended it
+            self._event(event, process, [], self._heard)
 
     def note(self, problem: Mapping) -> None:
         """A problem that the journal has."""
@@ -426,7 +438,10 @@ class Campaign:
             self.wrong.add(event["routine"])
             self._exclude(event["routine"])
         elif kind == "broken":
-            raise FailedError(event["message"])
+            # What was measured of the row before it happened is as good as the rest.
+            self._keep(process, row, state.cells)
+            state.cells = {}
+            raise _BrokenError(event["message"])
         elif kind in ("crash", "hang"):
             state.trying = (row, event["routine"])
             state.blamed = True

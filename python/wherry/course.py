@@ -166,7 +166,7 @@ class Course:
 
     def left_undone(self, experiment: Experiment, campaign: Campaign, entry: dict) -> dict | None:
         """For an interrupted run: how to go on."""
-        if not campaign.interrupted or campaign.state is None:
+        if campaign.state is None:
             return None
         return self._part_of(experiment, campaign.state, entry["seconds"])
 

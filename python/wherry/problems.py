@@ -15,6 +15,7 @@ def grouped(run: dict) -> list[tuple[str, str]]:
         "crash": "CRASHED and was left out from there on",
         "hang": "HUNG and was left out from there on",
         "lost": "not measured",
+        "broken": "CUT SHORT",
     }
     lines = []
     for (kind, routine, message), count in found.items():

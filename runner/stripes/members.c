@@ -62,11 +62,14 @@ static const char *open_one(struct member *member, unsigned number)
 {
     struct stat about;
     member->fd = open(member->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (member->fd < 0 && errno == ENOENT)
+        return SAY("member %u (%s) is missing; give files that are there", number, member->path);
     if (member->fd < 0)
         return SAY("member %u (%s) cannot be read: %s", number, member->path, strerror(errno));
     if (fstat(member->fd, &about) < 0)
         return SAY("member %u (%s) cannot be looked at: %s", number, member->path, strerror(errno));
     member->bytes = (uint64_t)about.st_size;
+    member->named = about.st_nlink > 0;
     if (S_ISBLK(about.st_mode) && ioctl(member->fd, BLKGETSIZE64, &member->bytes) < 0)
         return SAY("member %u (%s) does not tell its size: %s", number, member->path, strerror(errno));
     if (!S_ISREG(about.st_mode) && !S_ISBLK(about.st_mode))
@@ -163,8 +166,13 @@ const char *members_changed(struct members *members)
     for (size_t i = 0; i < members->count; i++) {
         struct stat about;
         const struct member *member = &members->own[i];
-        if (fstat(member->fd, &about) == 0 && S_ISREG(about.st_mode) && (uint64_t)about.st_size < member->bytes)
+        if (fstat(member->fd, &about) < 0 || !S_ISREG(about.st_mode))
+            continue;
+        if ((uint64_t)about.st_size < member->bytes)
             return length_changed(members, member, (uint64_t)about.st_size);
+        if (member->named && !about.st_nlink)
+            return SAY("member %u (%s) is missing: it was removed while it was read; put it back and begin anew",
+                       number_of(members, member), member->path);
     }
     return NULL;
 }

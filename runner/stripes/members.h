@@ -13,6 +13,7 @@ struct member {
     int fd;
     int direct; /* opened with O_DIRECT; -1: not yet, or not to be had */
     uint64_t bytes;
+    bool named; /* some directory has it; scratch is in none */
     unsigned char *map;
 };
 
@@ -49,8 +50,8 @@ static inline uint64_t members_offset(const struct members *members, uint64_t bl
     return block / members->count * members->block;
 }
 
-/* NULL, or which member is no longer as long as it was. A page that a truncation cuts reads as zeros without a fault,
- * so that lengths have to be looked at. */
+/* NULL, or which member is no longer as long as it was, or has been removed. A page that a truncation cuts reads as
+ * zeros without a fault, so that lengths have to be looked at. */
 const char *members_changed(struct members *members);
 /* A failure in words: a read that gave `got` (negative: errno is set) where `wanted` were asked for. */
 const char *members_read_failed(struct members *members, const struct member *member, uint64_t offset, size_t wanted,

@@ -256,6 +256,10 @@ static void put_cells(const struct session *session)
         json_close();
         json_end();
     }
+}
+
+static void put_row_end(const struct session *session)
+{
     json_begin("rowend");
     json_int("id", session->row->id);
     json_uint("voided", session->voided);
@@ -310,6 +314,8 @@ static int run_row(struct system_row *row, bool *wrong)
     if (!session.failed && !row->broken && !host_interrupted)
         go_round(&session);
     if (row->broken && !host_interrupted) {
+        if (session.kept) /* rounds that ended before it happened are as good as ever */
+            put_cells(&session);
         free_samples(&session);
         return put_broken(row);
     }
@@ -322,6 +328,7 @@ static int run_row(struct system_row *row, bool *wrong)
         json_end();
     } else if (!host_interrupted) {
         put_cells(&session);
+        put_row_end(&session);
     }
     free_samples(&session);
     return session.failed ? EXIT_FAILED : EXIT_OK;

@@ -150,6 +150,8 @@ class Bench:
                     file=sys.stderr,
                 )
                 return interrupted_status[0]
+            if broken := _broken(self.document):
+                raise FailedError(broken)
             skipped = [p["message"] for p in self.document["problems"] if p["kind"] == "skip"]
             raise FailedError(": ".join(["nothing could be measured", *skipped[:1]]))
         self._save()
@@ -250,7 +252,8 @@ class Bench:
         document["problems"] += [
             asdict(p) | {"row": None if p.row is None else first + p.row} for p in campaign.problems
         ]
-        checks = [] if campaign.interrupted else experiment.cross_check(campaign, share.request)
+        cut = campaign.interrupted or bool(campaign.broken)
+        checks = [] if cut else experiment.cross_check(campaign, share.request)
         summary = experiment.summary(campaign, share.request, first) if new_rows else None
         document["experiments"].append(
             ({} if summary is None else {"score": summary})
@@ -262,7 +265,7 @@ class Bench:
                 "seconds": round(time.monotonic() - began, 2),
                 "noise_floor": floor,
                 "voided": campaign.voided,
-                "complete": not campaign.interrupted,
+                "complete": not cut,
                 "correction": results.correction(campaign, cells),
             }
             | campaign.rounds.record()
@@ -292,7 +295,8 @@ class Bench:
         """After each experiment, and at the end; a failure is told once, at the end."""
         left_out = self.document["method"]["left_out"]
         wanted = [experiment.name for experiment, _ in self.plan if experiment.name not in left_out]
-        missing = len(self.document["experiments"]) < len(wanted)
+        complete = [own for own in self.document["experiments"] if own["complete"]]
+        missing = len(complete) < len(wanted)
         interrupted = missing or self.document["interrupted"]
         try:
             self.keeper.save(self.document | {"interrupted": interrupted}, self.samples)
@@ -315,6 +319,12 @@ class Bench:
                 f"wherry: interrupted; what was measured until then is in {self.path}",
                 file=sys.stderr,
             )
+        elif broken := _broken(document):
+            print(
+                f"wherry: {broken}; what was measured until then is in {self.path}, and "
+                f"wherry bench --resume {self.path} measures the rest",
+                file=sys.stderr,
+            )
         elif not self.as_json:
             self.printer.text(
                 f"Saved as {self.path}" + (", raw samples beside it" if self.raw else "")
@@ -323,3 +333,8 @@ class Bench:
             return interrupted_status[0]
         bad = any(p["kind"] != "skip" for p in document["problems"])
         return EXIT_FAILED if bad else EXIT_OK
+
+
+def _broken(document: dict) -> str:
+    """What has failed while it was measured; empty when nothing has."""
+    return next((p["message"] for p in document["problems"] if p["kind"] == "broken"), "")
