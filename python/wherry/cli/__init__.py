@@ -11,23 +11,31 @@ import click
 
 from wherry import errors
 
-COMMANDS = (
-    "ab",
-    "bench",
-    "compare",
-    "doctor",
-    "exec",
-    "export",
-    "fleet",
-    "import",
-    "list",
-    "plan",
-    "replay",
-    "record",
-    "report",
-    "tune",
-    "verify",
-)
+# What it is for, as `wherry --help` shows it, in the order in which a person comes to need them.
+_PURPOSES = {
+    "Of the machine": {
+        "bench": "measure routines by size, alignment, cache state, program",
+        "verify": "prove routines right against a byte-by-byte reference",
+        "doctor": "what this machine is, what libc and Wherry believe of it",
+        "list": "the routines, experiments, regions, mixes, limits",
+        "tune": "find the plan that is fastest on this CPU, or glibc's tunables",
+        "plan": "look at, check and compile plans",
+    },
+    "Of your program": {
+        "record": "run a program and write down what it copies",
+        "replay": "what it would gain from other routines",
+        "exec": "run it with Wherry's routines in the place of libc's",
+        "ab": "run it both ways in turns and tell whether it got faster",
+    },
+    "Of results": {
+        "report": "one page that shows all of a run, or of several",
+        "compare": "runs cell by cell; an exit status for CI",
+        "export": "a run as CSV, Markdown, google-benchmark JSON, ...",
+        "import": "another tool's results as a run",
+        "fleet": "many machines: measure on a Dask cluster, report, query",
+    },
+}
+COMMANDS = tuple(sorted(name for named in _PURPOSES.values() for name in named))
 # Modules that cannot be called as their command is, or whose name is taken.
 _MODULES = {"import": "importing", "report": "reporting"}
 
@@ -40,6 +48,11 @@ class _Group(click.Group):
         if name not in COMMANDS:
             return None
         return importlib.import_module(f"wherry.cli.{_MODULES.get(name, name)}").command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for purpose, named in _PURPOSES.items():
+            with formatter.section(purpose):
+                formatter.write_dl([(name.ljust(7), text) for name, text in named.items()])
 
     def resolve_command(self, ctx: click.Context, args: list[str]):
         name = args[0]

@@ -9,9 +9,10 @@ from pathlib import Path
 import click
 
 from wherry.cli import fleeting
+from wherry.cli.grouped import Group
 
 
-@click.group(epilog="Example: wherry fleet report runs/ --html fleet.html")
+@click.group(cls=Group, epilog="Example: wherry fleet report runs/ --html fleet.html")
 def command() -> None:
     """Measures on the hosts of a Dask scheduler, and reports on run files of many machines.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from wherry.cli.grouped import Group
 from wherry.errors import EXIT_FAILED, WherryError
 
 
@@ -37,7 +38,9 @@ def _write(out: Path, plans_: list, head: str = "") -> None:
     print(f"{out}: {len(plans_)} plan{'' if len(plans_) == 1 else 's'}")
 
 
-@click.group(epilog="Example: wherry plan default -o mine.toml; wherry plan check mine.toml")
+@click.group(
+    cls=Group, epilog="Example: wherry plan default -o mine.toml; wherry plan check mine.toml"
+)
 def command() -> None:
     """Looks at, checks and compiles plans: by which method each size is copied and set.
 
