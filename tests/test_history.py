@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import jsonschema
 import pytest
 from conftest import ROOT
-from wherry import history, runfile
+from wherry import history, schemas
 
 MIB = 1 << 20
 EXPERIMENTS = {"sizes", "zero", "small", "alignment", "usercopy", "network", "stripes", "switch"}
@@ -95,7 +95,7 @@ def value_of(raw: dict, seed: str, name: str) -> float:
 
 
 def test_every_file_keeps_the_schema(raw):
-    schema = json.loads(runfile.schema_text("history"))
+    schema = json.loads(schemas.text("history"))
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
     for name, document in raw.items():
@@ -122,7 +122,7 @@ def test_the_schema_refuses(raw, at, value):
         inner = inner[key]
     inner[at[-1]] = value
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(document, json.loads(runfile.schema_text("history")))
+        jsonschema.validate(document, json.loads(schemas.text("history")))
 
 
 def loose_ends(raw: dict[str, dict], routines: set[str]) -> Iterator[str]:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from wherry import runfile
+from wherry import runfile, schemas
 from wherry.errors import FailedError, WherryError
 
 FAKE = Path(__file__).with_name("fake_runner.py")
@@ -43,7 +43,7 @@ def test_the_schemas_are_schemas():
     import jsonschema
 
     for name in ("run", "machine"):
-        jsonschema.Draft202012Validator.check_schema(json.loads(runfile.schema_text(name)))
+        jsonschema.Draft202012Validator.check_schema(json.loads(schemas.text(name)))
 
 
 def test_what_bench_writes_keeps_the_schema(good):
@@ -202,3 +202,27 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     with pytest.raises(FailedError, match="No space left"):
         runfile.write(tmp_path / "r.json", {"a": 1})
     assert (tmp_path / "r.json").read_text() == "old" and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({}, "at its top: "),
+        ({"format": "wherry-mix", "version": 1, "ops": {}}, "at its top: 'name'"),
+        ([], "at its top: "),
+        ({"\ud800": 1, "format": 1 << 80}, "at "),  # what only one of the two validators can hold
+    ],
+)
+def test_what_a_schema_says(document, said):
+    found = schemas.fault(document, "mix")
+    assert found.startswith(said) and "\n" not in found and len(found) < 300
+
+
+def test_the_quick_judge_is_asked_first(monkeypatch):
+    import jsonschema
+
+    monkeypatch.setattr(jsonschema, "Draft202012Validator", None)
+    from wherry import recordings
+
+    (first, *_) = recordings.all_shipped()
+    assert schemas.fault(first.document, "mix") is None

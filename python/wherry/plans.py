@@ -19,6 +19,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from wherry import schemas
 from wherry.errors import WherryError
 from wherry.units import GIB, KIB, MIB
 
@@ -229,21 +230,6 @@ def _toml(path: Path, data: bytes) -> dict:
         raise WherryError(f"{path} is not a plan: {str(error)[:200]}") from None
 
 
-def _schema_fault(document: dict) -> str | None:
-    import jsonschema
-    from jsonschema.exceptions import best_match
-
-    from wherry.runfile import schema_text
-
-    validator = jsonschema.Draft202012Validator(json.loads(schema_text("plan")))
-    error = best_match(validator.iter_errors(document))
-    if error is None:
-        return None
-    place = ".".join(str(part) for part in error.absolute_path) or "its top"
-    message = " ".join(error.message.split())
-    return f"at {place}: {message if len(message) < 160 else message[:157] + '...'}"
-
-
 def _side(table: Mapping, side: str) -> dict[str, int]:
     """A missing rep_to, rep_slow_ahead or rep_all_from means no restriction."""
     start = _threshold(table["rep_from"])
@@ -290,7 +276,7 @@ def from_text(path: Path, data: bytes) -> list[Plan]:
         raise WherryError(
             f"{path} is a plan of format {number}; this Wherry reads 1; use a newer one"
         )
-    wrong = _schema_fault(document)
+    wrong = schemas.fault(document, "plan")
     if wrong:
         raise WherryError(f"{path} is not a right plan: {wrong}")
     plans = [_plan(table) for table in document["plan"]]

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from wherry import runfile
+from wherry import runfile, schemas
 from wherry.errors import WherryError
 from wherry.mixfiles import LARGEST_SIZE, Shares
 
@@ -251,28 +251,16 @@ def is_recorded(data: bytes) -> bool:
     return data.lstrip()[:1] == b"{"
 
 
-@functools.cache
-def _validator():
-    import jsonschema
-
-    return jsonschema.Draft202012Validator(json.loads(runfile.schema_text("mix")))
-
-
 def _fault(document: object) -> str | None:
     """What is wrong with it, or None. The schema first, then what no schema can say."""
-    from jsonschema.exceptions import best_match
-
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         return f'it has no "format": "{FORMAT}"'
     if document.get("version") != VERSION:
         return (
             f"its version is {str(document.get('version'))[:20]}, and this Wherry reads {VERSION}"
         )
-    error = best_match(_validator().iter_errors(document))
-    if error is not None:
-        place = ".".join(str(part) for part in error.absolute_path) or "its top"
-        message = " ".join(error.message.split())
-        return f"at {place}: {message if len(message) < 160 else message[:157] + '...'}"
+    if fault := schemas.fault(document, "mix"):
+        return fault
     for op, part in document["ops"].items():
         before = -1
         for least, greatest, calls, total in part["sizes"]:

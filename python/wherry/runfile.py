@@ -12,6 +12,7 @@ import tempfile
 import zlib
 from pathlib import Path
 
+from wherry import schemas
 from wherry.errors import FailedError, WherryError
 
 FORMAT = "wherry-run"
@@ -25,58 +26,9 @@ _CONTROLS = re.compile(
 )
 
 
-def schema_text(name: str) -> str:
-    """A schema of the package, or of the source tree that the package is in."""
-    from importlib import resources
-
-    file = name + ".schema.json"
-    inside = resources.files("wherry") / "schema" / file
-    if inside.is_file():
-        return inside.read_text(encoding="utf-8")
-    tree = Path(__file__).resolve().parents[2] / "schema" / file
-    try:
-        return tree.read_text(encoding="utf-8")
-    except OSError:
-        raise FailedError(f"{file} is missing; install Wherry again") from None
-
-
-def _validator():
-    import jsonschema
-    from referencing import Registry, Resource
-
-    run, machine = (json.loads(schema_text(name)) for name in ("run", "machine"))
-    registry = Registry().with_resource(machine["$id"], Resource.from_contents(machine))
-    return jsonschema.Draft202012Validator(run, registry=registry)
-
-
-# From here on, of entries with the same keys and types only one is checked in full: a minute saved.
-MANY = 2000
-
-
-def _shape(value: object) -> object:
-    if isinstance(value, dict):
-        return tuple((key, _shape(item)) for key, item in value.items())
-    return type(value)
-
-
-def _one_of_each_shape(entries: object) -> object:
-    if not isinstance(entries, list) or len(entries) <= MANY:
-        return entries
-    return list({_shape(entry): entry for entry in entries}.values())
-
-
 def fault(run: object) -> str | None:
     """What the schema has against it, in one line; None when nothing."""
-    from jsonschema.exceptions import best_match
-
-    if isinstance(run, dict):
-        run = run | {k: _one_of_each_shape(run[k]) for k in ("rows", "cells") if k in run}
-    error = best_match(_validator().iter_errors(run))
-    if error is None:
-        return None
-    place = "/".join(str(part) for part in error.absolute_path) or "its top"
-    message = error.message if len(error.message) < 120 else error.message[:117] + "..."
-    return f"at {place}: {message}"
+    return schemas.fault(run, "run", separator="/", longest=120)
 
 
 def _stray(run: dict) -> str | None:

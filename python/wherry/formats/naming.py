@@ -8,7 +8,7 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from wherry.runfile import schema_text
+from wherry import schemas
 from wherry.units import parse_size
 
 # Words for the op in other people's names, the longer before those that they contain.
@@ -57,7 +57,7 @@ class Told:
 @functools.cache
 def known_dimensions() -> tuple[str, ...]:
     """In the order of the schema, which is the one list of them."""
-    listed = json.loads(schema_text("run"))["$defs"]["dimensions"]["properties"]
+    listed = json.loads(schemas.text("run"))["$defs"]["dimensions"]["properties"]
     return tuple(key for key in listed if key not in ("experiment", "row"))
 
 
