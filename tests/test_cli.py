@@ -389,3 +389,32 @@ def test_colour_and_progress_are_for_terminals(wherry_run):
     assert status == 0 and "\033[1m" in shown and "cells" in shown
     status, shown = on_terminal(["doctor"], {**base, "NO_COLOR": "1"})
     assert status == 0 and "\033[" not in shown
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("bench", "sizes", "--save", ""),
+        ("bench", "--resume", ""),
+        ("report", "run.json", "-o", ""),
+        ("plan", "show", ""),
+        ("plan", "default", "-o", ""),
+        ("fleet", "report", ""),
+        ("record", "-o", "", "--", "true"),
+        ("exec", "--plan", "", "--", "true"),
+    ],
+)
+def test_an_empty_name_is_misuse(wherry, words):
+    result = wherry(*words)
+    assert result.returncode == 2 and "is empty; was a variable not set?" in result.stderr
+    assert result.stderr.count("\n") == 1 and not result.stdout
+
+
+def test_a_program_may_have_empty_words(wherry):
+    result = wherry("exec", "--", "printf", "%s-%s", "", "x")
+    assert (result.returncode, result.stdout) == (0, "-x")
+
+
+def test_no_purpose_is_cut_short(wherry):
+    for words in ((), ("fleet",), ("plan",)):
+        assert "..." not in wherry(*words, "--help").stdout.replace("[ARGS]...", "")

@@ -10,6 +10,7 @@ import sys
 import click
 
 from wherry import errors
+from wherry.cli import grouped
 
 # What it is for, as `wherry --help` shows it, in the order in which a person comes to need them.
 _PURPOSES = {
@@ -30,7 +31,7 @@ _PURPOSES = {
     "Of results": {
         "report": "one page that shows all of a run, or of several",
         "compare": "runs cell by cell; an exit status for CI",
-        "export": "a run as CSV, Markdown, google-benchmark JSON, ...",
+        "export": "a run as CSV, Markdown, or as other benchmarks write theirs",
         "import": "another tool's results as a run",
         "fleet": "many machines: measure on a Dask cluster, report, query",
     },
@@ -47,7 +48,8 @@ class _Group(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        return importlib.import_module(f"wherry.cli.{_MODULES.get(name, name)}").command
+        module = importlib.import_module(f"wherry.cli.{_MODULES.get(name, name)}")
+        return grouped.refuse_empty_names(module.command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for purpose, named in _PURPOSES.items():

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 
 import click
 
 from wherry.cli import fleeting
-from wherry.cli.grouped import Group
+from wherry.cli.grouped import FileName, Group
 
 
 @click.group(cls=Group, epilog="Example: wherry fleet report runs/ --html fleet.html")
@@ -52,10 +51,10 @@ def _none_read(fleet) -> None:
     metavar="TIME",
     help="The change's time (2026-11-21 or 2026-11-21T12:00:00Z): runs before it are before.",
 )
-@click.option("--html", "page", type=Path, metavar="FILE", help="Also as a page.")
+@click.option("--html", "page", type=FileName(), metavar="FILE", help="Also as a page.")
 @click.option(
     "--bundle",
-    type=Path,
+    type=FileName(),
     metavar="FILE",
     help="Also one bundle of the plans among RUNS (.plan, or .toml as text).",
 )
@@ -145,7 +144,7 @@ def query(sql, runs, timeout, as_json) -> None:
 
 @command.command(epilog="Example: wherry fleet metrics runs/ -o /var/lib/node_exporter/wherry.prom")
 @click.argument("runs", nargs=-1, required=True, metavar="RUNS...")
-@click.option("-o", "--output", type=Path, metavar="FILE", help="Write there, not to stdout.")
+@click.option("-o", "--output", type=FileName(), metavar="FILE", help="Write there, not to stdout.")
 def metrics(runs, output) -> None:
     """The main figures of RUNS as OpenMetrics text, for Prometheus: of each host the latest."""
     from wherry import runfile

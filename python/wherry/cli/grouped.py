@@ -1,8 +1,41 @@
-"""Commands that have commands of their own."""
+"""Commands that have commands of their own, and what holds for the options of all."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
+
+_NAMES_A_FILE = ("FILE", "PATH", "DIR", "RUN", "MIX", "PLAN", "BASE")
+
+
+def _not_empty(ctx: click.Context, parameter: click.Parameter, value: object) -> object:
+    if "" in (value if isinstance(value, (list, tuple)) else (value,)):
+        named = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.human_readable_name
+        raise click.UsageError(f"{named} is empty; was a variable not set?", ctx)
+    return value
+
+
+class FileName(click.ParamType):
+    """A Path; the text is seen before it becomes one, where an empty name would be the current directory."""
+
+    name = "file"
+
+    def convert(self, value, param, ctx) -> Path:
+        if value == "":
+            _not_empty(ctx, param, value)
+        return Path(value)
+
+
+def refuse_empty_names(command: click.Command) -> click.Command:
+    """An empty name of a file is misuse, not the current directory or none."""
+    for parameter in command.params:
+        metavar = parameter.metavar or ""
+        if parameter.callback is None and any(word in metavar for word in _NAMES_A_FILE):
+            parameter.callback = _not_empty
+    for inner in getattr(command, "commands", {}).values():
+        refuse_empty_names(inner)
+    return command
 
 
 class Group(click.Group):

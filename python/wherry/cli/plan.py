@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from wherry.cli.grouped import Group
+from wherry.cli.grouped import FileName, Group
 from wherry.errors import EXIT_FAILED, WherryError
 
 
@@ -48,7 +48,7 @@ def command() -> None:
 
 
 @command.command(epilog="Example: wherry plan show mine.toml")
-@click.argument("file", type=Path)
+@click.argument("file", type=FileName())
 @click.option("--text", is_flag=True, help="The text form, of a compiled plan too.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for a program.")
 def show(file: Path, text: bool, as_json: bool) -> None:
@@ -70,7 +70,7 @@ def show(file: Path, text: bool, as_json: bool) -> None:
 
 
 @command.command(epilog="Example: wherry plan check mine.toml")
-@click.argument("file", type=Path)
+@click.argument("file", type=FileName())
 def check(file: Path) -> int:
     """Loads FILE into the library here; exit status 1 when it is not taken, and why."""
     from wherry import plans
@@ -86,7 +86,7 @@ def check(file: Path) -> int:
 
 
 @command.command(epilog="Example: wherry plan default -o mine.toml")
-@click.option("-o", "--output", type=Path, metavar="FILE", help="Write there, not to stdout.")
+@click.option("-o", "--output", type=FileName(), metavar="FILE", help="Write there, not to stdout.")
 def default(output: Path | None) -> None:
     """This CPU's default plan as text: something to begin with."""
     from wherry import plans
@@ -103,8 +103,10 @@ def default(output: Path | None) -> None:
 @command.command(
     name="compile", epilog="Example: wherry plan compile mine.toml -o /etc/wherry.plan"
 )
-@click.argument("file", type=Path)
-@click.option("-o", "--output", type=Path, metavar="FILE", help="Default: FILE.plan beside it.")
+@click.argument("file", type=FileName())
+@click.option(
+    "-o", "--output", type=FileName(), metavar="FILE", help="Default: FILE.plan beside it."
+)
 def compile_(file: Path, output: Path | None) -> None:
     """Compiles the text FILE into the form that the library and WHERRY_PLAN take."""
     from wherry import plans
@@ -122,8 +124,10 @@ def compile_(file: Path, output: Path | None) -> None:
 
 
 @command.command(epilog="Example: wherry plan bundle zen4.toml zen5.toml -o fleet.plan")
-@click.argument("files", type=Path, nargs=-1, required=True, metavar="FILE...")
-@click.option("-o", "--output", type=Path, required=True, metavar="FILE", help=".toml: as text.")
+@click.argument("files", type=FileName(), nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "-o", "--output", type=FileName(), required=True, metavar="FILE", help=".toml: as text."
+)
 def bundle(files: tuple[Path, ...], output: Path) -> None:
     """Puts the plans of several files into one; each CPU takes the first that is for it."""
     from wherry import planbinary, plans
