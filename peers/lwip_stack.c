@@ -1,6 +1,7 @@
-/* lwIP as a TCP stack that wherry-run can drive: two ends on two devices of one stack, joined by two rings of packets,
- * all in the caller's thread. This object defines memcpy, memmove and lwIP's checksum functions; loaded so that its own
- * definitions come first, the packaged library calls them instead of libc's and its own. */
+/* lwIP as a TCP stack that wherry-run can drive: two ends on two devices, joined by two rings of packets, in the
+ * caller's thread or in two processes that share the rings. This object defines memcpy, memmove and lwIP's checksum
+ * functions; loaded so that its own definitions come first, the packaged library calls them instead of libc's and its
+ * own. */
 #include <lwip/inet_chksum.h>
 #include <lwip/init.h>
 #include <lwip/ip4.h>
@@ -18,6 +19,9 @@
 
 /* A packet lies where it does behind an Ethernet header whose IP header is aligned, as drivers have it. */
 enum { PACKETS = 256, PACKET = 2048, FRONT = 16, IDLE_MOST = 10, CONNECT_TURNS = 100, PORT = 5001 };
+/* A receiver that has found nothing for so many turns acknowledges what it has, as a driver does whose interrupt ends.
+ */
+enum { TURNS_TO_ACKNOWLEDGE = 32 };
 
 /* Before anybody has chosen: what the loader and lwip_init may call. */
 static void *bytes(void *dst, const void *src, size_t n)
@@ -56,17 +60,21 @@ EXPORT void *memmove(void *dst, const void *src, size_t n) { return hooks.move(d
 EXPORT u16_t lwip_standard_chksum(const void *data, int n) { return hooks.sum(data, n); }
 EXPORT u16_t lwip_chksum_copy(void *dst, const void *src, u16_t n) { return hooks.copy_sum(dst, src, n); }
 
+/* Each count is written by one side and read by the other. */
 struct packets {
     unsigned char room[PACKETS][PACKET];
     u16_t lengths[PACKETS];
-    unsigned in, out;
+    _Alignas(128) unsigned in;
+    _Alignas(128) unsigned out;
 };
 
+static struct packets own_rings[2];
 static struct end {
     struct netif device;
-    struct packets coming; /* from the other */
+    struct packets *coming; /* from the other */
     struct tcp_pcb *pcb;
-} ends[2]; /* sender, receiver */
+} ends[2] = {{.coming = &own_rings[0]}, {.coming = &own_rings[1]}}; /* sender, receiver */
+static struct end *own_end;                                         /* in two processes */
 
 static struct stack_work *work;
 static uint64_t came;
@@ -79,15 +87,16 @@ static void set_hooks(const struct stack_hooks *given) { hooks = *given; }
 /* What a driver does: the packet is copied into the next slot. */
 static err_t output(struct netif *device, struct pbuf *packet, const ip4_addr_t *to)
 {
-    struct packets *coming = &ends[device == &ends[0].device].coming;
+    struct packets *coming = ends[device == &ends[0].device].coming;
     (void)to;
-    if (coming->in - coming->out == PACKETS || packet->tot_len > PACKET - FRONT) {
+    if (coming->in - __atomic_load_n(&coming->out, __ATOMIC_ACQUIRE) == PACKETS || packet->tot_len > PACKET - FRONT) {
         overrun = true;
         return ERR_MEM;
     }
-    const unsigned slot = coming->in++ % PACKETS;
+    const unsigned slot = coming->in % PACKETS;
     coming->lengths[slot] = packet->tot_len;
     pbuf_copy_partial(packet, coming->room[slot] + FRONT, packet->tot_len, 0);
+    __atomic_store_n(&coming->in, coming->in + 1, __ATOMIC_RELEASE);
     if (work) {
         work->packets++;
         if (work->packet)
@@ -109,9 +118,10 @@ static err_t device_begin(struct netif *device)
  * liblwip 2.1.3 have 592 bytes and are taken for 1516. */
 static bool deliver(struct end *end)
 {
-    struct packets *coming = &end->coming;
-    const bool any = coming->in != coming->out;
-    while (coming->in != coming->out) {
+    struct packets *coming = end->coming;
+    const unsigned in = __atomic_load_n(&coming->in, __ATOMIC_ACQUIRE);
+    const bool any = in != coming->out;
+    while (in != coming->out) {
         const unsigned slot = coming->out % PACKETS;
         struct pbuf *packet = pbuf_alloc(PBUF_RAW, coming->lengths[slot], PBUF_RAM);
         if (!packet) {
@@ -119,7 +129,7 @@ static bool deliver(struct end *end)
             break;
         }
         pbuf_take(packet, coming->room[slot] + FRONT, coming->lengths[slot]);
-        coming->out++;
+        __atomic_store_n(&coming->out, coming->out + 1, __ATOMIC_RELEASE);
         if (end->device.input(packet, &end->device) != ERR_OK)
             pbuf_free(packet);
     }
@@ -188,8 +198,10 @@ static void stack_close(void)
             tcp_err(pcb, NULL);
             tcp_abort(pcb);
         }
-        ends[i].coming.in = ends[i].coming.out = 0;
+        ends[i].coming = &own_rings[i]; /* of shared ones the other end may still be using */
+        ends[i].coming->in = ends[i].coming->out = 0;
     }
+    own_end = NULL;
 }
 
 static void once(unsigned mtu)
@@ -211,39 +223,90 @@ static void once(unsigned mtu)
     ends[0].device.mtu = ends[1].device.mtu = (u16_t)mtu;
 }
 
-static const char *stack_open(unsigned mtu)
+static const char *begin(unsigned mtu)
 {
-    static u16_t port = PORT;
     if (mtu > PACKET - FRONT)
         return "packets are too large for the rings";
     once(mtu);
     stack_close();
     lost = overrun = false;
     came = 0;
-    port++;
-    struct tcp_pcb *server = tcp_new(), *client = tcp_new();
-    if (!server || !client)
-        return "lwIP has no memory for a connection";
-    /* Each end is held to its device: to the stack both addresses are its own. */
+    return NULL;
+}
+
+/* Each end is held to its device: to the stack both addresses are its own. */
+static struct tcp_pcb *listen_at(u16_t port)
+{
+    struct tcp_pcb *server = tcp_new();
+    if (!server)
+        return NULL;
     tcp_bind(server, IP_ADDR_ANY, port);
     tcp_bind_netif(server, &ends[1].device);
     server = tcp_listen(server);
-    if (!server)
-        return "lwIP cannot listen";
-    tcp_accept(server, accepted);
+    if (server)
+        tcp_accept(server, accepted);
+    return server;
+}
+
+static bool connect_to(u16_t port)
+{
+    struct tcp_pcb *client = tcp_new();
+    if (!client)
+        return false;
     prepare(&ends[0], client);
     tcp_bind(client, &ends[0].device.ip_addr, 0);
     tcp_bind_netif(client, &ends[0].device);
-    err_t error = tcp_connect(client, &ends[1].device.ip_addr, port, connected);
-    for (int turn = 0; error == ERR_OK && turn < CONNECT_TURNS && !(ends[1].pcb && client->state == ESTABLISHED);
-         turn++) {
+    return tcp_connect(client, &ends[1].device.ip_addr, port, connected) == ERR_OK;
+}
+
+static bool is_connected(const struct end *end) { return end->pcb && end->pcb->state == ESTABLISHED; }
+
+static u16_t next_port(void)
+{
+    static u16_t port = PORT;
+    return ++port;
+}
+
+static const char not_connected[] = "lwIP does not connect its two ends";
+
+static const char *stack_open(unsigned mtu)
+{
+    const char *failed = begin(mtu);
+    if (failed)
+        return failed;
+    const u16_t port = next_port();
+    struct tcp_pcb *server = listen_at(port);
+    if (!server)
+        return "lwIP cannot listen";
+    bool done = connect_to(port);
+    for (int turn = 0; done && turn < CONNECT_TURNS && !(ends[1].pcb && is_connected(&ends[0])); turn++) {
         deliver(&ends[1]);
         deliver(&ends[0]);
-        if (lost)
-            break;
+        done = !lost;
     }
     tcp_close(server);
-    return error != ERR_OK || lost || !ends[1].pcb ? "lwIP does not connect its two ends" : NULL;
+    return done && ends[1].pcb ? NULL : not_connected;
+}
+
+/* Both processes are copies of one, so that both find the same port. */
+static const char *stack_open_end(unsigned mtu, bool receiver, void *shared, bool (*rest)(unsigned idle))
+{
+    const char *failed = begin(mtu);
+    if (failed)
+        return failed;
+    for (int i = 0; i < 2; i++)
+        ends[i].coming = (struct packets *)shared + i;
+    own_end = &ends[receiver];
+    const u16_t port = next_port();
+    struct tcp_pcb *server = receiver ? listen_at(port) : NULL;
+    bool done = receiver ? server != NULL : connect_to(port);
+    for (unsigned idle = 0; done && !is_connected(own_end);) {
+        idle = deliver(own_end) ? 0 : idle + 1;
+        done = !lost && (!idle || rest(idle));
+    }
+    if (server)
+        tcp_close(server);
+    return done ? NULL : not_connected;
 }
 
 /* As an application writes that gives a message at a time, as much as the stack takes now. Returns what it took. */
@@ -297,5 +360,47 @@ static const char *stack_carry(struct stack_work *given)
     return done ? NULL : overrun ? "lwIP's packets overrun the ring" : "lwIP's stream stands still";
 }
 
+static bool is_done(uint64_t sent, uint64_t total)
+{
+    const struct tcp_pcb *pcb = own_end->pcb;
+    return own_end == &ends[1] ? came == total : sent == total && pcb && !pcb->unsent && !pcb->unacked;
+}
+
+/* Looking for packets that have not come is no work: a driver would sleep. */
+static const char *stack_carry_end(struct stack_work *given)
+{
+    const uint64_t total = given->messages * given->message;
+    const bool receiver = own_end == &ends[1];
+    const struct packets *coming = own_end->coming;
+    work = given;
+    came = 0;
+    cursor = 0;
+    bool patient = true;
+    uint64_t busy = 0, before = work->clock(), sent = receiver ? 0 : write_some(0, total);
+    for (unsigned idle = 0; patient && !is_done(sent, total) && !lost && !overrun;) {
+        if (__atomic_load_n(&coming->in, __ATOMIC_ACQUIRE) == coming->out) {
+            if (idle++ == 0)
+                busy += work->clock() - before;
+            if (idle == TURNS_TO_ACKNOWLEDGE)
+                tcp_fasttmr();
+            patient = work->rest(idle);
+            continue;
+        }
+        if (idle)
+            before = work->clock();
+        idle = 0;
+        deliver(own_end);
+        if (!receiver)
+            sent += write_some(sent, total);
+    }
+    tcp_fasttmr(); /* the last acknowledgement waits for nobody */
+    busy += work->clock() - before;
+    *(receiver ? &work->receiver_ns : &work->sender_ns) = busy;
+    const bool done = is_done(sent, total) && !overrun;
+    work = NULL;
+    return done ? NULL : overrun ? "lwIP's packets overrun the ring" : "lwIP's stream stands still";
+}
+
 EXPORT const struct stack wherry_stack = {
-    STACK_VERSION, "lwip", {NULL, NULL, own_sum, own_copy_sum}, set_hooks, stack_open, stack_carry, stack_close};
+    STACK_VERSION, "lwip",      {NULL, NULL, own_sum, own_copy_sum}, set_hooks,      stack_open,
+    stack_carry,   stack_close, 2 * sizeof(struct packets),          stack_open_end, stack_carry_end};

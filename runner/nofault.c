@@ -8,6 +8,22 @@
 #include "target_internal.h"
 
 struct wherry_fault target_fault;
+__thread uint32_t target_sum;
+
+/* Four arguments, as the others have. */
+static size_t csum_copy_nofault(void *dst, const void *src, size_t n, uint32_t sum)
+{
+    const size_t left = wherry_csum_copy_nofault(dst, src, n, &sum, &target_fault);
+    target_sum = sum;
+    return left;
+}
+
+/* As it is measured, beside those that return their sum. */
+static uint32_t csum_copy(void *dst, const void *src, size_t n, uint32_t sum)
+{
+    wherry_csum_copy_nofault(dst, src, n, &sum, NULL);
+    return sum;
+}
 
 static const struct {
     const char *name;
@@ -17,13 +33,16 @@ static const struct {
 } functions[] = {
     {"wherry_copy_nofault", ABI_NOFAULT, WHERRY_OP_move, (void (*)(void))wherry_copy_nofault},
     {"wherry_set_nofault", ABI_SET_NOFAULT, WHERRY_OP_set, (void (*)(void))wherry_set_nofault},
+    {"wherry_csum_copy_nofault", ABI_CSUM_NOFAULT, WHERRY_OP_move, (void (*)(void))csum_copy_nofault},
     {"wherry_copy_nofault_zero", ABI_NOFAULT, WHERRY_OP_move, (void (*)(void))wherry_copy_nofault_zero},
 };
-enum { FUNCTIONS = sizeof functions / sizeof functions[0], BY_METHOD = 2 /* the last is the first and the second */ };
+enum { FUNCTIONS = sizeof functions / sizeof functions[0], BY_METHOD = 3 /* the last is the first and the second */ };
 
 static void add(struct target_list *list, const char *name, bool forced, enum wherry_isa isa, enum target_method method)
 {
     for (int i = 0; i < (method == METHOD_PLANNED ? FUNCTIONS : BY_METHOD); i++) {
+        if (functions[i].abi == ABI_CSUM_NOFAULT && method == METHOD_REP)
+            continue; /* it has no such method */
         struct target *t = target_append(list);
         snprintf(t->name, sizeof t->name, "%s", name);
         snprintf(t->function, sizeof t->function, "%s", functions[i].name);
@@ -40,8 +59,16 @@ static void add(struct target_list *list, const char *name, bool forced, enum wh
 void targets_add_nofault(struct target_list *list, bool planned)
 {
     static const enum wherry_isa tiers[] = {WHERRY_ISA_SSE2, WHERRY_ISA_AVX2, WHERRY_ISA_AVX512};
-    if (planned)
+    if (planned) {
         add(list, "nofault", false, WHERRY_ISA_SSE2, METHOD_PLANNED);
+        struct target *t = target_append(list);
+        *t = (struct target){.name = "nofault",
+                             .function = "wherry_csum_copy_nofault",
+                             .kind = TARGET_NOFAULT,
+                             .abi = ABI_COPY_CSUM,
+                             .op = WHERRY_OP_copy_csum,
+                             .fn = (void (*)(void))csum_copy};
+    }
     for (size_t i = 0; i < sizeof tiers / sizeof tiers[0]; i++) {
         static const char *const suffixes[] = {"", "+stream", "+rep"}; /* by method */
         for (int method = METHOD_PLANNED; method <= METHOD_REP; method++) {

@@ -124,6 +124,8 @@ struct target_arguments target_arguments(enum target_abi abi, void *dst, const v
         return (struct target_arguments){{d, s, n, (uintptr_t)&target_fault}};
     case ABI_SET_NOFAULT:
         return (struct target_arguments){{d, v, n, (uintptr_t)&target_fault}};
+    case ABI_CSUM_NOFAULT:
+        return (struct target_arguments){{d, s, n, v}};
     default:
         return (struct target_arguments){{d, s, n, nothing}};
     }

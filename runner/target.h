@@ -36,7 +36,8 @@ enum target_abi {
     ABI_COPY_CRC,  /* uint32_t f(uint32_t crc, void *dst, const void *src, size_t n) */
     ABI_ISZERO,    /* bool f(const void *p, size_t n) */
     ABI_NOFAULT, /* size_t f(void *dst, const void *src, size_t n, struct wherry_fault *fault), returns what is left */
-    ABI_SET_NOFAULT, /* size_t f(void *dst, int c, size_t n, struct wherry_fault *fault), likewise */
+    ABI_SET_NOFAULT,  /* size_t f(void *dst, int c, size_t n, struct wherry_fault *fault), likewise */
+    ABI_CSUM_NOFAULT, /* size_t f(void *dst, const void *src, size_t n, uint32_t sum), likewise; into target_sum */
 };
 
 struct target {
@@ -87,6 +88,7 @@ const char *targets_add_plan(struct target_list *list, const char *spec);
 void targets_add_nofault(struct target_list *list, bool planned);
 bool target_is_nofault(void (*fn)(void));
 extern struct wherry_fault target_fault; /* what they are given to fill in */
+extern __thread uint32_t target_sum;     /* where wherry_csum_copy_nofault leaves its sum */
 /* Puts the thresholds of a target in force that has some of its own; NULL, or one without, puts the plan's back. */
 void target_thresholds(const struct target *target);
 /* Appends libc's memcpy (op copy), memmove, mempcpy, memset, bzero, bcopy. */

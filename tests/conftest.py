@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,6 +44,27 @@ def need_tool(name: str, package: str) -> str:
 def need_root() -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root")
+
+
+def wait_until(holds: Callable[[], object], what: str, seconds: float = 90) -> None:
+    """What another process does in its own time, on machines of any speed."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > deadline:
+            pytest.fail(f"{what}: not within {seconds} s", pytrace=False)
+        time.sleep(0.01)
+
+
+def children_of(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def rows_in(journal: Path) -> int:
+    """How many rows have come to their end in the journal of a run."""
+    try:
+        return journal.read_bytes().count(b'"rowend"')
+    except OSError:
+        return 0
 
 
 def copy_tree(target: Path) -> Path:
@@ -95,6 +117,22 @@ def wherry(wherry_run: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
         return run(sys.executable, "-m", "wherry", *args, check=False, env=environment, **options)
 
     return call
+
+
+@pytest.fixture
+def disk() -> Path:
+    """A directory whose files can leave the page cache, and which nothing else uses."""
+    from wherry.striping import scratch
+
+    for place in ("/var/tmp", "/tmp"):
+        if scratch.file_system(Path(place)) not in ("tmpfs", "ramfs"):
+            break
+    else:
+        pytest.skip("/var/tmp and /tmp lie in memory")
+    own = Path(place) / f"wherry-test-{os.getpid()}-{time.monotonic_ns()}"
+    own.mkdir()
+    yield own
+    shutil.rmtree(own)
 
 
 def pytest_configure() -> None:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import rows_in, wait_until
 from wherry.campaign import Campaign, Row
 
 FAKE = Path(__file__).with_name("fake_runner.py")
@@ -109,13 +110,8 @@ def test_an_interrupted_run_keeps_what_it_measured(fake, number, status):
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 20
-    log = fake.directory / "log"
-    while time.monotonic() < deadline and not (
-        log.exists() and "measure --seed" in log.read_text()
-    ):
-        time.sleep(0.05)
-    time.sleep(2.5)
+    runs = fake.directory / "runs"
+    wait_until(lambda: any(rows_in(j) >= 2 for j in runs.glob("*.journal")), "two rows")
     process.send_signal(number)
     out, err = process.communicate(timeout=20)
     assert process.returncode == status, err
@@ -163,11 +159,7 @@ def test_interrupted_before_anything_was_measured(fake):
         text=True,
     )
     log = fake.directory / "log"
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and not (
-        log.exists() and "measure --seed" in log.read_text()
-    ):
-        time.sleep(0.05)
+    wait_until(lambda: log.exists() and "measure --seed" in log.read_text(), "a row")
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)

@@ -269,6 +269,28 @@ def test_sanitizers_of_clang(wherry, dropin, source, name):
     refused(wherry, compiled(source, f"-fsanitize={name}", compiler=[clang]), "Sanitizer")
 
 
+def test_a_child_built_with_a_sanitizer_inherits_the_dropin(wherry, dropin, source):
+    """What docs/dropin.md says of such children, and the way out that it names."""
+    source.write_text(
+        "#include <string.h>\nint main(int c, char **v) { char to[9]; memcpy(to, v[0], c); return 3; }\n"
+    )
+    child = compiled(source, "-fsanitize=address", compiler=[need_tool("gcc", "gcc")])
+    if run(child, check=False).returncode != 3:
+        pytest.skip("a program with AddressSanitizer does not run here")
+    done = wherry("exec", "--", "sh", "-c", f"{child}; echo $?")
+    assert "does not come first" in done.stderr and done.stdout == "1\n"
+    done = wherry("exec", "--", "sh", "-c", f"env -u LD_PRELOAD {child}; echo $?")
+    assert (done.stderr, done.stdout) == ("", "3\n")
+    # clang's runtime is in the program: an overflow in a copy is found with the drop-in as without.
+    clang = need_tool("clang", "clang")
+    source.write_text(
+        "#include <string.h>\nint main(int c, char **v) { char to[2]; memcpy(to, v[0], 2 + c); return to[0]; }\n"
+    )
+    child = compiled(source, "-fsanitize=address", compiler=[clang])
+    done = wherry("exec", "--", "sh", "-c", f"{child}; true")
+    assert "stack-buffer-overflow" in done.stderr
+
+
 def elf(machine: int, bits: int = 64, kind: int = 2) -> bytes:
     """The head of a program of another architecture, with no segment."""
     ident = b"\x7fELF" + bytes([bits // 32, 1, 1]) + bytes(9)

@@ -12,8 +12,20 @@ import fleet_runs
 import numpy as np
 import pytest
 import report_runs
+from conftest import ROOT
 from made_runs import usual
-from wherry.fleet import bundle, chance, facts, grouping, loading, metrics, outliers, page, summary
+from wherry.fleet import (
+    bundle,
+    cells,
+    chance,
+    document,
+    grouping,
+    loading,
+    metrics,
+    outliers,
+    page,
+    summary,
+)
 
 HOSTS, CELLS = 300, 200
 
@@ -166,10 +178,10 @@ def damaged() -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", damaged())
-@pytest.mark.parametrize("reader", ["orjson", "json"])
+@pytest.mark.parametrize("reader", ["msgspec", "json"])
 def test_a_damaged_file_is_named_and_the_others_are_read(tmp_path, monkeypatch, name, reader):
     if reader == "json":
-        monkeypatch.setitem(__import__("sys").modules, "orjson", None)
+        monkeypatch.setitem(__import__("sys").modules, "msgspec", None)
     bad = tmp_path / "bad.json"
     bad.write_bytes(damaged()[name])
     good = usual(1).save(tmp_path / "good.json")
@@ -180,9 +192,41 @@ def test_a_damaged_file_is_named_and_the_others_are_read(tmp_path, monkeypatch, 
     assert len(why) < 200
 
 
+def test_every_dimension_tells_cells_apart():
+    schema = json.loads((ROOT / "schema" / "run.schema.json").read_text())
+    dimensions = schema["$defs"]["dimensions"]["properties"]
+    assert set(cells.KEYS) == set(dimensions) - {"row"} | {"routine"}
+    whole = {k for k, v in dimensions.items() if {"integer", "boolean"} & set(v.get("type", ()))}
+    whole |= {k for k, v in dimensions.items() if v.get("type") in ("integer", "boolean")}
+    assert whole - {"row"} == cells.NUMBERS
+
+
+@pytest.mark.parametrize("reader", ["msgspec", "json"])
+def test_both_readers_read_the_same(tmp_path, monkeypatch, reader):
+    if reader == "json":
+        monkeypatch.setitem(__import__("sys").modules, "msgspec", None)
+    made = usual(1)
+    first = made.run["cells"][0]
+    made.run["cells"] += [
+        first | {"size": 3, "from": "given", "huge": True, "ratio": None},
+        first | {"size": 3, "from": "scratch", "ns": {"median": 7, "q25": None}},
+        first | {"size": 4, "aa": True},
+        first | {"size": 3, "from": "given", "huge": 1},
+    ]
+    fleet = loading.read([made.save(tmp_path / "a.json")])
+    assert fleet.unfit == []
+    (numbers,), (figures,) = fleet.numbers, fleet.figures
+    # The second measurement for the noise floor is none of them, and of two that are the same the first counts.
+    known = [(k[cells.AT["size"]], k[cells.AT["from"]], k[cells.AT["huge"]]) for k in fleet.keys]
+    assert known[-2:] == [(3, "given", 1), (3, "scratch", 0)]
+    assert len(numbers) == len([c for c in made.run["cells"] if not c["aa"]]) - 1
+    assert figures[-1][0] == 7 and np.isnan(figures[-1][1:3]).all()
+    assert np.isnan(figures[-2][3])
+
+
 def test_a_gzip_that_unpacks_without_end_is_refused(tmp_path):
     path = tmp_path / "bomb.json.gz"
-    path.write_bytes(gzip.compress(b" " * (facts.LARGEST + 10)))
+    path.write_bytes(gzip.compress(b" " * (document.LARGEST + 10)))
     fleet = loading.read([path])
     assert "too large" in fleet.unfit[0][1]
 

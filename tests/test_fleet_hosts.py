@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import signal
-import socket
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
+import fleet_cluster
 import pytest
-from conftest import need_tool, run
+from conftest import need_root, need_tool, run
 
 pytest.importorskip("distributed", reason="needs the extra fleet (tools/setup test brings it)")
 
@@ -31,117 +28,47 @@ for line in sys.stdin:
     sys.stdout.write(line)
 '; else exec "$REAL" "$@"; fi"""
 MARKED = 'case $1 in measure) echo $$ > "$MARKER"; exec sleep 1000;; *) exec "$REAL" "$@";; esac'
+# Hangs in its second experiment.
+SECOND = """case $1 in
+measure) if [ -e "$MARKER" ]; then exec sleep 1000; fi; touch "$MARKER"; exec "$REAL" "$@";;
+*) exec "$REAL" "$@";;
+esac"""
+BUSY = "import os\nos.getloadavg = lambda: (1e6, 1e6, 1e6)"
 
 
-def free_port() -> int:
-    with socket.socket() as own:
-        own.bind(("127.0.0.1", 0))
-        return own.getsockname()[1]
-
-
-class Cluster:
-    def __init__(self, directory: Path, runner: Path, tls: tuple[str, ...] = ()):
-        self.directory, self.runner, self.tls = directory, runner, tls
-        self.processes: list[subprocess.Popen] = []
-        self.port = free_port()
-        self.address = f"{'tls' if tls else 'tcp'}://127.0.0.1:{self.port}"
-        self.scheduler = self.begin_scheduler()
-
-    def begin(self, *command: str, **env: str) -> subprocess.Popen:
-        environment = {
-            **os.environ,
-            "DASK_DISTRIBUTED__WORKER__DAEMON": "False",
-            "WHERRY_RUN": str(self.runner),
-            "REAL": str(self.runner),
-            "PYTHON": sys.executable,
-            **env,
-        }
-        with (self.directory / "log").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "distributed.cli.dask_" + command[0], *command[1:]],
-                env=environment,
-                cwd=self.directory,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        self.processes.append(process)
-        return process
-
-    def begin_scheduler(self) -> subprocess.Popen:
-        # It need not have Wherry.
-        without = self.directory / "without.py"
-        without.write_text("import sys\nsys.modules['wherry'] = None\n")
-        own = self.begin(
-            *(
-                "scheduler",
-                "--preload",
-                str(without),
-                "--host",
-                "127.0.0.1",
-                "--port",
-                str(self.port),
-            ),
-            *("--no-dashboard", "--no-jupyter", *self.tls),
-        )
-        end = time.monotonic() + 30
-        while time.monotonic() < end:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
-                return own
-            time.sleep(0.1)
-        pytest.fail((self.directory / "log").read_text()[-2000:])
-
-    def host(self, name: str, runner: str = "", patch: str = "", **env: str) -> subprocess.Popen:
-        """A worker that is a host of its own; `patch` is Python that it runs first."""
-        more = []
-        if runner:
-            script = self.directory / f"runner-{name}"
-            script.write_text(f"#!/bin/sh\n{runner}\n")
-            script.chmod(0o755)
-            env["WHERRY_RUN"] = str(script)
-        if patch:
-            file = self.directory / f"patch_{name}.py"
-            file.write_text(patch + "\n")
-            more = ["--preload", str(file)]
-        return self.begin(
-            *("worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard"),
-            *(*more, *(self.tls or ("--host", "127.0.0.1"))),
-            WHERRY_FLEET_HOST=name,
-            **env,
-        )
-
-    def wait_for(self, workers: int) -> None:
-        from distributed import Client
-
-        with Client(self.address, timeout=20, set_as_default=False) as client:
-            client.wait_for_workers(workers, timeout=40)
-
-    def end(self) -> None:
-        for process in self.processes:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+@pytest.fixture(scope="module")
+def forks():
+    own = fleet_cluster.Forks()
+    yield own
+    own.end()
 
 
 @pytest.fixture
-def cluster(tmp_path, wherry_run):
-    own = Cluster(tmp_path, wherry_run)
+def cluster(forks, tmp_path, wherry_run):
+    own = fleet_cluster.Cluster(forks, tmp_path, wherry_run)
     yield own
     own.end()
 
 
 @pytest.fixture
 def fleet(wherry, cluster, tmp_path):
-    def call(kind: str, *more: str):
-        done = wherry(
-            *("fleet", kind, "--scheduler", cluster.address, "--out", str(tmp_path / "out")),
-            *(*USUAL, *more),
-        )
+    def call(kind: str, *more: str, out: str = ""):
+        where = out or str(tmp_path / "out")
+        call = ("fleet", kind, "--scheduler", cluster.address, "--out", where)
+        done = wherry(*call, *USUAL, *more)
         assert "Traceback" not in done.stderr
         hosts = json.loads(done.stdout)["hosts"] if done.stdout else []
         return done, {h["name"]: h for h in hosts}
 
     return call
+
+
+def states(hosts: dict[str, dict]) -> dict[str, str]:
+    return {name: host["state"] for name, host in hosts.items()}
+
+
+def experiments(host: dict) -> list[str]:
+    return [e["name"] for e in json.loads(Path(host["file"]).read_text())["experiments"]]
 
 
 def test_each_host_once_and_then_what_is_missing(cluster, fleet, tmp_path):
@@ -150,28 +77,24 @@ def test_each_host_once_and_then_what_is_missing(cluster, fleet, tmp_path):
     cluster.wait_for(3)
     done, hosts = fleet("bench", "sizes", *SMALL)
     assert done.returncode == 0, done.stderr
-    assert {n: h["state"] for n, h in hosts.items()} == {"alpha": "done", "beta": "done"}
+    assert states(hosts) == {"alpha": "done", "beta": "done"}
     files = sorted((tmp_path / "out").iterdir())
     assert len(files) == 2
-    run = json.loads(files[0].read_text())
-    assert run["format"] == "wherry-run"
-    assert [e["name"] for e in run["experiments"]] == ["sizes"]
-    # A restarted scheduler has forgotten; the files have not.
+    assert json.loads(files[0].read_text())["format"] == "wherry-run"
+    assert experiments(hosts["alpha"]) == ["sizes"]
+    # A restarted scheduler has forgotten; the files have not. Another experiment is missing, and measured alone.
     cluster.end()
-    cluster.processes.clear()
     cluster.begin_scheduler()
     for name in ("alpha", "beta", "gamma"):
         cluster.host(name)
     cluster.wait_for(3)
-    _, hosts = fleet("bench", "sizes", *SMALL)
-    states = {n: h["state"] for n, h in hosts.items()}
-    assert states == {"alpha": "there", "beta": "there", "gamma": "done"}
-    # Another experiment is missing everywhere, and is measured alone.
-    (tmp_path / "out" / hosts["gamma"]["file"].rpartition("/")[2]).unlink()
+    files[1].unlink()
     _, hosts = fleet("bench", "small", "sizes", *SMALL)
-    told = {n: json.loads(Path(h["file"]).read_text()) for n, h in hosts.items()}
-    assert [e["name"] for e in told["alpha"]["experiments"]] == ["small"]
-    assert {e["name"] for e in told["gamma"]["experiments"]} == {"small", "sizes"}
+    assert states(hosts) == dict.fromkeys(("alpha", "beta", "gamma"), "done")
+    assert experiments(hosts["alpha"]) == ["small"]
+    assert set(experiments(hosts["beta"])) == set(experiments(hosts["gamma"])) == {"small", "sizes"}
+    _, hosts = fleet("bench", "sizes", *SMALL)
+    assert states(hosts) == dict.fromkeys(("alpha", "beta", "gamma"), "there")
 
 
 def test_what_goes_wrong_is_named_and_the_rest_goes_on(cluster, fleet):
@@ -181,29 +104,33 @@ def test_what_goes_wrong_is_named_and_the_rest_goes_on(cluster, fleet):
     cluster.host("old", patch="import wherry\nwherry.version = lambda: '0.0.1'")
     cluster.host("arm", patch="import platform\nplatform.machine = lambda: 'aarch64'")
     cluster.host("bare", "exit 127")
+    cluster.host("mixed", 'case $1 in --version) echo 0.0.2;; *) exec "$REAL" "$@";; esac')
+    cluster.host("laden", patch=BUSY)
     cluster.host("without", patch="import sys\nsys.modules['wherry'] = None")
-    cluster.wait_for(7)
+    cluster.wait_for(9)
     done, hosts = fleet("bench", "sizes", *SMALL, "--time-limit", "8", "--retries", "0")
     assert done.returncode == 1
-    states = {n: h["state"] for n, h in hosts.items()}
+    found = states(hosts)
     nameless = [h for n, h in hosts.items() if n.startswith("tcp://")]
-    assert states["good"] == "done"
-    assert states["hangs"] == "hung" and "8 s" in hosts["hangs"]["words"]
-    assert states["wrong"] == "wrong" and "rep_movsb" in hosts["wrong"]["words"]
-    assert states["old"] == "refused" and "pip install" in hosts["old"]["words"]
-    assert states["arm"] == "refused" and "aarch64" in hosts["arm"]["words"]
-    assert states["bare"] == "refused" and "gcc" in hosts["bare"]["words"]
+    assert found["good"] == "done"
+    assert found["hangs"] == "hung" and "8 s" in hosts["hangs"]["words"]
+    assert found["wrong"] == "wrong" and "rep_movsb" in hosts["wrong"]["words"]
+    assert found["old"] == "refused" and "pip install" in hosts["old"]["words"]
+    assert found["arm"] == "refused" and "aarch64" in hosts["arm"]["words"]
+    assert found["bare"] == "refused" and "gcc" in hosts["bare"]["words"]
+    assert found["mixed"] == "refused" and "version 0.0.2" in hosts["mixed"]["words"]
+    assert found["laden"] == "busy" and "load 1000000.0" in hosts["laden"]["words"]
     assert len(nameless) == 1 and "no Wherry" in nameless[0]["words"]
 
 
-def once(marker: Path, then) -> threading.Thread:
-    """Does it when the marker is there: in the middle of the campaign, however slow the machine."""
+def once(happened, then) -> threading.Thread:
+    """Does it when something is so: in the middle of the campaign, however slow the machine."""
 
     def wait():
         end = time.monotonic() + 90
-        while not marker.exists() and time.monotonic() < end:
-            time.sleep(0.1)
-        if marker.exists():
+        while not happened() and time.monotonic() < end:
+            time.sleep(0.05)
+        if happened():
             then()
 
     own = threading.Thread(target=wait)
@@ -218,47 +145,55 @@ def test_a_worker_killed_in_the_middle_is_retried_on_its_host(cluster, fleet, tm
     cluster.wait_for(2)
 
     def replace():
-        victim.kill()
+        cluster.kill(victim)
         cluster.host("frail")
 
-    thread = once(marker, replace)
-    done, hosts = fleet("bench", "sizes", *SMALL, "--wait", "6")
+    thread = once(lambda: marker.exists() and marker.read_text(), replace)
+    done, hosts = fleet("bench", "sizes", *SMALL, "--wait", "4")
     thread.join()
-    assert marker.exists()
     assert hosts["good"]["state"] == "done"
     assert hosts["frail"]["state"] == "done", done.stderr
     assert hosts["frail"]["tries"] > 1
     # What the lost worker had started has ended with it.
     end = time.monotonic() + 20
-    while running(int(marker.read_text())) and time.monotonic() < end:
+    while fleet_cluster.running(int(marker.read_text())) and time.monotonic() < end:
         time.sleep(0.2)
-    assert not running(int(marker.read_text()))
+    assert not fleet_cluster.running(int(marker.read_text()))
 
 
-def running(pid: int) -> bool:
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
+def test_what_a_lost_worker_had_measured_is_not_measured_again(cluster, fleet, tmp_path):
+    victim = cluster.host("frail", SECOND, MARKER=str(tmp_path / "first"))
+    cluster.wait_for(1)
+
+    def replace():
+        cluster.kill(victim)
+        cluster.host("frail")
+
+    out = tmp_path / "out"
+    thread = once(lambda: list(out.glob("frail-*.run.json")), replace)
+    done, hosts = fleet("bench", "sizes", "small", *SMALL, "--wait", "4")
+    thread.join()
+    assert states(hosts) == {"frail": "done"}, done.stderr
+    files = sorted(out.glob("frail-*.run.json"))
+    told = [json.loads(f.read_text())["experiments"] for f in files]
+    assert [[e["name"] for e in own if e["complete"]] for own in told] == [["sizes"], ["small"]]
+    assert hosts["frail"]["file"] == str(files[1])
 
 
-def test_a_lost_host_is_reported(cluster, fleet, tmp_path):
+def test_a_lost_host_is_reported_and_a_lost_scheduler_ends_the_call(cluster, fleet, tmp_path):
     marker = tmp_path / "measuring"
     victim = cluster.host("gone", MARKED, MARKER=str(marker))
     cluster.host("good")
     cluster.wait_for(2)
-    thread = once(marker, victim.kill)
-    done, hosts = fleet("bench", "sizes", *SMALL, "--retries", "1")
+    thread = once(marker.exists, lambda: cluster.kill(victim))
+    done, hosts = fleet("bench", "sizes", *SMALL, "--retries", "0")
     thread.join()
     assert done.returncode == 1
-    assert hosts["good"]["state"] == "done"
-    assert hosts["gone"]["state"] == "lost"
-
-
-def test_a_scheduler_that_dies_ends_the_call_in_one_line(cluster, fleet, tmp_path):
-    marker = tmp_path / "measuring"
+    assert states(hosts) == {"good": "done", "gone": "lost"}
+    marker.unlink()
     cluster.host("alpha", MARKED, MARKER=str(marker))
-    cluster.wait_for(1)
-    thread = once(marker, cluster.scheduler.kill)
+    cluster.wait_for(2)
+    thread = once(marker.exists, lambda: cluster.kill(cluster.scheduler))
     done, hosts = fleet("bench", "sizes", *SMALL)
     thread.join()
     assert done.returncode == 1
@@ -266,7 +201,7 @@ def test_a_scheduler_that_dies_ends_the_call_in_one_line(cluster, fleet, tmp_pat
     assert hosts["alpha"]["state"] != "done"
 
 
-def test_doctor_and_one_per_model(cluster, fleet):
+def test_doctor_one_per_model_and_other_places(cluster, fleet, tmp_path):
     cluster.host("one")
     cluster.host("two")
     cluster.wait_for(2)
@@ -274,11 +209,19 @@ def test_doctor_and_one_per_model(cluster, fleet):
     assert done.returncode == 0
     assert set(hosts) == {"one", "two"}
     assert "cpu" in json.loads(Path(hosts["one"]["file"]).read_text())
-    _, hosts = fleet("doctor", "--one-per", "model")
+    _, hosts = fleet("doctor", "--one-per", "model", out=f"file://{tmp_path}/url")
     assert len(hosts) == 1
+    assert len(list((tmp_path / "url").iterdir())) == 1
+    # "local" is fsspec's own: as any storage that is not a directory of ours.
+    where = f"local://{tmp_path}/elsewhere/deep"
+    _, hosts = fleet("verify", "rep_movsb", "--brief", out=where)
+    assert states(hosts) == {"one": "done", "two": "done"}
+    assert len(list((tmp_path / "elsewhere" / "deep").iterdir())) == 2
+    _, hosts = fleet("verify", "rep_movsb", "--brief", out=where)
+    assert states(hosts) == {"one": "there", "two": "there"}
 
 
-def test_verify_and_tune_bring_back_what_they_write(cluster, fleet, wherry, tmp_path):
+def test_verify_and_tune_bring_back_what_they_write(cluster, fleet, wherry):
     cluster.host("alpha")
     cluster.wait_for(1)
     done, hosts = fleet("verify", "rep_movsb", "--brief")
@@ -289,12 +232,68 @@ def test_verify_and_tune_bring_back_what_they_write(cluster, fleet, wherry, tmp_
     assert "no_such_routine" in hosts["alpha"]["words"]
     done, hosts = fleet("tune", "--quick", "--retries", "0")
     assert hosts["alpha"]["state"] == "done", done.stdout + done.stderr
-    if hosts["alpha"]["file"]:
-        checked = wherry("plan", "show", hosts["alpha"]["file"])
-        assert checked.returncode == 0, checked.stderr
+    # Also where the default wins: the plan says so, and the host is not tuned again.
+    checked = wherry("plan", "show", hosts["alpha"]["file"])
+    assert checked.returncode == 0, checked.stderr
+    _, hosts = fleet("tune", "--quick", "--retries", "0")
+    assert hosts["alpha"]["state"] == "there"
 
 
-def test_tls(tmp_path, wherry, wherry_run):
+@pytest.fixture
+def namespaces():
+    """Two network namespaces, each with a cable of its own to this one; yields names, and our address on each cable."""
+    need_root()
+    need_tool("ip", "iproute2")
+    names, made = ("wherry-a", "wherry-b"), []
+
+    def ip(*words: str) -> None:
+        done = subprocess.run(["ip", *words], check=False, capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"no network namespaces here: ip {' '.join(words)}: {done.stderr.strip()}")
+
+    try:
+        for number, name in enumerate(names, 77):
+            ip("netns", "add", name)
+            made.append(name)
+            ip("link", "add", f"wherry{number}", "type", "veth", "peer", "name", "up0")
+            ip("link", "set", "up0", "netns", name)
+            ip("addr", "add", f"192.0.2.{number * 2 + 1}/31", "dev", f"wherry{number}")
+            ip("link", "set", f"wherry{number}", "up")
+            within = ("netns", "exec", name, "ip")
+            ip(*within, "addr", "add", f"192.0.2.{number * 2}/31", "dev", "up0")
+            ip(*within, "link", "set", "up0", "up")
+            ip(*within, "link", "set", "lo", "up")
+        yield {name: f"192.0.2.{number * 2 + 1}" for number, name in enumerate(names, 77)}
+    finally:
+        for name in made:
+            subprocess.run(["ip", "netns", "delete", name], check=False)
+        for number in (77, 78):
+            subprocess.run(
+                ["ip", "link", "delete", f"wherry{number}"], check=False, capture_output=True
+            )
+
+
+def test_hosts_in_network_namespaces(forks, namespaces, wherry, wherry_run, tmp_path):
+    own = fleet_cluster.Cluster(forks, tmp_path, wherry_run, listen="0.0.0.0")
+    try:
+        for name, address in namespaces.items():
+            own.host_within(name, f"tcp://{address}:{own.port}", name)
+        own.wait_for(2)
+        out = str(tmp_path / "out")
+        call = ("fleet", "bench", "--scheduler", own.address, "--out", out, *USUAL, "sizes", *SMALL)
+        done = wherry(*call)
+        assert done.returncode == 0, done.stderr
+        hosts = json.loads(done.stdout)["hosts"]
+        assert {h["name"]: h["state"] for h in hosts} == dict.fromkeys(namespaces, "done")
+        # They do not reach each other, and no result came by another way.
+        asked = ("ip", "netns", "exec", "wherry-a", "ping", "-c1", "-W1", "192.0.2.156")
+        with contextlib.suppress(FileNotFoundError):
+            assert subprocess.run(asked, check=False, capture_output=True).returncode != 0
+    finally:
+        own.end()
+
+
+def test_tls(forks, tmp_path, wherry, wherry_run):
     openssl = need_tool("openssl", "openssl")
     key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
     run(
@@ -303,18 +302,19 @@ def test_tls(tmp_path, wherry, wherry_run):
         *("-keyout", key, "-out", cert),
     )
     files = ("--tls-ca-file", str(cert), "--tls-cert", str(cert), "--tls-key", str(key))
-    own = Cluster(tmp_path, wherry_run, files)
+    own = fleet_cluster.Cluster(forks, tmp_path, wherry_run, files)
+    brief = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "3s"}
     try:
         own.host("alpha")
         end = time.monotonic() + 60
         call = ("fleet", "doctor", "--scheduler", own.address, "--out", str(tmp_path / "out"))
         while (done := wherry(*call, *USUAL, *files)).returncode and time.monotonic() < end:
-            time.sleep(1)
+            time.sleep(0.5)
         assert done.returncode == 0, done.stderr
-        plain = wherry(*call[:3], own.address.replace("tls", "tcp"), *call[4:])
+        plain = wherry(*call[:3], own.address.replace("tls", "tcp"), *call[4:], env=brief)
         assert plain.returncode == 1
         assert "no scheduler answers" in plain.stderr
-        without = wherry(*call)
+        without = wherry(*call, env=brief)
         assert without.returncode != 0
         assert "Traceback" not in without.stderr
     finally:
@@ -329,7 +329,8 @@ def test_tls(tmp_path, wherry, wherry_run):
     ],
 )
 def test_no_scheduler(wherry, tmp_path, address, said, status):
-    done = wherry("fleet", "doctor", "--scheduler", address, "--out", str(tmp_path))
+    brief = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
+    done = wherry("fleet", "doctor", "--scheduler", address, "--out", str(tmp_path), env=brief)
     assert done.returncode == status
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from conftest import ROOT, need_tool, run
+from conftest import ROOT, need_root, need_tool, run
 from wherry import runfile, then
 from wherry.experiments import Request
 from wherry.experiments.network import EXPERIMENT
@@ -48,7 +48,24 @@ static const char *carry(struct stack_work *work)
     work->resent = FAULT == 4;
     return FAULT == 5 ? "it stands still" : 0;
 }
-const struct stack wherry_stack = {VERSION, "fake", {0, 0, sum, copy_sum}, hook, begin, carry, end};
+static bool is_receiver;
+static const char *begin_end(unsigned mtu, bool receiver, void *shared, bool (*rest)(unsigned))
+{
+    is_receiver = receiver;
+    (void)rest;
+    return *(int *)shared ? "what is shared is not new" : FAULT == 6 ? "it does not begin" : begin(mtu);
+}
+static const char *carry_end(struct stack_work *work)
+{
+    for (unsigned i = 1; FAULT == 7; i++)
+        if (!work->rest(i))
+            return "it stands still";
+    if (FAULT == 8 && is_receiver)
+        *(volatile int *)8 = 0;
+    return carry(work);
+}
+const struct stack wherry_stack = {
+    VERSION, "fake", {0, 0, sum, copy_sum}, hook, begin, carry, end, 4096, begin_end, carry_end};
 """
 
 
@@ -114,6 +131,75 @@ def test_without_the_standard_tool(wherry_run: Path, tmp_path: Path, monkeypatch
     assert "the Debian package iperf3 brings" in reasons(events)["iperf3"]
 
 
+def test_on_one_cpu(wherry_run: Path, lwip: Path):
+    """Both sides share it, and whoever waits makes room."""
+    cpu = min(os.sched_getaffinity(0))
+    rows = "".join(
+        f"id={i} op=network size=4096 rounds=2 batch_us=1000 {words}\n"
+        for i, words in enumerate(
+            (
+                "via=loopback routines=aligned,misaligned",
+                "via=veth routines=aligned",
+                f"via=stack ends=apart stack={lwip}/stacks/lwip.so routines=libc,wherry",
+            )
+        )
+    )
+    result = subprocess.run(
+        [need_tool("taskset", "util-linux"), "-c", str(cpu), wherry_run, "system"],
+        input=rows,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    assert events[0]["cpus"] == 1
+    found = {(e["id"], e["routine"]) for e in events if e["event"] == "cell"}
+    assert found >= {(0, "aligned"), (0, "misaligned"), (2, "libc"), (2, "wherry")}
+    assert (1, "aligned") in found or "namespace" in reasons(events)[None]
+
+
+NO_RIGHTS = "--bounding-set=-all --inh-caps=-all --ambient-caps=-all"
+
+
+@pytest.mark.parametrize(
+    ("how", "veth"),
+    [
+        (f"exec setpriv --reuid=65534 --regid=65534 --clear-groups {NO_RIGHTS}", True),
+        (
+            "exec unshare -Ur sh -c 'echo 0 > /proc/sys/user/max_user_namespaces && "
+            f'exec setpriv {NO_RIGHTS} "$0" system\'',
+            False,
+        ),
+    ],
+    ids=["nobody", "no-namespaces"],
+)
+def test_without_rights(wherry_run: Path, disk: Path, how: str, veth: bool):
+    """The kernel's stream over loopback needs none; a pair of devices needs a namespace, and is left out without."""
+    need_root()
+    for name in ("setpriv", "unshare"):
+        need_tool(name, "util-linux")
+    program = shutil.copy(wherry_run, disk)
+    words = "op=network routines=aligned size=4096 rounds=2 batch_us=1000"
+    result = subprocess.run(
+        ["sh", "-c", f"{how} {program}" + (" system" if veth else "")],
+        input=f"id=1 {words} via=loopback\nid=2 {words} via=veth\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    if not veth and "max_user_namespaces" in result.stderr:
+        pytest.skip(f"no user namespaces here: {result.stderr}")
+    assert result.returncode == 0, result.stdout + result.stderr
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    found = {e["id"] for e in events if e["event"] == "cell"}
+    told = reasons(events)
+    assert found == ({1, 2} if veth and not told else {1})
+    if not veth:
+        assert told[None].startswith("network namespaces need root, or user namespaces that")
+        assert told[None].endswith("Operation not permitted")
+
+
 def built(tmp_path: Path, text: str, *options: str) -> Path:
     (tmp_path / "made.c").write_text(text)
     made = tmp_path / "it is made.so"
@@ -133,17 +219,24 @@ def built(tmp_path: Path, text: str, *options: str) -> Path:
         (3, "skip", "does not call the functions"),
         (4, "wrong", "sent again"),
         (5, "wrong", "it stands still"),
+        (6, "skip", "it does not begin"),
+        (7, "wrong", "it stands still"),
+        (8, "wrong", "the receiver has ended"),
     ],
 )
+@pytest.mark.parametrize("ends", ["together", "apart"])
 def test_what_a_stack_does_wrong_is_found(
-    wherry_run: Path, tmp_path: Path, fault: int, event: str, words: str
+    wherry_run: Path, tmp_path: Path, fault: int, event: str, words: str, ends: str
 ):
+    if fault >= 6 and ends == "together":
+        return
     made = built(tmp_path, FAKE, f"-DFAULT={fault}", "-DVERSION=STACK_VERSION")
     row = f"id=1 op=network via=stack stack={quote(str(made))} routines=libc size=512"
+    row += f" ends={ends}"
     events, _ = system(wherry_run, f"{row} rounds=1 calls=9\n", int(event == "wrong"))
     (found,) = [e for e in events if e["event"] == event and not e.get("aa")]
     assert words in str(found)
-    if event == "cell":
+    if event == "cell" and ends == "together":
         assert found["parts"]["copied"] == found["parts"]["summed"] == 1024
 
 
@@ -164,9 +257,14 @@ def lwip(wherry_run: Path, tmp_path_factory) -> Path:
     """What make peers builds of the package, with a peer of the same library beside it."""
     if not Path("/usr/include/lwip/lwip/tcp.h").exists():
         pytest.skip("needs lwIP's headers: Debian package liblwip-dev")
-    into = tmp_path_factory.mktemp("peers")
+    into, root = tmp_path_factory.mktemp("peers"), tmp_path_factory.mktemp("root")
+    # Of all that could be built only this.
+    for pattern in ("include/lwip", "lib/*/liblwip.so*"):
+        for path in Path("/usr").glob(pattern):
+            (root / path.relative_to("/")).parent.mkdir(parents=True, exist_ok=True)
+            (root / path.relative_to("/")).symlink_to(path)
     done = subprocess.run(
-        [sys.executable, ROOT / "tools/peers", "--offline", "--into", into],
+        [sys.executable, ROOT / "tools/peers", "--offline", "--into", into, "--root", root],
         capture_output=True,
         text=True,
         timeout=300,
@@ -179,10 +277,11 @@ def lwip(wherry_run: Path, tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("size", [1, 512, 1449, 65536])
 @pytest.mark.parametrize("offset", [0, 1])
+@pytest.mark.parametrize("ends", ["together", "apart"])
 def test_lwip_carries_with_the_functions_it_is_given(
-    wherry_run: Path, lwip: Path, size: int, offset: int
+    wherry_run: Path, lwip: Path, size: int, offset: int, ends: str
 ):
-    row = f"id=1 op=network via=stack stack={lwip}/stacks/lwip.so size={size} offset={offset}"
+    row = f"id=1 op=network via=stack stack={lwip}/stacks/lwip.so size={size} offset={offset} ends={ends}"
     events, _ = system(
         wherry_run,
         f"{row} routines=libc,dropin,sums,wherry rounds=2 calls=100\n",
@@ -192,12 +291,16 @@ def test_lwip_carries_with_the_functions_it_is_given(
     found = cells(events)
     assert list(found) == ["libc", "dropin", "sums", "wherry"]
     for cell in found.values():
+        assert cell["parts"]["sender_ns"] > 0 and cell["parts"]["receiver_ns"] > 0
+        assert cell["parts"]["resent"] == 0 and cell["parts"]["segment"] == 1448
+        if ends == "apart":
+            continue
         # Into the stack, into a packet, out of it, to the application; a sum on each side.
         assert cell["parts"]["copied"] >= 4 * size and cell["parts"]["summed"] >= 2 * size
-        assert cell["parts"]["resent"] == 0 and cell["parts"]["segment"] == 1448
 
 
-def test_a_wrong_copy_in_lwip_is_found(wherry_run: Path, lwip: Path, tmp_path: Path):
+@pytest.mark.parametrize("ends", ["together", "apart"])
+def test_a_wrong_copy_in_lwip_is_found(wherry_run: Path, lwip: Path, tmp_path: Path, ends: str):
     peer = built(
         tmp_path,
         "#include <stddef.h>\nvoid *memcpy(void *d, const void *s, size_t n) { char *t = d; const char *f = s;"
@@ -205,6 +308,7 @@ def test_a_wrong_copy_in_lwip_is_found(wherry_run: Path, lwip: Path, tmp_path: P
     )
     plain = shutil.copy(peer, tmp_path / "bad.so")
     row = f"id=1 op=network via=stack stack={lwip}/stacks/lwip.so size=512 rounds=1 calls=9"
+    row += f" ends={ends}"
     events, _ = system(wherry_run, f"{row} routines=libc,bad\n", 1, "--peer", f"bad={plain}")
     assert [e["routine"] for e in events if e["event"] == "wrong"] == ["bad"]
     assert list(cells(events)) == ["libc"]
@@ -244,6 +348,8 @@ def test_a_wrong_copy_of_frames_is_found(wherry_run: Path, tmp_path: Path):
         ("routines=swap via=rings size=2000", "frames are 1 to 1985 bytes"),
         ("routines=nobody via=stack stack=x", "'nobody' is none of dropin, sums"),
         ("routines=aligned within=101", "within=101: give a number from 0 to 100"),
+        ("routines=aligned ends=apart", "ends=apart goes with via=stack"),
+        ("routines=libc via=stack ends=three", "ends=three: give one of together apart"),
         ("routines=aligned offset=64", "offset=64: give a number from 0 to 63"),
     ],
 )
@@ -301,9 +407,10 @@ def test_rows_have_all_the_issue_names():
     told = [(dict(row.words), row.size, row.routines) for row in rows]
     for words, _ in KERNEL_WAYS:
         assert {size for own, size, _ in told if own == words} == set(SIZES)
-    for offset in (0, 1):
-        sizes = {s for own, s, _ in told if own["via"] == "stack" and own["offset"] == offset}
-        assert sizes == set(SIZES)
+    stacked = [(own.get("ends"), own["offset"], s) for own, s, _ in told if own["via"] == "stack"]
+    assert set(stacked) == {
+        (*how, s) for how in ((None, 0), (None, 1), ("apart", 0)) for s in SIZES
+    }
     frames = {size: names for own, size, names in told if own["via"] == "rings"}
     assert set(frames) == set(FRAMES)
     assert set(frames[60]) >= {"libc", "wherry", "int4x8_bcopy1k", "padded"}
@@ -312,6 +419,7 @@ def test_rows_have_all_the_issue_names():
 
 def test_as_a_user_runs_it(wherry, lwip: Path, tmp_path: Path):
     words = ("--quick", "--then", "--processes", "1", "--rounds", "2", "--save", "run.json")
+    words += ("--size", "512,1514,65536")
     done = wherry("bench", "network", *words, cwd=tmp_path, env={"WHERRY_PEERS": str(lwip)})
     assert done.returncode == 0, done.stderr
     for words in (
@@ -332,7 +440,7 @@ def test_as_a_user_runs_it(wherry, lwip: Path, tmp_path: Path):
 
 
 def test_as_a_user_without_lwip_runs_it(wherry, tmp_path: Path):
-    words = ("--quick", "--size", "512", "--processes", "1", "--rounds", "1", "--save", "run.json")
+    words = ("--quick", "--size", "60", "--processes", "1", "--rounds", "1", "--save", "run.json")
     done = wherry("bench", "network", *words, cwd=tmp_path, env={"WHERRY_PEERS": ""})
     assert done.returncode == 0, done.stderr
     assert "liblwip-dev" in done.stdout + done.stderr

@@ -8,11 +8,10 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from conftest import need_tool, run
+from conftest import children_of, need_tool, run, wait_until
 from wherry.recording import blocks
 from wherry.recording.merge import Merger
 
@@ -335,6 +334,15 @@ def test_misuse(wherry, tmp_path):
     assert "is a directory" in done.stderr
 
 
+def has_worked(pid: str) -> bool:
+    """For half a second of processor time."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    return int(words[11]) > os.sysconf("SC_CLK_TCK") // 2
+
+
 def test_an_interrupt_is_the_programs(wherry_run, tmp_path, known):
     """The mix of what ran until then is written all the same."""
     env = {**os.environ, "WHERRY_RUN": str(wherry_run)}
@@ -346,7 +354,7 @@ def test_an_interrupt_is_the_programs(wherry_run, tmp_path, known):
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(3)
+    wait_until(lambda: any(map(has_worked, children_of(process.pid))), "the program at work")
     process.send_signal(signal.SIGTERM)
     said = process.communicate(timeout=60)[1]
     assert process.returncode == 128 + signal.SIGTERM, said

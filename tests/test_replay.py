@@ -44,14 +44,30 @@ def test_a_mix_is_cut_by_op_and_band():
     subject = parts.subject("hand.mix.json", CACHES)
     assert [(part.op, part.band, part.calls) for part in subject.parts] == [
         ("copy", "to 4K", 2000),
-        ("copy", "to 256K", 100),
-        ("set", "larger", 2),
+        ("copy", "to 383K", 100),
+        ("set", "to 8191K", 2),
     ]
     assert subject.parts[0].mean == 154 and subject.parts[0].largest == 300
     assert dict(subject.parts[0].states) == {"hot": "L1", "warm": "L2", "cold": "DRAM"}
     assert dict(subject.parts[1].states) == {"hot": "L2", "warm": "L3", "cold": "DRAM"}
     assert dict(subject.parts[2].states) == {"hot": "L3", "warm": "DRAM", "cold": "DRAM"}
     assert subject.ceiling["likely"] == 0.2
+
+
+def test_each_cache_is_a_band():
+    """What fits the nearest is measured there, whatever larger calls there are."""
+    found = parts.bands(CACHES, copies=True)
+    assert found == [
+        (0, 4 << 10),
+        ((4 << 10) + 1, 17 << 10),
+        ((17 << 10) + 1, 383 << 10),
+        ((383 << 10) + 1, 4095 << 10),
+        ((4095 << 10) + 1, parts.LARGEST_SIZE),
+    ]
+    for (_, end), hot in zip(found, ("L1", "L1", "L2", "L3", "DRAM"), strict=True):
+        assert parts._states(end, CACHES, True)["hot"] == hot
+    assert parts.bands({}, copies=True) == [(0, 4 << 10), ((4 << 10) + 1, parts.LARGEST_SIZE)]
+    assert [end for _, end in parts.bands(CACHES, copies=False)][1:3] == [35 << 10, 767 << 10]
 
 
 def test_a_published_distribution_has_no_ceiling(tmp_path):
@@ -123,7 +139,7 @@ def test_replay_prints_totals_and_a_verdict(wherry, tmp_path):
     done = wherry("replay", "hand.mix.json", *QUICK, "--save", "r.json")
     assert done.returncode == 0, done.stderr
     words = " ".join(done.stdout.split())
-    for text in ("to 256K", "wherry", "This run spends 20 % in copies", "over libc's", "noise"):
+    for text in ("to 383K", "wherry", "This run spends 20 % in copies", "over libc's", "noise"):
         assert text in words
     assert done.stderr == "" and "\033" not in done.stdout
     run = runfile.read(tmp_path / "r.json")
@@ -181,10 +197,22 @@ def test_the_script_of_real_programs(wherry_run, tmp_path):
 
     assert call("no-such-program").returncode == 2
     assert call("gzip", "--runs", "2").returncode == 2
-    options = ("gzip", "--work", str(tmp_path / "w"), "--plan", "none", "--runs", "8", "-o", "p.md")
+    options = (
+        "gzip",
+        "--work",
+        str(tmp_path / "w"),
+        "--plan",
+        "none",
+        "--runs",
+        "8",
+        "--time",
+        "5",
+        "-o",
+        "p.md",
+    )
     done = call(*options)
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "p.md").read_text()
-    assert "| gzip |" in text and "ceiling" in text and "faster with the default plan" in text
+    assert "| gzip |" in text and "ceiling" in text and "With the default plan" in text
     again = call(*options)
     assert again.returncode == 0 and "record" not in again.stderr

@@ -241,6 +241,16 @@ def test_a_phone_scrolls_down_only(driver, path):
     assert opened(wide) == 0
 
 
+def test_wide_tables_scroll_by_themselves_on_a_phone(driver, tmp_path):
+    run = runs.every_kind(("libc", *(f"routine_{i}" for i in range(12)), "wherry"), ("sizes",))
+    for row in run["rows"]:
+        row["fastest"] = "wherry"  # told to who hears the page, far to the right
+    opened = Opened(driver, write(tmp_path, run), width=390)
+    opened("document.querySelectorAll('details').forEach((d) => (d.open = true))")
+    assert opened("return document.querySelector('.scrolls').scrollWidth") > 600
+    assert opened("return document.documentElement.scrollWidth") <= 390
+
+
 def test_paper_has_every_picture_and_no_toggles(driver, path):
     opened = Opened(driver, path, shade="dark")
     opened("dispatchEvent(new Event('beforeprint'))")
@@ -286,6 +296,19 @@ def test_runs_side_by_side(driver, tmp_path):
         "return [...document.querySelectorAll('#x-sizes .group .run')].map((r) => r.getBoundingClientRect().left)"
     )
     assert left < right
+    assert opened.logged() == []
+
+
+def test_long_labels_of_bars_are_whole_on_a_phone(driver, tmp_path):
+    run = runs.empty()
+    rows = [{"size": 4096, "threads": n, "huge": h} for n in (1, 2) for h in (False, True)]
+    runs.add(run, "cells", rows, ("libc", "wherry"))
+    opened = Opened(driver, write(tmp_path, run), width=390)
+    words = "return [...document.querySelectorAll('svg .role-axis-label text')].map((t) => t.textContent)"
+    assert "1 thread,no huge pages" in opened(words)  # two lines
+    assert not [text for text in opened(words) if "…" in text]
+    opened.look(1280, "light")
+    opened.wait(lambda: "1 thread, no huge pages" in opened(words))
     assert opened.logged() == []
 
 

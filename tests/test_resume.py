@@ -6,10 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from conftest import rows_in, wait_until
 
 FAKE = Path(__file__).with_name("fake_runner.py")
 ASKED = ("sizes", "small", "--size", "64,256,1K,4K", "--processes", "3", "--seed", "7", "--raw")
@@ -43,12 +43,12 @@ def read(path):
 
 def wait_for_rows(process, journal, rows, older=None):
     """Until so many rows have come to their end, in a journal that is not the older one."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
-        there = journal.exists() and journal.stat().st_ino != older
-        if there and journal.read_bytes().count(b'"rowend"') >= rows:
-            break
-        time.sleep(0.01)
+
+    def there():
+        fresh = journal.exists() and journal.stat().st_ino != older
+        return process.poll() is not None or (fresh and rows_in(journal) >= rows)
+
+    wait_until(there, f"{rows} rows in {journal.name}")
 
 
 def interrupt(directory, *more):

@@ -4,113 +4,34 @@ behind, however a part of it ends."""
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from conftest import need_root, need_tool
+from stripe_files import (
+    MIB,
+    NAMES,
+    Holder,
+    cells,
+    listed,
+    loops,
+    members,
+    system,
+    wait_until,
+)
 from wherry import runfile, then
-from wherry.errors import FailedError, WherryError
+from wherry.errors import FailedError
 from wherry.experiments import Request
 from wherry.experiments.stripes import EXPERIMENT
-from wherry.striping import fio, given, scratch
+from wherry.striping import fio, scratch
 from wherry.striping.place import Place, encoded
-
-MIB = 1 << 20
-NAMES = "read,direct,touch,libc,x87_fild64,wherry,nofault"
-
-
-def system(wherry_run: Path, rows: str, status: int = 0) -> tuple[list[dict], str]:
-    result = subprocess.run(
-        [wherry_run, "system"], input=rows, capture_output=True, text=True, timeout=120
-    )
-    assert result.returncode == status, result.stdout[-800:] + result.stderr
-    return [json.loads(line) for line in result.stdout.splitlines()], result.stderr
-
-
-def cells(events: list[dict]) -> dict[tuple[int, str], dict]:
-    return {(e["id"], e["routine"]): e for e in events if e["event"] == "cell" and not e["aa"]}
-
-
-class Holder:
-    """`wherry-run hold`, until it is let go."""
-
-    def __init__(self, wherry_run: Path, directory: Path, *arguments: str):
-        self.process = subprocess.Popen(
-            [wherry_run, "hold", "--directory", directory, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.events = {}
-        for line in self.process.stdout:
-            event = json.loads(line)
-            self.events[event["event"]] = event
-            if event["event"] == "ready":
-                break
-
-    def __enter__(self) -> Holder:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.stdin.close()
-        self.process.wait(timeout=20)
-        self.process.stdout.close()
-
-    @property
-    def files(self) -> list[str]:
-        return self.events["files"]["files"]
-
-
-@pytest.fixture
-def disk() -> Path:
-    """A directory whose files can leave the page cache, and which nothing else uses."""
-    for place in ("/var/tmp", "/tmp"):
-        if scratch.file_system(Path(place)) not in ("tmpfs", "ramfs"):
-            break
-    else:
-        pytest.skip("/var/tmp and /tmp lie in memory")
-    own = Path(place) / f"wherry-test-{os.getpid()}-{time.monotonic_ns()}"
-    own.mkdir()
-    yield own
-    shutil.rmtree(own)
-
-
-def loops(directory: Path) -> list[str]:
-    """Loop devices over files below the directory."""
-    found = []
-    for own in Path("/sys/block").glob("loop*/loop/backing_file"):
-        with contextlib.suppress(OSError):
-            if str(directory) in own.read_text():
-                found.append(own.parts[3])
-    return found
-
-
-def wait_until(condition, seconds: float = 10) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return condition()
-
-
-def members(directory: Path, count: int = 3, size: int = 2 * MIB) -> list[Path]:
-    paths = [directory / f"member {i},%" for i in range(count)]
-    for i, path in enumerate(paths):
-        path.write_bytes(bytes([i + 1]) * size)
-    return paths
-
-
-def listed(paths: list[Path]) -> str:
-    return encoded([str(path) for path in paths])
-
 
 # ---- what is read -------------------------------------------------------------------------------------------------
 
@@ -206,138 +127,19 @@ def test_bad_rows(wherry_run: Path, tmp_path: Path):
         assert said in text and text.count("\n") == 1
 
 
-@pytest.mark.parametrize("kind", ["missing", "short", "pipe", "directory", "device", "empty"])
-def test_bad_members_are_named(wherry_run: Path, wherry, tmp_path: Path, kind: str):
-    paths = members(tmp_path)
-    bad = paths[1]
-    bad.unlink()
-    words = {
-        "missing": "missing",
-        "short": "short",
-        "empty": "short",
-        "pipe": "neither a file nor a block device",
-        "directory": "neither a file nor a block device",
-        "device": "neither a file nor a block device",
-    }[kind]
-    if kind in ("short", "empty"):
-        bad.write_bytes(b"x" * (MIB if kind == "short" else 0))
-    elif kind == "pipe":
-        os.mkfifo(bad)
-    elif kind == "directory":
-        bad.mkdir()
-    elif kind == "device":
-        bad.symlink_to("/dev/zero")
-    began = time.monotonic()
-    options = [word for path in paths for word in ("--members", path)]
-    result = wherry("bench", "stripes", *options, "--save", tmp_path / "run.json", timeout=60)
-    assert result.returncode == 2 and result.stderr.count("\n") == 1, result.stderr
-    assert f"member 2 ({bad})" in result.stderr and words in result.stderr
-    assert time.monotonic() - began < 30 and not (tmp_path / "run.json").exists()
-    # The runner by itself, as when it happens after the first look.
-    row = f"id=1 op=stripes routines=read members=3 files={listed(paths)} rounds=1\n"
-    events, _ = system(wherry_run, row, 1)
-    assert events[-1]["event"] == "broken"
-    assert f"member 2 ({bad})" in events[-1]["message"]
-
-
-def test_unreadable_members(wherry_run: Path, tmp_path: Path):
-    """/proc/self/mem is a file that opens and has neither an end nor, at its beginning, a byte."""
-    with pytest.raises(WherryError, match=r"member 1 .* cannot be read: Invalid argument"):
-        given.check(["/proc/self/mem"], 8192)
-    paths = members(tmp_path)
-    if os.geteuid() != 0:
-        paths[2].chmod(0)
-        with pytest.raises(WherryError, match=r"member 3 .* cannot be read: Permission denied"):
-            given.check([str(path) for path in paths], 8192)
-    with pytest.raises(WherryError, match="at most 9"):
-        given.gather([str(path) for path in members(tmp_path, 10)])
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    with pytest.raises(WherryError, match="has no files"):
-        given.gather([str(empty)])
-
-
-@pytest.mark.parametrize("name", ["read", "libc", "wherry", "nofault", "touch", "direct"])
-def test_truncated_while_it_is_read(wherry_run: Path, disk: Path, name: str):
-    paths = members(disk, 3, 8 * MIB)
-    row = f"id=1 op=stripes routines={name} members=3 files={listed(paths)} rounds=1000 batch_us=20000\n"
-    with subprocess.Popen(
-        [wherry_run, "system"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as own:
-        timer = threading.Timer(1.0, os.truncate, (paths[1], 4 * MIB))
-        timer.start()
-        try:
-            out, _ = own.communicate(row, timeout=60)
-        finally:
-            timer.join()
-    events = [json.loads(line) for line in out.splitlines()]
-    assert own.returncode == 1 and events[-1]["event"] == "broken", events[-1]
-    assert f"member 2 ({paths[1]}) was truncated while it was read" in events[-1]["message"]
-    assert f"{4 * MIB} bytes, and {8 * MIB} before" in events[-1]["message"]
-
-
-@pytest.mark.parametrize("name", ["read", "libc", "nofault"])
-def test_a_device_that_fails(wherry_run: Path, disk: Path, name: str):
-    """A loop device over a file that is cut gives an error for what is gone, as a disk for a bad sector."""
-    need_root()
-    losetup = need_tool("losetup", "util-linux")
-    backing = members(disk, 1, 8 * MIB)[0]
-    done = subprocess.run(
-        [losetup, "--find", "--show", "--read-only", backing], capture_output=True, text=True
-    )
-    if done.returncode != 0:
-        pytest.skip(f"no loop device here: {done.stderr.strip()}")
-    device = done.stdout.strip()
-    try:
-        os.truncate(backing, 4 * MIB)
-        row = f"id=1 op=stripes routines={name} members=1 files={device} rounds=2\n"
-        events, _ = system(wherry_run, row, 1)
-    finally:
-        subprocess.run([losetup, "--detach", device], check=True)
-    assert events[-1]["event"] == "broken"
-    assert f"member 1 ({device}) cannot be read at byte 4" in events[-1]["message"], events[-1]
-
-
-def test_a_cut_within_a_page_is_seen(wherry_run: Path, tmp_path: Path):
-    """The rest of the page reads as zeros without a fault."""
-    paths = members(tmp_path, 2)
-    row = f"id=1 op=stripes routines=libc members=2 files={listed(paths)} rounds=1000 batch_us=20000\n"
-    with subprocess.Popen(
-        [wherry_run, "system"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as own:
-        timer = threading.Timer(0.7, os.truncate, (paths[0], 2 * MIB - 100))
-        timer.start()
-        out, _ = own.communicate(row, timeout=60)
-        timer.join()
-    last = json.loads(out.splitlines()[-1])
-    assert last["event"] == "broken" and "member 1 " in last["message"], last
-
-
-def test_truncated_under_the_command(wherry, tmp_path: Path, disk: Path):
-    paths = members(disk, 3, 8 * MIB)
-    options = ("--members", disk, "--size", "64K", "--rounds", "500", "--save", tmp_path / "r.json")
-    timer = threading.Timer(4.0, os.truncate, (paths[2], MIB))
-    timer.start()
-    try:
-        result = wherry("bench", "stripes", *options, timeout=120)
-    finally:
-        timer.join()
-    assert result.returncode == 1, result.stdout[-2000:] + result.stderr
-    assert f"member 3 ({paths[2]}) was truncated while it was read" in result.stderr
-    assert "Traceback" not in result.stderr
-
-
 # ---- scratch ------------------------------------------------------------------------------------------------------
 
 
 def test_scratch_is_sized_to_the_room(monkeypatch, tmp_path: Path):
-    def room(free: int) -> tuple[int, int]:
+    def room(free: int, raids: int = 1) -> tuple[int, int]:
         usage = shutil._ntuple_diskusage(10 * free, 9 * free, free)
         monkeypatch.setattr(scratch.shutil, "disk_usage", lambda _: usage)
-        return scratch.sizes(tmp_path, quick=False, raid=True)
+        return scratch.sizes(tmp_path, quick=False, raids=raids)
 
     monkeypatch.setattr(scratch, "_memory_available", lambda: 1 << 40)
-    assert room(1 << 40) == (scratch.BYTES, scratch.RAID_BYTES)
+    assert room(1 << 40) == room(1 << 40, 2) == (scratch.BYTES, scratch.RAID_BYTES)
+    enough = 2 * (9 * scratch.BYTES + scratch.RAID_BYTES + scratch.RAID_BESIDES) + scratch.MARGIN
+    assert room(enough)[1] and not room(enough, 2)[1], "two RAIDs need more than one"
     for free in (1 << 30, 512 * MIB, 320 * MIB):
         member, raid = room(free)
         assert not raid and MIB <= member <= scratch.BYTES and member % MIB == 0
@@ -423,7 +225,9 @@ def test_without_a_raid_its_rows_are_skipped(wherry_run: Path):
     row = "id=1 op=stripes routines=read raid=btrfs missing=needs%20root%2C%20as%20it%20is\n"
     events, _ = system(wherry_run, row)
     assert [e["reason"] for e in events if e["event"] == "skip"] == ["needs root, as it is"]
-    assert Place(no_raid="needs root").words("btrfs") == {"missing": "needs%20root"}
+    place = Place(no_raid={"btrfs": "needs root"})
+    assert place.words("btrfs") == {"missing": "needs%20root"}
+    assert place.words("md") == {"missing": "there%20is%20none"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
@@ -470,7 +274,7 @@ def test_the_rows(tmp_path: Path):
     words = [dict(row.words) | {"size": row.size} for row in rows]
     assert {own["members"] for own in words} == set(range(1, 10))
     assert {own["size"] for own in words} == {8192 << i for i in range(8)}
-    assert {own["raid"] for own in words} == {"none", "btrfs"}
+    assert {own["raid"] for own in words} == {"none", "btrfs", "md"}
     assert len(EXPERIMENT.rows(Request(quick=True))) < len(rows) / 2
     assert all("files=" not in row.line(0) for row in rows), "a run could not be resumed"
     paths = members(tmp_path, 4)

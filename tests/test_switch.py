@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import children_of
 from wherry import runfile, then
 from wherry.experiments import Request
 from wherry.experiments.switch import EXPERIMENT
@@ -137,10 +138,6 @@ def test_bad_rows(wherry_run: Path, row: str, words: str):
     _, said = system(wherry_run, row + "\n", 2)
     assert words in said and said.startswith("wherry-run: system: row on line 1: ")
     assert said.count("\n") == 1
-
-
-def children_of(pid: int) -> list[str]:
-    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 
 def test_interrupted_it_leaves_nobody(wherry_run: Path):

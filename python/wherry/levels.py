@@ -13,6 +13,7 @@ import numpy as np
 
 from wherry.campaign import Campaign, Cell
 from wherry.row import Row
+from wherry.units import percent
 from wherry.yardsticks import LEVEL
 
 # The part of all readings that are taken for calm: few, since a neighbour may work for most of a run; not the best,
@@ -91,6 +92,6 @@ def in_words(experiment: Mapping) -> str:
         return ""
     slowest = max(own["median"] for own in told)
     return (
-        f"times with a side in DRAM are brought to the level of the calmest {CALM:.0%} of the rounds, by a plain copy "
-        f"({told[0]['by']}) measured in each; that copy took {slowest:.2f} times as long in the median round"
+        f"times with a side in DRAM are brought to the level of the calmest {percent(CALM)} of the rounds, by a plain "
+        f"copy ({told[0]['by']}) measured in each; that copy took {slowest:.2f} times as long in the median round"
     )

@@ -3,6 +3,7 @@ of LLVM libc (wherry.mixfiles), or recorded (wherry.recordings), of which some c
 
 from __future__ import annotations
 
+import codecs
 import functools
 import hashlib
 import math
@@ -152,6 +153,7 @@ def _bytes(path: Path) -> bytes:
         raise WherryError(
             f"--mix {path}: too large for a mix (over 4 MiB); join sizes into classes"
         )
+    data = data.removeprefix(codecs.BOM_UTF8)  # which some editors put before a text
     if not data.strip():
         raise WherryError(f"--mix {path}: is empty; its first line must be size:probability,...")
     return data

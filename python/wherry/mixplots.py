@@ -15,6 +15,8 @@ BLOCKS = " ▁▂▃▄▅▆▇█"
 PLAIN = " .:-=+*%#"
 # A mix has up to 65536 sizes; on a logarithmic axis those nearer than this fall together.
 STEP = 1.005
+# More than these cannot be told apart over each other.
+FEW = 8
 _AXIS = (
     "datum.value < 1 ? '0' : datum.value >= 1048576 ? datum.value / 1048576 + 'M' : "
     "datum.value >= 1024 ? datum.value / 1024 + 'K' : datum.value"
@@ -130,6 +132,117 @@ def _bars(mix: Mix) -> list[dict]:
 
 
 def spec(mixes: Sequence[Mix]) -> dict:
+    """Pictures of a few mixes over each other, of many below each other."""
+    few = len(mixes) <= FEW
+    named = mixes if few else ()
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "title": {
+            "text": "Mixes of sizes",
+            "subtitle": [
+                f"{mix.name}: mean {mix.mean:.0f} B, median {dict(mix.percentiles)[50]} B, "
+                f"largest {size_label(mix.largest)}"
+                for mix in named
+            ],
+            "fontSize": 18,
+            "subtitleFontSize": 12,
+            "offset": 18,
+        },
+        "config": look.config(dark=False, still=True) | {"concat": {"spacing": 30}},
+        "vconcat": _over_each_other(mixes) if few else _below_each_other(mixes),
+        "resolve": {"scale": {"color": "shared" if few else "independent"}},
+    }
+
+
+def _below_each_other(mixes: Sequence[Mix]) -> list[dict]:
+    """A line of the picture for each: its calls by class of size as shades, and its percentiles."""
+    names = [mix.name for mix in mixes]
+    points = [point for mix in mixes for point in _bars(mix)]
+    classes = range(max(point["at"] for point in points) + 1)
+    line = {
+        "field": "mix",
+        "type": "nominal",
+        "sort": names,
+        "axis": {"title": None, "labelLimit": 180},
+    }
+    shades = {
+        "data": {"values": points},
+        "title": {
+            "text": "Share of the calls, by size (from this one to the next)",
+            "frame": "group",
+        },
+        "width": still.WIDTH - 80,
+        "height": {"step": 15},
+        "mark": {"type": "rect"},
+        "encoding": {
+            "x": {
+                "field": "class",
+                "type": "ordinal",
+                "scale": {"domain": [class_label(number) for number in classes]},
+                "title": "size of one call, bytes",
+                "axis": {"labelAngle": 0},
+            },
+            "y": line,
+            "color": {
+                "field": "share",
+                "type": "quantitative",
+                # What is nearly white has nearly no calls.
+                "scale": {"scheme": "blues", "type": "sqrt", "domain": [0, 1]},
+                "legend": {
+                    "title": "share of the calls",
+                    "format": ".0%",
+                    "values": [0.01, 0.1, 0.3, 0.6, 1],
+                },
+            },
+        },
+    }
+    spans = [
+        {"mix": mix.name} | {f"p{at}": size or 0.5 for at, size in mix.percentiles} for mix in mixes
+    ]
+
+    def at(field: str) -> dict:
+        return {
+            "field": field,
+            "type": "quantitative",
+            "scale": {"type": "log", "base": 2, "nice": False, "padding": 6},
+            "title": "size of one call, bytes",
+            "axis": {"labelExpr": _AXIS, "values": [0.5, *(4.0**k for k in range(16))]},
+        }
+
+    ink = {"color": look.WHERRY[0]}
+    percentiles = {
+        "data": {"values": spans},
+        "title": {
+            "text": "Percentiles: thin line 10 to 99, thick line to 90, dot the median",
+            "frame": "group",
+        },
+        "width": still.WIDTH - 80,
+        "height": {"step": 15},
+        "layer": [
+            {
+                "mark": {"type": "rule", "strokeWidth": 1.2} | ink,
+                "encoding": {"y": line, "x": at("p10"), "x2": {"field": "p99"}},
+            },
+            {
+                "mark": {"type": "rule", "strokeWidth": 5, "opacity": 0.45} | ink,
+                "encoding": {"y": line, "x": at("p10"), "x2": {"field": "p90"}},
+            },
+            {
+                "mark": {
+                    "type": "point",
+                    "filled": True,
+                    "size": 50,
+                    "opacity": 1,
+                    "color": look.LIBC[0],
+                },
+                "encoding": {"y": line, "x": at("p50")},
+            },
+        ],
+    }
+    return [shades, percentiles]
+
+
+def _over_each_other(mixes: Sequence[Mix]) -> list[dict]:
     """Above the calls by class of size, below the calls up to each size."""
     names = [mix.name for mix in mixes]
     colours = [own[0] for own in (look.WHERRY, *look.OTHERS, look.LIBC)]
@@ -195,22 +308,7 @@ def spec(mixes: Sequence[Mix]) -> dict:
             "strokeDash": dash,
         },
     }
-    return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "title": {
-            "text": "Mixes of sizes",
-            "subtitle": [
-                f"{mix.name}: mean {mix.mean:.0f} B, median {dict(mix.percentiles)[50]} B, "
-                f"largest {size_label(mix.largest)}"
-                for mix in mixes[:8]
-            ],
-            "fontSize": 18,
-            "subtitleFontSize": 12,
-            "offset": 18,
-        },
-        "config": look.config(dark=False, still=True) | {"concat": {"spacing": 30}},
-        "vconcat": [bars, curve],
-    }
+    return [bars, curve]
 
 
 def draw(mixes: Sequence[Mix], path: Path) -> bytes:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from wherry.units import percent
+
 # Fixed work that takes longer than this, against the best of the campaign, tells of a clock that moved. The runner
 # throws a round away from 1.07 on; what lies between is kept, and has to be said.
 DRIFTED = 1.03
@@ -126,7 +128,7 @@ def drift_in_words(experiment: Mapping) -> str:
         return ""
     return (
         f"the clock drifted, or a neighbour took its share: fixed work took up to {core['worst']:.2f} "
-        f"times its best, and more than {core['above']:.2f} times beside {core['share_above']:.0%} of "
+        f"times its best, and more than {core['above']:.2f} times beside {percent(core['share_above'])} of "
         "the rounds"
     )
 

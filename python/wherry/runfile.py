@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import gzip
 import json
@@ -63,7 +64,7 @@ def _bytes(path: Path) -> bytes:
         raise WherryError(f"cannot read {path}: {error.strerror}") from None
     if len(data) > LARGEST:
         raise WherryError(f"{path} is too large to be a run file (over 1 GiB)")
-    return data
+    return data.removeprefix(codecs.BOM_UTF8)  # which some editors put before a text
 
 
 def _no_constant(word: str) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from wherry.yardsticks import YARDSTICKS
 
@@ -92,6 +92,49 @@ def leaders(rows: Sequence[dict], label: Callable[[dict], str]) -> str:
     if tied:
         parts.append("one row was a tie" if tied == 1 else f"{tied} of {len(rows)} rows were ties")
     return "; ".join(parts) + "."
+
+
+# More rows than this are counted, not listed.
+FEW = 40
+
+
+def leaders_or_counts(
+    rows: Sequence[dict], label: Callable[[dict], str], differ: Collection[str]
+) -> str:
+    """Who was fastest where; only counted when rows are many, or differ in more than one dimension, so that they
+    stand in no order in which `from A to B` would mean anything."""
+    sides = {"src_state", "dst_state"}
+    if len(rows) <= FEW and len(set(differ) - sides) + bool(sides & set(differ)) <= 1:
+        return leaders(rows, label)
+    judged = [row for row in rows if row["fastest"] or row["tied"]]
+    won: dict[str, list[dict]] = {}
+    for row in judged:
+        if row["fastest"]:
+            won.setdefault(row["fastest"], []).append(row)
+    if not won:
+        return leaders(rows, label)
+    parts = []
+    for name in sorted(won, key=lambda n: -len(won[n])):
+        own = won[name]
+        best = max(own, key=lambda row: (row["lead"] or {}).get("median", 1))
+        places = f"in {_all_of(len(own), len(judged))}" if len(own) > 1 else f"at {label(best)}"
+        if lead := best["lead"]:
+            most = f"{times_as(lead['median'])} the next"
+            places += f", at most {most}, at {label(best)}" if len(own) > 1 else f" ({most})"
+        parts.append(f"{name} was fastest {places}")
+    ties = len(judged) - sum(map(len, won.values()))
+    if ties:
+        parts.append(
+            "one row was a tie" if ties == 1 else f"{ties} of {len(judged)} rows were ties"
+        )
+    return "; ".join(parts) + "."
+
+
+def corrected(own: Mapping | None) -> str:
+    """How the verdicts of an experiment took care of their number; empty where one comparison stands alone."""
+    if not own or own["comparisons"] < 2:
+        return ""
+    return f"verdicts corrected for {own['comparisons']:,} comparisons ({own['method']})"
 
 
 def libc_loss(

@@ -112,6 +112,17 @@ def stacked(name: str) -> str:
     return "\n".join([*lines, line] if line else lines)
 
 
+def unstacked(head: str) -> str:
+    """On one line again: the parts of a name as they were, words with a blank between them."""
+    first, *others = head.split("\n")
+    text = last = first
+    for part in others:
+        cut = last[-1:] in tuple("-_@.+/") or part[:1] == "/" or len(last) == LONGEST_PART
+        text += part if cut or not last else f" {part}"
+        last = part
+    return text
+
+
 def _table(columns: Sequence[Column], rows: Sequence[Sequence[Figure]], two_lines: bool) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="title")
     table.add_column("", min_width=1)  # the indent

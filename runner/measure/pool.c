@@ -58,11 +58,13 @@ static bool side_plan(struct side *side, const struct row *row, bool is_dst, con
     /* What lies between two sides that do not meet is never touched. */
     const size_t reach = is_dst ? row->reach : 0;
     side->span += reach;
-    size_t touched = up(off % LINE + largest + least(distance, largest), LINE) + reach, kept = side->span;
+    /* Whether a call fits is its own matter; where in the page it lies takes `reach` more of the cache. */
+    size_t touched = up(off % LINE + largest + least(distance, largest), LINE), kept = side->span;
     size_t target = side_target(state, row, touched, c);
     if (target == 0 && row->usual < largest) {
         /* The few largest sizes of a mix may reach further out than the state. */
-        kept = touched = up(off % LINE + row->usual + least(distance, row->usual), LINE) + reach;
+        touched = up(off % LINE + row->usual + least(distance, row->usual), LINE);
+        kept = touched + reach;
         target = side_target(state, row, touched, c);
     }
     if (target == 0)

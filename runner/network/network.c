@@ -15,6 +15,7 @@ static const struct scene_word words[] = {
     {"offset", NULL, "0", 0, OFFSET_MOST, false},
     {"offload", "on off", "on", 0, 0, false},
     {"stack", NULL, "", 0, 0, true},
+    {"ends", "together apart", "together", 0, 0, false},
     {NULL, NULL, NULL, 0, 0, false},
 };
 static const char *const parts[] = {"sender_ns",
@@ -49,7 +50,9 @@ void messages_fill(unsigned char *base, size_t span)
 
 static const struct way *way_of(const struct system_row *row)
 {
-    return system_is(row, "via", "stack") ? &way_stack : system_is(row, "via", "rings") ? &way_rings : &way_kernel;
+    if (system_is(row, "via", "stack"))
+        return system_is(row, "ends", "apart") ? &way_apart : &way_stack;
+    return system_is(row, "via", "rings") ? &way_rings : &way_kernel;
 }
 
 static const char *accept(struct system_row *row)
@@ -58,6 +61,8 @@ static const char *accept(struct system_row *row)
         return "offload=off goes with via=veth";
     if (*system_word(row, "stack") && !system_is(row, "via", "stack"))
         return "stack= goes with via=stack";
+    if (system_is(row, "ends", "apart") && !system_is(row, "via", "stack"))
+        return "ends=apart goes with via=stack; loopback and veth always have two processes";
     if (system_is(row, "via", "rings") && system_number(row, "size") > RING_MOST - OFFSET_MOST)
         return "via=rings: frames are 1 to 1985 bytes";
     for (size_t i = 0; i < row->name_count; i++) {

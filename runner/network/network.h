@@ -42,6 +42,6 @@ struct way {
     void (*close)(struct system_row *row);
 };
 
-extern const struct way way_kernel, way_stack, way_rings;
+extern const struct way way_kernel, way_stack, way_apart, way_rings;
 
 #endif

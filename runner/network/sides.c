@@ -220,8 +220,10 @@ static bool start_sender(struct side *side, int control, int receivers, pid_t *r
     char go = 1;
     struct start start = {0};
     thread_pin(side->setting.cpus[SENDER]);
-    if (side->setting.veth && unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET))
+    if (side->setting.veth && unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET)) {
+        errno = errno == ENOSPC ? EPERM : errno; /* a limit of 0 user namespaces is a prohibition */
         return fails(failed, "network namespaces need root, or user namespaces that the system allows");
+    }
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
         return fails(failed, "starting the receiver");
     const pid_t own = getpid();

@@ -1,7 +1,5 @@
 /* via=stack: a TCP stack in user space carries the stream, both ends in this thread, one after the other: what it
  * takes is the stack's own work, and which functions copy and add up is the row's names' choice. */
-#include "stack.h"
-
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,17 +9,16 @@
 #include <x86intrin.h>
 
 #include "network.h"
+#include "stack_use.h"
 #include "wherry.h"
 
-/* The stack has no time stamps in its segments: 40 bytes of headers and the data that a packet of 1500 has with them.
- */
-enum { HEADERS = 40, STACK_MTU = SEGMENT + HEADERS, IP_TCP = 6 };
+enum { IP_TCP = 6 };
 /* Timing each copy is a pass of its own, over a part of the messages. */
 enum { TIMED_PART = 4, EMPTY_PAIRS = 2000 };
 /* Ticks of the clock in which no copy or checksum of a packet or a message ends so late, unless it was interrupted. */
 enum { INTERRUPTED = 100000 };
 
-static const struct stack *stack;
+const struct stack *stack;
 static unsigned char *from, *to;
 static struct stack_hooks plain; /* those of the name whose turn it is, without clocks */
 static struct {
@@ -40,7 +37,7 @@ static uint16_t wherry_copy_sum(void *dst, const void *src, uint16_t n)
     return (uint16_t)~wherry_csum_fold(wherry_csum_partial_copy(dst, src, n, 0));
 }
 
-static const char *names(const struct system_row *row, const char *name)
+const char *stack_names(const struct system_row *row, const char *name)
 {
     const struct target *target = target_for(row->targets, name, WHERRY_OP_copy);
     const bool known =
@@ -50,7 +47,7 @@ static const char *names(const struct system_row *row, const char *name)
 
 /* Which functions a name means: `wherry` all of them; `dropin` copies only, as the drop-in would; `sums` checksums
  * only; any other copy stands for the copies, with the stack's own checksums. */
-static const char *choose(const struct system_row *row, const char *name)
+const char *stack_choose(const struct system_row *row, const char *name)
 {
     plain = stack->own;
     const bool all = strcmp(name, "wherry") == 0;
@@ -71,6 +68,7 @@ static const char *choose(const struct system_row *row, const char *name)
     if (all)
         plain.copy_sum = wherry_copy_sum;
     target_prepare(copy);
+    stack->hook(&plain);
     return NULL;
 }
 
@@ -105,6 +103,9 @@ static void *timed_copy(void *dst, const void *src, size_t n)
     spent.copied += n;
     return result;
 }
+
+/* Of no packet: what the stack moves is not looked at. */
+static void *timed_move(void *dst, const void *src, size_t n) { return plain.move(dst, src, n); }
 
 static uint16_t timed_sum(const void *data, int n)
 {
@@ -150,7 +151,7 @@ static bool sums_up(const unsigned char *data, size_t n, uint32_t sum)
     return sum == 0xffff;
 }
 
-static void check_packet(const unsigned char *packet, size_t n)
+void stack_check_packet(const unsigned char *packet, size_t n)
 {
     const size_t head = (size_t)(packet[0] & 15) * 4;
     uint32_t pseudo = IP_TCP + (uint32_t)(n - head);
@@ -198,7 +199,7 @@ static const char *load(const char *word)
     return NULL;
 }
 
-static const char *open_stack(struct system_row *row)
+const char *stack_prepare(struct system_row *row)
 {
     if (!*system_word(row, "stack"))
         return "needs the TCP stack that make peers builds of lwIP; the Debian package liblwip-dev brings it";
@@ -210,9 +211,14 @@ static const char *open_stack(struct system_row *row)
     if (!from || !to)
         return "no memory for the messages";
     messages_fill(from + system_number(row, "offset"), messages_span(system_number(row, "size")));
-    choose(row, "libc");
-    stack->hook(&plain);
-    return stack->open(STACK_MTU);
+    stack_choose(row, "libc");
+    return NULL;
+}
+
+static const char *open_stack(struct system_row *row)
+{
+    const char *missing = stack_prepare(row);
+    return missing ? missing : stack->open(STACK_MTU);
 }
 
 static void close_stack(struct system_row *row)
@@ -222,7 +228,7 @@ static void close_stack(struct system_row *row)
         stack->close();
 }
 
-static struct stack_work work_of(const struct system_row *row, uint64_t messages)
+struct stack_work stack_work_of(const struct system_row *row, uint64_t messages)
 {
     const size_t size = system_number(row, "size"), offset = system_number(row, "offset");
     return (struct stack_work){.from = from + offset,
@@ -234,39 +240,52 @@ static struct stack_work work_of(const struct system_row *row, uint64_t messages
                                .clock = own_time};
 }
 
-static const char *ready(struct system_row *row, const char *name, bool *wrong)
+void stack_count(void)
 {
-    const char *missing = choose(row, name);
-    if (missing)
-        return missing;
-    struct stack_work work = work_of(row, 5 * SOCKET_BUFFER / system_number(row, "size") + 2);
-    const struct stack_hooks counted = {timed_copy, plain.move, timed_sum, timed_copy_sum};
-    work.check = true;
-    work.packet = check_packet;
+    static const struct stack_hooks counted = {timed_copy, timed_move, timed_sum, timed_copy_sum};
     bad_sum = false;
     memset(&spent, 0, sizeof spent);
     stack->hook(&counted);
+}
+
+struct stack_counts stack_counted(void) { return (struct stack_counts){spent.copied, spent.summed, bad_sum}; }
+
+const char *stack_verdict(const char *failed, const struct stack_work *work, const struct stack_counts *counts,
+                          bool *wrong)
+{
+    /* Into the stack and out of it, and a sum at each end: less than that, and somebody else's functions do it. */
+    const uint64_t total = work->messages * work->message;
+    if (!failed && (counts->copied < 2 * total || counts->summed < 2 * total))
+        return "the stack does not call the functions that it is given; run make peers";
+    *wrong = failed || work->wrong || counts->bad_sum || work->resent;
+    return failed            ? failed
+           : work->wrong     ? "the bytes received are not those that were sent"
+           : counts->bad_sum ? "a packet's checksum is wrong"
+           : work->resent    ? "packets were sent again: a checksum was refused"
+                             : NULL;
+}
+
+static const char *ready(struct system_row *row, const char *name, bool *wrong)
+{
+    const char *missing = stack_choose(row, name);
+    if (missing)
+        return missing;
+    struct stack_work work = stack_work_of(row, 5 * SOCKET_BUFFER / system_number(row, "size") + 2);
+    work.check = true;
+    work.packet = stack_check_packet;
+    stack_count();
     const char *failed = stack->carry(&work);
     stack->hook(&plain);
-    /* Into the stack and out of it, and a sum at each end: less than that, and somebody else's functions do it. */
-    const uint64_t total = work.messages * work.message;
-    if (!failed && (spent.copied < 2 * total || spent.summed < 2 * total))
-        return "the stack does not call the functions that it is given; run make peers";
-    *wrong = failed || work.wrong || bad_sum || work.resent;
-    return failed        ? failed
-           : work.wrong  ? "the bytes received are not those that were sent"
-           : bad_sum     ? "a packet's checksum is wrong"
-           : work.resent ? "packets were sent again: a checksum was refused"
-                         : NULL;
+    const struct stack_counts counts = stack_counted();
+    return stack_verdict(failed, &work, &counts, wrong);
 }
 
 static const char *sample(struct system_row *row, const char *name, uint64_t calls, struct system_figures *figures)
 {
     const double empty = empty_pair();
-    const char *failed = choose(row, name);
-    struct stack_work work = work_of(row, calls);
+    const char *failed = stack_choose(row, name);
+    struct stack_work work = stack_work_of(row, calls);
     double *parts = figures->parts;
-    stack->hook(&plain);
     const uint64_t begin = clock_ns();
     failed = failed ? failed : stack->carry(&work);
     const uint64_t end = clock_ns();
@@ -279,10 +298,8 @@ static const char *sample(struct system_row *row, const char *name, uint64_t cal
     parts[PART_RESENT] = (double)work.resent;
 
     const uint64_t timed = (calls + TIMED_PART - 1) / TIMED_PART;
-    const struct stack_hooks clocks = {timed_copy, plain.move, timed_sum, timed_copy_sum};
-    work = work_of(row, timed);
-    memset(&spent, 0, sizeof spent);
-    stack->hook(&clocks);
+    work = stack_work_of(row, timed);
+    stack_count();
     const uint64_t began = clock_ns(), tick = __rdtsc();
     failed = stack->carry(&work);
     const double ns_a_tick = (double)(clock_ns() - began) / (double)(__rdtsc() - tick);
@@ -295,4 +312,4 @@ static const char *sample(struct system_row *row, const char *name, uint64_t cal
     return failed;
 }
 
-const struct way way_stack = {names, open_stack, ready, sample, close_stack};
+const struct way way_stack = {stack_names, open_stack, ready, sample, close_stack};

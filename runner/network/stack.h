@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { STACK_VERSION = 1 };
+enum { STACK_VERSION = 2 };
 
 /* The functions through which the whole stack copies and adds up. A sum is folded to 16 bits and not inverted, of the
  * words as they lie in memory. */
@@ -28,6 +28,7 @@ struct stack_work {
     bool check;                                            /* whether what comes is what was sent */
     void (*packet)(const unsigned char *packet, size_t n); /* NULL, or sees each on its way */
     uint64_t (*clock)(void);
+    bool (*rest)(unsigned idle); /* ends in two processes: nothing has come so many times; false: give up */
     /* Found: */
     uint64_t sender_ns, receiver_ns;
     uint64_t packets, resent;
@@ -43,6 +44,11 @@ struct stack {
     const char *(*open)(unsigned mtu);
     const char *(*carry)(struct stack_work *work);
     void (*close)(void);
+    /* The ends in two processes. Packets go by so many bytes of memory that both share, zeros at first. Each process
+     * opens its end, with the other's help, and then both carry the same work; each finds its own time. */
+    size_t shared;
+    const char *(*open_end)(unsigned mtu, bool receiver, void *shared, bool (*rest)(unsigned idle));
+    const char *(*carry_end)(struct stack_work *work);
 };
 
 #endif

@@ -56,15 +56,19 @@ static int write_all(int fd, const unsigned char *from, size_t n, uint64_t offse
     return 0;
 }
 
+int hold_reserve(int fd, uint64_t bytes)
+{
+    const int error = posix_fallocate(fd, 0, (off_t)bytes);
+    if (!error || error == EOPNOTSUPP || error == EINVAL)
+        return 0;
+    snprintf(hold_problem, sizeof hold_problem, "no room for scratch of %llu bytes: %s", (unsigned long long)bytes,
+             strerror(error));
+    return -1;
+}
+
 int hold_fill(int fd, uint64_t seed, unsigned file, uint64_t bytes)
 {
     static _Alignas(4096) unsigned char chunk[CHUNK];
-    const int error = posix_fallocate(fd, 0, (off_t)bytes);
-    if (error && error != EOPNOTSUPP && error != EINVAL) {
-        snprintf(hold_problem, sizeof hold_problem, "no room for scratch of %llu bytes: %s", (unsigned long long)bytes,
-                 strerror(error));
-        return -1;
-    }
     for (uint64_t at = 0; at < bytes; at += CHUNK) {
         const size_t n = bytes - at < CHUNK ? (size_t)(bytes - at) : CHUNK;
         content_fill(seed, file, at, chunk, n);
@@ -119,63 +123,76 @@ static bool number(const char *text, uint64_t low, uint64_t high, uint64_t *valu
 static int help(void)
 {
     puts(
-        "usage: wherry-run hold --directory DIR [--members N] [--bytes N] [--seed N] [--raid-bytes N]\n\n"
+        "usage: wherry-run hold --directory DIR [--members N] [--bytes N] [--seed N] [--raid-bytes N] [--md-bytes "
+        "N]\n\n"
         "Makes files without a name for op=stripes of wherry-run system, says where they are as JSON lines, and keeps\n"
         "them until its standard input ends. However it ends, nothing is left behind.\n\n"
         "  --directory DIR   where the files lie\n"
         "  --members N       so many, 0 to 9 (9)\n"
         "  --bytes N         length of each, a multiple of 1 MiB (16 MiB)\n"
         "  --seed N          of what they hold (1)\n"
-        "  --raid-bytes N    also a btrfs RAID-0 over nine loop devices with a file of so many bytes, likewise\n\n"
+        "  --raid-bytes N    also a btrfs RAID-0 over nine loop devices with a file of so many bytes, likewise\n"
+        "  --md-bytes N      also an md RAID-0 of so many bytes over nine more, likewise\n\n"
         "Example: wherry-run hold --directory /var/tmp --bytes 67108864");
     return EXIT_OK;
 }
 
-static int hold(const char *directory, uint64_t members, uint64_t bytes, uint64_t seed, uint64_t raid_bytes)
+static void put_raid(const char *kind, const struct raid *raid, const char *why)
+{
+    json_begin("raid");
+    json_string("kind", kind);
+    json_string("reason", why);
+    if (!why) {
+        put_path("file", raid->file);
+        put_files("beneath", raid->backing, RAID_MEMBERS);
+        json_uint("bytes", raid->bytes);
+    }
+    json_end();
+}
+
+static int hold(const char *directory, uint64_t members, uint64_t bytes, uint64_t seed, uint64_t raid_bytes,
+                uint64_t md_bytes)
 {
     int files[MEMBERS];
     for (uint64_t i = 0; i < members; i++)
-        if ((files[i] = hold_file(directory)) < 0 || hold_fill(files[i], seed, (unsigned)i, bytes) < 0)
+        if ((files[i] = hold_file(directory)) < 0 || hold_reserve(files[i], bytes) < 0 ||
+            hold_fill(files[i], seed, (unsigned)i, bytes) < 0)
             return failed(hold_problem);
     json_begin("files");
     put_files("files", files, members);
     json_uint("bytes", bytes);
     json_uint("seed", seed);
     json_end();
-    struct raid raid = {.mount = -1, .file = -1};
-    if (raid_bytes) {
-        const char *why = raid_begin(&raid, directory, seed, raid_bytes);
-        json_begin("raid");
-        json_string("reason", why);
-        if (!why) {
-            put_path("file", raid.file);
-            put_files("beneath", raid.backing, RAID_MEMBERS);
-            json_uint("bytes", raid_bytes);
-        }
-        json_end();
-    }
+    struct raid raid, md;
+    raid_clear(&raid);
+    raid_clear(&md);
+    if (raid_bytes)
+        put_raid("btrfs", &raid, raid_begin(&raid, directory, seed, raid_bytes));
+    if (md_bytes)
+        put_raid("md", &md, md_begin(&md, directory, seed, md_bytes));
     json_begin("ready");
     json_end();
     char byte;
     ssize_t got;
     while ((got = read(STDIN_FILENO, &byte, 1)) > 0 || (got < 0 && errno == EINTR))
         ;
-    if (raid.mount >= 0)
-        raid_end(&raid);
+    md_end(&md);
+    raid_end(&raid);
     return EXIT_OK;
 }
 
 int command_hold(int argc, char **argv)
 {
     const char *directory = NULL;
-    uint64_t members = MEMBERS, bytes = 16 << 20, seed = 1, raid_bytes = 0;
+    uint64_t members = MEMBERS, bytes = 16 << 20, seed = 1, raid_bytes = 0, md_bytes = 0;
     const struct {
         const char *name;
         uint64_t *value, low, high;
     } numbers[] = {{"--members", &members, 0, MEMBERS},
                    {"--bytes", &bytes, CHUNK, (uint64_t)1 << 40},
                    {"--seed", &seed, 1, INT64_MAX},
-                   {"--raid-bytes", &raid_bytes, CHUNK, (uint64_t)1 << 40}};
+                   {"--raid-bytes", &raid_bytes, CHUNK, (uint64_t)1 << 40},
+                   {"--md-bytes", &md_bytes, CHUNK, (uint64_t)1 << 40}};
     enum { NUMBERS = sizeof numbers / sizeof numbers[0] };
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
@@ -196,7 +213,7 @@ int command_hold(int argc, char **argv)
     }
     if (!directory)
         return misuse("hold: --directory is missing; wherry-run hold --help");
-    if (bytes % CHUNK || raid_bytes % CHUNK)
-        return misuse("hold: --bytes and --raid-bytes are multiples of 1 MiB");
-    return hold(directory, members, bytes, seed, raid_bytes);
+    if (bytes % CHUNK || raid_bytes % CHUNK || md_bytes % CHUNK)
+        return misuse("hold: --bytes, --raid-bytes and --md-bytes are multiples of 1 MiB");
+    return hold(directory, members, bytes, seed, raid_bytes, md_bytes);
 }

@@ -58,10 +58,8 @@ static const char *open_loop(int control, int backing, int *loop, long *number)
     return SAY("loop devices are taken by others as soon as they are free");
 }
 
-static const char *open_loops(struct raid *raid, const char *directory, uint64_t bytes, long *numbers)
+const char *raid_open_loops(struct raid *raid, const char *directory, uint64_t bytes, bool reserved)
 {
-    uint64_t backing = bytes / RAID_MEMBERS + BESIDES;
-    backing = backing < LEAST_BACKING ? LEAST_BACKING : backing / MEBIBYTE * MEBIBYTE;
     const int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
     if (control < 0)
         return errno == EACCES || errno == EPERM ? SAY("loop devices need root")
@@ -71,10 +69,12 @@ static const char *open_loops(struct raid *raid, const char *directory, uint64_t
         raid->backing[i] = hold_file(directory);
         if (raid->backing[i] < 0)
             why = hold_problem;
-        else if (ftruncate(raid->backing[i], (off_t)backing) < 0)
+        else if (ftruncate(raid->backing[i], (off_t)bytes) < 0)
             why = SAY("scratch cannot be given its length: %s", strerror(errno));
+        else if (reserved && hold_reserve(raid->backing[i], bytes) < 0)
+            why = hold_problem;
         else
-            why = open_loop(control, raid->backing[i], &raid->loops[i], &numbers[i]);
+            why = open_loop(control, raid->backing[i], &raid->loops[i], &raid->numbers[i]);
     }
     close(control);
     return why;
@@ -185,29 +185,37 @@ static const char *mount_nowhere(struct raid *raid, const long *numbers)
 
 static const char *begin(struct raid *raid, const char *directory, uint64_t seed, uint64_t bytes)
 {
-    long numbers[RAID_MEMBERS];
+    uint64_t backing = bytes / RAID_MEMBERS + BESIDES;
+    backing = backing < LEAST_BACKING ? LEAST_BACKING : backing / MEBIBYTE * MEBIBYTE;
     if (geteuid() != 0)
         return SAY("needs root");
     if (!mkfs_path())
         return SAY("needs mkfs.btrfs (Debian package btrfs-progs)");
-    const char *why = open_loops(raid, directory, bytes, numbers);
+    const char *why = raid_open_loops(raid, directory, backing, false);
     if (!why)
-        why = make_file_system(numbers);
+        why = make_file_system(raid->numbers);
     if (!why)
-        why = mount_nowhere(raid, numbers);
+        why = mount_nowhere(raid, raid->numbers);
     if (why)
         return why;
     raid->file = openat(raid->mount, "stripe", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (raid->file < 0)
         return SAY("no file can be made on the RAID: %s", strerror(errno));
-    return hold_fill(raid->file, seed, CONTENT_OF_RAID, bytes) < 0 ? hold_problem : NULL;
+    raid->bytes = bytes;
+    const bool done = hold_reserve(raid->file, bytes) == 0 && hold_fill(raid->file, seed, CONTENT_OF_RAID, bytes) == 0;
+    return done ? NULL : hold_problem;
+}
+
+void raid_clear(struct raid *raid)
+{
+    *raid = (struct raid){.mount = -1, .file = -1, .guard = -1, .leash = -1};
+    for (int i = 0; i < RAID_MEMBERS; i++)
+        raid->loops[i] = raid->backing[i] = -1;
 }
 
 const char *raid_begin(struct raid *raid, const char *directory, uint64_t seed, uint64_t bytes)
 {
-    for (int i = 0; i < RAID_MEMBERS; i++)
-        raid->loops[i] = raid->backing[i] = -1;
-    raid->mount = raid->file = -1;
+    raid_clear(raid);
     const char *why = begin(raid, directory, seed, bytes);
     if (why)
         raid_end(raid);

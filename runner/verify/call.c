@@ -98,7 +98,12 @@ bool only_reads(const struct target *target) { return op_reads(target->op); }
 
 bool writes(const struct target *target) { return !op_reads(target->op); }
 
-bool takes_value(const struct target *target) { return target->op == WHERRY_OP_set || op_sums(target->op); }
+bool sums_as_well(const struct target *target) { return target->abi == ABI_CSUM_NOFAULT; }
+
+bool takes_value(const struct target *target)
+{
+    return target->op == WHERRY_OP_set || op_sums(target->op) || sums_as_well(target);
+}
 
 int value_of(const struct target *target, int c) { return takes_value(target) ? c : 0; }
 
@@ -240,6 +245,17 @@ bool call_judge(struct unit *unit, const struct vcase *one, const struct outcome
         fail(unit, one, dst, src, "count", "returned %" PRIuPTR " bytes not done, expected %" PRIu64,
              (uintptr_t)seen->returned, unit->left);
         return false;
+    }
+    if (sums_as_well(unit->target)) { /* of the destination where it has overwritten the source */
+        const size_t whole = n - (size_t)seen->returned;
+        const uintptr_t ahead = (uintptr_t)dst - (uintptr_t)src;
+        const uint8_t *summed = ahead < n || -ahead < n ? dst : src;
+        if (!op_result_right(WHERRY_OP_copy_csum, target_sum, (uint32_t)one->c, summed, whole)) {
+            char text[160];
+            op_result_text(text, sizeof text, WHERRY_OP_copy_csum, target_sum, (uint32_t)one->c, summed, whole);
+            fail(unit, one, dst, src, "sum", "of the %zu bytes that it copied it %s", whole, text);
+            return false;
+        }
     }
     /* Exception flags are sticky and nobody's; the control bits belong to the caller. The family that sets them to
      * something unusual looks at them by itself. */

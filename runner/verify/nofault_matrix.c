@@ -181,7 +181,7 @@ static void run_write(struct unit *unit, const struct vcase *one)
 static void generate(struct unit *unit, void (*run)(struct unit *, const struct vcase *))
 {
     const struct target *t = unit->target;
-    const bool whole = t->method == METHOD_PLANNED && !is_set(t) && !zeroes(t);
+    const bool whole = t->abi == ABI_NOFAULT && t->method == METHOD_PLANNED && !zeroes(t);
     const bool full = unit->level == LEVEL_FULL;
     const unsigned offsets = !full ? 1 : whole ? OFFSETS : t->method == METHOD_PLANNED ? 2 : 4;
     const unsigned one_of = full ? 1 : unit->level == LEVEL_BRIEF ? 64 : whole ? 4 : 16;

@@ -78,7 +78,7 @@ static void generate(struct unit *unit)
     }
 }
 
-static bool sums(const struct target *target) { return op_sums(target->op); }
+static bool sums(const struct target *target) { return op_sums(target->op) || sums_as_well(target); }
 
 const struct family family_sums = {"sums", "checksums: carries that wrap, all ones, all zeros, any value before", sums,
                                    generate, run};

@@ -120,6 +120,7 @@ bool call_judge(struct unit *unit, const struct vcase *one, const struct outcome
 bool is_set(const struct target *target);         /* set, zero or pagezero: no source */
 bool only_reads(const struct target *target);     /* no destination: the one that families have ready stays as it was */
 bool writes(const struct target *target);         /* not only_reads; as families ask it */
+bool sums_as_well(const struct target *target);   /* what it has copied, into target_sum */
 bool takes_value(const struct target *target);    /* a byte to set, or the sum or CRC so far */
 int value_of(const struct target *target, int c); /* what is really passed: zero routines get 0 */
 

@@ -62,7 +62,7 @@ PUBLIC int wherry_nofault_init_hosted(void)
     return error;
 }
 
-PUBLIC bool wherry_nofault_handle(int signo, siginfo_t *info, void *ucontext)
+__attribute__((force_align_arg_pointer)) PUBLIC bool wherry_nofault_handle(int signo, siginfo_t *info, void *ucontext)
 {
     if (!wherry_guard_fix(signo, info, ucontext))
         return false;

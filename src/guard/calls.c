@@ -148,15 +148,24 @@ static size_t accessible(struct way *way, char *dst, const char *src, size_t n)
     return least(at, n);
 }
 
-/* Both sides overlap: by way of a buffer, in the direction that reads before it overwrites. Backward everything has to
- * be there first; what disappears meanwhile leaves nothing sure. */
+/* Both sides overlap: in the direction that reads before it overwrites, in steps as long as the sides are apart, or by
+ * way of a buffer where they nearly coincide. Backward everything has to be there first; what disappears meanwhile
+ * leaves nothing sure. */
 static size_t overlapping(struct way *way, char *dst, const char *src, size_t n)
 {
     char bounce[BOUNCE];
     const bool backward = (uintptr_t)dst > (uintptr_t)src;
+    const size_t distance = backward ? (size_t)(dst - src) : (size_t)(src - dst);
     const size_t there = backward ? accessible(way, dst, src, n) : n;
     struct way found = *way;
-    for (size_t done = 0; done < there;) {
+    for (size_t done = 0; done < there && distance >= BOUNCE;) {
+        const size_t some = least(there - done, distance), at = backward ? there - done - some : done;
+        const size_t copied = forward(way, dst + at, src + at, some);
+        done += copied;
+        if (copied != some)
+            return backward ? 0 : done;
+    }
+    for (size_t done = 0; done < there && distance < BOUNCE;) {
         size_t some, at;
         if (backward) {
             const size_t left = there - done;

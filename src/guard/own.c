@@ -67,8 +67,12 @@ static void on_signal(unsigned installation, int signo, siginfo_t *info, void *u
 }
 
 #define HANDLERS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
+/* Emulators have handlers begin with a stack that is not aligned as functions expect it. */
 #define HANDLER(i)                                                                                                     \
-    static void handler_##i(int signo, siginfo_t *info, void *ucontext) { on_signal(i, signo, info, ucontext); }
+    __attribute__((force_align_arg_pointer)) static void handler_##i(int signo, siginfo_t *info, void *ucontext)       \
+    {                                                                                                                  \
+        on_signal(i, signo, info, ucontext);                                                                           \
+    }
 HANDLERS(HANDLER)
 #define NAME(i) handler_##i,
 static void (*const handlers[INSTALLATIONS])(int, siginfo_t *, void *) = {HANDLERS(NAME)};

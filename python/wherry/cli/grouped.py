@@ -11,7 +11,11 @@ _NAMES_A_FILE = ("FILE", "PATH", "DIR", "RUN", "MIX", "PLAN", "BASE")
 
 def _not_empty(ctx: click.Context, parameter: click.Parameter, value: object) -> object:
     if "" in (value if isinstance(value, (list, tuple)) else (value,)):
-        named = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.human_readable_name
+        named = (
+            parameter.opts[0]
+            if isinstance(parameter, click.Option)
+            else parameter.human_readable_name
+        )
         raise click.UsageError(f"{named} is empty; was a variable not set?", ctx)
     return value
 

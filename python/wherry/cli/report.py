@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from wherry import counters, levels, machine, rounds, stats, tables
+from wherry import counters, levels, machine, rounds, sentences, stats, tables
 from wherry import experiments as rooms
 from wherry.campaign import Campaign
 from wherry.cli.printer import Printer
@@ -53,12 +53,6 @@ def _thinned(own: dict | None) -> str:
     return f"; {own['measured']} of {own['planned']} rows, for the time there was{short}"
 
 
-def _corrected(own: dict | None) -> str:
-    if own is None or own["comparisons"] < 2:
-        return ""
-    return f"; verdicts corrected for {own['comparisons']:,} comparisons ({own['method']})"
-
-
 def experiment(printer: Printer, run: dict, name: str) -> None:
     own = next(e for e in run["experiments"] if e["name"] == name)
     if not tables.rows_of(run, name):
@@ -77,7 +71,7 @@ def experiment(printer: Printer, run: dict, name: str) -> None:
         noise
         + f"medians of {own['processes']} process{'es' if own['processes'] != 1 else ''} x "
         + f"{own['rounds']} rounds"
-        + _corrected(own.get("correction"))
+        + (f"; {said}" if (said := sentences.corrected(own.get("correction"))) else "")
         + _thinned(own.get("thinned"))
         + ("; the time was up before all processes had ended" if own.get("cut_short") else "")
         + (f"; {disturbed} cells have disturbed rounds" if disturbed else "")

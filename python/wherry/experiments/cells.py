@@ -124,19 +124,24 @@ class Cells(Experiment):
                 line += _figures(row, cells[row["row"]].get(name), name, shared)
             body.append(line)
         head = dimensions.common(rows)
-        title = f"cells: {head} (ns a call; GB = 10^9 bytes" + (
+        title = f"cells: {head or 'several ops'} (ns a call; GB = 10^9 bytes" + (
             ", of all threads together; share: the fastest thread's time over the slowest's)"
             if shared
             else ")"
         )
 
+        differ = dimensions.varying(rows)
+
         def label(row: dict) -> str:
-            return " ".join(_value(row, key) for key in keys) or head
+            return dimensions.label(row, differ).removeprefix("in ")
 
         said = []
         if len(rows) > 1:
             floor = run["noise"]["floor"] or 0
-            said = [sentences.leaders(rows, label), sentences.libc_loss(rows, cells, label, floor)]
+            said = [
+                sentences.leaders_or_counts(rows, label, differ),
+                sentences.libc_loss(rows, cells, label, floor),
+            ]
         refused = sum(row["huge"] and row.get("huge_obtained") is False for row in rows)
         if refused:
             said.append(f"{refused} rows asked for huge pages and got none.")
@@ -145,7 +150,7 @@ class Cells(Experiment):
 
 
 def _varying(rows: list[dict]) -> list[str]:
-    differ = dimensions.varying(rows) - {"huge_obtained"}
+    differ = dimensions.varying(rows)
     if differ & {"src_state", "dst_state"}:
         differ = differ - {"src_state", "dst_state"} | {"state"}
     found = [key for key in _ORDER if key in differ]
@@ -171,7 +176,7 @@ def _figures(row: dict, cell: dict | None, name: str, shared: bool) -> list[tabl
 EXPERIMENT = Cells(
     name="cells",
     after="",
-    shows="whatever the options give: every combination of op, size, offsets, states, threads ...",
+    shows="whatever the options give: every combination of op, size, offsets, states, threads and the rest",
     op="copy",
     ops=product.ALL_OPS,
     routines=("wherry",),

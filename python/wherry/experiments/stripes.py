@@ -84,11 +84,10 @@ class Stripes(Experiment):
         some = others if request.disks else [n for n in FEW if n < top]
         found += [row(cold, usual, members, "cold") for members in (() if few else some)]
         if not request.members and not request.disks:
-            raid = {"raid": "btrfs"}
-            found.append(row(every, usual, MEMBERS, "warm", **raid))
-            found += [
-                row(cold, block, MEMBERS, "cold", **raid) for block in ((usual,) if few else ends)
-            ]
+            for raid in ("btrfs", "md"):
+                some = (usual,) if few or raid == "md" else ends
+                found.append(row(every, usual, MEMBERS, "warm", raid=raid))
+                found += [row(cold, block, MEMBERS, "cold", raid=raid) for block in some]
         return found
 
     def _asked(self, request: Request) -> tuple[tuple[int, ...], int, tuple[int, ...]]:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gzip
 import hashlib
+import json
 import os
 import platform
 import signal
@@ -21,6 +23,9 @@ from pathlib import Path
 
 # Bound on what is sent back: a run file of any campaign is smaller by far.
 LARGEST = 64 << 20
+# Of a run file under way, packed; it passes through the scheduler.
+LARGEST_PART = 16 << 20
+QUEUED = 30.0
 LARGEST_WORDS = 4000
 WORK = {"bench": "run.json", "verify": None, "tune": "plan.toml", "doctor": None}
 
@@ -52,9 +57,11 @@ def probe() -> dict:
             from wherry import runner
 
             found["model"] = _model()
-            runner.cpu()
-            if found["wherry"] == "unknown":
-                found["lacks"] = "wherry-run does not start there"
+            # One that starts tells the CPU; what was installed is known without it.
+            if not runner.cpu():
+                found["lacks"] = f"{runner.path()} does not start there"
+            elif (own := runner.version()) != found["wherry"]:
+                found["lacks"] = f"{runner.path()} there is of version {own}"
         except Exception as error:
             found["lacks"] = " ".join(str(error).split())[:300]
     return found
@@ -116,26 +123,52 @@ def _stop(process: subprocess.Popen) -> None:
         process.wait()
 
 
-def _tell(topic: str, words: dict) -> None:
-    with contextlib.suppress(Exception):  # progress is a courtesy; the work goes on without it
-        from distributed import get_worker
+class _Ways:
+    """To whoever called. They are found in the thread of the task, and used in another; the work goes on without."""
 
-        get_worker().log_event(topic, words)
+    def __init__(self, job: dict):
+        self._topic, self._worker, self._queue = job["topic"], None, None
+        with contextlib.suppress(Exception):
+            import distributed
+
+            self._worker = distributed.get_worker()
+            if job["experiments"] > 1:
+                self._queue = distributed.Queue(self._topic, client=distributed.get_client())
+
+    def tell(self, words: dict) -> None:
+        with contextlib.suppress(Exception):
+            self._worker.log_event(self._topic, words)
+
+    def send(self, job: dict, data: bytes) -> None:
+        """The run file so far: what was measured is not lost with this worker."""
+        with contextlib.suppress(Exception):
+            packed = gzip.compress(data, 1)
+            if len(packed) <= LARGEST_PART:
+                self._queue.put(
+                    {"id": job["id"], "try": job["try"], "data": packed}, timeout=QUEUED
+                )
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):
+            self._queue.close()
 
 
-def _watch(topic: str, run: Path, who: dict, done: threading.Event) -> None:
-    """The run file is saved after each experiment: how many are in it is the progress."""
-    import json
-
-    began, seen = time.monotonic(), -1
+def _watch(job: dict, run: Path, ways: _Ways, done: threading.Event) -> None:
+    """The run file is saved after each experiment: how many are complete in it is the progress."""
+    began, seen, saved = time.monotonic(), -1, None
     while not done.wait(1):
-        count = 0
+        count = max(seen, 0)
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            if run.exists():
-                count = len(json.loads(run.read_bytes())["experiments"])
+            if run.exists() and (stamp := run.stat().st_mtime_ns) != saved:
+                saved, data = stamp, run.read_bytes()
+                count = sum(e["complete"] is True for e in json.loads(data)["experiments"])
+                # What is whole comes back as the answer.
+                if max(seen, 0) < count < job["experiments"]:
+                    ways.send(job, data)
         if count != seen:
             seen = count
-            _tell(topic, who | {"experiments": count, "seconds": time.monotonic() - began})
+            words = {"id": job["id"], "experiments": count, "seconds": time.monotonic() - began}
+            ways.tell(words)
 
 
 def work(job: dict) -> dict:
@@ -157,13 +190,17 @@ def work(job: dict) -> dict:
 def _arguments(job: dict, directory: Path, kind: str) -> list[str]:
     out = str(directory / (WORK[kind] or ""))
     option = {"bench": ["--save", out], "tune": ["-o", out]}.get(kind, ["--json"])
+    if "--glibc" in job["arguments"]:
+        option = ["--json"]
     return [sys.executable, "-m", "wherry", kind, *job["arguments"], *option]
 
 
 def _run(job: dict, directory: Path, kind: str) -> dict:
     out, words = directory / "stdout", directory / "stderr"
     run = directory / (WORK[kind] or "stdout")
-    began, done = time.monotonic(), threading.Event()
+    if "--glibc" in job["arguments"]:
+        run = out
+    began, done, ways = time.monotonic(), threading.Event(), _Ways(job)
     with out.open("wb") as stdout, words.open("wb") as stderr:
         process = subprocess.Popen(
             [sys.executable, "-c", _KEEPER, str(os.getpid()), *_arguments(job, directory, kind)],
@@ -174,8 +211,7 @@ def _run(job: dict, directory: Path, kind: str) -> dict:
             start_new_session=True,
             env=os.environ | {"PYTHONUNBUFFERED": "1"},
         )
-        topic, who = job["topic"], {"id": job["id"]}
-        watcher = threading.Thread(target=_watch, args=(topic, run, who, done), daemon=True)
+        watcher = threading.Thread(target=_watch, args=(job, run, ways, done), daemon=True)
         watcher.start()
         try:
             status = process.wait(job["time_limit"])
@@ -188,12 +224,10 @@ def _run(job: dict, directory: Path, kind: str) -> dict:
             if process.poll() is None:
                 _stop(process)
             watcher.join()
+            ways.close()
     said = words.read_bytes()[-LARGEST_WORDS:].decode(errors="replace").strip()
     answer = {"seconds": time.monotonic() - began, "status": status, "words": said.split("\n")[-1]}
     if run.exists() and 0 < run.stat().st_size <= LARGEST:
         data = run.read_bytes()
         return answer | {"state": "done", "data": data, "sha256": hashlib.sha256(data).hexdigest()}
-    if kind == "tune" and status == 0:
-        last = out.read_bytes()[-LARGEST_WORDS:].decode(errors="replace").strip().split("\n")[-1]
-        return answer | {"state": "done", "data": b"", "words": last or "the default is right"}
     return answer | {"state": "failed", "words": answer["words"] or f"ended with status {status}"}

@@ -2,51 +2,33 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
+import re
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from wherry import version
-from wherry.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, FailedError, WherryError
-from wherry.fleet import facts
+from wherry.errors import EXIT_INTERRUPTED, FailedError, WherryError
+from wherry.fleet import document, facts, hosts, shown
 from wherry.fleet import scheduler as scheduler_room
+from wherry.fleet.cells import UnfitError
+from wherry.fleet.hosts import Host, experiments_of, options_of
 from wherry.fleet.store import Store, safe
 from wherry.report.dimensions import clean
 
 PROBE = 20.0
 # Longer than a host's own limit and the end of its processes: then nobody answers there.
 GRACE = 45.0
+# The scheduler's list of workers is long where there are many: it is asked for once a second for so many hosts.
+LISTED = 500
 # The scheduler, too, unpickles what is called, and need not have Wherry; a worker without it must be able to say so. So
 # these two are handed over as Python's own `eval` of a constant text.
 PROBING = "__import__('wherry.fleet.agent', fromlist=['probe']).probe()"
 WORKING = "__import__('wherry.fleet.agent', fromlist=['work']).work(job)"
-ENDINGS = {
-    "bench": ".run.json",
-    "verify": ".verify.json",
-    "tune": ".toml",
-    "doctor": ".doctor.json",
-}
-
-
-@dataclasses.dataclass
-class Host:
-    ident: str
-    name: str
-    model: str
-    address: str
-    python: str = ""
-    state: str = "waiting"
-    words: str = ""
-    file: str = ""
-    tries: int = 0
-    future: object = None
-    began: float = 0.0
-    due: float = 0.0
-    arguments: list[str] = dataclasses.field(default_factory=list)
+_NAMED = re.compile(r"-([0-9a-f]{16})-([0-9a-f]{8})-\d+(\.\w+\.json|\.toml)")
 
 
 class Fleet:
@@ -57,9 +39,14 @@ class Fleet:
         self.topic = f"wherry-{uuid.uuid4().hex}"
         asked = json.dumps([version(), kind, options_of(kind, arguments)])
         self.mark = hashlib.sha256(asked.encode()).hexdigest()[:8]
+        self.ending = hosts.ending(kind, arguments)
         self.hosts: dict[str, Host] = {}
         self.refused: dict[str, Host] = {}
         self.spare: dict[str, list[Host]] = {}
+        # Run files of campaigns under way, when the topic has told of some.
+        self.parts: Callable[[], Iterable[object]] = lambda: ()
+        self.news = False
+        self._files: dict[str, list[str]] = {}
 
     # ---- who is there
 
@@ -69,11 +56,8 @@ class Fleet:
             raise ConnectionError("it does not answer any more")
         return set(self.client.scheduler_info(n_workers=-1).get("workers", ()))
 
-    def probe(self) -> dict[str, dict]:
+    def probe(self, workers: set[str]) -> dict[str, dict]:
         """By address: what a worker tells, or why it cannot."""
-        workers = sorted(self.workers())
-        if not workers:
-            return {}
         futures = {
             address: self.client.submit(
                 eval,
@@ -85,55 +69,35 @@ class Fleet:
                 priority=10,
                 retries=0,
             )
-            for address in workers
+            for address in sorted(workers)
         }
         end = time.monotonic() + PROBE
         while time.monotonic() < end and any(f.status == "pending" for f in futures.values()):
             time.sleep(0.1)
-        found = {}
+        there = [address for address, future in futures.items() if future.status == "finished"]
+        told = self.client.gather([futures[a] for a in there], errors="raise") if there else []
+        found = dict(zip(there, told, strict=True))
         for address, future in futures.items():
-            if future.status == "finished":
-                found[address] = future.result()
-            elif future.status == "pending":
-                found[address] = {
-                    "error": f"gave no answer in {PROBE:g} s: busy with other work, or gone"
-                }
+            if address in found:
+                continue
+            if future.status == "pending":
                 future.cancel()
+                why = f"gave no answer in {PROBE:g} s: busy with other work, or gone"
             else:
-                found[address] = {
-                    "error": _cause(future.exception() if future.status == "error" else None)
-                }
+                why = hosts.cause(future.exception() if future.status == "error" else None)
+            found[address] = {"error": why}
         return found
 
-    def refusal(self, own: dict) -> str | None:
-        if "error" in own:
-            return own["error"]
-        if own["system"] != "Linux" or own["arch"] != "x86_64":
-            return f"is {own['arch']} {own['system']}; Wherry runs on x86-64 Linux"
-        if own["lacks"]:
-            return (
-                f"cannot measure: {own['lacks']} (without a wheel Wherry needs gcc and libc6-dev there; then "
-                f"{own['python']} -m pip install 'wherry[fleet]=={version()}')"
-            )
-        if own["wherry"] != version():
-            return (
-                f"has Wherry {own['wherry']}, and here is {version()}; on it: "
-                f"{own['python']} -m pip install 'wherry[fleet]=={version()}'"
-            )
-        return None
-
     def meet(self) -> None:
-        for address, own in sorted(self.probe().items()):
-            why = self.refusal(own)
-            name = clean(own.get("host", address), 64)
-            ident = own.get("id", address)
-            host = Host(ident, name, clean(own.get("model") or "?"), address, own.get("python", ""))
+        for address, own in sorted(self.probe(self.workers()).items()):
+            why = hosts.refusal(own)
+            host = Host.met(address, own)
             if why:
                 host.state, host.words = "refused", clean(why, 400)
-                self.refused.setdefault(ident, host)
+                self.refused.setdefault(host.ident, host)
             else:
                 # Several workers of one host: one of them speaks for it.
-                self.hosts.setdefault(ident, host)
+                self.hosts.setdefault(host.ident, host)
         self.refused = {k: v for k, v in self.refused.items() if k not in self.hosts}
         if self.options["one_per"] == "model":
             first: dict[str, Host] = {}
@@ -146,19 +110,26 @@ class Fleet:
 
     # ---- what there is already
 
+    def look(self) -> None:
+        """Lists what was brought back, once for all hosts."""
+        self._files = {}
+        for name in self.store.names():
+            match = _NAMED.search(name)
+            if match and match[2] == self.mark and name.endswith(self.ending):
+                self._files.setdefault(match[1], []).append(name)
+
     def missing(self, host: Host) -> list[str] | None:
         """The arguments for what no file has yet; None when there is nothing left."""
-        ending = f"-{host.ident}-{self.mark}"
-        mine = [n for n in self.store.names() if ending in n and n.endswith(ENDINGS[self.kind])]
+        mine = self._files.get(host.ident, ())
         if self.kind != "bench":
             return None if mine and self.kind != "doctor" else self.arguments
         wanted = experiments_of(self.arguments)
         done: set[str] = set()
         for name in mine:
             try:
-                run = facts.held(facts.parsed(facts.unpacked(self.store.read(name))))
+                run, _ = document.parsed(document.unpacked(self.store.read(name)))
                 own = facts.of(name, run)
-            except (facts.UnfitError, OSError):
+            except (UnfitError, OSError):
                 continue
             if not any(kind == "wrong" for kind, _, _ in own.problems):
                 done |= set(own.experiments)
@@ -167,22 +138,36 @@ class Fleet:
             return None
         return [*left, *options_of("bench", self.arguments)]
 
+    def prepare(self, host: Host) -> bool:
+        """Whether something is left to do there."""
+        left = self.missing(host)
+        if left is None:
+            # Of a host that was lost, all may have come back before.
+            host.state, host.words = ("done", "") if host.tries else ("there", "measured before")
+            return False
+        host.arguments = left
+        return True
+
     def name(self, host: Host) -> str:
-        stem, number = f"{safe(host.name)}-{host.ident}-{self.mark}", 1
-        there = set(self.store.names())
-        while f"{stem}-{number}{ENDINGS[self.kind]}" in there:
+        stem = f"{safe(host.name)}-{host.ident}-{self.mark}"
+        mine = self._files.setdefault(host.ident, [])
+        number = len(mine) + 1
+        while (name := f"{stem}-{number}{self.ending}") in mine or self.store.exists(name):
             number += 1
-        return f"{stem}-{number}{ENDINGS[self.kind]}"
+        mine.append(name)
+        return name
 
     # ---- the work
 
     def start(self, host: Host) -> None:
         host.tries += 1
-        host.state, host.began = "measuring", time.monotonic()
+        host.state, host.began, host.file = "measuring", time.monotonic(), ""
         job = {
             "kind": self.kind,
             "id": host.ident,
+            "try": host.tries,
             "arguments": host.arguments,
+            "experiments": self.experiments(host),
             "topic": self.topic,
             "time_limit": self.options["time_limit"],
             "busy_load": self.options["busy_load"],
@@ -198,6 +183,9 @@ class Fleet:
             retries=0,
         )
 
+    def experiments(self, host: Host) -> int:
+        return len(experiments_of(host.arguments)) if self.kind == "bench" else 1
+
     def again(self, host: Host, state: str, words: str) -> None:
         """Later, where that helps; a host that hung would hang again."""
         host.state, host.words, host.future = state, clean(words, 400), None
@@ -211,25 +199,18 @@ class Fleet:
             self.hosts[other.ident] = other
             self.prepare(other)
 
-    def prepare(self, host: Host) -> None:
-        left = self.missing(host)
-        if left is None:
-            host.state, host.words = "there", "measured before"
-        else:
-            host.arguments = left
-
     def finished(self, host: Host) -> None:
         future, host.future = host.future, None
         if future.status != "finished":
             error = future.exception() if future.status == "error" else None
-            self.again(host, "lost", f"the worker was lost: {_cause(error)}")
+            self.again(host, "lost", f"the worker was lost: {hosts.cause(error)}")
             return
         answer = future.result()
         if answer["state"] != "done":
             self.again(host, answer["state"], answer["words"])
             return
         data = answer["data"]
-        if data and hashlib.sha256(data).hexdigest() != answer["sha256"]:
+        if hashlib.sha256(data).hexdigest() != answer["sha256"]:
             self.again(host, "garbled", "what it sent back is not what it wrote")
             return
         self.keep(host, answer, data)
@@ -238,8 +219,8 @@ class Fleet:
         host.state, host.words = "done", ""
         if self.kind == "bench":
             try:
-                own = facts.of("", facts.held(facts.parsed(data)))
-            except facts.UnfitError as error:
+                own = facts.of("", document.parsed(data)[0])
+            except UnfitError as error:
                 self.again(host, "garbled", f"what it sent back {error}")
                 return
             bad = [p for p in own.problems if p[0] in ("wrong", "crash", "hang")]
@@ -248,14 +229,28 @@ class Fleet:
             elif own.interrupted:
                 host.state, host.words = "failed", "the campaign was interrupted there"
         elif self.kind == "verify":
-            host.state, host.words = _verdict(data, answer)
-        elif not data:
-            host.words = clean(answer["words"], 200)
-            return
-        host.file = self.name(host)
+            host.state, host.words = hosts.verdict(data, answer)
+        self.save(host, data)
+
+    def save(self, host: Host, data: bytes) -> None:
+        host.file = host.file or self.name(host)
         self.store.write(host.file, data)
 
+    def part(self, own: object) -> None:
+        """A campaign's run file so far: should its host be lost, these experiments are not measured again."""
+        try:
+            host, data = self.hosts[own["id"]], own["data"]
+            if host.state != "measuring" or own["try"] != host.tries:
+                return
+            data = bytes(document.unpacked(data))
+            if not facts.of("", document.parsed(data)[0]).experiments:
+                return
+        except (KeyError, TypeError, UnfitError):
+            return
+        self.save(host, data)
+
     def run(self, show: Callable[[], None]) -> None:
+        self.look()
         for host in list(self.hosts.values()):
             self.prepare(host)
         last = 0.0
@@ -265,18 +260,20 @@ class Fleet:
             if not open_:
                 return
             alive = None
-            if now - last > 1:
+            if now - last > max(1.0, len(open_) / LISTED):
                 last, alive = now, self.workers()
+            if self.news:
+                self.news = False
+                for part in self.parts():
+                    self.part(part)
+            self._begin([h for h in open_ if h.state == "waiting" and now >= h.due])
             for host in open_:
-                self._step(host, now, alive)
+                if host.state == "measuring" and host.future is not None:
+                    self._step(host, now, alive)
             show()
             time.sleep(0.1)
 
     def _step(self, host: Host, now: float, alive: set[str] | None) -> None:
-        if host.state == "waiting":
-            if now >= host.due and self._is_there(host):
-                self.start(host)
-            return
         if host.future.status != "pending":
             self.finished(host)
         elif alive is not None and host.address not in alive:
@@ -286,67 +283,33 @@ class Fleet:
             host.future.cancel()
             self.again(host, "hung", f"nothing was heard of it for {now - host.began:.0f} s")
 
-    def _is_there(self, host: Host) -> bool:
-        """Its worker, or another of the same host: one that was started again has another address."""
-        if host.tries == 0:
-            return True
-        for address, own in self.probe().items():
-            if own.get("id") == host.ident and self.refusal(own) is None:
-                host.address = address
-                return True
-        host.tries += 1
-        self.again(host, "lost", host.words or "its worker is gone")
-        return False
+    def _begin(self, due: list[Host]) -> None:
+        for host in due:
+            if host.tries == 0:
+                self.start(host)
+        due = [h for h in due if h.tries and h.state == "waiting"]
+        if not due:
+            return
+        # A worker that was started again has another address; those that measure have no time to answer.
+        self.look()
+        at_work = {h.address for h in self.hosts.values() if h.state == "measuring"}
+        there = {}
+        for address, own in self.probe(self.workers() - at_work).items():
+            if hosts.refusal(own) is None:
+                there.setdefault(own["id"], address)
+        for host in due:
+            if host.ident in there:
+                host.address = there[host.ident]
+                if self.prepare(host):
+                    self.start(host)
+            else:
+                host.tries += 1
+                self.again(host, "lost", host.words or "its worker is gone")
 
     def stop(self) -> None:
         for host in self.hosts.values():
             if host.future is not None:
                 host.future.cancel(force=True)
-
-
-def experiments_of(arguments: list[str]) -> list[str]:
-    from wherry import experiments
-
-    known = experiments.names()
-    return [a for a in arguments if a in known] or ["sizes"]
-
-
-def options_of(kind: str, arguments: list[str]) -> list[str]:
-    if kind != "bench":
-        return arguments
-    from wherry import experiments
-
-    known = experiments.names()
-    return [a for a in arguments if a not in known]
-
-
-def _verdict(data: bytes, answer: dict) -> tuple[str, str]:
-    try:
-        failures = json.loads(data)["failures"]
-    except (ValueError, KeyError, TypeError):
-        return "failed", clean(answer["words"] or "its answer is no verification", 300)
-    if failures:
-        first = failures[0] if isinstance(failures[0], dict) else {}
-        return "wrong", clean(f"{first.get('target', '?')}: {first.get('message', 'wrong')}", 300)
-    return (
-        ("done", "all right") if answer["status"] == 0 else ("failed", clean(answer["words"], 300))
-    )
-
-
-def _cause(error: BaseException | None) -> str:
-    if error is None:
-        return "its task was given up by the scheduler"
-    text = " ".join(str(error).split())[:200]
-    chain, names = error, set()
-    while chain is not None and id(chain) not in names:
-        names.add(id(chain))
-        if isinstance(chain, ImportError) and "wherry" in str(chain):
-            return (
-                "has no Wherry, or one without fleets; on it, with the worker's own python: "
-                f"python -m pip install 'wherry[fleet]=={version()}'"
-            )
-        chain = chain.__cause__ or chain.__context__
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 # ---- the command ----------------------------------------------------------------------------------------------------
@@ -360,34 +323,36 @@ def conduct(
             raise WherryError(f"{bad} is not for a fleet: --out says where results go")
     if kind == "bench":
         _check_experiments(arguments)
+    store = Store(out)
     client = scheduler_room.client(scheduler, options)
     fleet = None
     try:
-        fleet = Fleet(client, kind, arguments, Store(out), options)
+        fleet = Fleet(client, kind, arguments, store, options)
         fleet.meet()
         if not fleet.hosts and not fleet.refused:
             raise FailedError(
                 f"the scheduler at {scheduler} has no workers; start some with: dask worker {scheduler}"
             )
-        show = _Shown(fleet)
+        show = shown.Shown(fleet)
         client.subscribe_topic(fleet.topic, show.heard)
+        fleet.parts = scheduler_room.parts(client, fleet.topic)
         fleet.run(show)
     except KeyboardInterrupt:
         if fleet:
             fleet.stop()
-            _end(fleet, as_json)
+            shown.end(fleet, as_json)
         print("wherry: interrupted; a second call goes on with what is missing", file=sys.stderr)
         return EXIT_INTERRUPTED
     except (OSError, TimeoutError) as error:
         if fleet is None:
             raise
-        _end(fleet, as_json)
+        shown.end(fleet, as_json)
         raise FailedError(
             f"the scheduler was lost ({' '.join(str(error).split())[:120]}); a second call goes on with what is missing"
         ) from None
     finally:
         scheduler_room.leave(client)
-    return _end(fleet, as_json)
+    return shown.end(fleet, as_json)
 
 
 def _check_experiments(arguments: list[str]) -> None:
@@ -397,59 +362,3 @@ def _check_experiments(arguments: list[str]) -> None:
     known = experiments.names()
     if arguments and not arguments[0].startswith("-") and arguments[0] not in known:
         raise unknown("experiment", arguments[0], known, "wherry list experiments")
-
-
-class _Shown:
-    """A line on standard error whenever something becomes of a host."""
-
-    def __init__(self, fleet: Fleet):
-        self.fleet = fleet
-        self.said: dict[str, str] = {}
-
-    def heard(self, event) -> None:
-        own = event[1] if isinstance(event, tuple) else event
-        host = self.fleet.hosts.get(own.get("id")) if isinstance(own, dict) else None
-        if host and host.state == "measuring" and own.get("experiments"):
-            total = len(experiments_of(host.arguments)) if self.fleet.kind == "bench" else 1
-            self._say(host, f"{own['experiments']} of {total} experiments, {own['seconds']:.0f} s")
-
-    def __call__(self) -> None:
-        for host in self.fleet.hosts.values():
-            if self.said.get(host.ident, "").partition(":")[0] != host.state:
-                self._say(host, "")
-
-    def _say(self, host: Host, more: str) -> None:
-        words = f"{host.state}: {more or host.words}".rstrip(": ")
-        if self.said.get(host.ident) != words:
-            self.said[host.ident] = words
-            print(f"{host.name}  {words}", file=sys.stderr, flush=True)
-
-
-def _end(fleet: Fleet, as_json: bool) -> int:
-    from wherry.cli.printer import Printer
-    from wherry.fleet import words
-
-    hosts = [*fleet.hosts.values(), *fleet.refused.values()]
-    hosts.sort(key=lambda h: (h.name, h.ident))
-    good = ("done", "there")
-    printer = Printer()
-    if as_json:
-        own = [
-            {k: getattr(h, k) for k in ("name", "ident", "model", "state", "words", "tries")}
-            | {"file": fleet.store.place(h.file) if h.file else None}
-            for h in hosts
-        ]
-        printer.write(json.dumps({"work": fleet.kind, "hosts": own}) + "\n")
-    else:
-        rows = [
-            (h.name, h.model, h.state, h.file or h.words if h.state == "done" else h.words)
-            for h in hosts
-        ]
-        printer.write(
-            "\n".join(words.table(("host", "CPU model", "state", "file or reason"), rows)) + "\n"
-        )
-        fine = sum(h.state in good for h in hosts)
-        printer.text(
-            f"{fine} of {words.plural(len(hosts), 'host')}; results in {fleet.store.where}"
-        )
-    return EXIT_OK if hosts and all(h.state in good for h in hosts) else EXIT_FAILED

@@ -7,7 +7,8 @@ from collections import Counter
 
 import numpy as np
 
-from wherry.fleet.facts import AT, Facts
+from wherry.fleet.cells import AT
+from wherry.fleet.facts import Facts
 from wherry.fleet.loading import Fleet
 
 # Fewer hosts say little about what is usual for them.

@@ -15,18 +15,22 @@ from pathlib import Path
 import numpy as np
 
 from wherry.errors import WherryError
-from wherry.fleet.facts import Cells, Facts, UnfitError, load, of
+from wherry.fleet.cells import Cells, UnfitError
+from wherry.fleet.document import load
+from wherry.fleet.facts import Facts, of
 from wherry.report.dimensions import clean
 
 AT_ONCE = 16
 # Fewer are read faster here than processes begin.
 FEW = 12
+# Files of other kinds that stand beside run files.
+_OTHERS = (".raw.json.gz", ".doctor.json", ".verify.json", ".glibc.json")
 # Address space that reading a file may take beyond what the process had.
 ROOM = 2 << 30
 
 
 class Fleet:
-    """Runs, and each one's cells: numbers into `keys`, and figures (facts.FIGURES)."""
+    """Runs, and each one's cells: numbers into `keys`, and figures (cells.FIGURES)."""
 
     def __init__(self) -> None:
         self.keys: list[tuple] = []
@@ -57,9 +61,8 @@ class Fleet:
 
 def _one(path: Path, cells: Cells):
     try:
-        run = load(path)
-        facts = of(clean(path, 200), run)
-        return facts, *cells.columns(run)
+        run, rows = load(path)
+        return of(clean(path, 200), run), *cells.columns(rows)
     except UnfitError as error:
         return clean(path, 200), str(error)
     except MemoryError:
@@ -115,7 +118,7 @@ def expand(given: Iterable[str]) -> list[Path]:
                     for p in sorted(path.rglob("*.json*"))
                     if p.name.endswith((".json", ".json.gz"))
                     and not p.name.startswith(".")
-                    and not p.name.endswith((".raw.json.gz", ".doctor.json", ".verify.json"))
+                    and not p.name.endswith(_OTHERS)
                 ]
                 if not inside:
                     raise WherryError(f"{path} has no run files (*.json, *.json.gz)")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from wherry.fleet import grouping
-from wherry.fleet.facts import AT, Facts
+from wherry.fleet.cells import AT
+from wherry.fleet.facts import Facts
 from wherry.fleet.loading import Fleet
 
 # name, unit, what it is.

@@ -13,7 +13,7 @@ from collections import Counter
 import numpy as np
 
 from wherry.fleet import chance, grouping
-from wherry.fleet.facts import AT
+from wherry.fleet.cells import AT
 from wherry.fleet.grouping import Group, Host
 from wherry.fleet.loading import Fleet
 

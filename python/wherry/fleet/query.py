@@ -7,7 +7,7 @@ import threading
 import numpy as np
 
 from wherry.errors import FailedError, WherryError
-from wherry.fleet.facts import FIGURES, KEYS
+from wherry.fleet.cells import FIGURES, KEYS, NUMBERS
 from wherry.fleet.loading import Fleet
 
 # Tables and columns; docs/fleet.md tells what they mean.
@@ -30,9 +30,14 @@ RUNS = {
     "voided": "DOUBLE",
     "interrupted": "BOOLEAN",
 }
-_NUMBERS = {"size", "src_off", "dst_off", "delta", "overlap", "buffer", "threads", "huge", "table"}
-# "table" is a word of SQL's own.
-_NAMES = {"table": "mix_table", "name": "cell_name"}
+
+# "table", "from" and "offset" are words of SQL's own.
+_NAMES = {
+    "table": "mix_table",
+    "name": "cell_name",
+    "from": "files_from",
+    "offset": "buffer_offset",
+}
 FIGURE_NAMES = {"ns": "ns", "q25": "ns_q25", "q75": "ns_q75", "ratio": "to_libc"}
 MEMORY = "2GB"
 
@@ -75,7 +80,7 @@ def _fill(connection, fleet: Fleet) -> None:
         {"run": "INTEGER", "kind": "VARCHAR", "routine": "VARCHAR", "message": "VARCHAR"},
     )
     insert("problems", [(i, *p) for i, r in enumerate(fleet.runs) for p in r.problems])
-    kinds = {_NAMES.get(k, k): "BIGINT" if k in _NUMBERS else "VARCHAR" for k in KEYS}
+    kinds = {_NAMES.get(k, k): "BIGINT" if k in NUMBERS else "VARCHAR" for k in KEYS}
     create("cell_keys", {"cell": "INTEGER"} | kinds)
     insert("cell_keys", [(i, *key) for i, key in enumerate(fleet.keys)])
     create(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 from wherry.errors import FailedError, WherryError
 
+# At most; who wants to wait less sets distributed.comm.timeouts.connect, as for Dask.
 CONNECT = 15.0
 
 
@@ -50,13 +52,22 @@ def client(scheduler: str, options: dict):
         def __del__(self) -> None:
             """One that could not connect would wait half a minute here, and end in a traceback."""
 
+    usual = dask.utils.parse_timedelta(dask.config.get("distributed.comm.timeouts.connect"))
     try:
-        return Client(timeout=CONNECT, set_as_default=False, **how)
+        return Client(timeout=min(CONNECT, usual), set_as_default=False, **how)
     except (OSError, ValueError, TimeoutError, RuntimeError, TypeError) as error:
         text = " ".join(str(error).split())[:200]
         raise FailedError(
             f"no scheduler answers at {scheduler}: {text}; start one with: dask scheduler"
         ) from None
+
+
+def parts(client, topic: str) -> Callable[[], list]:
+    """What campaigns under way have sent of their run files since the last call."""
+    import distributed
+
+    queue = distributed.Queue(topic, client=client)
+    return lambda: queue.get(batch=True)
 
 
 def leave(client) -> None:

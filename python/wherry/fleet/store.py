@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wherry import runfile
 from wherry.errors import FailedError, WherryError
-from wherry.fleet.facts import LARGEST
+from wherry.fleet.document import LARGEST
 
 
 class Store:
@@ -40,6 +40,14 @@ class Store:
             return []
         except Exception as error:
             raise FailedError(f"cannot list {self.where}: {_line(error)}") from None
+
+    def exists(self, name: str) -> bool:
+        if self._remote is None:
+            return (self._path / name).exists()
+        try:
+            return self._remote.exists(f"{self._root}/{name}")
+        except Exception as error:
+            raise FailedError(f"cannot look into {self.where}: {_line(error)}") from None
 
     def read(self, name: str) -> bytes:
         if self._remote is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wherry.fleet import chance, grouping, outliers
-from wherry.fleet.facts import AT
+from wherry.fleet.cells import AT
 from wherry.fleet.grouping import Group
 from wherry.fleet.loading import Fleet
 from wherry.fleet.outliers import Finding, Seen

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from wherry.networking.found import Found, gain, rate, share, took
+from wherry.networking.found import Found, gain, rate, share, spared, took
 from wherry.networking.words import (
     ALIGNED,
+    APART,
     DROPIN,
     FRAME_WORDS,
     IPERF,
@@ -13,6 +14,7 @@ from wherry.networking.words import (
     PADDED,
     STOCK,
     SUMS,
+    TOGETHER,
     WHERRY,
 )
 
@@ -57,7 +59,7 @@ def _stack(found: Found) -> str:
     rows = [
         own
         for offset in (0, 1)
-        for own in found.by_size(via="stack", offset=offset).values()
+        for own in found.by_size(via="stack", offset=offset, ends=TOGETHER).values()
         if STOCK in own and WHERRY in own
     ]
     if not rows:
@@ -76,7 +78,24 @@ def _stack(found: Found) -> str:
             f"; with libc's copies and its own checksum {_span([c for c, _ in shares], '.0f')} % of its time are "
             f"copies and {_span([s for _, s in shares], '.0f')} % checksums"
         )
-    return text + f" (noise {100 * found.floor(via='stack'):.1f} %)."
+    text += f" (noise {100 * found.floor(via='stack', ends=TOGETHER):.1f} %)"
+    apart = [
+        own
+        for own in found.by_size(via="stack", ends=APART).values()
+        if STOCK in own and WHERRY in own
+    ]
+    if apart:
+        gains = [gain(own[STOCK], own[WHERRY]) for own in apart]
+        text += (
+            f"; with sender and receiver in processes of their own by {_span(gains)} % "
+            f"(noise {100 * found.floor(via='stack', ends=APART):.1f} %)"
+        )
+        for side in ("sender", "receiver"):
+            less = [spared(own[STOCK], own[WHERRY], side) for own in apart]
+            less = [value for value in less if value is not None]
+            if less:
+                text += f", the {side} needs {_span(less, '.0f')} % less CPU time"
+    return text + "."
 
 
 def _frames(found: Found) -> str:

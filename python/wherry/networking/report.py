@@ -7,6 +7,7 @@ from wherry.networking import answer
 from wherry.networking.found import Found, gain, part, rate, share, spared, took, use
 from wherry.networking.words import (
     ALIGNED,
+    APART,
     CONFIDENCE,
     DROPIN,
     FRAME_WORDS,
@@ -20,6 +21,7 @@ from wherry.networking.words import (
     STOCK,
     SUMS,
     SWAP,
+    TOGETHER,
     WHERRY,
     WITHIN,
 )
@@ -32,6 +34,7 @@ def blocks(run: dict, width: int) -> list[Block]:
     found = Found(run)
     made = [_kernel(found, words, title, width) for words, title in KERNEL_WAYS]
     made += [_seed(found, offset, width) for offset in OFFSETS]
+    made.append(_apart(found, width))
     made += [_inside(found, width), _frames(found, width)]
     shown = [block for block in made if block]
     said = answer.sentences(found)
@@ -99,7 +102,7 @@ def _kernel(found: Found, words: dict, title: str, width: int) -> Block | None:
 
 def _seed(found: Found, offset: int, width: int) -> Block | None:
     """The mail's table."""
-    rows = found.by_size(via="stack", offset=offset)
+    rows = found.by_size(via="stack", offset=offset, ends=TOGETHER)
     columns = [
         Column("message", "bytes"),
         Column("before", MBIT),
@@ -125,7 +128,7 @@ def _seed(found: Found, offset: int, width: int) -> Block | None:
         )
     if not body:
         return None
-    floor = 100 * found.floor(via="stack", offset=offset)
+    floor = 100 * found.floor(via="stack", offset=offset, ends=TOGETHER)
     where = "aligned" if offset == 0 else f"{offset} past a page's beginning"
     notes = [f"noise floor {floor:.1f} %"]
     if offset == 0:
@@ -141,8 +144,49 @@ def _seed(found: Found, offset: int, width: int) -> Block | None:
     )
 
 
+def _apart(found: Found, width: int) -> Block | None:
+    """The same where sender and receiver are processes: their times are told apart, and pass at once."""
+    words = {"via": "stack", "ends": APART}
+    columns = [
+        Column("message", "bytes"),
+        Column("before", MBIT),
+        Column("sender\nCPU", "%"),
+        Column("recv.\nCPU", "%"),
+        Column("after", MBIT),
+        Column("sender\nCPU", "%"),
+        Column("recv.\nCPU", "%"),
+        Column("more", "%"),
+        Column("sender\nspared", "%"),
+        Column("recv.\nspared", "%"),
+    ]
+    body = []
+    for size, own in found.by_size(**words).items():
+        if STOCK not in own or WHERRY not in own:
+            continue
+        before, after = own[STOCK], own[WHERRY]
+        line = [Figure(f"{size:,}")]
+        for cell in (before, after):
+            line.append(Figure(f"{rate(cell):,.0f}"))
+            line += [_number(use(cell, side), ".0f") for side in ("sender", "receiver")]
+        line.append(Figure(f"{gain(before, after):+.1f}"))
+        line += [_number(spared(before, after, side), "+.1f") for side in ("sender", "receiver")]
+        body.append(line)
+    if not body:
+        return None
+    return Block(
+        f"network: the same, sender and receiver in two processes ({found.stack()}), aligned",
+        tables.layout(columns, body, width, keep=1),
+        [],
+        [
+            "CPU: of one CPU while there were packets to work on; looking for packets that have not come, which "
+            "these processes do without pause, is not counted; spared: CPU time for a message; noise floor "
+            f"{100 * found.floor(**words):.1f} %"
+        ],
+    )
+
+
 def _inside(found: Found, width: int) -> Block | None:
-    rows = found.by_size(via="stack", offset=0)
+    rows = found.by_size(via="stack", offset=0, ends=TOGETHER)
     columns = [Column("message", "bytes")]
     columns += [Column(name, MBIT) for name in (STOCK, DROPIN, SUMS, WHERRY)]
     columns += [

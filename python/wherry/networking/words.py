@@ -30,5 +30,9 @@ FRAME_WORDS = {
 }
 
 
+# Both ends of the stack in one thread: the word is left out then. Or in two processes.
+TOGETHER, APART = None, "apart"
+
+
 def is_row(row: dict, **words: object) -> bool:
     return all(row.get(key) == value for key, value in words.items())

@@ -13,9 +13,13 @@ from wherry.recordings import Recording
 from wherry.units import KIB, size_label
 
 # Within a band sizes follow each other as they did in the program; the small ones, whose branches a processor must
-# guess, are all in one.
-BANDS = ((0, 4 * KIB), (4 * KIB + 1, 256 * KIB), (256 * KIB + 1, LARGEST_SIZE))
+# guess, are all in one. Above them each cache is a band of its own: which routine is the faster changes with the cache
+# that holds a call, so what fits the nearest must not be measured in the next because of larger calls beside it.
+SMALL = 4 * KIB
 LEVELS = ("L1", "L2", "L3", "DRAM")
+# What of a cache the runner gives to one call, both sides together.
+ROOM = {"L1": 3 / 4, "L2": 3 / 4, "L3": 1 / 4}
+LINE = 64
 # Hot: the nearest cache that holds it. Warm: one level further out. Cold: in memory.
 HEATS = ("hot", "warm", "cold")
 
@@ -45,12 +49,25 @@ class Subject:
         return sum(part.calls for part in self.parts)
 
 
-def _states(size: int, caches: Mapping[str, int], copies: bool) -> dict[str, str]:
-    total = size * (2 if copies else 1)
-    there = [level for level in LEVELS if level == "DRAM" or caches.get(level)]
-    fits = [
-        level == "DRAM" or total <= caches[level] // (4 if level == "L3" else 2) for level in there
+def bands(caches: Mapping[str, int], copies: bool) -> list[tuple[int, int]]:
+    """Least and greatest size of each."""
+    ends = [SMALL]
+    for level in LEVELS[:-1]:
+        one_side = int(caches.get(level, 0) * ROOM[level] / (2 if copies else 1)) - LINE
+        end = one_side // KIB * KIB
+        if end > ends[-1]:
+            ends.append(end)
+    ends.append(LARGEST_SIZE)
+    return [
+        (before + 1 if before else 0, end)
+        for before, end in zip([0, *ends[:-1]], ends, strict=True)
     ]
+
+
+def _states(size: int, caches: Mapping[str, int], copies: bool) -> dict[str, str]:
+    total = (size + LINE) * (2 if copies else 1)
+    there = [level for level in LEVELS if level == "DRAM" or caches.get(level)]
+    fits = [level == "DRAM" or total <= caches[level] * ROOM[level] for level in there]
     first = fits.index(True)
     return {
         "hot": there[first],
@@ -62,7 +79,7 @@ def _states(size: int, caches: Mapping[str, int], copies: bool) -> dict[str, str
 def _of_recording(recording: Recording, caches: Mapping[str, int], seed: int) -> list[Part]:
     found = []
     for op in recording.ops:
-        for low, high in BANDS:
+        for low, high in bands(caches, op != "set"):
             inside = [row for row in recording.sizes(op) if low <= row[0] <= high and row[2]]
             calls, total = (sum(row[i] for row in inside) for i in (2, 3))
             if not calls:

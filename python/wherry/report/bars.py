@@ -66,7 +66,8 @@ def picture(rows: Sequence[dict], cells: Mapping[int, Mapping[str, dict]]) -> Pi
     views = [make(quantity, labels, series, marks) for quantity in quantities]
     if not any(p["ratio"] for p in points):
         views = [view for view in views if view.name != RATIO]
-    if not any(p["rate"] for p in points):
+    # Of calls that wait for each other a rate says nothing.
+    if not any(p["rate"] for p in points) or any(row.get("mode") == "latency" for row in rows):
         views = [view for view in views if view.name != RATE]
     return Picture(
         key=f"bars {common}",
@@ -84,7 +85,7 @@ def picture(rows: Sequence[dict], cells: Mapping[int, Mapping[str, dict]]) -> Pi
             len(labels) if panels else 1,
             least=170,
             most=340 if panels else 1100,
-            left=min(30 + 7 * longest, 195),
+            left=min(30 + 7 * longest, 400),
             across=3,
         ),
     )
@@ -159,7 +160,7 @@ def _side_by_side(quantity: str, labels: Sequence[str], series: Sequence[str], m
             "type": "nominal",
             "sort": list(labels),
             "scale": {"paddingInner": 0.25},
-            "axis": {"title": None, "labelLimit": 170, "labelFontSize": 12, "grid": False},
+            "axis": {"title": None, "labelFontSize": 12, "grid": False},
         },
         "yOffset": {"field": "routine", "type": "nominal", "sort": list(series)},
     }

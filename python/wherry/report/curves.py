@@ -28,6 +28,8 @@ from wherry.yardsticks import KERNEL, LIMITS, YARDSTICKS
 SMALL = 8192
 # Past this the points of a curve run together.
 MANY_POINTS = 5000
+# Axes of bytes from an address: marks at powers of two.
+_BYTES = ("delta", "overlap", "src_off", "dst_off")
 _QUANTITIES = {TIME: ("ns", "q25", "q75"), RATE: ("rate", "rate75", "rate25")}
 _SIZE_LABEL = (
     "datum.value >= 1073741824 ? datum.value / 1073741824 + 'G' : "
@@ -63,10 +65,13 @@ def picture(
     # Four states of the source by four of the destination make a square.
     across = 2 if len(panels) <= 4 else 4
     layout = Layout(len(panels), 520 // across, 1180 if one else 560, left=66, across=across)
+    waiting = any(row.get("mode") == "latency" for row in rows)
     # An axis with a zero has no logarithm.
     scale = {"type": "log", "base": 2} if xs and xs[0] > 0 else {"type": "linear", "zero": False}
     views = []
     for name in _quantities(axis, xs, series):
+        if name == RATE and waiting:
+            continue  # of calls that wait for each other a rate says nothing
         if name == RATIO and not any(p.get("ratio") for p in points):
             continue  # an op that libc lacks
         extent = _extent(points, name)
@@ -203,6 +208,8 @@ def _view(quantity, axis, xs, scale, series, panels, run, extent) -> View:
 
 def decades(low: float, high: float) -> list[float]:
     """Marks of a logarithmic axis: 1, 2, 5 of each decade; fewer of many decades, more of one."""
+    if high / low < 1.5:
+        return _fine(low, high)
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     if last - first > 12:
         return [10.0**k for k in range(first, last + 1, (last - first) // 8)]
@@ -214,6 +221,18 @@ def decades(low: float, high: float) -> list[float]:
     return [float(f"{s * 10.0**k:.3g}") for k in range(first, last + 1) for s in steps]
 
 
+def _fine(low: float, high: float) -> list[float]:
+    """Where hardly anything differs: half a dozen round figures, some beyond either end, where intervals may reach."""
+    rough = max((high - low) / 4, high / 100)
+    unit = 10.0 ** math.floor(math.log10(rough))
+    step = unit * next(s for s in (1, 2, 5, 10) if s * unit >= rough)
+    return [
+        float(f"{k * step:.6g}")
+        for k in range(math.floor(low / step) - 3, math.ceil(high / step) + 4)
+        if k > 0
+    ]
+
+
 def _of_yardsticks(series: Sequence[str]) -> str:
     """An expression of our own words: names out of a file never stand in one."""
     names = [name for name in series if name in LIMITS]
@@ -223,6 +242,13 @@ def _of_yardsticks(series: Sequence[str]) -> str:
 
 
 def _ticks(axis: str, xs: Sequence[float]) -> dict:
+    if axis in _BYTES and xs and all(x % 8 == 0 for x in xs) and xs[-1] > xs[0]:
+        step = 2.0 ** math.ceil(math.log2((xs[-1] - xs[0]) / 9))
+        first = math.ceil(xs[0] / step)
+        return {
+            "values": [k * step for k in range(first, math.floor(xs[-1] / step) + 1)],
+            "format": ",d",
+        }
     if axis != "size":
         return {"format": FORMAT, "tickCount": min(len(xs), 8)}
     if not xs or xs[0] <= 0:

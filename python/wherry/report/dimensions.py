@@ -10,7 +10,7 @@ from wherry.units import size_in_words
 from wherry.yardsticks import LIMITS
 
 # Of a row, what is no dimension.
-_OTHER = {"experiment", "row", "fastest", "tied", "lead"}
+_OTHER = {"experiment", "row", "fastest", "tied", "lead", "huge_obtained"}
 # Figures that a curve can go along, in the order of preference, with the title of the axis.
 AXES = {
     "size": "size of one call, bytes",
@@ -115,8 +115,13 @@ def label(row: dict, among: Iterable[str]) -> str:
             *("op", "mix", "size", "src_state", "dst_state", "walk", "buffer"),
         ):
             words.append(_other(key, value))
+    words += [text for key, text in _LACKING.items() if key in differ and key not in row]
     words = [word for word in words if word]
     return clean(", ".join(words)) if words else clean(_name(row))
+
+
+# What a row says by not having the dimension, where others do.
+_LACKING = {"delta": "destination − source moved about", "overlap": "apart"}
 
 
 def _name(row: dict) -> str:
@@ -134,6 +139,8 @@ def size_words(value: object) -> str:
 
 
 def _other(key: str, value: object) -> str:
+    if key == "huge":
+        return "huge pages" if value else "no huge pages"
     if isinstance(value, bool):
         return key if value else f"no {key}"
     words = {
@@ -141,7 +148,9 @@ def _other(key: str, value: object) -> str:
         "dst_off": "destination + {}",
         "delta": "destination − source = {} mod 4096",
         "overlap": "destination {:+} bytes",
-        "threads": "{} threads",
+        "threads": "{} thread" if value == 1 else "{} threads",
+        "table": "table of {:,}",
+        "cpu": "CPU {}",
         "content": "{} pages",
         "code": "{} code",
     }

@@ -82,7 +82,7 @@ def _picture(name: str, points: list[dict], best: dict, panels: list[str], commo
             ("over", "time over the best", "ratio"),
             *(tip for tip in TIPS if tip[0] != "rate"),
         ],
-        layout=Layout(len(panels), least=120, most=300, left=130, square=True),
+        layout=Layout(len(panels), least=120, most=300, left=130, square=True, grain=max(pairs)),
         one=name,
         heavy=len(points) > HEAVY,
     )

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from wherry.report.dimensions import clean
-from wherry.tables import BLANK, LEAD, TIE, Block
+from wherry.tables import BLANK, LEAD, TIE, Block, unstacked
 
 # A table of more rows than this is for a machine to read; the pictures' own figures are a click away.
 LONGEST_TABLE = 400
@@ -41,7 +41,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> 
     body = "".join(
         "<tr>"
         + "".join(
-            f'<th scope="row">{escape(c)}</th>' if i == 0 else f"<td>{escape(c)}</td>"
+            f'<th scope="row">{escape(c)}</th>' if i == 0 else f"<td>{escape(c, 2000)}</td>"
             for i, c in enumerate(row)
         )
         + "</tr>"
@@ -102,7 +102,7 @@ def _of_rich(own: Table, caption: str) -> str:
         name, _, unit = _plain(column.header).rpartition("\n")
         if not name:
             name, unit = unit, ""
-        name = name.replace("\n", "")
+        name = unstacked(name)
         unit = f" <small>{escape(unit)}</small>" if unit.strip() else ""
         side = "" if column.justify == "right" else ' class="left"'
         heads.append(f'<th scope="col"{side}>{escape(name)}{unit}</th>')

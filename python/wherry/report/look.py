@@ -93,6 +93,7 @@ def config(dark: bool, still: bool = False) -> dict:
             "titlePadding": 8,
             "labelOverlap": "greedy",
         },
+        "axisX": {"labelSeparation": 6},
         "header": text | {"labelFontSize": 12, "labelFontWeight": "bold", "labelPadding": 6},
         "legend": text | {"labelFontSize": 11, "titleFontSize": 11, "symbolSize": 70},
         "title": {

@@ -94,18 +94,34 @@
   const dark = () =>
     !printing && (root.dataset.shade ? root.dataset.shade === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
 
-  /* As `sized` in picture.py. */
+  /* As in picture.py. */
+  const grained = (width, layout) => Math.max(width - (width % layout.grain), 80);
+  const BROKEN =
+    "lastindexof(datum.label, ', ') < 0 ? datum.label : [slice(datum.label, 0, lastindexof(datum.label, ', ') + 1), " +
+    "slice(datum.label, lastindexof(datum.label, ', ') + 2)]";
+  const labelled = (spec, left, broken) => {
+    for (const layer of spec.layer ?? [spec]) {
+      const y = layer.encoding?.y;
+      if (!y?.axis || y.type !== "nominal") continue;
+      y.axis.labelLimit = left - 20;
+      if (broken) y.axis.labelExpr = BROKEN;
+    }
+  };
+
   const sized = (spec, layout, width) => {
     if (layout.panels <= 1) {
       const inner = spec.facet ? spec.spec : spec;
-      inner.width = Math.max(Math.min(width - layout.left, layout.most), 80);
+      const left = Math.min(layout.left, Math.max(Math.floor(width / 2), 130));
+      inner.width = grained(Math.min(width - left, layout.most), layout);
+      labelled(inner, left, layout.left > left);
       if (layout.square) inner.height = inner.width;
       return spec;
     }
     const room = width - layout.left;
     const across = Math.max(1, Math.min(layout.panels, layout.across, Math.floor(room / (layout.least + 16))));
-    const inner = Math.max(Math.min(Math.floor(room / across) - 16, layout.most), 80);
+    const inner = grained(Math.min(Math.floor(room / across) - 16, layout.most), layout);
     spec.columns = across;
+    if (layout.panels > across && layout.panels % across) spec.resolve = { ...spec.resolve, axis: { x: "independent" } };
     spec.spec.width = inner;
     if (layout.square) spec.spec.height = inner;
     return spec;

@@ -313,7 +313,7 @@ def _method(own: Run) -> str:
         ("Seed", method["seed"]),
         (
             "Pinned to",
-            "the CPU it started on" if method.get("pin") is None else f"CPU {method['pin']}",
+            attempt(lambda: _pinned(run), "not told"),
         ),
         ("Peers", ", ".join(method["peers"]) or "none"),
         (
@@ -333,6 +333,16 @@ def _method(own: Run) -> str:
         ]
     told = hypertext.table(["experiment", "how it was measured"], rows, "Noise floor by experiment")
     return hypertext.pairs(settings) + told
+
+
+def _pinned(run: dict) -> str:
+    cpus = sorted({cpu for e in run["experiments"] for cpu in e.get("cpus") or ()})
+    pin = run["method"].get("pin")
+    if len(cpus) > 1 and all("cpu" in row for row in run["rows"]):
+        return f"CPUs {', '.join(map(str, cpus))}, each row to one of them"
+    if pin is not None:
+        return f"CPU {pin}"
+    return "the CPU it started on" + (f": CPU {cpus[0]}" if len(cpus) == 1 else "")
 
 
 def _read(name: str) -> str:

@@ -51,6 +51,7 @@ class Layout:
     left: int = 60
     square: bool = False
     across: int = 4  # panels in a line at most
+    grain: int = 1  # a panel is a multiple of it: rectangles that end within a pixel leave a line between them
 
 
 @dataclass
@@ -160,15 +161,41 @@ def sized(spec: dict, layout: Layout, width: int) -> dict:
     spec = copy.deepcopy(spec)
     if layout.panels <= 1:
         inner = spec["spec"] if "facet" in spec else spec
-        inner["width"] = max(min(width - layout.left, layout.most), 80)
+        left = min(layout.left, max(width // 2, 130))
+        inner["width"] = _grained(min(width - left, layout.most), layout)
+        labelled(inner, left, layout.left > left)
         if layout.square:
             inner["height"] = inner["width"]
         return spec
     room = width - layout.left
     across = max(1, min(layout.panels, layout.across, room // (layout.least + 16)))
-    inner = max(min(room // across - 16, layout.most), 80)
+    inner = _grained(min(room // across - 16, layout.most), layout)
     spec["columns"] = across
+    if layout.panels > across and layout.panels % across:
+        # The axis below the last line of panels would be far from those that have none below them.
+        spec.setdefault("resolve", {}).setdefault("axis", {})["x"] = "independent"
     spec["spec"]["width"] = inner
     if layout.square:
         spec["spec"]["height"] = inner
     return spec
+
+
+def _grained(width: int, layout: Layout) -> int:
+    return max(width - width % layout.grain, 80)
+
+
+# What a label says last stands on a line of its own.
+_BROKEN = (
+    "lastindexof(datum.label, ', ') < 0 ? datum.label : [slice(datum.label, 0, lastindexof(datum.label, ', ') + 1), "
+    "slice(datum.label, lastindexof(datum.label, ', ') + 2)]"
+)
+
+
+def labelled(spec: dict, left: int, broken: bool) -> None:
+    """Labels of the upright axis get the room that there is, two lines where that is little; what is longer is cut."""
+    for layer in spec.get("layer", [spec]):
+        axis = layer.get("encoding", {}).get("y", {}).get("axis")
+        if axis and layer["encoding"]["y"].get("type") == "nominal":
+            axis["labelLimit"] = left - 20
+            if broken:
+                axis["labelExpr"] = _BROKEN

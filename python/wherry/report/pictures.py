@@ -31,9 +31,10 @@ def of(run: dict, experiment: str) -> list[Picture]:
         for group in maps:
             found += heatmaps.pictures(group, cells)
         for axis in AXES:
-            groups, left = _along(left, axis)
             # One picture of all panels, unless they differ in more than a place: then what they share says little.
-            found += [curves.picture(run, group, cells, axis) for group in groups]
+            groups, left = _along(left, axis)
+            by_mix, mixes = _along(mixes, axis)
+            found += [curves.picture(run, group, cells, axis) for group in (*groups, *by_mix)]
         for rest in (mixes, left):
             # Rows of the same routines stand together, so that no picture has holes.
             for group in _grouped(rest, lambda row: frozenset(cells.get(row["row"], ()))):
@@ -63,12 +64,14 @@ def _maps(rows: Sequence[dict]) -> tuple[list[list[dict]], list[dict]]:
 
 # What may differ between the panels of one picture.
 _PANELS = ("src_state", "dst_state", "walk", "buffer", "content", "code")
+_PANELS += ("mix", "cpu", "huge", "threads")
 
 
 def _along(rows: Sequence[dict], axis: str) -> tuple[list[list[dict]], list[dict]]:
-    """Rows that make curves along this axis, and the rest."""
-    found, left = [], []
-    for group in _grouped(rows, lambda row: dimensions.without(row, (axis,))):
-        values = {number(row.get(axis)) for row in group} - {None}
+    """Rows that make curves along this axis, and the rest; those that lack it are of the rest."""
+    found, left = [], [row for row in rows if number(row.get(axis)) is None]
+    there = [row for row in rows if number(row.get(axis)) is not None]
+    for group in _grouped(there, lambda row: dimensions.without(row, (axis,))):
+        values = {number(row[axis]) for row in group}
         (found if len(values) >= LEAST_POINTS else left).extend(group)
     return _grouped(found, lambda row: dimensions.without(row, (axis, *_PANELS))), left

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from wherry.report import dimensions, look
 from wherry.report.curves import decades
 from wherry.report.picture import FORMAT, Layout, Picture, View, column_table
 from wherry.then.points import Point, points
 
 BAR = 18
+_SIZE = re.compile(r"\d+[KMG]?")
 
 
 def pictures(run: dict, experiment: str) -> list[Picture]:
@@ -42,7 +45,7 @@ def _picture(panel: str, own: list[Point]) -> Picture:
         "field": "place",
         "type": "nominal",
         "sort": places,
-        "axis": {"title": None, "grid": True, "labelLimit": 190},
+        "axis": {"title": "bytes" if all(map(_SIZE.fullmatch, places)) else None, "grid": True},
     }
     one = {
         "data": {"values": [{"one": 1}]},
@@ -79,6 +82,6 @@ def _picture(panel: str, own: list[Point]) -> Picture:
             ("what", "what", "text"),
             ("speed", "times as fast", "ratio"),
         ],
-        layout=Layout(1, most=1000, left=60 + 5 * max(map(len, places))),
+        layout=Layout(1, most=1000, left=70 + 5 * max(map(len, places))),
         own_look=True,
     )

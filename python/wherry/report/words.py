@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from wherry import experiments as rooms
-from wherry import levels, sentences, tables, then
+from wherry import levels, rounds, sentences, tables, then
 from wherry.report import dimensions
 from wherry.scoreboard.show import takes
 from wherry.tables import Block
@@ -14,8 +14,6 @@ from wherry.units import percent, seconds_in_words
 
 # What a run file with right types and absurd contents makes of arithmetic and of labels.
 ABSURD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-# More rows than this are counted, not listed.
-FEW = 40
 
 T = TypeVar("T")
 
@@ -60,7 +58,6 @@ def method(run: dict, name: str) -> str:
     """How its figures came about."""
     own = entry(run, name)
     floor = own["noise_floor"]
-    voided = sum(v for v in own.get("voided", {}).values() if isinstance(v, int))
     disturbed = sum(
         bool(c.get("disturbed")) for c in run["cells"] if c["experiment"] == name and not c["aa"]
     )
@@ -70,9 +67,12 @@ def method(run: dict, name: str) -> str:
         else f"noise floor {percent(floor)} ({tables.measured_twice(run, name)} against itself)",
         f"medians of {own['processes']} process{'es' if own['processes'] != 1 else ''} × "
         f"{own['rounds']} rounds",
-        f"{voided} rounds thrown away" if voided else "",
+        sentences.corrected(own.get("correction")),
+        attempt(lambda: rounds.voided_in_words(own), ""),
         f"{disturbed} cells have disturbed rounds" if disturbed else "",
+        attempt(lambda: rounds.drift_in_words(own), ""),
         levels.in_words(own),
+        attempt(lambda: _counters(run, own), ""),
         f"took {seconds_in_words(own['seconds'])}" if own.get("seconds") else "",
         "" if own["complete"] else "INTERRUPTED, so fewer rows or rounds",
     ]
@@ -82,6 +82,18 @@ def method(run: dict, name: str) -> str:
         parts = [f"imported from {source['tool']}{ticks if source['unit'] == 'ticks' else ''}"]
     text = "; ".join(filter(None, parts))
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def _counters(run: dict, own: dict) -> str:
+    """What the processor counted, or why it did not; nothing where nobody asked."""
+    told = own.get("counters")
+    if not told or told["set"] == "none":
+        return ""
+    why = rounds.counters_in_words(own)
+    if told["events"]:
+        counted = f"{told['set']} events counted: {sentences.join(list(told['events']))}"
+        return f"{counted}; {why}" if why else counted
+    return why
 
 
 def summary(run: dict, name: str) -> list[str]:
@@ -100,36 +112,10 @@ def summary(run: dict, name: str) -> list[str]:
         return dimensions.label(row, differ).removeprefix("in ")
 
     said = [
-        _leaders(rows, label),
+        sentences.leaders_or_counts(rows, label, differ),
         sentences.libc_loss(rows, cells, label, own["noise_floor"] or 0),
     ]
     return [dimensions.clean(text, 1200) for text in said if text]
-
-
-def _leaders(rows: list[dict], label: Callable[[dict], str]) -> str:
-    if len(rows) <= FEW and len({row["op"] for row in rows}) == 1:
-        return sentences.leaders(rows, label)
-    judged = [row for row in rows if row["fastest"] or row["tied"]]
-    won: dict[str, list[dict]] = {}
-    for row in judged:
-        if row["fastest"]:
-            won.setdefault(row["fastest"], []).append(row)
-    if not won:
-        return sentences.leaders(rows, label)
-    parts = []
-    for name in sorted(won, key=lambda n: -len(won[n])):
-        best = max(won[name], key=lambda row: (row["lead"] or {}).get("median", 1))
-        lead = best["lead"]
-        most = (
-            f", at most {sentences.times_as(lead['median'])} the next, at {label(best)}"
-            if lead
-            else ""
-        )
-        parts.append(f"{name} was fastest in {len(won[name])} of {len(judged)} rows{most}")
-    ties = len(judged) - sum(map(len, won.values()))
-    if ties:
-        parts.append("one row was a tie" if ties == 1 else f"{ties} were ties")
-    return "; ".join(parts) + "."
 
 
 def _of_score(score: dict) -> list[str]:

@@ -20,18 +20,19 @@ def encoded(paths: Sequence[str]) -> str:
 class Place:
     files: list[str] = field(default_factory=list)
     content: int = 0  # the seed of what is in them; 0: nobody knows
-    raid: str = ""  # the file on it
-    beneath: list[str] = field(default_factory=list)
-    no_raid: str = "there is none"  # why
+    # By kind, what lies on a RAID and what lies beneath it; or why there is none.
+    raids: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
+    no_raid: dict[str, str] = field(default_factory=dict)
 
     def words(self, raid: str) -> dict[str, str | int]:
         if raid == "none":
             return {"files": encoded(self.files), "content": self.content}
-        if not self.raid:
-            return {"missing": encoded([self.no_raid])}
+        if raid not in self.raids:
+            return {"missing": encoded([self.no_raid.get(raid, "there is none")])}
+        file, beneath = self.raids[raid]
         return {
-            "files": encoded([self.raid]),
-            "beneath": encoded(self.beneath),
+            "files": encoded([file]),
+            "beneath": encoded(beneath),
             "content": self.content,
         }
 

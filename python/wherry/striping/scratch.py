@@ -75,16 +75,21 @@ def _memory_available() -> int:
     return 1 << 40
 
 
-def sizes(where: Path, quick: bool, raid: bool) -> tuple[int, int]:
-    """Bytes of a member and of the RAID's file (0: none), as far as there is room."""
+def has_md() -> bool:
+    """Asked without having the kernel load it."""
+    return Path("/proc/mdstat").exists()
+
+
+def sizes(where: Path, quick: bool, raids: int) -> tuple[int, int]:
+    """Bytes of a member and of the file on each RAID (0: none), as far as there is room."""
     member, on_raid = (QUICK_BYTES, QUICK_RAID_BYTES) if quick else (BYTES, RAID_BYTES)
-    on_raid = on_raid if raid else 0
+    on_raid = on_raid if raids else 0
     free = shutil.disk_usage(where).free
     room = min((free - MARGIN) * SHARE_OF_SPACE, _memory_available() * SHARE_OF_MEMORY)
-    wanted = MEMBERS * member + on_raid + (RAID_BESIDES if on_raid else 0)
+    wanted = MEMBERS * member + raids * on_raid + (RAID_BESIDES if on_raid else 0)
     if wanted <= room:
         return member, on_raid
-    member = min(member, int(room / MEMBERS) // MIB * MIB)  # the RAID goes first
+    member = min(member, int(room / MEMBERS) // MIB * MIB)  # RAIDs go first
     if member < LEAST_MEMBER:
         raise FailedError(
             f"{where} has {size_in_words(free)} free, too little for scratch of "
@@ -98,8 +103,10 @@ def sizes(where: Path, quick: bool, raid: bool) -> tuple[int, int]:
 def held(place: Place, where: Path, quick: bool) -> Iterator[None]:
     """Fills in the place for as long as the block lasts."""
     # Somebody without the right gets no RAID, and pays no room for it.
-    member, on_raid = sizes(where, quick, raid=os.geteuid() == 0)
-    total = MEMBERS * member + on_raid
+    asked = ["btrfs", "md"] if has_md() else ["btrfs"]
+    member, on_raid = sizes(where, quick, raids=len(asked) if os.geteuid() == 0 else 0)
+    asked = asked if on_raid else []
+    total = MEMBERS * member + len(asked) * on_raid
     free = shutil.disk_usage(where).free
     print(
         f"wherry: stripes: writes {size_in_words(total)} of scratch in {where} "
@@ -110,7 +117,8 @@ def held(place: Place, where: Path, quick: bool) -> Iterator[None]:
     place.content = secrets.randbits(48) | 1
     arguments = ["hold", "--directory", str(where), "--members", str(MEMBERS)]
     arguments += ["--bytes", str(member), "--seed", str(place.content)]
-    arguments += ["--raid-bytes", str(on_raid)] if on_raid else []
+    for kind in asked:
+        arguments += [{"btrfs": "--raid-bytes", "md": "--md-bytes"}[kind], str(on_raid)]
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             [runner.path(), *arguments],
@@ -120,9 +128,14 @@ def held(place: Place, where: Path, quick: bool) -> Iterator[None]:
             start_new_session=True,  # Ctrl-C is for us; the holder ends when we do
         )
         try:
+            if not on_raid:
+                reason = "needs root" if os.geteuid() != 0 else f"no room for it in {where}"
+                place.no_raid = {kind: f"{kind} RAID-0: {reason}" for kind in ("btrfs", "md")}
+            elif "md" not in asked:
+                place.no_raid["md"] = (
+                    "md RAID-0: this kernel has no md, or its module is not loaded (modprobe raid0)"
+                )
             _fill_in(place, process, errors)
-            if not on_raid and not place.raid:
-                place.no_raid = "needs root" if os.geteuid() != 0 else f"no room for it in {where}"
             yield
         finally:
             place.__init__()
@@ -141,9 +154,9 @@ def _fill_in(place: Place, process: subprocess.Popen, errors) -> None:
             place.files = event["files"]
         elif kind == "raid":
             if event.get("reason"):
-                place.no_raid = event["reason"]
+                place.no_raid[event["kind"]] = f"{event['kind']} RAID-0: {event['reason']}"
             else:
-                place.raid, place.beneath = event["file"], event["beneath"]
+                place.raids[event["kind"]] = (event["file"], event["beneath"])
         elif kind == "ready":
             return
     process.wait()

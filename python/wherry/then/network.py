@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from wherry import history, tables
 from wherry.networking.found import Found, gain, rate, spared
-from wherry.networking.words import ALIGNED, KERNEL_WAYS, MISALIGNED, STOCK, WHERRY
+from wherry.networking.words import ALIGNED, KERNEL_WAYS, MISALIGNED, STOCK, TOGETHER, WHERRY
 from wherry.then.clock import Clock
 from wherry.then.sheet import MISSING, Sheet
 
@@ -17,7 +17,7 @@ LIKE_HERS = KERNEL_WAYS[-1][0]
 def sheets(run: dict, clock: Clock) -> list[Sheet]:
     found = Found(run)
     table = next(t for t in history.tables("network") if t.id == "netperf")
-    stack = found.by_size(via="stack", offset=1)
+    stack = found.by_size(via="stack", offset=1, ends=TOGETHER)
     kernel = found.by_size(**LIKE_HERS)
     if not stack and not kernel:
         return []
@@ -103,7 +103,7 @@ def _comparable(table: history.Table, found: Found, stack: dict, kernel: dict) -
         [
             "CPU: how much less a side needs with the other copies; a minus means more (then of its use, now of its "
             "time for a message). Now, kernel: what misaligned buffers change, with the copies it has. Noise floors: "
-            f"stack {100 * found.floor(via='stack', offset=1):.1f} %, "
+            f"stack {100 * found.floor(via='stack', offset=1, ends=TOGETHER):.1f} %, "
             f"kernel {100 * found.floor(**LIKE_HERS):.1f} %."
         ],
     )

@@ -5,15 +5,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How many bytes from the first on are surely copied, and the sum that goes on with theirs. */
+/* How many bytes from the first on are surely copied, and the sum that goes on with theirs (32 bits). */
 struct copied {
     size_t done;
     uint64_t sum;
 };
 
-/* Of buffers apart. Ends at a fault; the rest is its caller's. At most this many bytes at a time. */
+/* Of buffers apart. They end at the first fault; the rest is their caller's. At most this many bytes at a time. */
 enum { GUARDED_CSUM_MOST = 1 << 30 };
-typedef struct copied guarded_copy_csum(void *dst, const void *src, size_t n, uint32_t sum);
-guarded_copy_csum wherry_guarded_copy_csum_sse2, wherry_guarded_copy_csum_avx2, wherry_guarded_copy_csum_avx512;
+typedef struct copied wherry_guarded_copy_csum(void *dst, const void *src, size_t n, uint32_t sum);
+wherry_guarded_copy_csum wherry_guarded_copy_csum_sse2, wherry_guarded_copy_csum_avx2, wherry_guarded_copy_csum_avx512;
 
 #endif

@@ -22,6 +22,7 @@
  * A routine that computes beside the copy needs none of this at its end: let each mark of the fast loop go on at a
  * label that returns how many bytes are surely copied and computed (loads of a step before its stores, in ascending
  * order), and let its caller copy the rest by wherry_copy_nofault and compute over what that says it has copied.
+ * copy_csum.tmpl.S is one.
  *
  * Two rules make the destination untouched beyond the fault: the first store of a call goes to the first byte, and
  * stores then reach no page before the pages below it have been stored to. Up to 4096 bytes lie on two pages at most:

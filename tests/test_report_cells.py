@@ -1,0 +1,160 @@
+"""The report of `bench cells`: whatever varies is drawn, in words that a person can read; and how it was measured."""
+
+from __future__ import annotations
+
+import pytest
+import report_runs as runs
+from wherry import tables
+from wherry.report import dimensions, page, picture, pictures, words
+
+DELTAS = [{}, *({"delta": n} for n in range(0, 4096, 512))]
+# What varies, and the pictures that show it: kind, axis, panels.
+CASES = {
+    "delta, and any": (
+        [own | {"size": 4096, "cpu": cpu} for own in DELTAS for cpu in (0, 1)],
+        [("curves", "delta", 2), ("bars", "", 1)],
+    ),
+    "overlap, and apart": (
+        [
+            {"op": "move", "size": 4096} | own
+            for own in ({}, *({"overlap": n} for n in (-64, 1, 512)))
+        ],
+        [("curves", "overlap", 1), ("bars", "", 1)],
+    ),
+    "table of a mix": (
+        [{"mix": m, "table": 4**n} for m in ("uniform:0-64", "log:1-4096") for n in range(3, 9)],
+        [("curves", "table", 2)],
+    ),
+    "threads": ([{"size": 4096, "threads": n} for n in (1, 2, 4)], [("curves", "threads", 1)]),
+    "huge pages": (
+        [
+            {"size": 64 << n, "huge": h} | ({"huge_obtained": n > 1} if h else {})
+            for n in range(4)
+            for h in (False, True)
+        ],
+        [("curves", "size", 2)],
+    ),
+    "mode": (
+        [{"size": 64 << n, "mode": m} for n in range(4) for m in ("throughput", "latency")],
+        [("curves", "size", 1), ("curves", "size", 1)],
+    ),
+    "code": (
+        [{"size": 64 << n, "code": c} for n in range(4) for c in ("warm", "cold")],
+        [("curves", "size", 2)],
+    ),
+    "ops": (
+        [{"op": op, "size": 64, "threads": n} for op in ("copy", "move", "set") for n in (1, 2)],
+        [("bars", "", 1)] * 3,
+    ),
+}
+
+
+def made(rows: list[dict], names=("libc", "wherry")) -> dict:
+    run = runs.empty()
+    runs.add(run, "cells", rows, names)
+    return run
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_whatever_varies_is_drawn(case):
+    rows, wanted = CASES[case]
+    run = made(rows)
+    found = pictures.of(run, "cells")
+    assert [
+        (p.key.split()[0], p.key.split()[1] if p.key[0] == "c" else "", p.layout.panels)
+        for p in found
+    ] == wanted
+    # Every cell is a point of some picture, once.
+    assert sum(p.points for p in found) == len(run["cells"])
+    for own in found:
+        for words_ in (own.title, *own.columns.get("panel", ()), *own.columns.get("row", ())):
+            assert "huge_obtained" not in words_ and "1 threads" not in words_ and "?" not in words_
+
+
+def test_calls_that_wait_for_each_other_have_no_rate():
+    throughput, latency = pictures.of(made(CASES["mode"][0]), "cells")
+    assert [v.name for v in throughput.views] == [picture.TIME, picture.RATE, picture.RATIO]
+    assert [v.name for v in latency.views] == [picture.TIME, picture.RATIO]
+    (bars,) = pictures.of(made([{"size": n, "mode": "latency"} for n in (64, 65)]), "cells")
+    assert [v.name for v in bars.views] == [picture.TIME, picture.RATIO]
+
+
+def test_labels_say_what_a_row_lacks():
+    rows = made(CASES["overlap, and apart"][0])["rows"]
+    differ = dimensions.varying(rows)
+    assert [dimensions.label(row, differ) for row in rows][:2] == ["apart", "destination -64 bytes"]
+    rows = made(CASES["huge pages"][0])["rows"]
+    assert dimensions.label(rows[1], dimensions.varying(rows)) == "64 B, huge pages"
+
+
+def test_a_few_rows_in_one_order_are_listed_and_others_counted():
+    line = made([{"size": 64 << n} for n in range(5)])
+    for row in line["rows"]:
+        row |= {"fastest": "wherry", "tied": []}
+    assert words.summary(line, "cells")[0].startswith("wherry was fastest from 64 B to 1 KiB")
+    plane = made([{"size": 64 << n, "huge": h} for n in range(5) for h in (False, True)])
+    for row in plane["rows"][1:]:
+        row |= {"fastest": "wherry", "tied": []}
+    said = words.summary(plane, "cells")[0]
+    assert "wherry was fastest in 9 of 10 rows, at most 10 % faster than the next, at" in said
+    assert "libc was fastest at 64 B, no huge pages (10 % faster than the next)" in said
+
+
+def test_the_page_says_how_it_was_measured():
+    run = made([{"size": 64, "cpu": 0}, {"size": 64, "cpu": 1}])
+    own = run["experiments"][0]
+    own |= {
+        "cpus": [0, 1],
+        "correction": {"comparisons": 8, "method": "Benjamini-Hochberg", "level": 0.05},
+        "voided": {"contended": 3, "steal": 2},
+        "tried": 40,
+        "pace": {"core": {"worst": 1.25, "above": 1.03, "share_above": 0.5}},
+        "counters": {"set": "hardware", "events": [], "reason": "cycles: not offered"},
+    }
+    said = words.method(run, "cells")
+    for part in (
+        "verdicts corrected for 8 comparisons (Benjamini-Hochberg)",
+        "5 of 40 rounds thrown away: 3 beside a slow clock or a neighbour, 2 robbed by the hypervisor",
+        "fixed work took up to 1.25 times its best, and more than 1.03 times beside 50 % of the rounds",
+        "no hardware counters here: cycles: not offered",
+    ):
+        assert part in said, part
+    text = page.page([page.Run(run, "a.json")])
+    assert text.count("robbed by the hypervisor") == 2  # at the experiment, and under Method, uncut
+    assert text.count("not offered") == 2
+    assert "CPUs 0, 1, each row to one of them" in text
+
+
+def test_heads_of_tables_are_words_again():
+    for head, text in (
+        ("Pentium 90\nlibc", "Pentium 90 libc"),
+        ("rep_\nmovsb", "rep_movsb"),
+        ("now\nrep_\nmovsl", "now rep_movsl"),
+        ("x87/\nlibc", "x87/libc"),
+        ("x" * tables.LONGEST_PART + "\nyz", "x" * tables.LONGEST_PART + "yz"),
+        (tables.stacked("avx512_ladder@glibc-2.43"), "avx512_ladder@glibc-2.43"),
+        ("time", "time"),
+    ):
+        assert tables.unstacked(head) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(8.5, 9.4), (100, 101), (0.999, 1.0012), (3, 3), (1e-5, 1.2e-5)]
+)
+def test_an_axis_on_which_little_differs_has_marks(low, high):
+    from wherry.report.curves import decades
+
+    marks = decades(low, high)
+    assert 4 <= sum(low * 0.9 <= m <= high * 1.1 for m in marks) <= 25
+    assert marks == sorted(set(marks))
+
+
+def test_panels_of_maps_end_between_pixels_of_the_screen():
+    run = runs.empty()
+    runs.add(run, "alignment", runs.maps(12), ("libc", "wherry"))
+    for own in pictures.of(run, "alignment"):
+        for width in (360, 700, 1180):
+            spec = picture.sized(own.views[0].spec, own.layout, width)
+            assert (
+                spec["spec"]["width"] % 12 == 0 and spec["spec"]["height"] == spec["spec"]["width"]
+            )
