@@ -104,8 +104,8 @@ static bool fast_strings(const struct wherry_cpu *cpu)
 }
 
 /* Vector loops win as long as both sides lie in L1, which programs that do anything else find at a third of it at most;
- * a set, whose loop only stores, as long as it lies in L2. */
-enum { COPY_STRINGS_FROM = 16 << 10, SET_STRINGS_FROM = 1 << 20 };
+ * a set, whose loop only stores, as long as it lies in L2, of which something else has a quarter. */
+enum { COPY_STRINGS_FROM = 16 << 10, SET_STRINGS_FROM = 768 << 10 };
 
 /* In L1 rep movsb takes twice as long with the destination less than a line ahead (mod ALIAS_BYTES). */
 enum { COPY_STRINGS_SLOW_AHEAD = 63 };
