@@ -78,7 +78,8 @@ def test_list_routines(wherry):
 def test_list_experiments(wherry):
     names = [row["name"] for row in json.loads(wherry("list", "experiments", "--json").stdout)]
     assert {"sizes", "zero", "small", "alignment", "mixes", "scoreboard"} <= set(names)
-    assert all(name in wherry("list", "experiments").stdout for name in names)
+    shown = wherry("list", "experiments").stdout
+    assert all(name in shown for name in names)
 
 
 def test_doctor(wherry):
