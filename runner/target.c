@@ -12,6 +12,8 @@
 #include "target_internal.h"
 #include "wherry.h"
 
+enum { LEAST_WITH_METHODS = 128 }; /* below, no routine asks */
+
 static struct wherry_cpu cpu;
 static struct wherry_thresholds default_thresholds; /* of the plan in force, as its choice */
 static enum wherry_isa default_isa;
@@ -29,6 +31,24 @@ void target_thresholds(const struct target *target)
 }
 
 const struct wherry_thresholds *target_default_thresholds(void) { return &default_thresholds; }
+
+void target_recent(const void *dst, size_t n)
+{
+    if (n < LEAST_WITH_METHODS)
+        return;
+    const uint32_t first = (uint32_t)((uintptr_t)dst >> RECENT_BLOCK_LOG);
+    const uint32_t last = (uint32_t)(((uintptr_t)dst + n - 1) >> RECENT_BLOCK_LOG);
+    const uint64_t mixed = (n << 12 | ((uintptr_t)dst & 4095)) * 0x9e3779b97f4a7c15u;
+    const uint32_t flip = mixed >> 63 ? 0 : ~UINT32_C(0);
+    for (size_t row = 0; row < RECENT_ROWS; row++) { /* whichever the call's stack will choose */
+        uint32_t *const copies = &wherry_recent_copies[row << RECENT_COPY_ROW_LOG >> 2];
+        uint32_t *const sets = &wherry_recent_sets[row << RECENT_SET_ROW_LOG >> 2];
+        copies[first % RECENT_COPY_PLACES] = first ^ flip;
+        copies[last % RECENT_COPY_PLACES] = last ^ flip;
+        sets[first % RECENT_SET_PLACES] = first ^ flip;
+        sets[last % RECENT_SET_PLACES] = last ^ flip;
+    }
+}
 
 void target_prepare(const struct target *target)
 {

@@ -71,6 +71,10 @@ const char *target_unavailable(const struct target *target);
  * batch of calls when targets are interleaved. */
 void target_prepare(const struct target *target);
 
+/* Before a call that is to be repeatable: has the routines take the destination for one written lately (recent.h), or
+ * not, by the size and the place in its page alone. Whichever it is, the other comes as often. */
+void target_recent(const void *dst, size_t n);
+
 /* Appends every registry routine, also those this CPU cannot run. */
 void targets_add_routines(struct target_list *list);
 /* Appends the public functions under the default plan ("wherry") and, with every_tier, under each forced tier this CPU

@@ -111,7 +111,7 @@ def mmx(made: Object) -> list[Instruction]:
 def hidden_data(room: str) -> set[str]:
     """The hidden plain data that the headers of a room declare: read without a word that the loader must fill in."""
     declared = re.compile(
-        r'^extern .*?(\w+) __attribute__\(\(visibility\("hidden"\)\)\);', re.MULTILINE
+        r'^extern .*?(\w+)(?:\[.*\])? __attribute__\(\(visibility\("hidden"\)\)\);', re.MULTILINE
     )
     return {
         name
@@ -316,4 +316,5 @@ def test_a_wrong_width_is_seen(tmp_path: Path, needs: str, line: str, wrong: boo
 
 def test_what_routines_may_read_is_known():
     assert "wherry_thresholds" in hidden_data("src/routines")
+    assert "wherry_recent_sets" in hidden_data("src/routines")
     assert "wherry_choice" in hidden_data("src/dispatch")

@@ -23,6 +23,7 @@ MAY_INCLUDE = {
         "src/cpu/",
         "src/routines/registry.",
         "src/routines/thresholds.h",
+        "src/routines/recent.h",
         "src/routines/asm.h",
         "src/routines/guarded/",
         "src/guard/guard.h",

@@ -133,23 +133,28 @@ def test_a_bundle_gives_each_cpu_its_own(program, own, tmp_path):
         (lambda d: b"", EINVAL, "it is not a compiled plan"),
         (lambda d: d[:5], EINVAL, "it is not a compiled plan"),
         (lambda d: d[:20], EINVAL, "it is cut short"),
-        (lambda d: d[:-1], EINVAL, "(191 of 192 bytes)"),
-        (lambda d: d + b"x", EINVAL, "(193 of 192 bytes)"),
+        (lambda d: d[:-1], EINVAL, "(207 of 208 bytes)"),
+        (lambda d: d + b"x", EINVAL, "(209 of 208 bytes)"),
         (lambda d: d[:60] + bytes([d[60] ^ 4]) + d[61:], EINVAL, "its checksum is wrong"),
-        (lambda d: sealed(d[:8] + b"\2" + d[9:]), EOPNOTSUPP, "plan format 2"),
+        (lambda d: sealed(d[:8] + b"\3" + d[9:]), EOPNOTSUPP, "plan format 3"),
         (lambda d: sealed(d[:12] + b"\2" + d[13:]), EINVAL, "its header contradicts itself"),
         (lambda d: sealed(d[:64] + b"\x09" + d[65:]), EINVAL, "a choice that this version"),
         (lambda d: sealed(d[:32] + bytes(12) + d[44:]), EINVAL, "a vendor that is no text"),
-        (lambda d: sealed(d[:144] + b"\n" + d[145:]), EINVAL, "a name that is no text"),
+        (lambda d: sealed(d[:160] + b"\n" + d[161:]), EINVAL, "a name that is no text"),
         (lambda d: sealed(d[:80] + (5).to_bytes(8, "little") + d[88:]), EINVAL, "absurd rep_from"),
         (lambda d: sealed(d[:88] + (5).to_bytes(8, "little") + d[96:]), EINVAL, "absurd rep_to"),
         (lambda d: sealed(d[:96] + (1).to_bytes(8, "little") + d[104:]), EINVAL, "stream_from"),
+        (
+            lambda d: sealed(d[:144] + (9).to_bytes(8, "little") + d[152:]),
+            EINVAL,
+            "rep_recent_from",
+        ),
         (lambda d: sealed(d[:96] + (1 << 60).to_bytes(8, "little") + d[104:]), EINVAL, "stream_"),
     ],
 )
 def test_a_bad_file_is_refused_and_named(program, wherry_run, own, tmp_path, spoil, error, said):
     if own.thresholds["copy_rep_from"] == plans.OFF:
-        own = own.changed(copy_rep_from=4096, copy_rep_to=1 << 20)
+        own = own.changed(copy_rep_from=4096, copy_rep_to=1 << 20, copy_rep_recent_from=4096)
     path = tmp_path / "bad.plan"
     path.write_bytes(spoil(planbinary.encode([own])))
     answer = reads(program, path)

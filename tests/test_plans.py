@@ -25,11 +25,13 @@ THRESHOLDS = {
     "set_stream_from": plans.OFF,
     "copy_rep_slow_ahead": 63,
     "copy_rep_all_from": 48 << 10,
+    "copy_rep_recent_from": 32 << 10,
+    "set_rep_recent_from": plans.OFF,
 }
 PLAN = plans.Plan("mine", "avx512", CPU, THRESHOLDS, {"date": "2026-11-21", "gain": 0.07})
 NO_REP = PLAN.changed(
     name='a "b" \\ c', copy_rep_from=plans.OFF, copy_rep_to=0, copy_rep_slow_ahead=0,
-    copy_rep_all_from=0, cpu=plans.Cpu("GenuineIntel", 6), made={},
+    copy_rep_all_from=0, copy_rep_recent_from=0, cpu=plans.Cpu("GenuineIntel", 6), made={},
 )  # fmt: skip
 
 
@@ -72,6 +74,8 @@ def test_any_plan_survives_both_forms():
                 "set_stream_from": dice.choice(sizes),
                 "copy_rep_slow_ahead": 0 if rep == plans.OFF else dice.choice([0, 63, 4095]),
                 "copy_rep_all_from": 0 if rep == plans.OFF else dice.choice([rep, plans.OFF]),
+                "copy_rep_recent_from": 0 if rep == plans.OFF else dice.choice([rep, 1 << 40]),
+                "set_rep_recent_from": dice.choice([128, 4096, plans.OFF]),
             },
             {"any key.": 'any "text" \n\t\\ü\x7f', "n": 1, "yes": True},
         )
@@ -93,9 +97,10 @@ TEXT = plans.to_text([PLAN])
         ('"24 KiB"', "-3", "at plan.0.copy.rep_from"),
         ('"24 KiB"', "12", "copy.rep_from = 12, outside 128 B to 1024 GiB"),
         ('rep_to = "24 MiB"', 'rep_to = "1 KiB"', "copy.rep_to = 1024, outside rep_from"),
-        ('"24 KiB"', '"off"', "copy.rep_to, but rep_from off"),
+        ('"24 KiB"', '"off"', "copy.rep_to or rep_recent_from, but rep_from off"),
         ('stream_from = "24 MiB"', "stream_from = 1", "outside 64 KiB to"),
         ("rep_slow_ahead = 63", "rep_slow_ahead = 9999", "at plan.0.copy.rep_slow_ahead"),
+        ('rep_recent_from = "32 KiB"', "rep_recent_from = 200", "copy.rep_recent_from = 200"),
         ('rep_all_from = "48 KiB"', "rep_all_from = 200", "copy.rep_all_from = 200"),
         ('"avx512"  ', '"avx10"  ', "at plan.0.choice"),
         ('"mine"', '"' + 48 * "x" + '"', "at plan.0.name"),
@@ -187,10 +192,14 @@ def test_which_plan_of_a_bundle_is_taken():
 def test_words():
     said = dict(planwords.describe(PLAN))
     assert said["Copies"] == (
-        "vector loop, rep movsb from 24 KiB to 24 MiB (destination 1 to 63 B ahead: from 48 KiB), "
+        "vector loop, rep movsb from 24 KiB to 24 MiB (destination written lately: from 32 KiB; "
+        "1 to 63 B ahead: from 48 KiB), "
         "past the caches from 24 MiB"
     )
-    assert said["Sets"] == "vector loop, rep stosb from 1 MiB, never past the caches"
+    assert said["Sets"] == (
+        "vector loop, rep stosb from 1 MiB (destination written lately: never), "
+        "never past the caches"
+    )
     assert "vector loop, past" in dict(planwords.describe(NO_REP))["Copies"]
 
 

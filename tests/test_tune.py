@@ -106,7 +106,7 @@ def test_a_dimension_that_is_not_proved_is_not_kept(monkeypatch):
     }
     tuning = whole.Tuning(reported, whole.grids.QUICK)
     default = tuning.result.plan
-    candidate = default.changed(copy_rep_from=4096)
+    candidate = default.changed(copy_rep_from=4096, copy_rep_recent_from=4096)
     for log, kept in ((-0.002, False), (0.1, False), (-0.1, True)):
         monkeypatch.setattr(tuning, "_prove", lambda *_, log=log: proof(log, 0.001))
         own = whole.Dimension("copy: string instructions", "x", "y", 0.1)

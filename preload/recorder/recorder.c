@@ -7,13 +7,21 @@
  */
 #include "recorder.h"
 
+#include "dispatch/dispatch.h"
+
 #define PUBLIC __attribute__((visibility("default")))
 
 void *recorder_next[RECORDER_FUNCTIONS];
 
 /* The routines' thresholds: never by string instructions, never past the caches. */
-size_t wherry_thresholds[16]
-    __attribute__((visibility("hidden"))) = {SIZE_MAX, 0, SIZE_MAX, SIZE_MAX, 0, SIZE_MAX, 0, SIZE_MAX};
+struct wherry_thresholds wherry_thresholds = {
+    .copy_rep_from = SIZE_MAX,
+    .copy_stream_from = SIZE_MAX,
+    .set_rep_from = SIZE_MAX,
+    .set_stream_from = SIZE_MAX,
+};
+uint32_t wherry_recent_copies[RECENT_ROWS << RECENT_COPY_ROW_LOG >> 2];
+uint32_t wherry_recent_sets[RECENT_ROWS << RECENT_SET_ROW_LOG >> 2];
 void *wherry_routine_move_sse2(void *dst, const void *src, size_t n) __attribute__((visibility("hidden")));
 void *wherry_routine_set_sse2(void *dst, int c, size_t n) __attribute__((visibility("hidden")));
 

@@ -33,8 +33,10 @@ FIELDS = (
     *("copy_rep_from", "copy_rep_to", "copy_stream_from"),
     *("set_rep_from", "set_rep_to", "set_stream_from"),
     *("copy_rep_slow_ahead", "copy_rep_all_from"),
+    *("copy_rep_recent_from", "set_rep_recent_from"),
 )
-# In a "from": never by this method. In copy_rep_to and set_rep_to: no upper end. In copy_rep_all_from: at no size.
+# In a "from": never by this method. In copy_rep_to and set_rep_to: no upper end. In copy_rep_all_from and the
+# rep_recent_from: at no size.
 OFF = (1 << 64) - 1
 # Outside these no plan can be meant so; src/planfile has the same.
 REP_LEAST = 128
@@ -85,13 +87,16 @@ def fault(plan: Plan) -> str | None:
         return f"the choice '{plan.choice}'; there are {', '.join(CHOICES)}"
     for side in ("copy", "set"):
         start, end = t[f"{side}_rep_from"], t[f"{side}_rep_to"]
+        recent = t[f"{side}_rep_recent_from"]
         if start == OFF:
-            if end:
-                return f"{side}.rep_to, but rep_from off"
+            if end or recent:
+                return f"{side}.rep_to or rep_recent_from, but rep_from off"
         elif not REP_LEAST <= start <= MOST:
             return f"{side}.rep_from = {start}, outside {REP_LEAST} B to {size_text(MOST)}"
         elif end != OFF and not start <= end <= MOST:
             return f"{side}.rep_to = {end}, outside rep_from to {size_text(MOST)}"
+        elif recent != OFF and not start <= recent <= MOST:
+            return f"{side}.rep_recent_from = {recent}, outside rep_from to {size_text(MOST)}"
         stream = t[f"{side}_stream_from"]
         if stream != OFF and not STREAM_LEAST <= stream <= MOST:
             return f"{side}.stream_from = {stream}, outside {size_text(STREAM_LEAST)} to {size_text(MOST)}"
@@ -231,12 +236,13 @@ def _toml(path: Path, data: bytes) -> dict:
 
 
 def _side(table: Mapping, side: str) -> dict[str, int]:
-    """A missing rep_to, rep_slow_ahead or rep_all_from means no restriction."""
+    """A missing rep_to, rep_recent_from, rep_slow_ahead or rep_all_from means no restriction."""
     start = _threshold(table["rep_from"])
     on = start != OFF
     found = {
         "rep_from": start,
         "rep_to": _threshold(table.get("rep_to", "any")) if on or "rep_to" in table else 0,
+        "rep_recent_from": _threshold(table.get("rep_recent_from", start if on else 0)),
         "stream_from": _threshold(table["stream_from"]),
     }
     if side == "copy":
@@ -327,17 +333,20 @@ def read(path: Path) -> list[Plan]:
 
 # ---- writing --------------------------------------------------------------------------------------------------------
 
+_COPY_REP = ("rep_recent_from", "rep_slow_ahead", "rep_all_from")
 # What each key means, beside it in every file that is written.
 _MEANS = {
     "choice": "sse2, avx2, avx512; avx512_ladder is for sizes that repeat",
     "cpu": "the CPU it is for; on any other the library keeps its default",
     "copy.rep_from": "rep movsb from here on (off: never)",
     "copy.rep_to": "up to here (any: no end)",
-    "copy.rep_slow_ahead": "but not with the destination 1 to so many bytes ahead (mod 4096)",
-    "copy.rep_all_from": "or from here on even then (any: at no size)",
+    "copy.rep_recent_from": "with a destination written lately from here on (any: at no size)",
+    "copy.rep_slow_ahead": "and then not with the destination 1 to so many bytes ahead (mod 4096)",
+    "copy.rep_all_from": "or from here on even so (any: at no size)",
     "copy.stream_from": "past the caches from here on (off: never)",
     "set.rep_from": "rep stosb from here on",
     "set.rep_to": "up to here",
+    "set.rep_recent_from": "with a destination written lately from here on",
     "set.stream_from": "past the caches from here on",
 }
 
@@ -362,7 +371,7 @@ def _comment(text: str) -> list[str]:
 
 def _sized(key: str, value: int) -> object:
     if value == OFF:
-        return "any" if key in ("rep_to", "rep_all_from") else "off"
+        return "any" if key in ("rep_to", "rep_recent_from", "rep_all_from") else "off"
     return value if key == "rep_slow_ahead" else size_text(value)
 
 
@@ -400,8 +409,8 @@ def _table(plan: Plan, notes: Mapping[str, str]) -> list[str]:
         if value is not None:
             put(key, value)
     for side, keys in (
-        ("copy", ("rep_from", "rep_to", "rep_slow_ahead", "rep_all_from", "stream_from")),
-        ("set", ("rep_from", "rep_to", "stream_from")),
+        ("copy", ("rep_from", "rep_to", *_COPY_REP, "stream_from")),
+        ("set", ("rep_from", "rep_to", "rep_recent_from", "stream_from")),
     ):
         lines += ["", f"[plan.{side}]"]
         off = plan.thresholds[f"{side}_rep_from"] == OFF

@@ -21,6 +21,10 @@ def describe_cpu(cpu: Cpu) -> str:
     return ", ".join(words)
 
 
+def _from(size: int) -> str:
+    return "never" if size == OFF else f"from {size_text(size)}"
+
+
 def _methods(t: Mapping[str, int], side: str) -> str:
     start, end, stream = (t[f"{side}_{key}"] for key in ("rep_from", "rep_to", "stream_from"))
     words = ["vector loop"]
@@ -28,10 +32,14 @@ def _methods(t: Mapping[str, int], side: str) -> str:
         text = f"rep {'movsb' if side == 'copy' else 'stosb'} from {size_text(start)}"
         if end != OFF:
             text += f" to {size_text(end)}"
+        conditions = []
+        if (recent := t[f"{side}_rep_recent_from"]) != start:
+            conditions.append(f"written lately: {_from(recent)}")
         if side == "copy" and t["copy_rep_slow_ahead"]:
             every = t["copy_rep_all_from"]
-            text += f" (destination 1 to {t['copy_rep_slow_ahead']} B ahead: "
-            text += "never)" if every == OFF else f"from {size_text(every)})"
+            conditions.append(f"1 to {t['copy_rep_slow_ahead']} B ahead: {_from(every)}")
+        if conditions:
+            text += f" (destination {'; '.join(conditions)})"
         words.append(text)
     words.append(
         "never past the caches" if stream == OFF else f"past the caches from {size_text(stream)}"

@@ -22,6 +22,10 @@ struct wherry_thresholds wherry_thresholds = {
     .set_stream_from = SIZE_MAX,
 };
 
+uint32_t wherry_recent_copies[RECENT_ROWS << RECENT_COPY_ROW_LOG >> 2]
+    __attribute__((aligned(1 << RECENT_COPY_ROW_LOG)));
+uint32_t wherry_recent_sets[RECENT_ROWS << RECENT_SET_ROW_LOG >> 2] __attribute__((aligned(1 << RECENT_SET_ROW_LOG)));
+
 _Atomic(signed char) wherry_choice, wherry_csum_choice, wherry_crc_choice;
 
 static const enum wherry_choice choice_of[WHERRY_ISA_COUNT] = {

@@ -3,6 +3,7 @@
 #define WHERRY_DISPATCH_H
 
 #include "plan/plan.h"
+#include "routines/recent.h"
 
 /* What the public functions go by, read by public.S at each call. Its values, of a signed byte, are such that one
  * comparison with 1 tells the frequent ones apart. */

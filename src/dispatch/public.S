@@ -13,6 +13,7 @@
  * own for PUBLIC().
  */
 #include "routines/asm.h"
+#include "routines/recent.h"
 #include "routines/thresholds.h"
 
 #ifndef PUBLIC
@@ -200,7 +201,8 @@ move_1025_on:
     cmpq    %rdx, %rcx              /* the destination begins inside the source */
     jb      move_by_routine
     cmpq    wherry_thresholds + COPY_REP_FROM(%rip), %rdx
-    jae     move_by_routine
+    jae     move_maybe_by_string
+move_not_by_string:
     cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx
     jae     move_by_routine
     andl    $(ALIAS_BYTES - 1), %ecx
@@ -244,6 +246,13 @@ move_step:
     vmovdqu64 %zmm20, 192(%r11)
     vmovdqu64 %zmm16, (%r9)
     ret
+
+/* rcx, which is dst - src, stays. */
+move_maybe_by_string:
+    cmpq    wherry_thresholds + COPY_REP_RECENT_FROM(%rip), %rdx
+    jae     move_by_routine
+    RECENT_FIND_COPY(move_by_routine)   /* which enters it there */
+    jmp     move_not_by_string
 
 move_by_routine:
     cmpq    %rdi, %rax              /* mempcpy wants another result than the routine gives */
@@ -414,7 +423,8 @@ set_513_to_1024:
     .p2align 6
 set_1025_on:
     cmpq    wherry_thresholds + SET_REP_FROM(%rip), %rdx
-    jae     wherry_routine_set_avx512
+    jae     set_maybe_by_string
+set_not_by_string:
     cmpq    wherry_thresholds + SET_STREAM_FROM(%rip), %rdx
     jae     wherry_routine_set_avx512
     leaq    -256(%rdi,%rdx), %r8    /* up to 256 bytes are left from here on */
@@ -437,6 +447,12 @@ set_step:
     vmovdqa64 %zmm16, -64(%r9)
     vmovdqu64 %zmm16, 192(%r8)
     ret
+
+set_maybe_by_string:
+    cmpq    wherry_thresholds + SET_REP_RECENT_FROM(%rip), %rdx
+    jae     wherry_routine_set_avx512
+    RECENT_FIND_SET(wherry_routine_set_avx512)
+    jmp     set_not_by_string
     .cfi_endproc
     .size PUBLIC(memset), . - PUBLIC(memset)
 

@@ -103,12 +103,22 @@ static bool fast_strings(const struct wherry_cpu *cpu)
     return cpu->vendor == WHERRY_CPU_INTEL || (cpu->vendor == WHERRY_CPU_AMD && cpu->family >= AMD_ZEN_5);
 }
 
-/* Vector loops win as long as both sides lie in L1, which programs that do anything else find at a third of it at most;
- * a set, whose loop only stores, as long as it lies in L2, of which something else has a quarter. */
-enum { COPY_STRINGS_FROM = 16 << 10, SET_STRINGS_FROM = 768 << 10 };
+/* Where the destination was not written lately (recent.h) they win from here on. */
+enum { STRINGS_FROM = 2560 };
 
-/* In L1 rep movsb takes twice as long with the destination less than a line ahead (mod ALIAS_BYTES). */
-enum { COPY_STRINGS_SLOW_AHEAD = 63 };
+/* Where it was, vector loops win as long as both sides lie in L1: 48 KiB with Zen 5, and with Intel's since Ice Lake,
+ * the first that announces FSRM; 32 KiB before. */
+static size_t copy_strings_recent_from(const struct wherry_cpu *cpu)
+{
+    return cpu->vendor == WHERRY_CPU_AMD || wherry_cpu_has(cpu, WHERRY_CPU_FSRM) ? 24 << 10 : 16 << 10;
+}
+
+/* A set, whose loop only stores: as long as it lies in L2, of which something else has a quarter. */
+enum { SET_STRINGS_RECENT_FROM = 768 << 10 };
+
+/* In L1 rep movsb takes twice as long with the destination less than a line ahead (mod ALIAS_BYTES); farther out it
+ * does not matter. */
+enum { COPY_STRINGS_SLOW_AHEAD = 63, COPY_STRINGS_ALL_FROM = 32 << 10 };
 
 struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, uint64_t last_level_bytes)
 {
@@ -121,13 +131,15 @@ struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, ui
             .set_stream_from = stream,
         };
     return (struct wherry_thresholds){
-        .copy_rep_from = COPY_STRINGS_FROM,
+        .copy_rep_from = STRINGS_FROM,
         .copy_rep_to = stream,
         .copy_stream_from = stream,
-        .set_rep_from = SET_STRINGS_FROM,
+        .set_rep_from = STRINGS_FROM,
         .set_rep_to = stream,
         .set_stream_from = stream,
         .copy_rep_slow_ahead = COPY_STRINGS_SLOW_AHEAD,
-        .copy_rep_all_from = 2 * COPY_STRINGS_FROM,
+        .copy_rep_all_from = COPY_STRINGS_ALL_FROM,
+        .copy_rep_recent_from = copy_strings_recent_from(cpu),
+        .set_rep_recent_from = SET_STRINGS_RECENT_FROM,
     };
 }

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 
 #define FIELD_COUNT(field) +1
-enum { FIELDS = 0 WHERRY_THRESHOLDS(FIELD_COUNT), VERSION = 1, MOST_PLANS = 64 };
+enum { FIELDS = 0 WHERRY_THRESHOLDS(FIELD_COUNT), VERSION = 2, MOST_PLANS = 64 };
 #undef FIELD_COUNT
 #define ANY UINT32_MAX
 
@@ -31,7 +31,7 @@ struct record {
     uint64_t thresholds[FIELDS];
     char name[WHERRY_PLAN_NAME_BYTES];
 };
-_Static_assert(sizeof(struct header) == 32 && sizeof(struct record) == 160, "as wherry/planbinary.py writes them");
+_Static_assert(sizeof(struct header) == 32 && sizeof(struct record) == 176, "as wherry/planbinary.py writes them");
 _Static_assert(WHERRY_ISA_COUNT == 4, "the numbers of choices in a plan are those of enum wherry_isa");
 
 /* Bit i of a plan is line i. No pointers: nothing here is to be relocated. */
@@ -116,20 +116,22 @@ enum { REP_LEAST = 128, STREAM_LEAST = 64 << 10, SLOW_AHEAD_MOST = 4095 };
 #define MOST ((uint64_t)1 << 40)
 #define OFF SIZE_MAX
 
-static const char *absurd_rep(size_t from, size_t to)
+static const char *absurd_rep(size_t from, size_t to, size_t recent)
 {
     if (from == OFF)
-        return to ? "an end of rep, but no beginning" : NULL;
+        return to || recent ? "an end of rep, but no beginning" : NULL;
     if (from < REP_LEAST || from > MOST)
         return "an absurd rep_from";
+    if (recent != OFF && (recent < from || recent > MOST))
+        return "an absurd rep_recent_from";
     return to != OFF && (to < from || to > MOST) ? "an absurd rep_to" : NULL;
 }
 
 static const char *absurd(const struct wherry_thresholds *t)
 {
-    const char *wrong = absurd_rep(t->copy_rep_from, t->copy_rep_to);
+    const char *wrong = absurd_rep(t->copy_rep_from, t->copy_rep_to, t->copy_rep_recent_from);
     if (!wrong)
-        wrong = absurd_rep(t->set_rep_from, t->set_rep_to);
+        wrong = absurd_rep(t->set_rep_from, t->set_rep_to, t->set_rep_recent_from);
     if (wrong)
         return wrong;
     const size_t streams[] = {t->copy_stream_from, t->set_stream_from};

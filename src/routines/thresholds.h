@@ -1,4 +1,4 @@
-/* The one thing a routine may know of the world outside: the sizes at which the plan in force changes method.
+/* What a routine may know of the world outside, beside recent.h: the sizes at which the plan in force changes method.
  * The object is hidden plain data, right before any constructor has run. */
 #ifndef WHERRY_THRESHOLDS_H
 #define WHERRY_THRESHOLDS_H
@@ -9,13 +9,16 @@
 
 /* X(field): sizes and distances in bytes. Everything that walks the thresholds (verification, forcing, printing, plan
  * files) is made of this list.
- *   copy_rep_from, copy_rep_to        disjoint copies of from <= n < to go by rep movsb, when the addresses suit it
+ *   copy_rep_from, copy_rep_to        disjoint copies of from <= n < to go by rep movsb
  *   copy_stream_from                  disjoint copies of at least this size bypass the caches
  *   set_rep_from, set_rep_to          sets of from <= n < to go by rep stosb
  *   set_stream_from                   sets of at least this size bypass the caches
- *   copy_rep_slow_ahead               with the destination 1 to so many bytes ahead of the source (mod ALIAS_BYTES)
- *                                     rep movsb is slow, and not taken
- *   copy_rep_all_from                 from this size on it is taken even then
+ *   copy_rep_recent_from              below this size not where the destination was written lately (recent.h)
+ *   set_rep_recent_from               the same for rep stosb
+ *   copy_rep_slow_ahead               from copy_rep_recent_from on not with the destination 1 to so many bytes ahead
+ *                                     of the source (mod ALIAS_BYTES), where rep movsb is slow
+ *   copy_rep_all_from                 from this size on even so
+ *
  * SIZE_MAX in a "from" turns its method off. Any value of any field is safe: a method that needs a least size for its
  * own sake has it in its code.
  */
@@ -27,13 +30,21 @@
     X(set_rep_to)                                                                                                      \
     X(set_stream_from)                                                                                                 \
     X(copy_rep_slow_ahead)                                                                                             \
-    X(copy_rep_all_from)
+    X(copy_rep_all_from)                                                                                               \
+    X(copy_rep_recent_from)                                                                                            \
+    X(set_rep_recent_from)
 
 /* Offsets of those that assembly reads. */
 #define COPY_REP_FROM 0
+#define COPY_REP_TO 8
 #define COPY_STREAM_FROM 16
 #define SET_REP_FROM 24
+#define SET_REP_TO 32
 #define SET_STREAM_FROM 40
+#define COPY_REP_SLOW_AHEAD 48
+#define COPY_REP_ALL_FROM 56
+#define COPY_REP_RECENT_FROM 64
+#define SET_REP_RECENT_FROM 72
 
 /* A load waits for an earlier store whose address has the same low twelve bits. Forward, with the destination this
  * little ahead of the source (mod ALIAS_BYTES), each load meets a store that is still on its way; backward none does.
@@ -48,10 +59,19 @@ struct wherry_thresholds {
 #undef WHERRY_FIELD
 };
 
-_Static_assert(offsetof(struct wherry_thresholds, copy_rep_from) == COPY_REP_FROM, "read by assembly");
-_Static_assert(offsetof(struct wherry_thresholds, copy_stream_from) == COPY_STREAM_FROM, "read by assembly");
-_Static_assert(offsetof(struct wherry_thresholds, set_rep_from) == SET_REP_FROM, "read by assembly");
-_Static_assert(offsetof(struct wherry_thresholds, set_stream_from) == SET_STREAM_FROM, "read by assembly");
+#define WHERRY_OFFSET(field, offset)                                                                                   \
+    _Static_assert(offsetof(struct wherry_thresholds, field) == (offset), "read by assembly")
+WHERRY_OFFSET(copy_rep_from, COPY_REP_FROM);
+WHERRY_OFFSET(copy_rep_to, COPY_REP_TO);
+WHERRY_OFFSET(copy_stream_from, COPY_STREAM_FROM);
+WHERRY_OFFSET(set_rep_from, SET_REP_FROM);
+WHERRY_OFFSET(set_rep_to, SET_REP_TO);
+WHERRY_OFFSET(set_stream_from, SET_STREAM_FROM);
+WHERRY_OFFSET(copy_rep_slow_ahead, COPY_REP_SLOW_AHEAD);
+WHERRY_OFFSET(copy_rep_all_from, COPY_REP_ALL_FROM);
+WHERRY_OFFSET(copy_rep_recent_from, COPY_REP_RECENT_FROM);
+WHERRY_OFFSET(set_rep_recent_from, SET_REP_RECENT_FROM);
+#undef WHERRY_OFFSET
 
 extern struct wherry_thresholds wherry_thresholds __attribute__((visibility("hidden")));
 #endif

@@ -9,7 +9,8 @@
  *   believed LEVEL KiB REASON                   (REASON: one of the words below)
  *   last-level KiB READS                        (what the short path says, after so many reads of CPUID)
  *   stream KiB                                  (from where copies and sets bypass the caches)
- *   strings COPY-KiB SET-KiB, strings unused    (from where, up to the former, string instructions are used)
+ *   strings BYTES COPY-KiB SET-KiB, strings unused   (from where string instructions are used, up to the former; copies
+ * and sets with a destination written lately)
  */
 #include "cpu/caches.h"
 #include "plan/plan.h"
@@ -188,11 +189,12 @@ static bool holds(const struct decoded *c, const char *line)
         return number && plan.copy_stream_from == n << 10 && plan.set_stream_from == n << 10;
     if (!strcmp(key, "strings")) {
         const bool none = plan.copy_rep_from == SIZE_MAX && plan.set_rep_from == SIZE_MAX;
-        unsigned long long copy, set;
+        unsigned long long from, copy, set;
         if (!strcmp(word, "unused"))
             return none;
-        return sscanf(line, "strings %llu %llu", &copy, &set) == 2 && plan.copy_rep_from == copy << 10 &&
-               plan.set_rep_from == set << 10 && plan.copy_rep_to == plan.copy_stream_from &&
+        return sscanf(line, "strings %llu %llu %llu", &from, &copy, &set) == 3 && plan.copy_rep_from == from &&
+               plan.set_rep_from == from && plan.copy_rep_recent_from == copy << 10 &&
+               plan.set_rep_recent_from == set << 10 && plan.copy_rep_to == plan.copy_stream_from &&
                plan.set_rep_to == plan.set_stream_from;
     }
     if (!strcmp(key, "last-level")) {

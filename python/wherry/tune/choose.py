@@ -47,6 +47,15 @@ def window(curve: Curve) -> Window:
     return best
 
 
+def recent_from(near: Curve, own: Window, usual: int, margin: float) -> int:
+    """The size from which on the method wins even with the destination near, not below the window's start. Where it
+    does not as far as the curve goes, the usual size, or the curve's end when that is beyond it."""
+    start = from_on(near, margin)
+    if start is None:
+        start = max([usual, *near])
+    return max(start, own.start or 0)
+
+
 def saving(curve: Curve, own: Window, other: Window) -> float:
     """Mean over the grid of what `own` saves beside `other`, as a log ratio; above zero it is the better."""
     return (cost(curve, other) - cost(curve, own)) / len(curve) if curve else 0.0

@@ -66,6 +66,11 @@ def states(size: int, caches: Mapping[str, int], copies: bool) -> list[tuple[str
     return found if size <= MIB else found[:1]
 
 
+def is_near(row: Row) -> bool:
+    """Does the row's destination lie where one does that was written lately (src/routines/recent.h)?"""
+    return row.dst_state == "L1" or (row.op == "set" and row.dst_state == "L2")
+
+
 def choice(routines: Sequence[str], extent: Extent, mixes: Sequence[str] = MIXES) -> list[Row]:
     rows = []
     for op in OPS:

@@ -229,8 +229,9 @@ class Tuning:
 
     # ---- string instructions -----------------------------------------------------------------------------------------
 
-    def _curves(self, side: str) -> dict[tuple, dict[int, float]]:
-        """By place: log of string instructions' time over the loop's. Also looks for cliffs."""
+    def _curves(self, side: str) -> tuple[dict[tuple, dict[int, float]], dict[int, float]]:
+        """By place: log of string instructions' time over the loop's, with the destination far; and over the usual
+        places with it near, as a destination that was written lately is. Also looks for cliffs."""
         off = {
             f"{side}_rep_from": OFF,
             f"{side}_rep_to": 0,
@@ -241,6 +242,8 @@ class Tuning:
             f"{side}_rep_to": OFF,
             f"{side}_stream_from": OFF,
         }
+        off[f"{side}_rep_recent_from"] = 0
+        always[f"{side}_rep_recent_from"] = plans.REP_LEAST
         if side == "copy":
             off |= {"copy_rep_slow_ahead": 0, "copy_rep_all_from": 0}
             always |= {"copy_rep_slow_ahead": 0, "copy_rep_all_from": plans.REP_LEAST}
@@ -256,11 +259,14 @@ class Tuning:
             rows += grids.windows(side, names, self.extent, self.caches, small, ahead)
         campaign = self._take(f"{side}: windows", rows, own, self.extent.processes)
         sums: dict[tuple, dict[int, list[float]]] = {}
+        near: dict[int, list[float]] = {}
         speeds: dict[tuple, dict[int, float]] = {}
         for i, row in enumerate(rows):
             place = (row.src_off, row.dst_off, row.delta)
             log = measuring.log_ratio(campaign, i, "strings", "loop")
-            if log is not None:
+            if log is not None and place in usual and grids.is_near(row):
+                near.setdefault(row.size, []).append(log)
+            elif log is not None:
                 sums.setdefault(place, {}).setdefault(row.size, []).append(log)
             for name, shown in (("libc", "libc"), (TUNED, "wherry")):
                 ns = measuring.nanoseconds(campaign, i, name)
@@ -268,39 +274,46 @@ class Tuning:
                     key = (side, shown, row.src_state, place_in_words(row))
                     speeds.setdefault(key, {})[row.size] = ns
         self.result.cliffs += cliffs.find(speeds)
-        return {
-            place: {size: sum(logs) / len(logs) for size, logs in own.items()}
-            for place, own in sums.items()
-        }
+        return (
+            {place: _means(own) for place, own in sums.items()},
+            _means(near),
+        )
 
     def _windows(self, side: str) -> None:
         base = self.result.plan
-        curves = self._curves(side)
+        curves, near = self._curves(side)
         usual = [curve for place, curve in curves.items() if place in grids.PLACES or side == "set"]
         curve = choose.mean_curve(usual)
         found = choose.window(curve)
-        now = _window_of(base, side)
-        changes = _window_changes(side, found, base.thresholds[f"{side}_stream_from"])
+        now, now_near = _window_of(base, side), _window_of(base, side, recent=True)
+        recent = None
+        if found.start is not None:
+            recent = choose.recent_from(near, found, self._both_near(base, side), MARGIN)
+        changes = _window_changes(side, found, recent, base.thresholds[f"{side}_stream_from"])
         if side == "copy" and found.start is not None:
             ahead = {
                 delta: own
                 for (_, _, delta), own in curves.items()
                 if delta is not None and delta in grids.AHEAD
             }
-            distance = choose.slow_ahead(ahead, found, MARGIN)
-            every = choose.all_from(ahead, distance, found) if distance else found.start
+            checked = Window(recent, found.end)
+            distance = choose.slow_ahead(ahead, checked, MARGIN)
+            every = choose.all_from(ahead, distance, checked) if distance else found.start
             changes |= {
                 "copy_rep_slow_ahead": distance,
                 "copy_rep_all_from": OFF if every is None else max(every, found.start),
             }
         candidate = base.changed(**changes)
-        found = _window_of(candidate, side)  # not beyond where stores go past the caches
+        # Not beyond where stores go past the caches.
+        found, found_near = _window_of(candidate, side), _window_of(candidate, side, recent=True)
         # Of the sizes that the two treat differently.
-        differ = [n for n in curve if found.has(n) != now.has(n)]
-        gain = None
-        if differ:
-            saved = sum(curve[n] * (1 if now.has(n) else -1) for n in differ) / len(differ)
-            gain = 1 - math.exp(-saved)
+        differ = [
+            own[n] * (1 if old.has(n) else -1)
+            for own, new, old in ((curve, found, now), (near, found_near, now_near))
+            for n in own
+            if new.has(n) != old.has(n)
+        ]
+        gain = 1 - math.exp(-sum(differ) / len(differ)) if differ else None
         if not differ or gain < WORTH:
             changes = {}
             candidate = base
@@ -310,15 +323,34 @@ class Tuning:
             _window_words(candidate, side),
             gain,
         )
-        self._settle(dimension, lambda: self._window_proof(side, now, found), candidate)
+        far = (now, found)
+        self._settle(
+            dimension, lambda: self._window_proof(side, far, (now_near, found_near)), candidate
+        )
 
-    def _window_proof(self, side: str, now: Window, found: Window) -> list[Row]:
+    def _both_near(self, base: Plan, side: str) -> int:
+        """The default for the size from which a destination that was written lately goes by string instructions: that
+        of the plan in force, else where both sides leave the first level, or a set three quarters of the second."""
+        if base.thresholds[f"{side}_rep_from"] != OFF:
+            return base.thresholds[f"{side}_rep_recent_from"]
+        if side == "copy":
+            return (self.caches["L1"] or 32 << 10) // 2
+        return (self.caches["L2"] or 512 << 10) // 4 * 3
+
+    def _window_proof(
+        self, side: str, far: tuple[Window, Window], near: tuple[Window, Window]
+    ) -> list[Row]:
+        """far and near: what is so now, and what was found."""
+
+        def differ(n: int, own: tuple[Window, Window]) -> bool:
+            return own[0].has(n) != own[1].has(n)
+
         grid = [
             n
             for n in grids.off_grid(
                 256, min(self.extent.largest, self.last_level), self.extent.step
             )
-            if n <= self.largest and found.has(n) != now.has(n)
+            if n <= self.largest and (differ(n, far) or differ(n, near))
         ]
         rows = grids.windows(
             side,
@@ -328,7 +360,11 @@ class Tuning:
             grid[:: max(len(grid) // 12, 1)],
             grids.held_out_places(side),
         )
-        return [_with_rounds(row, self.extent.proof_rounds) for row in rows]
+        return [
+            _with_rounds(row, self.extent.proof_rounds)
+            for row in rows
+            if differ(row.size, near if grids.is_near(row) else far)
+        ]
 
     # ---- past the caches ---------------------------------------------------------------------------------------------
 
@@ -401,6 +437,10 @@ class Tuning:
         self._settle(dimension, held_out, candidate)
 
 
+def _means(own: dict[int, list[float]]) -> dict[int, float]:
+    return {size: sum(logs) / len(logs) for size, logs in own.items()}
+
+
 def _with_rounds(row: Row, rounds: int) -> Row:
     return replace(row, rounds=rounds)
 
@@ -413,17 +453,28 @@ def place_in_words(row: Row) -> str:
     return f"source + {row.src_off}, destination + {row.dst_off}"
 
 
-def _window_of(plan: Plan, side: str) -> Window:
-    start, end = (plan.thresholds[f"{side}_rep_{key}"] for key in ("from", "to"))
+def _window_of(plan: Plan, side: str, *, recent: bool = False) -> Window:
+    """With a destination far, or one that was written lately."""
+    start, end, later = (
+        plan.thresholds[f"{side}_rep_{key}"] for key in ("from", "to", "recent_from")
+    )
+    if recent and start != OFF:
+        start = max(start, later)
     return Window(None, None) if start == OFF else Window(start, None if end == OFF else end)
 
 
-def _window_changes(side: str, found: Window, stream_from: int) -> dict[str, int]:
+def _window_changes(
+    side: str, found: Window, recent: int | None, stream_from: int
+) -> dict[str, int]:
     if found.start is None:
-        off = {f"{side}_rep_from": OFF, f"{side}_rep_to": 0}
+        off = {f"{side}_rep_from": OFF, f"{side}_rep_to": 0, f"{side}_rep_recent_from": 0}
         return off | ({"copy_rep_slow_ahead": 0, "copy_rep_all_from": 0} if side == "copy" else {})
     end = stream_from if found.end is None else min(found.end, stream_from)
-    return {f"{side}_rep_from": found.start, f"{side}_rep_to": max(end, found.start)}
+    return {
+        f"{side}_rep_from": found.start,
+        f"{side}_rep_to": max(end, found.start),
+        f"{side}_rep_recent_from": recent,
+    }
 
 
 def _from_words(size: int) -> str:
@@ -436,6 +487,8 @@ def _window_words(plan: Plan, side: str) -> str:
     if start == OFF:
         return "never"
     text = f"{plans.size_text(start)} to {'any size' if end == OFF else plans.size_text(end)}"
+    if (recent := t[f"{side}_rep_recent_from"]) != start:
+        text += f"; written lately {_from_words(recent)}"
     if side == "copy" and t["copy_rep_slow_ahead"]:
         every = t["copy_rep_all_from"]
         limit = "never" if every == OFF else f"from {plans.size_text(every)}"

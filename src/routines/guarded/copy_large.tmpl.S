@@ -2,12 +2,12 @@
  *
  *   n beyond the address space                              a look at every page: one must be missing
  *   the destination begins inside the source                a look at every page, then the backward loop
- *   disjoint, n in the rep window, addresses that suit it   rep movsb
+ *   disjoint, n in the rep window, and below copy_rep_recent_from a destination that was not written lately, above
+ *   addresses that suit it                                  rep movsb
  *   disjoint, n >= copy_stream_from                         forward loop with non-temporal stores
  *   disjoint, loads would wait for stores 4 KiB apart       a look at every page, then the backward loop
  *   else                                                    forward loop
  */
-#define COPY_REP_TO (COPY_REP_FROM + 8)
 #define TIGHT 64 /* bytes */
 
 /* clang-format off */
@@ -190,15 +190,22 @@ AT(beyond):
     jb      AT(not_by_rep)
     cmpq    wherry_thresholds + COPY_REP_TO(%rip), %rdx
     jae     AT(not_by_rep)
-    movq    %rdx, %r8
-    shrq    $1, %r8
-    cmpq    wherry_thresholds + COPY_REP_FROM(%rip), %r8
+    cmpq    wherry_thresholds + COPY_REP_RECENT_FROM(%rip), %rdx
+    jb      AT(if_far)
+    cmpq    wherry_thresholds + COPY_REP_ALL_FROM(%rip), %rdx
     jae     AT(by_rep)
     movl    %eax, %r8d
     andl    $(ALIAS_BYTES - 1), %r8d
     subl    $1, %r8d
-    cmpl    $63, %r8d               /* twice as slow in L1 with the destination less than a line ahead */
+    cmpq    wherry_thresholds + COPY_REP_SLOW_AHEAD(%rip), %r8
     jae     AT(by_rep)
+    jmp     AT(not_by_rep)
+AT(if_far):
+    RECENT_FIND_COPY(AT(far))
+    jmp     AT(not_by_rep)
+AT(far):
+    RECENT_ENTER(AT(enter), RECENT_COPY_PLACES)
+    jmp     AT(by_rep)
 AT(not_by_rep):
     cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx
     jb      AT(by_loop)
@@ -265,8 +272,6 @@ AT(streamed_0):
     jmp     AT(stored_0)
 
 AT(by_rep):
-    LINE(AT(redo), 0(%rsi), 0(%rdi))
-    TO_NEXT_LINE
     CLEAN
     jmp     AT(forward)
 

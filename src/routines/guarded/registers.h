@@ -4,6 +4,7 @@
 #define WHERRY_GUARDED_REGISTERS_H
 
 #include "../asm.h"
+#include "../recent.h"
 #include "../thresholds.h"
 #include "fault_table.h"
 

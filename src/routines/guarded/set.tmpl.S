@@ -15,7 +15,6 @@
 #else
 #define LARGE (16 * V)
 #endif
-#define SET_REP_TO (SET_REP_FROM + 8)
 
 TOP:
     cmpq    $LARGE, %rdx
@@ -266,8 +265,14 @@ AT(step_0):
 
 AT(maybe_by_string):
     cmpq    wherry_thresholds + SET_REP_TO(%rip), %rdx
-    jb      AT(by_string)
+    jae     AT(not_by_string)
+    cmpq    wherry_thresholds + SET_REP_RECENT_FROM(%rip), %rdx
+    jae     AT(by_string)
+    RECENT_FIND_SET(AT(far))
     jmp     AT(not_by_string)
+AT(far):
+    RECENT_ENTER(AT(enter), RECENT_SET_PLACES)
+    jmp     AT(by_string)
 
 /* Whole lines past the caches; the first by ordinary stores, and what is left by the string instruction. */
 AT(stream):

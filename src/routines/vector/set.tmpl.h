@@ -2,6 +2,7 @@
  * then a loop of four aligned vectors a step between a head and a tail, rep stosb in its window, and non-temporal
  * stores from set_stream_from on. The includer defines VEC_BYTES, SET (the symbol) and, if wanted, LADDER.
  */
+#include "../recent.h"
 #include "../thresholds.h"
 #include "../vec.h"
 
@@ -96,7 +97,8 @@ INLINE void set_by_twos(uint8_t *dst, vec v, size_t n, const int placed, const i
 INLINE void set_large(uint8_t *dst, vec v, int c, size_t n)
 {
     uint8_t *const end = dst + n;
-    if (__builtin_expect(n >= wherry_thresholds.set_rep_from, 0) && n < wherry_thresholds.set_rep_to) {
+    if (__builtin_expect(n >= wherry_thresholds.set_rep_from, 0) && n < wherry_thresholds.set_rep_to &&
+        (n >= wherry_thresholds.set_rep_recent_from || !set_lately(dst, n))) {
         /* All of it, aligned or not: Zen 5 bypasses the caches from a count of exactly 32 MiB on. */
         uint8_t *to = dst;
         __asm__ volatile("rep stosb" : "+D"(to), "+c"(n) : "a"(c) : "memory");

@@ -1,0 +1,105 @@
+/* Whether a destination was written lately: a guess of where its lines are. Near, a loop wins over a string
+ * instruction; far, the string instruction wins, since it does not read what it will overwrite. Near is the first-level
+ * cache for a copy and the second for a set. Neither size nor address tells near from far, and no instruction does.
+ *
+ * So the blocks of RECENT_BLOCK bytes of a destination that was far are entered in a table, each at the place that it
+ * has in a direct-mapped cache of RECENT_COPY_PLACES or RECENT_SET_PLACES blocks, where it stays until another takes
+ * it. A destination is near whose first and last block are there. It is longer than a block (a plan may begin earlier,
+ * and guess worse), so one that begins where the last one ended is far, as it should be.
+ *
+ * A wrong answer costs time and nothing else, so nothing is locked. Each thread has a row of its own, by where its
+ * stack lies; those that meet in one get answers that are less good. Zero-initialised, so right before any constructor.
+ */
+#ifndef WHERRY_RECENT_H
+#define WHERRY_RECENT_H
+
+#define RECENT_BLOCK_LOG 11
+#define RECENT_ROWS 32
+#define RECENT_COPY_PLACES 32 /* 64 KiB: more than the first level has, for two buffers that meet in some places */
+#define RECENT_SET_PLACES 512 /* 1 MiB */
+#define RECENT_COPY_ROW_LOG 7 /* bytes: whole cache lines, so that threads do not share one */
+#define RECENT_SET_ROW_LOG 11
+
+#ifdef __ASSEMBLER__
+/* clang-format off */
+/* Goes to far when the rdx bytes at rdi were not written lately. r8 becomes the row and r9d the first block; r10 and r11
+ * are lost. As written_lately below, but for entering. */
+#define RECENT_FIND(far, table, places, row_log)   \
+    movq    %rsp, %r8;                             \
+    movq    %rsp, %r9;                             \
+    shrq    $16, %r8;                              \
+    shrq    $23, %r9;                              \
+    xorl    %r9d, %r8d;                            \
+    andl    $(RECENT_ROWS - 1), %r8d;              \
+    shll    $(row_log), %r8d;                      \
+    leaq    table(%rip), %r10;                     \
+    addq    %r10, %r8;                             \
+    leaq    -1(%rdi,%rdx), %r11;                   \
+    movq    %rdi, %r9;                             \
+    shrq    $RECENT_BLOCK_LOG, %r11;               \
+    shrq    $RECENT_BLOCK_LOG, %r9;                \
+    movl    %r11d, %r10d;                          \
+    andl    $((places) - 1), %r10d;                \
+    cmpl    %r11d, (%r8,%r10,4);                   \
+    jne     far;                                   \
+    movl    %r9d, %r10d;                           \
+    andl    $((places) - 1), %r10d;                \
+    cmpl    %r9d, (%r8,%r10,4);                    \
+    jne     far
+#define RECENT_FIND_COPY(far) RECENT_FIND(far, wherry_recent_copies, RECENT_COPY_PLACES, RECENT_COPY_ROW_LOG)
+#define RECENT_FIND_SET(far) RECENT_FIND(far, wherry_recent_sets, RECENT_SET_PLACES, RECENT_SET_ROW_LOG)
+
+/* At far: enters the rdx bytes at rdi. Loses r9, r10 and r11; label is the caller's. */
+#define RECENT_ENTER(label, places)                \
+    leaq    -1(%rdi,%rdx), %r11;                   \
+    shrq    $RECENT_BLOCK_LOG, %r11;               \
+    subl    %r9d, %r11d;                           \
+    cmpl    $((places) - 1), %r11d;                \
+    jbe     label;                                 \
+    movl    $((places) - 1), %r11d;                \
+label:                                             \
+    movl    %r9d, %r10d;                           \
+    andl    $((places) - 1), %r10d;                \
+    movl    %r9d, (%r8,%r10,4);                    \
+    incl    %r9d;                                  \
+    subl    $1, %r11d;                             \
+    jae     label
+/* clang-format on */
+#else
+#include <stddef.h>
+#include <stdint.h>
+
+extern uint32_t wherry_recent_copies[RECENT_ROWS << RECENT_COPY_ROW_LOG >> 2] __attribute__((visibility("hidden")));
+extern uint32_t wherry_recent_sets[RECENT_ROWS << RECENT_SET_ROW_LOG >> 2] __attribute__((visibility("hidden")));
+
+/* Was it written lately? From now on it was. n > 0. */
+static inline __attribute__((always_inline)) int written_lately(uint32_t *table, const int row_log,
+                                                                const uint32_t places, const uint8_t *dst, size_t n)
+{
+    uintptr_t stack;
+    __asm__("mov %%rsp, %0" : "=r"(stack));
+    uint32_t *const row = table + ((stack >> 16 ^ stack >> 23) % RECENT_ROWS << row_log >> 2);
+    uint32_t block = (uint32_t)((uintptr_t)dst >> RECENT_BLOCK_LOG);
+    const uint32_t last = (uint32_t)(((uintptr_t)dst + n - 1) >> RECENT_BLOCK_LOG);
+    if (__atomic_load_n(&row[last % places], __ATOMIC_RELAXED) == last &&
+        __atomic_load_n(&row[block % places], __ATOMIC_RELAXED) == block)
+        return 1;
+    uint32_t more = last - block < places ? last - block : places - 1;
+    for (;; block++) {
+        __atomic_store_n(&row[block % places], block, __ATOMIC_RELAXED);
+        if (more-- == 0)
+            return 0;
+    }
+}
+
+static inline __attribute__((always_inline)) int copied_to_lately(const uint8_t *dst, size_t n)
+{
+    return written_lately(wherry_recent_copies, RECENT_COPY_ROW_LOG, RECENT_COPY_PLACES, dst, n);
+}
+
+static inline __attribute__((always_inline)) int set_lately(const uint8_t *dst, size_t n)
+{
+    return written_lately(wherry_recent_sets, RECENT_SET_ROW_LOG, RECENT_SET_PLACES, dst, n);
+}
+#endif
+#endif

@@ -1,0 +1,158 @@
+/* Which way large copies and sets go, by what was written lately: in every tier, by every public function that has both
+ * ways. */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "dispatch/dispatch.h"
+#include "dispatch/nofault.h"
+#include "routines/recent.h"
+#include "routines/thresholds.h"
+#include "wherry.h"
+
+enum { PAGE = 4096, BLOCK = 1 << RECENT_BLOCK_LOG, FROM = 2500, RECENT_FROM = 24576 };
+
+static unsigned failures;
+static uint8_t *to, *from;
+static struct wherry_fault fault;
+
+struct way {
+    const char *name;
+    void (*fn)(void);
+    bool sets, swapped, two; /* bcopy has the source first; bzero takes no value */
+};
+
+static const struct way ways[] = {
+    {"memcpy", (void (*)(void))wherry_memcpy, false, false, false},
+    {"memmove", (void (*)(void))wherry_memmove, false, false, false},
+    {"mempcpy", (void (*)(void))wherry_mempcpy, false, false, false},
+    {"bcopy", (void (*)(void))wherry_bcopy, false, true, false},
+    {"copy_nofault", (void (*)(void))wherry_copy_nofault, false, false, false},
+    {"memset", (void (*)(void))wherry_memset, true, false, false},
+    {"bzero", (void (*)(void))wherry_bzero, true, false, true},
+};
+
+/* By the registers that a string instruction leaves: the count 0, and the destination's end. That is no boundary of a
+ * line in any call here, and a loop's cursor stops at one. */
+static bool ends_as_string(void (*fn)(void), uint64_t a, uint64_t b, uint64_t c, uint64_t end)
+{
+    uint64_t fourth = (uint64_t)(uintptr_t)&fault;
+    __asm__ volatile("call *%[fn]"
+                     : "+D"(a), "+S"(b), "+d"(c), "+c"(fourth)
+                     : [fn] "r"(fn)
+                     : "rax", "r8", "r9", "r10", "r11", "cc", "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5",
+                       "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+    return fourth == 0 && a == end;
+}
+
+static const char *tier;
+static const struct way *way;
+
+static void expect(const char *what, bool right)
+{
+    if (right)
+        return;
+    failures++;
+    printf("%s of %s: %s\n", way->name, tier, what);
+}
+
+/* Calls, and tells whether by a string instruction. */
+static bool by_string(uint8_t *dst, const uint8_t *src, size_t n)
+{
+    const uint64_t d = (uintptr_t)dst, s = (uintptr_t)src;
+    if (way->sets)
+        return way->two ? ends_as_string(way->fn, d, n, 0, d + n) : ends_as_string(way->fn, d, 0x33, n, d + n);
+    return way->swapped ? ends_as_string(way->fn, s, d, n, d + n) : ends_as_string(way->fn, d, s, n, d + n);
+}
+
+static void forget(void)
+{
+    memset(wherry_recent_copies, 0, sizeof wherry_recent_copies);
+    memset(wherry_recent_sets, 0, sizeof wherry_recent_sets);
+}
+
+static size_t entered(bool sets)
+{
+    const uint32_t *table = sets ? wherry_recent_sets : wherry_recent_copies;
+    const size_t count = (sets ? sizeof wherry_recent_sets : sizeof wherry_recent_copies) / sizeof *table;
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++)
+        found += table[i] != 0;
+    return found;
+}
+
+static void look(void)
+{
+    const size_t places = way->sets ? RECENT_SET_PLACES : RECENT_COPY_PLACES;
+    forget();
+    expect("below the window, not by a loop", !by_string(to + 100, from, FROM - 1));
+    expect("something was entered below the window", !entered(way->sets));
+    expect("far, not by a string instruction", by_string(to + 100, from, 3 * PAGE));
+    expect("not all of its blocks were entered, or others", entered(way->sets) == 7 && !entered(!way->sets));
+    expect("a second time, not by a loop", !by_string(to + 100, from, 3 * PAGE));
+    expect("a part of it, not by a loop", !by_string(to + PAGE + 100, from, FROM));
+    expect("what follows it, not by a string instruction", by_string(to + 100 + 3 * PAGE, from, FROM));
+    expect("what lies before it, not by a string instruction", by_string(to + BLOCK - FROM, from, FROM + 200));
+    expect("near but large, not by a string instruction", by_string(to + 100, from, RECENT_FROM));
+    for (size_t block = 0; block < places; block += 2)
+        by_string(to + (16 + block) * BLOCK + 100, from, PAGE);
+    expect("long ago, not by a string instruction", by_string(to + 100, from, PAGE));
+    if (!way->sets) {
+        forget();
+        memset(to, 7, 4 * PAGE);
+        memcpy(to, from, 3 * PAGE);
+        by_string(to + 64, to, 2 * PAGE);
+        expect("overlap was entered", !entered(false));
+        expect("overlap was copied wrongly", !memcmp(to + 64, from, 2 * PAGE));
+        expect("far at an unsuitable distance, not by a string instruction", by_string(to + 2016, from, 2 * PAGE));
+        expect("large at an unsuitable distance, not by a loop", !by_string(to + 2016, from, RECENT_FROM));
+        wherry_thresholds.copy_rep_all_from = RECENT_FROM;
+        expect("large at any distance, not by a string instruction", by_string(to + 2016, from, RECENT_FROM));
+        wherry_thresholds.copy_rep_all_from = SIZE_MAX;
+    }
+    wherry_thresholds.copy_rep_recent_from = wherry_thresholds.set_rep_recent_from = FROM;
+    forget();
+    for (int i = 0; i < 2; i++)
+        expect("without a window of its own, not by a string instruction", by_string(to + 100, from, 2 * PAGE));
+    expect("without a window of its own something was entered", !entered(way->sets));
+    wherry_thresholds.copy_rep_recent_from = wherry_thresholds.set_rep_recent_from = RECENT_FROM;
+}
+
+int main(void)
+{
+    const size_t length = (size_t)(RECENT_SET_PLACES + 64) * BLOCK;
+    to = mmap(NULL, 2 * length + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (to == MAP_FAILED || wherry_nofault_init() < 0)
+        return 2;
+    to += PAGE;                       /* room before it, and behind the source */
+    from = to + length + 2000 - PAGE; /* mod 4096 so far apart that a loop forward is right for both */
+    for (size_t i = 0; i < length - 2000; i++)
+        from[i] = (uint8_t)(i * 31 >> 3);
+    wherry_thresholds = (struct wherry_thresholds){
+        .copy_rep_from = FROM,
+        .copy_rep_to = SIZE_MAX,
+        .copy_stream_from = SIZE_MAX,
+        .set_rep_from = FROM,
+        .set_rep_to = SIZE_MAX,
+        .set_stream_from = SIZE_MAX,
+        .copy_rep_slow_ahead = 63,
+        .copy_rep_all_from = SIZE_MAX,
+        .copy_rep_recent_from = RECENT_FROM,
+        .set_rep_recent_from = RECENT_FROM,
+    };
+    for (int isa = 0; isa < WHERRY_ISA_COUNT; isa++) {
+        if (!wherry_dispatch_force((enum wherry_isa)isa))
+            continue;
+        wherry_nofault_force((enum wherry_isa)isa);
+        tier = wherry_isa_names[isa];
+        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+            way = &ways[i];
+            look();
+        }
+        printf("%s looked at\n", tier);
+    }
+    return failures != 0;
+}
