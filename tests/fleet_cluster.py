@@ -1,11 +1,13 @@
 """A Dask scheduler and workers that stand for hosts, for the tests.
 
-Importing Dask takes longer than most of them, so one process imports it, and every scheduler and worker is its fork.
-As a program: reads one JSON object a line (command, arguments, environment, directory, patch), answers with a pid."""
+Importing Dask takes longer than most of them, so one process imports it, and every scheduler, worker and `wherry` is
+its fork. As a program: reads one JSON object a line (command, arguments, environment, directory, patch), answers with
+a pid."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -13,6 +15,7 @@ import socket
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import pytest
@@ -37,11 +40,35 @@ class Forks:
         self.process = subprocess.Popen(
             [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
+        self.calls = itertools.count()
 
     def begin(self, **what) -> int:
         self.process.stdin.write(json.dumps(what) + "\n")
         self.process.stdin.flush()
         return int(self.process.stdout.readline())
+
+    def wherry(self, directory: Path, arguments: tuple, environment: dict[str, str]):
+        """The command, as a process of its own all the same."""
+        call = directory / f"call-{next(self.calls)}"
+        call.mkdir()
+        words = [str(word) for word in arguments]
+        pid = self.begin(
+            command="wherry",
+            arguments=words,
+            environment=environment,
+            directory=str(call),
+            patch="",
+        )
+        end = time.monotonic() + 300
+        while running(pid) and time.monotonic() < end:
+            time.sleep(0.01)
+        if running(pid):
+            os.killpg(pid, signal.SIGKILL)
+            pytest.fail(f"wherry {' '.join(words)} did not end")
+        out, err = ((call / name).read_text() for name in ("stdout", "stderr"))
+        status = call / "status"
+        code = int(status.read_text()) if status.exists() else -1
+        return subprocess.CompletedProcess(["wherry", *words], code, out, err)
 
     def end(self) -> None:
         self.process.stdin.close()
@@ -159,17 +186,35 @@ def _become(what: dict) -> None:
     os.setsid()
     os.chdir(what["directory"])
     os.environ.update(what["environment"])
-    log = os.open("log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for target, own in ((0, nothing), (1, log), (2, log)):
-        os.dup2(own, target)
+    names = ("stdout", "stderr") if what["command"] == "wherry" else ("log", "log")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for target, name in enumerate(names, 1):
+        os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), target)
     import dask
     from distributed.cli import dask_scheduler, dask_worker
 
     dask.config.refresh()
+    if what["command"] == "wherry":
+        _wherry(what["arguments"])
+        return
     exec(what["patch"], {})
     main = {"scheduler": dask_scheduler, "worker": dask_worker}[what["command"]].main
     main(what["arguments"], standalone_mode=False)
+
+
+def _wherry(arguments: list[str]) -> None:
+    status = -1
+    try:
+        from wherry import cli
+
+        cli.main(arguments)
+    except SystemExit as end:
+        status = end.code or 0
+    except BaseException:
+        traceback.print_exc()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    Path("status").write_text(str(status))
 
 
 def _serve() -> None:

@@ -76,8 +76,10 @@ class Client:
         return [future.result() for future in futures]
 
 
-def fleet(client: Client, where: str, kind: str = "bench", **options) -> conduct.Fleet:
-    own = conduct.Fleet(client, kind, [], Store(where), USUAL | options)
+def fleet(
+    client: Client, where: str, kind: str = "bench", arguments: tuple[str, ...] = (), **options
+) -> conduct.Fleet:
+    own = conduct.Fleet(client, kind, list(arguments), Store(where), USUAL | options)
     own.meet()
     own.run(lambda: None)
     return own

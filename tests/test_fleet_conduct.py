@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import sys
 
 import fleet_fake
 import pytest
 from fleet_fake import Client, done, fleet, ident, measured
 from made_runs import usual
 from wherry.errors import WherryError
-from wherry.fleet import bundle
+from wherry.fleet import agent, bundle, hosts, loading
 from wherry.fleet.store import Store
 
 
@@ -162,3 +163,78 @@ def test_a_default_that_wins_is_a_plan_too(tmp_path):
     assert (
         hashlib.sha256(next(out.iterdir()).read_bytes()).digest() == hashlib.sha256(data).digest()
     )
+
+
+# ---- glibc's tunables -----------------------------------------------------------------------------------------------
+
+
+def tuned(**more) -> bytes:
+    own = {"format": "wherry-tune-glibc", "interrupted": False, "line": "GLIBC_TUNABLES=glibc.x=1"}
+    return json.dumps(own | more).encode()
+
+
+def test_tunables_of_glibc_are_files_of_their_own(tmp_path):
+    where, asked = str(tmp_path), ("--glibc", "--quick")
+    answers = [tuned(), tuned(line=None), tuned(interrupted=True), b"{", b"[]"]
+    client = Client(5, lambda number, job: done(answers[number]))
+    own = fleet(client, where, "tune", asked)
+    assert states(own) == ["done", "done", "failed", "failed", "failed"]
+    told = [host.words for host in own.hosts.values()]
+    assert told[:2] == ["GLIBC_TUNABLES=glibc.x=1", "no setting beats the default"]
+    assert len(list(tmp_path.glob("*.glibc.json"))) == len(list(tmp_path.iterdir())) == 2
+    # No plan is among them, no run file, and a plan is asked for all the same.
+    with pytest.raises(WherryError, match="no plans"):
+        bundle.make(bundle.files([where]))
+    with pytest.raises(WherryError, match="no run files"):
+        loading.expand([where])
+    client.asked.clear()
+    fleet(client, where, "tune", asked)
+    assert client.asked == [2, 3, 4]
+    client.asked.clear()
+    fleet(client, where, "tune", ("--quick",))
+    assert client.asked == [0, 1, 2, 3, 4]
+
+
+def test_what_tune_prints_of_glibc_is_what_comes_back(tmp_path, monkeypatch):
+    script = tmp_path / "python"
+    script.write_text(f"""#!/bin/sh
+case $1 in -c) exec {sys.executable} "$@";; esac
+printf '{{"format": "wherry-tune-glibc", "interrupted": false, "line": "%s"}}' "$*"
+""")
+    script.chmod(0o755)
+    monkeypatch.setattr(agent.sys, "executable", str(script))
+    job = {"kind": "tune", "id": agent.host_id(), "arguments": ["--glibc", "--quick"]}
+    job |= {"topic": "t", "experiments": 1, "time_limit": 60, "busy_load": 1e6}
+    answer = agent.work(job)
+    assert answer["state"] == "done", answer
+    assert hosts.tunables(answer["data"], answer) == (
+        "done",
+        "-m wherry tune --glibc --quick --json",
+    )
+
+
+# ---- an object store ------------------------------------------------------------------------------------------------
+
+
+def test_an_object_store(monkeypatch):
+    pytest.importorskip("s3fs", reason="needs s3fs (PyPI), the driver of s3:// for fsspec")
+    fake = pytest.importorskip("moto.server", reason="needs moto[server] (PyPI), an S3 for tests")
+    server = fake.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.setenv(name, "any")
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        where, data = "s3://wherry-fleet/runs/deep", measured()
+        assert states(fleet(Client(2, lambda number, job: done(data)), where)) == ["done"] * 2
+        names = Store(where).names()
+        assert len(names) == 2 and Store(where).read(names[0]) == data
+        client = Client(3, lambda number, job: done(data))
+        assert states(fleet(client, where)) == ["there", "there", "done"]
+        assert client.asked == [2]
+        with pytest.raises(WherryError, match="cannot be used"):
+            Store("s3://Not a bucket/x")
+    finally:
+        server.stop()

@@ -44,6 +44,14 @@ def forks():
 
 
 @pytest.fixture
+def wherry(forks, tmp_path, wherry_run):
+    def call(*arguments, env: dict[str, str] | None = None):
+        return forks.wherry(tmp_path, arguments, {"WHERRY_RUN": str(wherry_run), **(env or {})})
+
+    return call
+
+
+@pytest.fixture
 def cluster(forks, tmp_path, wherry_run):
     own = fleet_cluster.Cluster(forks, tmp_path, wherry_run)
     yield own
@@ -149,7 +157,7 @@ def test_a_worker_killed_in_the_middle_is_retried_on_its_host(cluster, fleet, tm
         cluster.host("frail")
 
     thread = once(lambda: marker.exists() and marker.read_text(), replace)
-    done, hosts = fleet("bench", "sizes", *SMALL, "--wait", "4")
+    done, hosts = fleet("bench", "sizes", *SMALL, "--wait", "1.5", "--retries", "9")
     thread.join()
     assert hosts["good"]["state"] == "done"
     assert hosts["frail"]["state"] == "done", done.stderr
@@ -171,7 +179,7 @@ def test_what_a_lost_worker_had_measured_is_not_measured_again(cluster, fleet, t
 
     out = tmp_path / "out"
     thread = once(lambda: list(out.glob("frail-*.run.json")), replace)
-    done, hosts = fleet("bench", "sizes", "small", *SMALL, "--wait", "4")
+    done, hosts = fleet("bench", "sizes", "small", *SMALL, "--wait", "1.5", "--retries", "9")
     thread.join()
     assert states(hosts) == {"frail": "done"}, done.stderr
     files = sorted(out.glob("frail-*.run.json"))

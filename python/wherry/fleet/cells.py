@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -43,6 +42,7 @@ class Rows:
     identities: list
     values: Callable[[object], tuple]  # of an identity, in the order of KEYS
     figures: Sequence[list]  # as FIGURES
+    typed: bool = False  # every figure is a float, or None
 
 
 def canonical(values: tuple) -> tuple:
@@ -71,7 +71,7 @@ class Cells:
         self.keys: list[tuple] = []
         self._numbers: dict[tuple, int] = {}
         self._seen: dict[tuple, int] = {}
-        self._last: tuple[list, np.ndarray] | None = None
+        self._last: tuple[list, np.ndarray, np.ndarray | None] | None = None
 
     def _of(self, values: tuple) -> int:
         number = self._seen.get(values)
@@ -83,45 +83,41 @@ class Cells:
             self._seen[values] = number
         return number
 
-    def _identify(self, rows: Rows) -> np.ndarray:
+    def _identify(self, rows: Rows) -> tuple[np.ndarray, np.ndarray | None]:
         # Runs of one campaign have the same cells in the same order: one comparison in C tells.
-        if self._last is not None and self._last[0] == rows.identities:
-            return self._last[1]
-        found = [self._of(values) for values in map(rows.values, rows.identities)]
-        self._last = (rows.identities, np.array(found, np.int32))
-        return self._last[1]
+        if self._last is None or self._last[0] != rows.identities:
+            found = [self._of(values) for values in map(rows.values, rows.identities)]
+            numbers = np.array(found, np.int32)
+            _, first = np.unique(numbers, return_index=True)
+            first.sort()
+            self._last = (rows.identities, numbers, first if len(first) < len(numbers) else None)
+        return self._last[1:]
 
     def columns(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of the cells, and their figures (a row of four each)."""
+        """Numbers of the cells, and their figures (a row of four each). Of equal cells the first counts."""
         if len(rows.identities) > MOST:
             raise UnfitError(f"has more than {MOST:,} cells")
         try:
-            numbers = self._identify(rows)
-            figures = np.empty((len(numbers), len(FIGURES)), np.float32)
-            for i, column in enumerate(rows.figures):
-                figures[:, i] = _column(column)
-        except TypeError:
+            numbers, first = self._identify(rows)
+            columns = rows.figures if rows.typed else list(map(_held, rows.figures))
+            figures = _usable(np.array(columns, np.float64).T)
+        except (TypeError, OverflowError):
             raise wrong("a cell lacks something, or has a wrong type") from None
         if not np.isfinite(figures[:, 0]).all():
             raise wrong("a cell has no time, or one beyond all reason")
-        _, first = np.unique(numbers, return_index=True)
-        if len(first) < len(numbers):
-            first.sort()
-            numbers, figures = numbers[first], figures[first]
-        return numbers, figures
+        return (numbers, figures) if first is None else (numbers[first], figures[first])
 
 
-_FIGURES = {int, float}
+_FIGURES = {int, float, type(None)}
 
 
-def _column(values: list) -> np.ndarray:
+def _held(values: list) -> list:
+    """Numbers and nothing: numpy would take text for a number, too."""
     if not set(map(type, values)) <= _FIGURES:
-        if any(type(v) not in (int, float, type(None)) for v in values):
-            raise TypeError
-        values = [math.nan if v is None else v for v in values]
-    try:
-        found = np.array(values, np.float64)
-    except OverflowError:
-        raise TypeError from None
-    found[~((found >= _LEAST_NS) & (found <= _MOST_NS))] = np.nan
-    return found
+        raise TypeError
+    return values
+
+
+def _usable(figures: np.ndarray) -> np.ndarray:
+    figures[~((figures >= _LEAST_NS) & (figures <= _MOST_NS))] = np.nan
+    return figures.astype(np.float32, order="C")

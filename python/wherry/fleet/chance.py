@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -19,6 +20,8 @@ ENOUGH = 100
 LEAST_SCALE = 0.003
 # What the other groups' scatter counts, in hosts of a group's own.
 PRIOR = 4.0
+# Distances, as their inverse hyperbolic sine: close where most hosts are, and far enough out for any.
+_GRID = np.linspace(0, np.arcsinh(1e6), 1000)
 
 
 def middle(values: np.ndarray) -> np.ndarray:
@@ -62,13 +65,20 @@ def heaviness(surprise: np.ndarray) -> float:
     return max(1.0, float(outer - inner) / math.log((1 - INNER) / (1 - OUTER)))
 
 
+@functools.lru_cache(maxsize=256)
+def _tails(freedom: float) -> np.ndarray:
+    """-log of both tails of Student's t along _GRID. The continued fraction behind it costs 10 ms, for one value as for
+    a thousand."""
+    p = t_tails(np.sinh(_GRID), np.full(_GRID.shape, freedom))
+    return -np.log(np.clip(p, 1e-300, 1))
+
+
 def surprises(z: np.ndarray, freedom: float, sides: int = 2) -> np.ndarray:
-    """-log of the chance of being so far out."""
-    tails = np.asarray(t_tails(np.abs(z), np.full(z.shape, freedom)), float)
-    p = np.clip(tails, 1e-300, 1)
+    """-log of the chance of being so far out; to a thousandth where it is decided."""
+    found = np.interp(np.arcsinh(np.abs(z)), _GRID, _tails(float(f"{freedom:.3g}")))
     if sides == 1:
-        p = np.where(z > 0, p / 2, 1.0)
-    return np.where(np.isfinite(z), -np.log(p), np.nan)
+        found = np.where(z > 0, found + math.log(2), 0.0)
+    return np.where(np.isfinite(z), found, np.nan)
 
 
 def calibrated(surprise: np.ndarray, slope: float) -> np.ndarray:

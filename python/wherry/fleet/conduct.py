@@ -230,6 +230,11 @@ class Fleet:
                 host.state, host.words = "failed", "the campaign was interrupted there"
         elif self.kind == "verify":
             host.state, host.words = hosts.verdict(data, answer)
+        elif self.ending == ".glibc.json":
+            host.state, host.words = hosts.tunables(data, answer)
+            if host.state != "done":
+                self.again(host, host.state, host.words)
+                return
         self.save(host, data)
 
     def save(self, host: Host, data: bytes) -> None:

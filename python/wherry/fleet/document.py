@@ -5,22 +5,18 @@ dictionaries of cells: 1.9 ms for a file of 2,000 cells, where Python's own pars
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import zlib
-from operator import attrgetter
 from pathlib import Path
 
-from wherry.fleet.cells import KEYS, NUMBERS, Rows, UnfitError, wrong
+from wherry.fleet import decoders
+from wherry.fleet.cells import KEYS, Rows, UnfitError, wrong
 from wherry.report.dimensions import clean
 
 LARGEST = 64 << 20
-# What is taken of a document besides its cells.
-PARTS = (
-    *("format", "format_version", "wherry", "started", "interrupted", "machine", "source"),
-    *("noise", "experiments", "problems"),
-)
+# So that only the head is judged.
+_PARTS_AS_THEY_ARE = {"machine": {}, "experiments": [], "problems": []}
 _buffer = bytearray(1 << 20)
 
 
@@ -37,6 +33,8 @@ def unpacked(data: bytes | memoryview) -> bytes | memoryview:
         raise UnfitError(f"is too large unpacked (over {LARGEST >> 20} MiB)")
     if not out.eof:
         raise UnfitError("is a gzip that is cut short")
+    if out.unused_data[:2] == b"\x1f\x8b":
+        raise UnfitError("is a gzip of several parts; unpack it with gunzip first")
     return whole
 
 
@@ -78,7 +76,10 @@ def held(run: object) -> dict:
     """A document that is a run file's, as far as its outermost types tell."""
     if not isinstance(run, dict) or run.get("format") != "wherry-run":
         raise UnfitError('is JSON, but not a run file (no "format": "wherry-run")')
-    if run.get("format_version") != 1 or isinstance(run["format_version"], bool):
+    version = run.get("format_version")
+    if type(version) is not int or version < 1:
+        raise wrong("format_version is missing, or no version")
+    if version != 1:
         raise UnfitError("is of a format that this Wherry does not read; use a newer one")
     for key, kind in (("machine", dict), ("experiments", list), ("problems", list)):
         if not isinstance(run.get(key), kind):
@@ -86,54 +87,50 @@ def held(run: object) -> dict:
     return run
 
 
-def _no_json(data: bytes | memoryview) -> UnfitError:
+def _no_json(data: bytes | memoryview, cut: bool) -> UnfitError:
     data = bytes(data)
     if not data.strip():
         return UnfitError("is empty")
     if b"\0" in data[:4096]:
         return UnfitError("is not text")
-    whole = data.rstrip().endswith(b"}")
-    return UnfitError("is not JSON" if whole else "is cut short, or not JSON")
+    if data.startswith(b"\xef\xbb\xbf"):
+        return UnfitError("is not JSON: it begins with a byte-order mark")
+    return UnfitError("is JSON that is cut short" if cut else "is not JSON")
 
 
 # ---- with msgspec ---------------------------------------------------------------------------------------------------
 
 
-@functools.cache
-def _decoders():
-    """Of a whole run file, and of anything's head. Attributes end in _, for some dimensions are words of Python's."""
+_learned = decoders.Learned()
+
+
+def _like_before(data: bytes | memoryview):
+    """Files of one campaign, and most of one fleet, have the same words in them."""
     import msgspec
 
-    def structure(name: str, fields: list, **more):
-        return msgspec.defstruct(name, fields, gc=False, kw_only=True, **more)
-
-    maybe = float | None
-    times = structure("Times", [("median", float), ("q25", maybe, None), ("q75", maybe, None)])
-    ratio = structure("Ratio", [("median", maybe, None)])
-    fields = [(f"{k}_", (int | bool if k in NUMBERS else str) | None, None) for k in KEYS]
-    own = [("aa", bool), ("ns", times | None), ("ratio", ratio | None, None)]
-    cell = structure("Cell", [*fields, *own], rename={f"{k}_": k for k in KEYS})
-    parts = [(name, object, None) for name in PARTS]
-    run = structure("Run", [*parts, ("cells", list[cell])])
-    head = structure("Head", parts[:2])
-    return msgspec.json.Decoder(run), msgspec.json.Decoder(head)
-
-
-_values = attrgetter(*(f"{name}_" for name in KEYS))
+    if _learned.decoder is None:
+        return None
+    try:
+        return _learned.decoder.decode(data)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
 
 
 def _by_msgspec(data: bytes | memoryview) -> tuple[dict, Rows]:
     import msgspec
 
-    decoder, head = _decoders()
+    run = _like_before(data)
+    fresh = run is None
     try:
-        run = decoder.decode(data)
+        run = run or decoders.of_any().decode(data)
     except RecursionError:
         raise UnfitError("is nested too deeply") from None
     except msgspec.ValidationError as error:
-        raise _unfit(head, data, str(error)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        raise _no_json(data) from None
+        raise _unfit(data, str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _no_json(data, _truncated(error)) from None
+    if fresh:
+        _learned.learn(run.cells)
     cells = [cell for cell in run.cells if not cell.aa]
     try:
         times, ratios = [cell.ns for cell in cells], [cell.ratio for cell in cells]
@@ -148,26 +145,44 @@ def _by_msgspec(data: bytes | memoryview) -> tuple[dict, Rows]:
     # Without its figures a cell is its own identity.
     for cell in cells:
         cell.ns = cell.ratio = None
-    return held({name: getattr(run, name) for name in PARTS}), Rows(cells, _values, figures)
+    return held({name: getattr(run, name) for name in decoders.PARTS}), Rows(
+        cells, decoders.values, figures, True
+    )
 
 
-def _unfit(head, data: bytes | memoryview, words: str) -> UnfitError:
-    """What is another kind of file is called that, before anything is said of its parts."""
+def _truncated(error: Exception) -> bool:
+    return "truncated" in str(error)
+
+
+def _unfit(data: bytes | memoryview, words: str) -> UnfitError:
+    """What is no JSON, or another kind of file, is called that before anything is said of its parts."""
     import msgspec
 
     try:
-        own = head.decode(data)
-        held({name: getattr(own, name) for name in PARTS[:2]} | {"machine": {}, "experiments": []})
+        # To its end: the decoder gave up at the first thing it did not expect.
+        msgspec.json.decode(data, type=msgspec.Raw)
+        own = decoders.of_head().decode(data)
+        held({"format": own.format, "format_version": own.format_version, **_PARTS_AS_THEY_ARE})
+    except RecursionError:
+        return UnfitError("is nested too deeply")
     except msgspec.ValidationError:
         return UnfitError('is JSON, but not a run file (no "format": "wherry-run")')
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return _no_json(data, _truncated(error))
     except UnfitError as error:
-        if "problems is missing" not in str(error):
-            return error
+        return error
     what, _, where = words.partition(" - at ")
-    return wrong(clean(f"{where.strip('`$.') or 'it'}: {what}", 140))
+    place = where.strip("`$.")
+    return wrong(clean(f"{place}: {what}" if place else what, 140))
 
 
 # ---- with what Python has -------------------------------------------------------------------------------------------
+
+
+def _at_end(error: json.JSONDecodeError) -> bool:
+    rest = error.doc[error.pos :].strip()
+    words = ("true", "false", "null")
+    return error.msg.startswith("Unterminated") or any(w.startswith(rest) for w in words)
 
 
 def _by_json(data: bytes | memoryview) -> tuple[dict, Rows]:
@@ -178,8 +193,12 @@ def _by_json(data: bytes | memoryview) -> tuple[dict, Rows]:
         run = json.loads(str(data, "utf-8"), parse_constant=refuse)
     except RecursionError:
         raise UnfitError("is nested too deeply") from None
+    except UnicodeDecodeError:
+        raise _no_json(data, False) from None
+    except json.JSONDecodeError as error:
+        raise _no_json(data, _at_end(error)) from None
     except ValueError:
-        raise _no_json(data) from None
+        raise _no_json(data, False) from None
     run = held(run)
     if not isinstance(run.get("cells"), list):
         raise wrong("cells is missing or of a wrong type")

@@ -78,12 +78,14 @@ def groups(found: list[Host]) -> list[Group]:
 
 def matrix(fleet: Fleet, members: list[Host], figure: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of the cells that any of them has, and a row of figures a host; NaN: not measured there."""
-    columns = np.unique(np.concatenate([fleet.numbers[i] for h in members for i in h.runs] or [[]]))
-    columns = columns.astype(np.int64)
+    # Runs of one campaign share one array of numbers: where its columns are is looked for once.
+    shared = {id(fleet.numbers[i]): fleet.numbers[i] for h in members for i in h.runs}
+    columns = np.unique(np.concatenate([*shared.values(), []])).astype(np.int64)
+    places = {of: np.searchsorted(columns, numbers) for of, numbers in shared.items()}
     values = np.full((len(members), len(columns)), np.nan, np.float32)
     for row, host in enumerate(members):
         for i in host.runs:
-            values[row, np.searchsorted(columns, fleet.numbers[i])] = fleet.figures[i][:, figure]
+            values[row, places[id(fleet.numbers[i])]] = fleet.figures[i][:, figure]
     return columns, values
 
 

@@ -99,6 +99,19 @@ def verdict(data: bytes, answer: dict) -> tuple[str, str]:
     )
 
 
+def tunables(data: bytes, answer: dict) -> tuple[str, str]:
+    """Of `wherry tune --glibc`, whose answer is what it printed."""
+    try:
+        own = json.loads(data)
+        whole = own["format"] == "wherry-tune-glibc" and own["interrupted"] is False
+        line = own["line"]
+    except (ValueError, KeyError, TypeError):
+        return "failed", clean(answer["words"] or "its answer is no tuning of glibc", 300)
+    if not whole:
+        return "failed", "the tuning was interrupted there"
+    return "done", clean(line or "no setting beats the default", 300)
+
+
 def cause(error: BaseException | None) -> str:
     if error is None:
         return "its task was given up by the scheduler"

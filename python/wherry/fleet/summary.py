@@ -16,6 +16,7 @@ from wherry.fleet.outliers import Finding, Seen
 # Routines whose curves are shown, when there are more.
 SHOWN = ("libc", "wherry")
 LEAST_POINTS = 3
+_SIZE = AT["size"]
 
 
 @dataclass
@@ -66,7 +67,7 @@ def _curves(fleet: Fleet, seen: Seen) -> list[Curve]:
         key = fleet.keys[number]
         size = key[AT["size"]]
         if size:
-            others = tuple(v for name, v in zip(AT, key, strict=True) if name != "size")
+            others = key[:_SIZE] + key[_SIZE + 1 :]
             series.setdefault((others, key[AT["routine"]]), {})[size] = i
     by_rest: dict[tuple, dict[str, dict[int, int]]] = {}
     for (others, routine), own in series.items():
