@@ -2,9 +2,9 @@
 """A runner that speaks docs/runner-protocol.md and measures nothing, for what a good runner does not do on request:
 crash, hang, write rubbish, take its time. What goes wrong is chosen by the name of a peer: crash, hang, liar, rubbish,
 silent (dies without a word of its own), slow (WHERRY_FAKE_SLOW seconds a routine). WHERRY_FAKE_LOG gets a line for
-every start. WHERRY_FAKE_TIMES plants times: JSON of routine to factors, as {"alpha": {"all": 0.9, "mix": 0.6, "set":
-null}}; of the keys that fit a row the last of all, mix, overlap, stream and its op counts, and null means that the
-routine lacks it."""
+every start, WHERRY_FAKE_ROWS one for every row: the options of its process and the row. WHERRY_FAKE_TIMES plants times:
+JSON of routine to factors, as {"alpha": {"all": 0.9, "mix": 0.6, "set": null}}; of the keys that fit a row the last of
+all, mix, overlap, stream and its op counts, and null means that the routine lacks it."""
 
 import json
 import os
@@ -132,6 +132,9 @@ def measure(arguments):
     )
     rows = 0
     for line in sys.stdin:
+        if os.environ.get("WHERRY_FAKE_ROWS"):
+            with Path(os.environ["WHERRY_FAKE_ROWS"]).open("a", encoding="utf-8") as log:
+                print(*arguments, line.strip(), file=log)
         row = dict(word.split("=", 1) for word in line.split())
         row["id"] = int(row["id"])
         say("row", id=row["id"], pool_bytes_src=1, pool_bytes_dst=1, huge=False)

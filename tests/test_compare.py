@@ -322,6 +322,18 @@ def test_more_runs_than_two_are_each_set_to_the_first(tmp_path, call):
     usual(3, {"wherry": 1.5}).save(tmp_path / names[2])
     status, out, _ = call("compare", *names, "--fail-on", "slower:5%")
     assert status == 1 and out.count("First     a.json") == 2 and out.count("Passed") == 1
+    last = out.splitlines()[-4:]
+    assert last[0].split() == [
+        "beside",
+        "a.json",
+        "slower",
+        "faster",
+        "unchanged",
+        "undecided",
+        "slower:5%",
+    ]
+    assert last[2].split()[:2] == ["b.json", "0"] and last[2].endswith("passed")
+    assert last[3].split()[:2] == ["c.json", "16"] and last[3].endswith("FAILED")
     record = json.loads(call("compare", *names, "--json")[1])
     assert [c["counts"]["slower"] for c in record["comparisons"]] == [0, 16]
 
@@ -330,7 +342,13 @@ MISUSE = [
     (["compare"], "two runs or more"),
     (["compare", "a.json"], "two runs or more"),
     (["compare", "a.json", "none.json"], "No such file"),
-    (["compare", "a.json", "other.json"], "no cell in common"),
+    (["compare", "a.json", "other.json"], "... in one, other in the other; no routine"),
+    (["compare", "a.json", "size.json"], "no cell in common: size is "),
+    (["compare", "a.json", "size.json"], "in one, 3 in the other"),
+    (["compare", "a.json", "b.json", "size.json"], "a.json and size.json have no cell in common"),
+    (["compare", "a.json", "b.json", "--fail-on", "slower:5%,"], "an empty limit; write it as"),
+    (["compare", "a.json", "b.json", "--fail-on", "slower:"], "names no share"),
+    (["compare", "a.json", "b.json", "--fail-on", "undecided:5%"], "no limit 'undecided'"),
     (["compare", "a.json", "text.txt"], "is not a run file"),
     (["compare", "a.json", "cut.json"], "cut short"),
     (["compare", "a.json", "empty.json"], "is empty"),
@@ -349,11 +367,34 @@ def test_misuse_is_one_line(tmp_path, call, arguments, said):
     whole = usual(1).save(tmp_path / "a.json").read_text()
     usual(2).save(tmp_path / "b.json")
     Made().row("x", {"other": 3.0}, size=3).save(tmp_path / "other.json")
+    Made().row("x", {"libc": 3.0}, size=3).save(tmp_path / "size.json")
     (tmp_path / "text.txt").write_text("hello\n")
     (tmp_path / "cut.json").write_text(whole[: len(whole) // 2])
     (tmp_path / "empty.json").write_text("")
     status, out, err = call(*arguments)
     assert status == 2 and out == "" and err.count("\n") == 1 and said in err
+
+
+def test_a_run_beside_itself_and_other_cpus_are_told(tmp_path, call):
+    made = usual(1)
+    a = made.save(tmp_path / "a.json")
+    assert "Note: both are the same run." in call("compare", a, a)[1]
+    made.run["method"]["pin"] = 0
+    made.save(a)
+    made.run["method"]["pin"] = 1
+    made.run["started"] = "2026-11-21T00:00:00Z"
+    b = made.save(tmp_path / "b.json")
+    out = call("compare", a, b)[1]
+    assert "the first run was pinned to CPU 0, the second to CPU 1" in out and "same run" not in out
+
+
+def test_shapes_are_called_so(tmp_path, call):
+    a = usual(1).save(tmp_path / "a.json")
+    b = usual(2, {("wherry", 64): 1.31}).save(tmp_path / "b.json")
+    for method, word in (("shapes", "shape"), ("paired", "time")):
+        heads = call("compare", a, b, "--method", method)[1].splitlines()
+        at = next(i for i, line in enumerate(heads) if " ratio " in line)
+        assert heads[at + 1].split()[:3] == ["ns", "ns", word]
 
 
 def test_a_limit_reads_its_share():

@@ -176,6 +176,17 @@ def test_the_page_knows_every_option(wherry, command: str):
     assert re.search(rf"^\.B {command}$", page, flags=re.MULTILINE)
 
 
+def test_the_runners_page_knows_every_option(wherry_run: Path):
+    page = (ROOT / "man/wherry-run.1").read_text().replace("\\-", "-")
+    told = set(re.findall(r"--[a-z][a-z-]*", page))
+    commands = re.findall(r"^  (\w+) +\S", run(wherry_run, "--help").stdout, flags=re.MULTILINE)
+    assert {"verify", "measure", "system", "hold", "timed", "list", "cpu"} <= set(commands)
+    for command in commands:
+        assert re.search(rf"^\.B {command}$", page, flags=re.MULTILINE), command
+        options = set(re.findall(r"--[a-z][a-z-]*", run(wherry_run, command, "--help").stdout))
+        assert options - told <= {"--help"}, command
+
+
 @pytest.mark.parametrize("page", sorted((ROOT / "man").glob("*.[137]")), ids=lambda p: p.name)
 def test_the_pages_are_sound(page: Path, tmp_path: Path):
     groff = need_tool("groff", "groff")

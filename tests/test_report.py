@@ -191,6 +191,21 @@ def test_runs_side_by_side_share_their_scales():
     assert len(set(domains)) == 1 and "null" not in domains
 
 
+def test_runs_side_by_side_tell_what_they_have_in_common():
+    def said(a: dict, b: dict) -> str:
+        return page.page([page.Run(a, "a.json", "A"), page.Run(b, "b.json", "B")])
+
+    one, other = runs.empty(), runs.empty()
+    runs.add(one, "sizes", [{"size": 64}, {"size": 128}], ("libc", "wherry"))
+    runs.add(other, "sizes", [{"size": 64}, {"size": 4096}], ("libc", "wherry"))
+    assert "A and B have 2 cells in common; wherry compare a.json b.json tells" in said(one, other)
+    apart = runs.empty()
+    runs.add(apart, "sizes", [{"size": 4096}], ("libc", "wherry"))
+    text = said(one, apart)
+    assert "A and B have no cell in common: size is 64 and 128 in one, 4096 in the other." in text
+    assert "in common" not in page.page([page.Run(one, "a.json")])
+
+
 def test_packed_columns_hold_what_was_there():
     columns = {
         "routine": ["a", "a", "b", "b"] * 3,
@@ -248,6 +263,21 @@ def test_still_pictures_say_where_their_figures_come_from(tmp_path, experiment):
     assert png[:8] == b"\x89PNG\r\n\x1a\n" and width > 1200 and height > 400
 
 
+def test_every_legend_entry_has_its_swatch(tmp_path):
+    """Something with an area, in a colour: a stroke without one is not drawn where marks are filled."""
+    run = runs.every_kind()
+    assert "limit" in {s for p in pictures.of(run, "scoreboard") for s in p.series}
+    for own in run["experiments"]:
+        svg = xml.etree.ElementTree.fromstring(still.draw(run, own["name"], tmp_path / "a.svg"))
+        symbols = [e for e in svg.iter() if "role-legend-symbol" in (e.get("class") or "")]
+        for symbol in symbols:
+            (path,) = symbol
+            filled = path.get("fill") not in (None, "transparent", "none")
+            inked = filled and set("ZA") & set(path.get("d"))
+            stroked = path.get("stroke") not in (None, "transparent", "none")
+            assert inked or stroked, (own["name"], path.attrib)
+
+
 def test_still_pictures_of_hostile_and_absurd_runs(tmp_path):
     for run in (runs.hostile(), runs.absurd()):
         for own in run["experiments"]:
@@ -269,6 +299,22 @@ def test_several_experiments_get_a_file_each(tmp_path, wherry):
 
 
 # ---- the command ----------------------------------------------------------------------------------------------------
+
+
+def test_an_experiment_without_cells_hinders_no_other_picture(tmp_path, wherry):
+    run = runs.every_kind()
+    first = run["experiments"][0]["name"]
+    for part in ("rows", "cells"):
+        run[part] = [own for own in run[part] if own["experiment"] != first]
+    path = runs.write(tmp_path / "r.json", run)
+    result = wherry("report", path, "--plot", tmp_path / "p.svg")
+    assert result.returncode == 0, result.stderr
+    assert f"No plot: {first} has nothing to draw in this run" in result.stdout
+    left = {e["name"] for e in run["experiments"]} - {first}
+    assert {p.name for p in tmp_path.glob("*.svg")} == {f"p-{name}.svg" for name in left}
+    result = wherry("report", path, "--plot", tmp_path / "q.svg", "--experiment", first)
+    assert result.returncode == 2 and result.stderr.count("\n") == 1
+    assert not list(tmp_path.glob("q*"))
 
 
 def test_the_page_lies_beside_the_run_when_no_place_is_given(tmp_path, wherry):

@@ -9,13 +9,16 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from conftest import children_of
-from wherry import runfile, then
+from wherry import runfile, tables, then
 from wherry.experiments import Request
 from wherry.experiments.switch import EXPERIMENT
-from wherry.switching.words import LIVE, METHODS, WHO
+from wherry.switching import report
+from wherry.switching.words import ALWAYS, IN_USE, LIVE, METHODS, SEED_TOTAL, WHO
+from wherry.then.clock import Clock
 
 FAST = ("--processes", "1", "--rounds", "2")
 
@@ -66,6 +69,59 @@ def test_the_registers_in_use_are_those_named(wherry_run: Path):
         if (i, "parent") in found:
             assert int(found[i, "parent"]["parts"]["in_use"]) & mask == mask, live
             assert int(found[i, "no"]["parts"]["in_use"]) & mask == 0, live
+
+
+def test_what_the_cpu_lacks_is_skipped_with_a_reason(wherry_run: Path):
+    """On most machines the tiles of AMX."""
+    row = "op=switch routines=no,both rounds=1 calls=20"
+    events, _ = system(wherry_run, f"id=1 {row} live=amx\nid=2 {row} live=x87\n")
+    flags = Path("/proc/cpuinfo").read_text()
+    skipped = {e["id"]: e["reason"] for e in events if e["event"] == "skip"}
+    if "amx_tile" in flags:
+        assert (1, "both") in cells(events)
+    else:
+        assert skipped == {1: "needs AMX, which this CPU or its operating system lacks"}
+    assert (2, "both") in cells(events)
+
+
+def test_the_savings_are_those_of_the_mail():
+    """His second table out of her first: seconds, and below them per cent of what saving always takes."""
+    six = {
+        ("noopt", "no"): (6.3, 42.16, 97.17),
+        ("noopt", "child"): (6.54, 39.23, 91.19),
+        ("noopt", "parent"): (8.77, 46.22, 100.85),
+        ("opt", "no"): (6.1, 39.56, 92.15),
+        ("opt", "child"): (6.63, 40.86, 94.75),
+        ("opt", "parent"): (6.79, 40.96, 94.95),
+    }
+
+    def cell(user: float, in_kernel: float, elapsed: float) -> dict:
+        ns = 1e9 / SEED_TOTAL
+        return {
+            "ns": {"median": elapsed * ns},
+            "parts": {"user_ns": user * ns, "system_ns": in_kernel * ns},
+        }
+
+    methods = {"noopt": ALWAYS, "opt": IN_USE}
+    found = SimpleNamespace(
+        clock=Clock(0.3, measured=True),
+        six=lambda live: (
+            {(methods[m], who): cell(*own) for (m, who), own in six.items()}
+            if live == "x87"
+            else {}
+        ),
+    )
+    block = report._savings(found, 100)
+    rows = [line.split() for line in tables.plain(block.lines).splitlines()]
+    assert ["x87", "no", "s", "+0.200", "+2.600", "+2.800", "+5.020", "+502.0", "+151"] in rows
+    assert ["%", "+3.2", "+6.2", "+5.8", "+5.2"] in rows
+    assert ["x87", "child", "s", "-0.090", "-1.630", "-1.720", "-3.560", "-356.0", "-107"] in rows
+    assert ["%", "-1.4", "-4.2", "-3.8", "-3.9"] in rows
+    assert ["%", "+22.6", "+11.4", "+13.2", "+5.9"] in rows
+    assert block.sentences == [
+        "Child's and parent's together, of elapsed time: x87 +35 cycles (+1.2 %) a switch; the mail "
+        "adds up 165 cycles (+5.8 %), of user+system."
+    ]
 
 
 @pytest.mark.parametrize("live", LIVE)
@@ -168,6 +224,7 @@ def test_as_a_user_runs_it(wherry, tmp_path: Path):
         "between two stacks of one thread",
         "the mail's six rows",
         "what saving only what is in use saves",
+        "Child's and parent's together, of elapsed time: x87 ",
         "1448 bytes copied by each side",
         "what does it cost a program that it uses wide registers?",
         "One switch of the kernel's takes",

@@ -314,7 +314,10 @@ def test_without_a_measured_clock_it_says_so():
 
 
 def test_an_experiment_without_a_counterpart_shows_the_seed_alone(kept):
-    found = then.sheets(kept, "network")
+    bare = kept | {
+        k: [x for x in kept[k] if x["experiment"] != "network"] for k in ("rows", "cells")
+    }
+    found = then.sheets(bare, "network")
     assert found[0].rows[0] == ["512", "741.84", "842.00", "13.5", "-1.6", "0.0"]
     assert "nothing that could stand beside" in found[0].notes[0]
     assert then.sheets(kept, "mixes") == []
@@ -383,7 +386,15 @@ def test_points_for_a_picture(kept):
         if p.place == "rep_movsl, misaligned" and p.series != NOW
     ]
     assert slow.speed == 3000 / 7000
-    assert points(kept, "mixes") == points(kept, "network") == []
+    network = {(p.series, p.place): p.speed for p in points(kept, "network")}
+    assert network["Pentium III 996 MHz, 2002", "512"] == 842 / 741.84
+    assert {place for series, place in network if series == f"{NOW}, copies and sums"} == {
+        *("512", "1K", "2K", "4K", "8K", "16K", "32K", "64K"),
+    }
+    stripes = {(p.series, p.place): p.speed for p in points(kept, "stripes")}
+    assert stripes["CPU not told, 1996", "9 disks"] == 24 / 21
+    assert stripes[NOW, "files, cached, mapped once"] < 1 and len(stripes) >= 4
+    assert points(kept, "mixes") == []
 
 
 def test_a_run_without_the_counterpart_gets_no_picture(kept):

@@ -170,6 +170,7 @@ class Campaign:
         self.rounds = Rounds()
         self.huge: set[int] = set()  # rows that got the huge pages they asked for
         self.voided: dict[str, int] = {}
+        self._few: dict[tuple[int, int], int] = {}  # valid rounds of disturbed processes
         self.finished_rows = 0  # over all processes
         self._paces: dict[tuple[int, int], tuple[float, ...]] = {}  # by process and row
         self._random = random.Random(seed)
@@ -293,11 +294,12 @@ class Campaign:
         for row, left_out in slow.items():
             if not left_out or left_out >= measured.get(row, set()):
                 continue
-            # Of a disturbed process all rounds are counted as thrown away already.
+            # Of a disturbed process all rounds but the few valid ones are counted as thrown away already.
             rounds = sum(
-                max((len(cell.ns.get(process, ())) for cell in cells.get(row, ())), default=0)
+                self._few.get((process, row), 0)
+                if any(process in cell.disturbed_in for cell in cells.get(row, ()))
+                else max((len(cell.ns.get(process, ())) for cell in cells.get(row, ())), default=0)
                 for process in left_out
-                if not any(process in cell.disturbed_in for cell in cells.get(row, ()))
             )
             for cell in cells.get(row, ()):
                 cell.voided += sum(len(cell.ns.pop(process, ())) for process in left_out)
@@ -473,6 +475,7 @@ class Campaign:
             cell.voided += event.get("voided", 0)
             if event.get("disturbed"):
                 cell.disturbed_in.add(process)
+                self._few[process, row] = event.get("rounds", 0)
             cell.verified = cell.verified and bool(event.get("verified", True))
             if len(values):
                 cell.ns[process] = values

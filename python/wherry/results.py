@@ -89,7 +89,8 @@ def _extras(cell: Cell) -> dict[str, object]:
 
 def digest(campaign: Campaign, first_row: int) -> tuple[list[dict], list[dict], float | None]:
     """(rows, cells, noise floor) for the run file; rows are numbered from `first_row` on."""
-    campaign, _ = levels.levelled(campaign)
+    # Times at one level; what is compared within a round is left as it was measured.
+    level = levels.levelled(campaign)[0].cells
     rng = np.random.default_rng(campaign.seed)
     resamples = stats.RESAMPLES if len(campaign.cells) <= MANY_CELLS else stats.RESAMPLES // 4
     floor = noise(campaign)
@@ -120,7 +121,7 @@ def digest(campaign: Campaign, first_row: int) -> tuple[list[dict], list[dict], 
                     "aa": aa,
                     "calls": cell.calls,
                     "bytes": cell.bytes,
-                    "ns": _rounded_all(stats.quantiles(cell.ns)),
+                    "ns": _rounded_all(stats.quantiles(level[number, routine, aa].ns)),
                     "rounds": len(stats.pooled(cell.ns)),
                     "processes": len(cell.ns),
                     "voided": cell.voided,

@@ -2,6 +2,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,11 +11,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "measure/host.h"
 #include "network.h"
 #include "sides.h"
 
 /* Of a shorter stream it may say that nothing was received. */
 enum { OUTPUT = 1 << 18, TRIES = 40, TRY_US = 25000, LEAST_BYTES = 16 << 20 };
+/* One that neither speaks nor ends is given up. */
+enum { PATIENCE_MS = 5000 };
 
 bool iperf_found(void)
 {
@@ -79,7 +84,27 @@ static double number_at(const char *text, const char *const words[])
     return text ? strtod(text + strspn(text, ": \t"), NULL) : __builtin_nan("");
 }
 
-static bool run_once(const struct side *side, const struct order *order, size_t size, char *output)
+/* All that comes within PATIENCE_MS; false when there is more to come. */
+static bool read_all(int from, char *output)
+{
+    const uint64_t until = clock_ns() + PATIENCE_MS * UINT64_C(1000000);
+    size_t got = 0;
+    bool ended = false;
+    for (int64_t left; !ended && got < OUTPUT - 1 && (left = (int64_t)(until - clock_ns())) > 0;) {
+        struct pollfd wait = {.fd = from, .events = POLLIN};
+        if (poll(&wait, 1, (int)(left / 1000000) + 1) <= 0)
+            continue;
+        const ssize_t now = read(from, output + got, OUTPUT - 1 - got);
+        if (now < 0 && errno != EINTR)
+            break;
+        ended = now == 0;
+        got += now > 0 ? (size_t)now : 0;
+    }
+    output[got] = '\0';
+    return ended;
+}
+
+static bool run_once(const struct side *side, const struct order *order, size_t size, char *output, bool *hangs)
 {
     char port[8], address[INET_ADDRSTRLEN], bytes[24], length[12], buffer[12];
     snprintf(port, sizeof port, "%u", side->iperf_port);
@@ -90,20 +115,15 @@ static bool run_once(const struct side *side, const struct order *order, size_t 
     inet_ntop(AF_INET, &side->other, address, sizeof address);
     char *argv[] = {"iperf3", "-c", address, "-4", "-p", port, "-n", bytes, "-l", length, "-w", buffer, "-J", NULL};
     int ends[2];
-    size_t got = 0;
     if (pipe2(ends, O_CLOEXEC))
         return false;
     const pid_t child = start(argv, ends[1]);
     close(ends[1]);
-    for (ssize_t now = 1; child > 0 && now && got < OUTPUT - 1;) {
-        now = read(ends[0], output + got, OUTPUT - 1 - got);
-        if (now < 0 && errno != EINTR)
-            break;
-        got += now > 0 ? (size_t)now : 0;
-    }
-    output[got] = '\0';
+    *hangs = child > 0 && !read_all(ends[0], output);
     close(ends[0]);
     int status = 1;
+    if (*hangs)
+        kill(child, SIGKILL);
     if (child > 0)
         waitpid(child, &status, 0);
     return status == 0;
@@ -118,15 +138,16 @@ void iperf_send(const struct side *side, const struct order *order, size_t size,
     const char *end = NULL;
     double seconds = 0, bytes = 0;
     /* Its server may not listen yet, or not again; and at times it says that nothing was received. */
-    for (int i = 0; i < TRIES && !(seconds > 0 && bytes > 0); i++) {
+    bool hangs = false;
+    for (int i = 0; i < TRIES && !hangs && !(seconds > 0 && bytes > 0); i++) {
         if (i)
             usleep(TRY_US);
-        end = run_once(side, order, size, output) ? strstr(output, "\"end\":\t{\n\t\t\"streams\"") : NULL;
+        end = run_once(side, order, size, output, &hangs) ? strstr(output, "\"end\":\t{\n\t\t\"streams\"") : NULL;
         seconds = number_at(end, seconds_words);
         bytes = number_at(end, bytes_words);
     }
     if (!(seconds > 0 && bytes > 0)) {
-        snprintf(answer->failed, SAID, "iperf3 gives no figures");
+        snprintf(answer->failed, SAID, hangs ? "iperf3 does not end by itself" : "iperf3 gives no figures");
         return;
     }
     const double ns = seconds * 1e9 * (double)(order->messages * size) / bytes;

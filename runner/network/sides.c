@@ -168,7 +168,7 @@ static bool listen_here(struct side *side, struct start *start, int *listening)
     *listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (*listening < 0 || !prepare(*listening) || bind(*listening, (struct sockaddr *)&place, length) ||
         listen(*listening, 1) || getsockname(*listening, (struct sockaddr *)&place, &length))
-        return fails(start->failed, "listening");
+        return fails(start->failed, "listening on a free port");
     start->port = ntohs(place.sin_port);
     return true;
 }
@@ -208,7 +208,8 @@ static bool connect_there(struct side *side, const struct start *start, char fai
     side->stream = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (side->stream < 0 || !prepare(side->stream) ||
         connect(side->stream, (const struct sockaddr *)&place, sizeof place))
-        return fails(failed, "connecting");
+        return fails(failed, side->setting.veth ? "connecting through the veth pair"
+                                                : "connecting through the loopback device, which has to be up");
     side->iperf_port = start->iperf_port;
     return true;
 }

@@ -146,6 +146,15 @@ static const char *open_row(struct system_row *row)
     return why ? broken(row, why) : NULL;
 }
 
+/* Past the page cache every block is a request to the device: to be compared the same bytes come in fewer. */
+static void enlarge_blocks(void)
+{
+    while (members.block < MOST_BLOCK && members.stripes % 2 == 0) {
+        members.block *= 2;
+        members.stripes /= 2;
+    }
+}
+
 /* The whole stripe, for each way once in a process. */
 static const char *check_once(struct system_row *row, const char *name, const struct way *way, bool *wrong)
 {
@@ -158,7 +167,12 @@ static const char *check_once(struct system_row *row, const char *name, const st
     if (at < checked_count && checked[at].members >= members.count)
         return NULL;
     const unsigned file = is_raid(row) ? CONTENT_OF_RAID : 0;
+    const uint64_t block = members.block, stripes = members.stripes;
+    if (way->kind == WAY_DIRECT)
+        enlarge_blocks();
     const char *why = way_check(way, &members, system_number(row, "content"), file, wrong);
+    members.block = block;
+    members.stripes = stripes;
     if (!why && is_kept(row))
         why = way_keep_mapped(&members);
     if (!why && at < CHECKED && !host_interrupted) {

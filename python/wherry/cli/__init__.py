@@ -49,7 +49,7 @@ class _Group(click.Group):
         if name not in COMMANDS:
             return None
         module = importlib.import_module(f"wherry.cli.{_MODULES.get(name, name)}")
-        return grouped.refuse_empty_names(module.command)
+        return grouped.refuse_nonsense(module.command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for purpose, named in _PURPOSES.items():
@@ -102,7 +102,12 @@ def _silence_stdout() -> None:
 
 def _usage(error: click.UsageError) -> str:
     where = error.ctx.command_path if error.ctx else "wherry"
-    return f"{where}: {error.format_message().rstrip('.')} ({where} --help tells more)"
+    said = error.format_message().rstrip(".")
+    for kind, words in (("integer", "whole number"), ("float", "number")):
+        said = said.replace(f"a valid {kind} range", f"a {words}").replace(
+            f"a valid {kind}", f"a {words}"
+        )
+    return f"{where}: {said} ({where} --help tells more)"
 
 
 def _run(arguments: list[str] | None) -> int:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
-from wherry import runfile
+from wherry import runfile, tables
 from wherry.cli.printer import Printer
 from wherry.compare import limits as limit_room
 from wherry.compare import words
-from wherry.compare.judge import FASTER, SLOWER, UNDECIDED, Change, Comparison, nothing_common
+from wherry.compare.apart import nothing_common
+from wherry.compare.judge import FASTER, SLOWER, UNCHANGED, UNDECIDED, Change, Comparison
 from wherry.compare.judge import compare as judged
 from wherry.compare.limits import Limit
 from wherry.errors import EXIT_FAILED, EXIT_OK
@@ -35,7 +36,7 @@ def compare(paths, limits, *, method, vouched, reference, everything, as_json) -
             runs[0], run, (raws[0], raw), vouched=vouched, method=method, reference=reference
         )
         if not own.changes:
-            raise nothing_common(paths[0], path)
+            raise nothing_common((paths[0], path), (runs[0], run))
         found.append(own)
     printer = Printer()
     if as_json:
@@ -55,6 +56,8 @@ def compare(paths, limits, *, method, vouched, reference, everything, as_json) -
                 printer.text()
             _print(printer, (paths[0], paths[i]), (runs[0], runs[i]), own, everything)
             _limits(printer, own, given)
+        if len(found) > 1:
+            _overview(printer, paths, found, given)
     failed = any(limit.failing(own) for own in found for limit in given)
     return EXIT_FAILED if failed else EXIT_OK
 
@@ -159,6 +162,23 @@ def _limits(printer: Printer, own: Comparison, given: list[Limit]) -> None:
                 f"The noise floor is {percent(unseen)} at most: below it {limit.text} sees nothing.",
                 "dim",
             )
+
+
+def _overview(printer: Printer, paths, found: list[Comparison], given: list[Limit]) -> None:
+    """Of several runs one line each, since what is above is long."""
+    kinds = (SLOWER, FASTER, UNCHANGED, UNDECIDED)
+    columns = [tables.Column(f"beside {paths[0]}", left=True)]
+    columns += [tables.Column(kind, "cells") for kind in kinds]
+    columns += [tables.Column(limit.text, left=True) for limit in given]
+    body = []
+    for path, own in zip(paths[1:], found, strict=True):
+        line = [tables.Figure(path), *(tables.Figure(f"{len(own.of(kind)):,}") for kind in kinds)]
+        for limit in given:
+            failed = bool(limit.failing(own))
+            line.append(tables.Figure("FAILED" if failed else "passed", "bad" if failed else ""))
+        body.append(line)
+    printer.text()
+    printer.lines(tables.layout(columns, body, printer.width))
 
 
 # ---- JSON ------------------------------------------------------------------------------------------------------------

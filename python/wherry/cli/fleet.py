@@ -36,6 +36,18 @@ def _none_read(fleet) -> None:
         raise WherryError(f"no run file could be read: {path} {why}{more}")
 
 
+def _is_time(text: str) -> bool:
+    """As run files have it, or the date of it; they are compared as text."""
+    import re
+    from datetime import datetime
+
+    try:
+        datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        return False
+    return re.fullmatch(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\dZ)?", text) is not None
+
+
 @command.command(
     epilog="Example: wherry fleet report mailed/ --before mailed/october --html fleet.html"
 )
@@ -65,8 +77,6 @@ def _none_read(fleet) -> None:
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for a program.")
 def report(runs, before, since, page, bundle, curves, everything, as_json) -> int:
     """What RUNS say together: by CPU model, hypervisor and C library; which hosts differ from their own model."""
-    import re
-
     from wherry import runfile
     from wherry.cli.printer import Printer
     from wherry.errors import EXIT_OK, WherryError
@@ -74,7 +84,7 @@ def report(runs, before, since, page, bundle, curves, everything, as_json) -> in
     from wherry.fleet import loading, summary, words
     from wherry.report.dimensions import clean
 
-    if since and not re.fullmatch(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\dZ)?", since):
+    if since and not _is_time(since):
         raise WherryError(
             f"--since {since} is no time; give it as 2026-11-21 or 2026-11-21T12:00:00Z"
         )
@@ -126,9 +136,9 @@ def query(sql, runs, timeout, as_json) -> None:
 
     room._module()
     fleet = _load(runs)
+    _none_read(fleet)
     for path, why in fleet.unfit:
         print(f"wherry fleet query: {path} {why}; passed over", file=sys.stderr)
-    _none_read(fleet)
     heads, rows = room.ask(fleet, sql, timeout)
     printer = Printer()
     if as_json:
@@ -152,9 +162,9 @@ def metrics(runs, output) -> None:
     from wherry.fleet import metrics as room
 
     fleet = _load(runs)
+    _none_read(fleet)
     for path, why in fleet.unfit:
         print(f"wherry fleet metrics: {path} {why}; passed over", file=sys.stderr)
-    _none_read(fleet)
     text = room.text(fleet)
     if output:
         runfile.write_text(output, text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import click
@@ -20,6 +21,13 @@ def _not_empty(ctx: click.Context, parameter: click.Parameter, value: object) ->
     return value
 
 
+def _a_number(ctx: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    """No range leaves NaN out, since it compares with nothing."""
+    if value is not None and math.isnan(value):
+        raise click.UsageError(f"{parameter.opts[0]} nan: give a number", ctx)
+    return value
+
+
 class FileName(click.ParamType):
     """A Path; the text is seen before it becomes one, where an empty name would be the current directory."""
 
@@ -31,14 +39,18 @@ class FileName(click.ParamType):
         return Path(value)
 
 
-def refuse_empty_names(command: click.Command) -> click.Command:
-    """An empty name of a file is misuse, not the current directory or none."""
+def refuse_nonsense(command: click.Command) -> click.Command:
+    """An empty name of a file is misuse, not the current directory or none; so is an empty list. No number is NaN."""
     for parameter in command.params:
         metavar = parameter.metavar or ""
-        if parameter.callback is None and any(word in metavar for word in _NAMES_A_FILE):
+        if parameter.callback is not None:
+            continue
+        if any(word in metavar for word in (*_NAMES_A_FILE, ",...")):
             parameter.callback = _not_empty
+        elif isinstance(parameter.type, click.FloatRange):
+            parameter.callback = _a_number
     for inner in getattr(command, "commands", {}).values():
-        refuse_empty_names(inner)
+        refuse_nonsense(inner)
     return command
 
 

@@ -81,15 +81,20 @@ def write_page(runs: Sequence[tuple[dict, Path]], path: Path) -> None:
     runfile.write_bytes(path, page.page(shown).encode())
 
 
-def draw(run: dict, path: Path, experiments: Sequence[str]) -> list[Path]:
-    """A picture of each of the experiments; the paths of what was written."""
-    from wherry.report import still
+def draw(run: dict, path: Path, experiments: Sequence[str], named: bool = False) -> list[str]:
+    """A picture of each of the experiments; lines that say where they are. One with nothing to draw is an error only
+    when it was asked for by name, or when no other has."""
+    from wherry.report import pictures, still
 
-    written = []
+    said = []
+    empty = [] if named else [name for name in experiments if not pictures.of(run, name)]
     for name, target in still.paths(path, list(experiments)).items():
+        if name in empty and len(empty) < len(experiments):
+            said.append(f"No plot: {name} has nothing to draw in this run")
+            continue
         runfile.write_bytes(target, still.draw(run, name, target))
-        written.append(target)
-    return written
+        said.append(f"Plot: {target}")
+    return said
 
 
 def report(files: Sequence[str], output: str | None, plot: str | None, wanted) -> list[str]:
@@ -118,7 +123,7 @@ def report(files: Sequence[str], output: str | None, plot: str | None, wanted) -
                 raise unknown("experiment", name, has, "the run file")
         if not has:
             raise WherryError(f"{files[0]} holds no experiment; nothing to draw")
-        said += [f"Plot: {path}" for path in draw(runs[0][0], picture, wanted or has)]
+        said += draw(runs[0][0], picture, wanted or has, named=bool(wanted))
     if target or not picture:
         target = target or page_beside(runs[0][1])
         if any(_same(target, file) for _, file in runs):
@@ -200,8 +205,8 @@ def after_bench(run: dict, path: Path, plot: Path | None, page: bool, aside: boo
         if plot:
             there = {row["experiment"] for row in run["rows"]}
             shown = [e["name"] for e in run["experiments"] if e["name"] in there]
-            for target in draw(run, plot, shown):
-                click.echo(f"Plot: {target}", err=aside)
+            for line in draw(run, plot, shown):
+                click.echo(line, err=aside)
         if page:
             target = page_beside(path)
             write_page([(run, path)], target)

@@ -13,7 +13,7 @@ import numpy as np
 from wherry import stats
 from wherry.compare import machines, match, sides
 from wherry.compare.sides import Figures, Side
-from wherry.errors import WherryError, unknown
+from wherry.errors import unknown
 from wherry.formats.samples import Raw
 from wherry.yardsticks import YARDSTICKS
 
@@ -51,6 +51,7 @@ class Comparison:
     changes: list[Change] = field(default_factory=list)
     decision: machines.Decision = field(default_factory=machines.Decision)
     reference: str | None = None
+    one_unit: bool = True  # both in nanoseconds
     only_a: list[dict] = field(default_factory=list)
     only_b: list[dict] = field(default_factory=list)
     unreferenced: int = 0  # cells that have no reference in their row
@@ -81,6 +82,7 @@ def compare(
     matched = match.match(a, b)
     own = Comparison(only_a=matched.only_a, only_b=matched.only_b, unrecorded=matched.unrecorded)
     own.decision = machines.decide(a, b, vouched, method)
+    own.one_unit = all((run.get("source") or {}).get("unit", "ns") == "ns" for run in (a, b))
     resample = len(matched.pairs) <= sides.RESAMPLED
     figures = (Figures(a, raw[0], resample), Figures(b, raw[1], resample))
     if own.decision.method == machines.PAIRED:
@@ -134,6 +136,11 @@ def _notes(own: Comparison, a: dict, b: dict) -> None:
         )
     if a["wherry"] != b["wherry"] and not (a.get("source") or b.get("source")):
         own.notes.append(f"made by Wherry {a['wherry']} and {b['wherry']}")
+    if a["started"] == b["started"] and a["cells"] == b["cells"]:
+        own.notes.append("both are the same run")
+    pins = [(run.get("method") or {}).get("pin") for run in (a, b)]
+    if None not in pins and pins[0] != pins[1] and own.decision.method == machines.PAIRED:
+        own.notes.append(f"the first run was pinned to CPU {pins[0]}, the second to CPU {pins[1]}")
     for which, run in (("first", a), ("second", b)):
         if run["interrupted"]:
             own.notes.append(f"the {which} run was interrupted")
@@ -229,10 +236,4 @@ def _change(one: dict, other: dict, side: Side, floor: float, drift: float, sure
         at(None if sure_reach is None else -sure_reach),
         at(sure_reach),
         floor,
-    )
-
-
-def nothing_common(a: str, b: str) -> WherryError:
-    return WherryError(
-        f"{a} and {b} have no cell in common: no routine was measured with the same dimensions in both"
     )

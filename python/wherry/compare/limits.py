@@ -46,10 +46,15 @@ def parse(given: Iterable[str]) -> list[Limit]:
     limits = []
     for text in (word.strip() for value in given for word in value.split(",")):
         kind, colon, share = text.partition(":")
+        if not text:
+            raise WherryError("--fail-on has an empty limit; write it as slower:5%")
         if kind not in _KINDS:
             raise unknown("limit", kind, _KINDS, "wherry compare --help")
         number = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*%?", share.strip())
         if colon and not number:
-            raise WherryError(f"--fail-on {text}: '{share}' is not a share; write it as {kind}:5%")
+            raise WherryError(
+                f"--fail-on {text} names no share from 0 % on ('{share}' is not a share); "
+                f"write it as {kind}:5%"
+            )
         limits.append(Limit(text, kind, float(number[1]) / 100 if number else 0.0))
     return limits

@@ -20,6 +20,7 @@ class Match:
     unrecorded: list[str] = field(
         default_factory=list
     )  # dimensions that one of the runs never records
+    usual: tuple[dict, dict] = ({}, {})  # what all cells of a run have and do not tell each
 
 
 def measured(run: dict) -> list[dict]:
@@ -30,7 +31,8 @@ def measured(run: dict) -> list[dict]:
 def match(a: dict, b: dict) -> Match:
     found = Match()
     left_a, left_b = measured(a), measured(b)
-    found.unrecorded = _unrecorded(left_a, left_b)
+    found.usual = _pins(a, b)
+    found.unrecorded = _unrecorded(left_a, left_b, found.usual)
     for with_experiment in (True, False):
         left_a, left_b = _paired(left_a, left_b, found, with_experiment)
     if a.get("source") or b.get("source"):
@@ -41,9 +43,21 @@ def match(a: dict, b: dict) -> Match:
     return found
 
 
-def _unrecorded(a: Sequence[dict], b: Sequence[dict]) -> list[str]:
+def _pins(a: dict, b: dict) -> tuple[dict, dict]:
+    """Where one run has rows on several CPUs, the CPU that all of the other were pinned to tells them apart."""
+    if not any("cpu" in cell for run in (a, b) for cell in run["cells"]):
+        return {}, {}
+    pins = [(run.get("method") or {}).get("pin") for run in (a, b)]
+    one, other = ({} if pin is None else {"cpu": pin} for pin in pins)
+    return one, other
+
+
+def _unrecorded(a: Sequence[dict], b: Sequence[dict], usual: tuple[dict, dict]) -> list[str]:
     """All cells of one run have it and none of the other: an older run, from before it was recorded."""
-    in_a, in_b = ([set(dimensions(cell)) for cell in cells] for cells in (a, b))
+    in_a, in_b = (
+        [set(own | dimensions(cell)) for cell in cells]
+        for own, cells in zip(usual, (a, b), strict=True)
+    )
     found = []
     for some, others in ((in_a, in_b), (in_b, in_a)):
         if some and others:
@@ -51,8 +65,8 @@ def _unrecorded(a: Sequence[dict], b: Sequence[dict]) -> list[str]:
     return found
 
 
-def _key(cell: dict, with_experiment: bool, without: Iterable[str]) -> tuple:
-    own = dimensions(cell)
+def _key(cell: dict, with_experiment: bool, without: Iterable[str], usual: dict) -> tuple:
+    own = usual | dimensions(cell)
     kept = tuple(sorted((k, v) for k, v in own.items() if k not in without))
     return (cell["experiment"] if with_experiment else "", cell["routine"], kept)
 
@@ -62,11 +76,13 @@ def _paired(
 ) -> tuple[list[dict], list[dict]]:
     """Adds those of the same key; of several the first with the first. Returns what is left."""
     waiting: dict[tuple, list[dict]] = {}
+    usual_a, usual_b = found.usual
     for cell in b:
-        waiting.setdefault(_key(cell, with_experiment, found.unrecorded), []).append(cell)
+        key = _key(cell, with_experiment, found.unrecorded, usual_b)
+        waiting.setdefault(key, []).append(cell)
     left = []
     for cell in a:
-        others = waiting.get(_key(cell, with_experiment, found.unrecorded))
+        others = waiting.get(_key(cell, with_experiment, found.unrecorded, usual_a))
         if others:
             found.pairs.append((cell, others.pop(0)))
         else:

@@ -119,8 +119,8 @@ def only(cells: Sequence[dict], which: str) -> str:
 
 
 def table(changes: Sequence[Change], found: Comparison, width: int) -> list[Line]:
-    """`found` tells the unit: what the same machine measured is nanoseconds; else each run has its own."""
-    unit = "ns" if found.decision.method == PAIRED else "alone"
+    """`found` tells what the ratio is one of. Of runs in two units each has its own."""
+    unit = "ns" if found.one_unit else "own unit"
     columns = [
         Column("experiment", left=True),
         Column("op", left=True),
@@ -128,7 +128,7 @@ def table(changes: Sequence[Change], found: Comparison, width: int) -> list[Line
         Column("routine", left=True),
         Column("first", unit),
         Column("second", unit),
-        Column("ratio", "time"),
+        Column("ratio", "time" if found.decision.method == PAIRED else "shape"),
         Column("lies in", "95 % of all", left=True),
         Column("", left=True),
     ]

@@ -23,6 +23,7 @@ NAMES = {
 SHADES = (1.05, 1.10, 1.20, 1.35, 1.50, 1.75, 2.0, 3.0, 5.0)
 GLYPHS = ".:-=+*oO%@"
 MAP_SIDE = 16
+QUICK_ROUNDS = 5
 
 
 def state_name(pair: tuple[str, str]) -> str:
@@ -84,15 +85,15 @@ class Alignment(Experiment):
         )
         pairs = [(s, d) for s in offsets for d in offsets] + extra
 
-        def of(size: int, states: tuple[str, str]) -> tuple[str, ...]:
+        def of(size: int) -> tuple[str, ...]:
             own = self.fitting(routines, size, request)
-            return (*own, LEVEL) if "DRAM" in states and LEVEL not in own else own
+            return own if LEVEL in own else (*own, LEVEL)
 
         return [
             Row(
                 self.name,
                 self.op,
-                of(size, (source, destination)),
+                of(size),
                 size,
                 src_off=s,
                 dst_off=d,
@@ -106,12 +107,9 @@ class Alignment(Experiment):
         ]
 
     def _samples(self, in_dram: bool, request: Request) -> dict[str, int]:
-        """Of a few hundred calls into DRAM where their slots lie settles what they cost, and other users of the memory
-        come and go: more samples there, and longer ones."""
-        rounds = self.round_count(request)
-        if not in_dram or request.quick:
-            return {"rounds": rounds, "batch_us": 50}
-        return {"rounds": request.rounds or 2 * rounds, "batch_us": 100}
+        """Of a few hundred calls into DRAM where their slots lie settles what they cost: longer samples there."""
+        rounds = request.rounds or (QUICK_ROUNDS if request.quick else self.rounds)
+        return {"rounds": rounds, "batch_us": 100 if in_dram and not request.quick else 50}
 
     def process_count(self, request: Request) -> int:
         return request.processes or (2 if request.quick else self.processes)
@@ -322,5 +320,5 @@ EXPERIMENT = Alignment(
     ops=("copy", "move"),
     routines=("wherry", "rep_movsb", "rep_movsl", "int_prefetch64_from"),
     processes=5,
-    rounds=5,
+    rounds=10,
 )

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from wherry import found_peers, tables
 from wherry.campaign import Row
+from wherry.errors import WherryError
 from wherry.experiments import Experiment, Request
 from wherry.networking import answer, report
 from wherry.networking.found import Found
@@ -32,22 +33,28 @@ from wherry.networking.words import (
     WITHIN,
 )
 from wherry.row import SystemRow
+from wherry.units import size_label
 
 QUICK_SIZES, QUICK_FRAMES = (512, 4096, 65536), (60, 512, 1514)
 IPERF_SIZES, QUICK_IPERF = (4096, 65536), (65536,)
 KERNEL_US, STACK_US, APART_US, RINGS_US = 20_000, 4_000, 5_000, 500
 QUICK_US = 15_000
 QUICK_ROUNDS, IPERF_ROUNDS = 4, 3
-# At most: they end when the figure is certain, and what goes through the kernel is the noisiest.
-KERNEL_ROUNDS = 8
+# At most, as netperf's -i 10,2 has it: they end when the figure is certain.
+KERNEL_ROUNDS = 10
 
 
 @dataclass(frozen=True)
 class NetworkRow(SystemRow):
-    """Where the stack lies and how long rounds go on is no dimension."""
+    """Where the stack lies and how long rounds go on is no dimension; which tool stands beside ours is one, or its rows
+    would be those of other rounds once more."""
 
     path: str = ""
     within: int = 0
+    beside: str = ""
+
+    def dimensions(self) -> dict[str, object]:
+        return super().dimensions() | ({"beside": self.beside} if self.beside else {})
 
     def line(self, number: int) -> str:
         line = super().line(number)
@@ -70,13 +77,19 @@ class Network(Experiment):
         quick = request.quick
         rounds = self.round_count(request)
         sizes = request.sizes or (QUICK_SIZES if quick else SIZES)
-        messages = [size for size in sizes if 1 <= size <= max(SIZES)]
+        for size in sizes:
+            if size > max(SIZES):
+                raise WherryError(
+                    f"--size {size_label(size)}: messages of network are 1 to {size_label(max(SIZES))} bytes, frames "
+                    f"to {max(FRAMES)}"
+                )
+        messages = sizes
         frames = request.sizes or (QUICK_FRAMES if quick else FRAMES)
 
         def row(
             names: tuple[str, ...], size: int, batch_us: int, rounds: int = rounds, **words
         ) -> Row:
-            own = {key: words.pop(key) for key in ("path", "within") if key in words}
+            own = {key: words.pop(key) for key in ("path", "within", "beside") if key in words}
             return NetworkRow(
                 *(self.name, self.op, names, size),
                 rounds=rounds,
@@ -93,7 +106,7 @@ class Network(Experiment):
             for size in messages
         ]
         found += [
-            row((ALIGNED, IPERF), size, kernel_us, min(rounds, IPERF_ROUNDS), **words)
+            row((ALIGNED, IPERF), size, kernel_us, min(rounds, IPERF_ROUNDS), **words, beside=IPERF)
             for words, _ in KERNEL_WAYS
             for size in (QUICK_IPERF if quick else IPERF_SIZES)
             if size in messages

@@ -12,6 +12,7 @@ from wherry.campaign import Campaign, Row
 from wherry.errors import WherryError
 from wherry.experiments import Experiment, Request
 from wherry.striping import fio, given, report, scratch
+from wherry.striping.found import Found
 from wherry.striping.place import Place, StripeRow
 from wherry.striping.words import (
     BLOCKS,
@@ -121,11 +122,15 @@ class Stripes(Experiment):
             finally:
                 self.place.__init__()
             return
-        with scratch.held(self.place, scratch.directory(request.scratch), request.quick):
+        where, with_raid = scratch.directory(request.scratch), not request.disks
+        with scratch.held(self.place, where, request.quick, with_raid):
             yield
 
     def cross_check(self, campaign: Campaign, request: Request) -> list[dict]:
         return fio.check(campaign, self.place.files, request.quick)
+
+    def in_words(self, run: dict) -> list[str] | None:
+        return report.sentences(Found(run))
 
     def blocks(self, run: dict, width: int) -> list[tables.Block]:
         return report.blocks(run, width)
@@ -140,5 +145,5 @@ EXPERIMENT = Stripes(
     ops=("copy", "move"),
     routines=COPIES,
     processes=2,
-    rounds=4,
+    rounds=3,
 )

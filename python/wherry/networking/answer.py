@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from wherry.networking.found import Found, gain, rate, share, spared, took
+from wherry.networking.found import Found, gain, part, rate, share, spared, took
 from wherry.networking.words import (
     ALIGNED,
     APART,
+    CONFIDENCE,
     DROPIN,
     FRAME_WORDS,
     IPERF,
@@ -16,6 +17,7 @@ from wherry.networking.words import (
     SUMS,
     TOGETHER,
     WHERRY,
+    WITHIN,
 )
 
 
@@ -25,7 +27,11 @@ def sentences(found: Found) -> list[str]:
 
 
 def _span(values: list[float], form: str = "+.0f") -> str:
-    low, high = format(min(values), form), format(max(values), form)
+    # Without the sign that a small negative figure keeps when it is rounded to nothing.
+    low, high = (
+        format(0.0 if float(format(value, form)) == 0 else value, form)
+        for value in (min(values), max(values))
+    )
     return low if low == high else f"{low} to {high}"
 
 
@@ -44,8 +50,26 @@ def _kernel(found: Found) -> str:
         return ""
     return (
         "Through the kernel every copy of the stream is the kernel's, and no library changes it. Misaligned buffers of "
-        f"the applications change its throughput by: {'; '.join(told)}."
+        f"the applications change its throughput by: {'; '.join(told)}.{_certain(found)}"
     )
+
+
+def _certain(found: Found) -> str:
+    """What came of going on to a stated confidence."""
+    reached = [
+        own
+        for words, _ in KERNEL_WAYS
+        for cells in found.by_size(**words).values()
+        for name in (ALIGNED, MISALIGNED)
+        if (own := part(cells.get(name), "within")) is not None
+    ]
+    if not reached:
+        return ""
+    certain = sum(own <= WITHIN for own in reached)
+    text = f" Of {len(reached)} means {certain} came to within {WITHIN} % with {CONFIDENCE} % confidence"
+    if certain == len(reached):
+        return text + "."
+    return f"{text}, the others to within {max(reached):.0f} % at worst; +- tells of each."
 
 
 def _tool(found: Found) -> str:

@@ -55,7 +55,7 @@ def picture(rows: Sequence[dict], cells: Mapping[int, Mapping[str, dict]]) -> Pi
     series = dimensions.in_order(p["routine"] for p in points)
     keys = ["row", "routine", "ns", "q25", "q75", "rate", "rate25", "rate75"]
     keys += ["ratio", "low", "high", "rounds"]
-    large = all(p["rate"] and p["rate"] * p["ns"] >= LARGE for p in points)
+    large = all(p["rate"] and round(p["rate"] * p["ns"]) >= LARGE for p in points)
     quantities = [RATE, TIME, RATIO] if large else [TIME, RATE, RATIO]
     panels = len(series) > SIDE_BY_SIDE
     make = _panels if panels else _side_by_side

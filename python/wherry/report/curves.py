@@ -26,6 +26,8 @@ from wherry.yardsticks import KERNEL, LIMITS, YARDSTICKS
 
 # Calls no longer than this are told in nanoseconds, longer ones in bytes a second.
 SMALL = 8192
+# Ops whose bytes go through more than one buffer, so that no cache ends at a size.
+_WITHOUT_CACHES = ("network",)
 # Past this the points of a curve run together.
 MANY_POINTS = 5000
 # Axes of bytes from an address: marks at powers of two.
@@ -75,13 +77,18 @@ def picture(
         if name == RATIO and not any(p.get("ratio") for p in points):
             continue  # an op that libc lacks
         extent = _extent(points, name)
-        views.append(_view(name, axis, xs, scale, series, panels, run, extent))
+        caches = _caches(run, xs) if axis == "size" and rows[0]["op"] not in _WITHOUT_CACHES else []
+        views.append(_view(name, axis, xs, scale, series, panels, caches, extent))
     what = {"size": "size"}.get(axis, dimensions.AXES[axis].split(",")[0])
     return Picture(
         key=f"curves {axis} {dimensions.common(rows)}",
         title=f"By {what}: {dimensions.common(rows)}",
-        how="Both axes are logarithmic. A band is the middle half of the rounds; dashed grey lines are limits and "
-        "yardsticks, upright ones the sizes of the caches."
+        how="Both axes are logarithmic. A band is the middle half of the rounds"
+        + (
+            "."
+            if rows[0]["op"] in _WITHOUT_CACHES
+            else "; dashed grey lines are limits and yardsticks, upright ones the sizes of the caches."
+        )
         if axis == "size"
         else "A band is the middle half of the rounds; dashed grey lines are yardsticks.",
         alt=f"Curves of {', '.join(series)} along {dimensions.AXES[axis]}, {len(panels)} "
@@ -141,7 +148,7 @@ def _extent(points: Sequence[dict], quantity: str) -> tuple[float, float]:
     return (min(values), max(values)) if values else (1, 1)
 
 
-def _view(quantity, axis, xs, scale, series, panels, run, extent) -> View:
+def _view(quantity, axis, xs, scale, series, panels, caches, extent) -> View:
     y, low, high = ("ratio", "low", "high") if quantity == RATIO else _QUANTITIES[quantity]
     y_scale = {"type": "log", "nice": False, "padding": 8}
     colour, dash, shape = look.encodings(series)
@@ -158,9 +165,7 @@ def _view(quantity, axis, xs, scale, series, panels, run, extent) -> View:
         return {"field": field, "type": "quantitative", "scale": y_scale, "axis": y_axis}
 
     there = {"filter": f"isValid(datum.{y}) && datum.{y} > 0"}
-    layers: list[dict] = []
-    if axis == "size":
-        layers += _caches(run, xs)
+    layers: list[dict] = [*caches]
     if quantity == RATIO:
         layers.append(
             {

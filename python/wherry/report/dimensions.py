@@ -106,7 +106,7 @@ def label(row: dict, among: Iterable[str]) -> str:
         words.append(str(row["op"]))
     if "mix" in row and "mix" in differ:
         words.append(str(row["mix"]).removeprefix("@"))
-    if "size" in row and "size" in differ:
+    if "size" in row and "size" in differ and not _sizeless(row):
         words.append(size_words(row["size"]))
     if differ & {"src_state", "dst_state", "walk", "buffer"}:
         words.append(_place(row))
@@ -120,11 +120,18 @@ def label(row: dict, among: Iterable[str]) -> str:
     return clean(", ".join(words)) if words else clean(_name(row))
 
 
+def _sizeless(row: dict) -> bool:
+    """A switch that copies nothing."""
+    return row["op"] == "switch" and row.get("size") == 0
+
+
 # What a row says by not having the dimension, where others do.
 _LACKING = {"delta": "destination − source moved about", "overlap": "apart"}
 
 
 def _name(row: dict) -> str:
+    if _sizeless(row):
+        return str(row["op"])
     what = str(row["mix"]).removeprefix("@") if "mix" in row else size_words(row.get("size"))
     return f"{row['op']} {what}"
 
@@ -138,7 +145,50 @@ def size_words(value: object) -> str:
     return f"{size:,.0f} B"
 
 
+# Words of the experiments on whole systems.
+_SAID = {
+    ("via", "pipe"): "by pipe",
+    ("via", "eventfd"): "by eventfd",
+    ("via", "futex"): "by futex",
+    ("via", "stacks"): "between two stacks",
+    ("via", "alone"): "without a switch",
+    ("via", "clock"): "beside work in registers",
+    ("via", "first"): "after a pause",
+    ("via", "loopback"): "TCP of the kernel, loopback",
+    ("via", "veth"): "TCP of the kernel, veth pair",
+    ("via", "stack"): "TCP in user space",
+    ("via", "rings"): "frames from ring to ring",
+    ("place", "same"): "one CPU",
+    ("place", "apart"): "two CPUs",
+    ("partners", "processes"): "processes",
+    ("partners", "threads"): "threads",
+    ("offload", "on"): "with offloads",
+    ("offload", "off"): "without offloads",
+    ("offset", 0): "buffers aligned",
+    ("ends", "apart"): "in two processes",
+    ("beside", "iperf3"): "beside iperf3",
+    ("cache", "warm"): "cached",
+    ("cache", "cold"): "cold",
+    ("mapping", "fresh"): "mapped each time",
+    ("mapping", "kept"): "mapped once",
+    ("raid", "none"): "files",
+    ("raid", "btrfs"): "btrfs RAID-0",
+    ("raid", "md"): "md RAID-0",
+    ("from", "scratch"): "scratch",
+    ("from", "given"): "files given",
+    ("live", "none"): "no registers in use",
+    ("live", "x87"): "x87",
+    ("live", "sse"): "SSE (XMM)",
+    ("live", "avx"): "AVX (YMM)",
+    ("live", "avx512"): "AVX-512 (ZMM)",
+    ("live", "opmask"): "AVX-512 masks",
+    ("live", "amx"): "AMX tiles",
+}
+
+
 def _other(key: str, value: object) -> str:
+    if isinstance(value, str | int) and (key, value) in _SAID:
+        return _SAID[key, value]
     if key == "huge":
         return "huge pages" if value else "no huge pages"
     if isinstance(value, bool):
@@ -149,6 +199,10 @@ def _other(key: str, value: object) -> str:
         "delta": "destination − source = {} mod 4096",
         "overlap": "destination {:+} bytes",
         "threads": "{} thread" if value == 1 else "{} threads",
+        "members": "{} member" if value == 1 else "{} members",
+        "offset": "buffers {} past a page's beginning",
+        "who": "used by {}",
+        "stack": "{}",
         "table": "table of {:,}",
         "cpu": "CPU {}",
         "content": "{} pages",
@@ -164,13 +218,14 @@ def common(rows: Sequence[dict]) -> str:
     """What all these rows share, in words: `copy, in L1, throughput`."""
     row, differ = rows[0], varying(rows)
     words = [] if "op" in differ else [str(row["op"])]
-    if "size" in row and "size" not in differ:
+    if "size" in row and "size" not in differ and not _sizeless(row):
         words.append(size_words(row["size"]))
     if "mix" in row and "mix" not in differ:
         words.append(str(row["mix"]).removeprefix("@"))
     if not differ & {"src_state", "dst_state", "walk", "buffer"}:
         words.append(_place(row))
     usual = {"threads": 1, "mode": "throughput", "src_off": 0, "dst_off": 0, "huge": False}
+    usual |= {"offset": 0, "offload": "on", "from": "scratch"}
     for key, value in of(row).items():
         named = ("op", "size", "mix", "src_state", "dst_state", "walk", "buffer")
         if key in differ or key in named or value == usual.get(key):

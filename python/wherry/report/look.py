@@ -5,7 +5,7 @@ shapes tell them apart."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wherry.report.dimensions import in_order
 from wherry.yardsticks import LIMITS
@@ -20,9 +20,14 @@ OTHERS = (
     ("#b0528a", "#e69bc8"),
     ("#b37a00", "#f0b83c"),
     ("#3d8fc4", "#a6d8f7"),
+    ("#6e4b3a", "#c8a48f"),
 )
 DASHES = ([1, 0], [7, 3], [2, 2], [9, 3, 2, 3])
-SHAPES = ("square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
+# One more than colours, so that what shares a colour differs in shape.
+SHAPES = (
+    *("square", "triangle-up", "diamond", "cross"),
+    *("triangle-down", "triangle-right", "triangle-left"),
+)
 YARDSTICK_DASHES = ([4, 3], [1, 2], [8, 3], [5, 2, 1, 2], [2, 4], [3, 1])
 
 FONT = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-serif"
@@ -43,9 +48,12 @@ def is_yardstick(name: str) -> bool:
     return name in LIMITS or name.startswith("limit")
 
 
-def styles(groups: Sequence[Sequence[str]]) -> dict[str, Style]:
+def styles(
+    groups: Sequence[Sequence[str]], pictures: Sequence[Sequence[str]] = ()
+) -> dict[str, Style]:
     """One for each routine, the same wherever it appears, and different from all that share a group with it as long as
-    there are enough. Small groups choose first: there the curves are."""
+    there are enough. Small groups choose first: there the curves are. Those of one picture get colours of their own
+    while there are any: bars have neither dashes nor shapes."""
     found: dict[str, Style] = {}
     taken: dict[str, int] = {}
     for group in sorted(groups, key=len):
@@ -53,7 +61,11 @@ def styles(groups: Sequence[Sequence[str]]) -> dict[str, Style]:
             if name in found or name in ("libc", "wherry") or is_yardstick(name):
                 continue
             used = {taken[n] for own in groups if name in own for n in own if n in taken}
-            taken[name] = next(i for i in range(len(used) + 1) if i not in used)
+            near = {
+                taken[n] % len(OTHERS) for own in pictures if name in own for n in own if n in taken
+            }
+            free = [i for i in range(len(used) + len(OTHERS)) if i not in used]
+            taken[name] = next((i for i in free if i % len(OTHERS) not in near), free[0])
             found[name] = _other(taken[name])
     found["libc"] = Style(*LIBC, DASHES[0], "circle")
     found["wherry"] = Style(*WHERRY, DASHES[0], "circle")
@@ -62,6 +74,14 @@ def styles(groups: Sequence[Sequence[str]]) -> dict[str, Style]:
         dash = YARDSTICK_DASHES[i % len(YARDSTICK_DASHES)]
         found[name] = Style(*YARDSTICK, dash, "stroke", True)
     return found
+
+
+def with_ticks(of: Mapping[str, Style]) -> dict[str, Style]:
+    """For pictures without lines, whose marks are filled: there a stroke has nothing to be seen by."""
+    tick = "M-.2,-1H.2V1H-.2Z"
+    return {
+        name: replace(style, shape=tick) if style.yardstick else style for name, style in of.items()
+    }
 
 
 def _other(i: int) -> Style:

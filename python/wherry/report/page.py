@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib import resources
 
 from wherry import machine, version
+from wherry.compare import apart
 from wherry.errors import FailedError
 from wherry.problems import grouped
 from wherry.report import dimensions, hypertext, look, pictures, words
@@ -49,7 +50,10 @@ class _Page:
         for (_, name), found in self.found.items():
             own = [n for picture in found if not picture.own_look for n in picture.series]
             sections.setdefault(name, []).extend(own)
-        self.styles = look.styles([list(dict.fromkeys(own)) for own in sections.values()])
+        self.styles = look.styles(
+            [list(dict.fromkeys(own)) for own in sections.values()],
+            [p.series for found in self.found.values() for p in found if not p.own_look],
+        )
 
     # ---- pictures -----------------------------------------------------------------------------------------------
 
@@ -168,7 +172,10 @@ class _Page:
             parts.append(
                 f'{cut}<ul class="summary">{"".join(lines)}</ul>{paragraph(words.uncontrolled(own.run))}'
             )
-        return f'<section id="summary"><h2>Summary</h2>{self.beside(parts)}</section>'
+        common = "".join(
+            paragraph(attempt(lambda b=b: _in_common(self.runs[0], b), "")) for b in self.runs[1:]
+        )
+        return f'<section id="summary"><h2>Summary</h2>{common}{self.beside(parts)}</section>'
 
     def machines(self) -> str:
         return f'<section id="machine"><h2>Machine</h2>{self.beside([_machine(r) for r in self.runs])}</section>'
@@ -234,6 +241,7 @@ def _swatch(style: look.Style) -> str:
         "triangle-up": '<path d="M16 1.5l4.5 8h-9z"/>',
         "triangle-down": '<path d="M16 10.5l4.5-8h-9z"/>',
         "triangle-right": '<path d="M20.5 6l-8-4.5v9z"/>',
+        "triangle-left": '<path d="M11.5 6l8-4.5v9z"/>',
         "diamond": '<path d="M16 1l5 5-5 5-5-5z"/>',
         "cross": '<path d="M14.5 1.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z"/>',
     }
@@ -242,6 +250,10 @@ def _swatch(style: look.Style) -> str:
         f'--on-dark:{style.dark}"><path class="line" d="M1 6h30" stroke-dasharray="{dash}"/>'
         f"{shapes.get(style.shape, '')}</svg>"
     )
+
+
+def _in_common(a: Run, b: Run) -> str:
+    return apart.in_common((a.letter, b.letter), (a.file, b.file), (a.run, b.run))
 
 
 def _share_scales(found: Sequence[Sequence[Picture]]) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from wherry import tables
-from wherry.report import bars, curves, dimensions, heatmaps, regions, thennow, ticks
+from wherry.report import bars, counted, curves, dimensions, heatmaps, regions, thennow, ticks
 from wherry.report.dimensions import AXES, LEAST_POINTS, number
 from wherry.report.picture import Picture
 
@@ -34,11 +34,16 @@ def of(run: dict, experiment: str) -> list[Picture]:
             # One picture of all panels, unless they differ in more than a place: then what they share says little.
             groups, left = _along(left, axis)
             by_mix, mixes = _along(mixes, axis)
-            found += [curves.picture(run, group, cells, axis) for group in (*groups, *by_mix)]
+            found += [
+                counted.renamed(curves.picture(run, group, cells, axis), group)
+                for group in (*groups, *by_mix)
+            ]
         for rest in (mixes, left):
-            # Rows of the same routines stand together, so that no picture has holes.
-            for group in _grouped(rest, lambda row: frozenset(cells.get(row["row"], ()))):
-                found.append(bars.picture(group, cells))
+            # Rows of the same routines stand together, so that no picture has holes; and of what takes times alike.
+            for group in _grouped(
+                rest, lambda row: (frozenset(cells.get(row["row"], ())), counted.what([row]))
+            ):
+                found.append(counted.renamed(bars.picture(group, cells), group))
     found += thennow.pictures(run, experiment)
     found = [picture for picture in found if picture.points]
     return list(map(ticks.renamed, found)) if ticks.are(run) else found

@@ -69,8 +69,10 @@ def spec(run: dict, experiment: str) -> dict:
     if not found:
         raise WherryError(f"experiment {experiment} has nothing to draw in this run")
     series = list(dict.fromkeys(name for picture in found for name in picture.series))
-    styles = look.styles([[n for p in found if not p.own_look for n in p.series]])
-    apart = {"color": "independent", "shape": "independent", "strokeDash": "independent"}
+    own = [p.series for p in found if not p.own_look]
+    styles = look.styles([[n for names in own for n in names]], own)
+    # With shared offsets bars would leave room for routines of other pictures.
+    apart = dict.fromkeys(("color", "shape", "strokeDash", "yOffset"), "independent")
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "title": title(run, experiment),
@@ -85,7 +87,8 @@ def _drawn(picture: Picture, styles: dict[str, look.Style]) -> dict:
     width = WIDE if picture.layout.square else WIDTH
     found = sized(picture.views[0].spec, picture.layout, width)
     own = look.styles([picture.series]) if picture.own_look else styles
-    look.dress(found, picture.series, own, colours=True)
+    lines = any("strokeDash" in layer.get("encoding", ()) for layer in _layers(found))
+    look.dress(found, picture.series, own if lines else look.with_ticks(own), colours=True)
     keys = list(picture.columns)
     found["data"] = {
         "values": [
@@ -95,6 +98,10 @@ def _drawn(picture: Picture, styles: dict[str, look.Style]) -> dict:
     }
     found["title"] = {"text": picture.title, "frame": "group"}
     return found
+
+
+def _layers(spec: dict) -> list[dict]:
+    return spec.get("spec", spec).get("layer", [])
 
 
 def draw(run: dict, experiment: str, path: Path) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from wherry.report import dimensions, look
 from wherry.report.curves import decades
@@ -21,6 +22,8 @@ def pictures(run: dict, experiment: str) -> list[Picture]:
 
 
 def _picture(panel: str, own: list[Point]) -> Picture:
+    # A line is too low for a label of two, into which a narrow page breaks those with a comma.
+    own = [replace(point, place=point.place.replace(", ", " ")) for point in own]
     places = list(dict.fromkeys(point.place for point in own))
     series = list(dict.fromkeys(dimensions.clean(point.series) for point in own))
     rows = [

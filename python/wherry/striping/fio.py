@@ -18,7 +18,7 @@ from wherry.errors import WherryError
 from wherry.striping.words import DIRECT, READ, STOCK, USUAL_BLOCK
 
 PACKAGE = "fio"
-SECONDS, QUICK_SECONDS = 0.5, 0.3
+SECONDS, QUICK_SECONDS = 0.5, 0.15
 RUNS, QUICK_RUNS = 4, 2
 LIMIT = 30.0
 # By whose figure of ours it stands: (words, engine, direct, drop-in, our routine, mapping).

@@ -39,7 +39,16 @@ def gather(words: Sequence[str]) -> tuple[str, ...]:
 
 def check(paths: Sequence[str], least: int) -> None:
     """Raises for the first that cannot be a member of a stripe; `least`: bytes of the largest block."""
-    lengths = [_length(number, path) for number, path in enumerate(paths, 1)]
+    lengths, known = [], {}
+    for number, path in enumerate(paths, 1):
+        length, identity = _looked_at(number, path)
+        first = known.setdefault(identity, number)
+        if first != number:
+            raise WherryError(
+                f"member {number} ({path}) is member {first} once more, and would be read from the page "
+                "cache; give files of their own"
+            )
+        lengths.append(length)
     for number, (path, length) in enumerate(zip(paths, lengths, strict=True), 1):
         if length < max(lengths):
             raise WherryError(
@@ -53,7 +62,8 @@ def check(paths: Sequence[str], least: int) -> None:
             )
 
 
-def _length(number: int, path: str) -> int:
+def _looked_at(number: int, path: str) -> tuple[int, tuple[int, ...]]:
+    """Its length, and what it is by whatever name."""
     what = f"member {number} ({path})"
     try:
         # A pipe that nobody writes to would keep whoever opens it waiting.
@@ -65,15 +75,16 @@ def _length(number: int, path: str) -> int:
             f"{what} cannot be read: {error.strerror}; mend it, or leave it out of --members"
         ) from None
     try:
-        mode = os.fstat(fd).st_mode
-        if not stat.S_ISREG(mode) and not stat.S_ISBLK(mode):
+        own = os.fstat(fd)
+        is_device = stat.S_ISBLK(own.st_mode)
+        if not stat.S_ISREG(own.st_mode) and not is_device:
             raise WherryError(
                 f"{what} is neither a file nor a block device; give one that can be read at any place"
             )
         length = os.lseek(fd, 0, os.SEEK_END)
         if length:
             os.pread(fd, 1, length - 1)
-        return length
+        return length, (own.st_rdev,) if is_device else (own.st_dev, own.st_ino)
     except OSError as error:
         raise WherryError(
             f"{what} cannot be read: {error.strerror}; mend it, or leave it out of --members"

@@ -204,7 +204,8 @@ def _dropin(found: Found) -> str:
             f"The drop-in makes no difference to fio's mmap engine that can be told from the spread of its runs "
             f"({percent(noise)}): {percent(ratio - 1)}."
         )
-    return f"Under the drop-in fio's mmap engine reads {percent(ratio - 1)} {'more' if ratio > 1 else 'less'} a second."
+    more = f"{percent(abs(ratio - 1))} {'more' if ratio > 1 else 'less'}"
+    return f"Under the drop-in fio's mmap engine reads {more} a second."
 
 
 # ---- in words --------------------------------------------------------------------------------------------------------
@@ -223,8 +224,12 @@ def is_tie(cell: dict, floor: float) -> bool:
     return own["low"] <= 1 + floor and own["high"] >= 1 - floor
 
 
+def sentences(found: Found) -> list[str]:
+    return [text for text in (_warm(found), _kept(found), _cold(found), _raid(found)) if text]
+
+
 def _said(found: Found) -> Block | None:
-    said = [text for text in (_warm(found), _kept(found), _cold(found), _raid(found)) if text]
+    said = sentences(found)
     notes = [f"left out: {reason}" for reason in found.skipped()]
     if not said and not notes:
         return None
@@ -274,9 +279,15 @@ def _cold(found: Found) -> str:
         for c in cells.values()
         if {"q10", "q90"} <= c["ns"].keys()
     ) if all({"q10", "q90"} <= c["ns"].keys() for c in cells.values()) else 0.0  # fmt: skip
-    text = f"Cold, {slow:,.0f} to {fast:,.0f} MB/s come in, whatever copies them"
     if fast / slow - 1 <= spread:
-        text += ": the device sets the pace, and no copy can be told from another"
+        text = (
+            f"Cold, {slow:,.0f} to {fast:,.0f} MB/s come in, whatever copies them: the device sets the "
+            "pace, and no copy can be told from another"
+        )
+    else:
+        ends = [min(rates, key=rates.get), max(rates, key=rates.get)]
+        slowest, fastest = (HEADS.get(name, name) for name in ends)
+        text = f"Cold, {slow:,.0f} ({slowest}) to {fast:,.0f} MB/s ({fastest}) come in"
     touch = cells.get(TOUCH)
     if touch and (busy := _busy(touch)) is not None:
         text += f"; bringing pages in keeps a CPU busy for {percent(min(busy, 1.0))} of the time even without a copy"

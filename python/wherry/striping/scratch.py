@@ -23,8 +23,8 @@ from wherry.striping.words import MEMBERS
 from wherry.units import MIB, size_in_words
 
 # Of each member and of the RAID's file.
-BYTES, RAID_BYTES = 64 * MIB, 288 * MIB
-QUICK_BYTES, QUICK_RAID_BYTES = 16 * MIB, 144 * MIB
+BYTES, RAID_BYTES = 48 * MIB, 216 * MIB
+QUICK_BYTES, QUICK_RAID_BYTES = 8 * MIB, 72 * MIB
 # What btrfs keeps beside the data, on all devices together; rounded up.
 RAID_BESIDES = 160 * MIB
 # Of the free space and of the free memory, that much may be taken; and so much of the space stays free.
@@ -100,11 +100,12 @@ def sizes(where: Path, quick: bool, raids: int) -> tuple[int, int]:
 
 
 @contextlib.contextmanager
-def held(place: Place, where: Path, quick: bool) -> Iterator[None]:
+def held(place: Place, where: Path, quick: bool, with_raid: bool = True) -> Iterator[None]:
     """Fills in the place for as long as the block lasts."""
     # Somebody without the right gets no RAID, and pays no room for it.
     asked = ["btrfs", "md"] if has_md() else ["btrfs"]
-    member, on_raid = sizes(where, quick, raids=len(asked) if os.geteuid() == 0 else 0)
+    raids = len(asked) if os.geteuid() == 0 and with_raid else 0
+    member, on_raid = sizes(where, quick, raids)
     asked = asked if on_raid else []
     total = MEMBERS * member + len(asked) * on_raid
     free = shutil.disk_usage(where).free

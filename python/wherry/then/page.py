@@ -24,6 +24,10 @@ def page(run: dict) -> str:
         "",
         "```",
         "wherry bench sizes zero small alignment --quick --then --save RUN     # measures",
+        *(
+            f"wherry bench {' '.join(own['experiments'])} --then     # likewise; its rows were put into the same file"
+            for own in _joined(run)
+        ),
         "wherry bench --show RUN --then --markdown > docs/then-and-now.md     # writes this page",
         "```",
         "",
@@ -55,6 +59,15 @@ def page(run: dict) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
+def _joined(run: dict) -> list[dict]:
+    """Other runs on the same machine whose rows stand in this one: of experiments that take minutes by themselves."""
+    return run["method"].get("joined") or []
+
+
+def _moment(text: str) -> str:
+    return text.replace("T", " ").replace("Z", " UTC")
+
+
 def _after(name: str) -> str:
     """Who measured it, and when."""
     found = [(t.mail.author.split()[-1], t.mail.year) for t in history.tables(name)]
@@ -73,9 +86,10 @@ def _machine(run: dict) -> list[str]:
         if e["noise_floor"] is not None and then.has(e["name"])
     ]
     pairs = [
-        (
-            "Measured",
-            run["started"].replace("T", " ").replace("Z", " UTC") + f", Wherry {run['wherry']}",
+        ("Measured", f"{_moment(run['started'])}, Wherry {run['wherry']}"),
+        *(
+            (f"Measured: {sentences.join(own['experiments'])}", _moment(own["started"]))
+            for own in _joined(run)
         ),
         *machine.heading(run["machine"]),
         ("Cycles", clock_of(run).in_words().removeprefix("cycles now are ")),

@@ -6,6 +6,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wherry import history
+from wherry.networking import found as networking
+from wherry.networking.words import DROPIN, STOCK, TOGETHER, WHERRY
+from wherry.striping import found as striping
+from wherry.striping import report as stripes
+from wherry.striping.words import X87
 from wherry.switching.found import Found
 from wherry.then import alignment, reading, sizes, small, switch, zero
 from wherry.units import size_in_words, size_label
@@ -31,15 +36,18 @@ def points(run: dict, experiment: str) -> list[Point]:
         "zero": _zero,
         "alignment": _alignment,
         "switch": _switch,
+        "network": _network,
+        "stripes": _stripes,
     }
     found = make[experiment](run) if experiment in make else []
-    beside = {point.panel for point in found if point.series == NOW}
+    beside = {point.panel for point in found if point.series.startswith(NOW)}
     return [point for point in found if point.panel in beside]
 
 
 def _label(table: history.Table) -> str:
     clock = f"{table.machine.mhz:g} MHz" if table.machine.mhz else ""
-    return f"{' '.join(filter(None, (table.machine.cpu, clock)))}, {table.mail.year}"
+    machine = " ".join(filter(None, (table.machine.cpu, clock))) or "CPU not told"
+    return f"{machine}, {table.mail.year}"
 
 
 def _sizes(run: dict) -> list[Point]:
@@ -118,4 +126,41 @@ def _switch(run: dict) -> list[Point]:
             if ("noopt", who) in own and ("opt", who) in own:
                 speed = own["noopt", who] / own["opt", who]
                 found.append(Point(panel, f"x87 used by {who}", series, speed, what))
+    return found
+
+
+def _network(run: dict) -> list[Point]:
+    """Throughput with other copies over throughput with stock ones, by message size."""
+    table = next(t for t in history.tables("network") if t.id == "netperf")
+    panel = "TCP throughput with other copies over stock ones"
+    found = [
+        Point(
+            *(panel, size_label(record["message"]), _label(table)),
+            record["patched"] / record["2.5.19"],
+            "patched over 2.5.19",
+        )
+        for record in table.records()
+    ]
+    now = networking.Found(run).by_size(via="stack", offset=1, ends=TOGETHER)
+    for size, cells in now.items():
+        for name, what in ((WHERRY, "copies and sums"), (DROPIN, "copies alone")):
+            if STOCK in cells and name in cells:
+                speed = networking.took(cells[STOCK]) / networking.took(cells[name])
+                series = f"{NOW}, {what}"
+                found.append(Point(panel, size_label(size), series, speed, f"{name} over {STOCK}"))
+    return found
+
+
+def _stripes(run: dict) -> list[Point]:
+    """Rates of the stripe with the x87 copy over those with the stock copy."""
+    table = next(t for t in history.tables("stripes") if t.id == "stripe-read")
+    then = {record["copy"]: record["rate"] for record in table.records()}
+    panel, what = "reading a stripe with the x87 copy over the stock copy", "x87 over stock"
+    disks = f"{table.records()[0]['disks']} disks"
+    found = [Point(panel, disks, _label(table), then["x87"] / then["stock"], what)]
+    own = striping.Found(run)
+    for title, words in stripes.SOURCES:
+        speed = stripes.ratio(own.usual(**words), X87, _STOCK)
+        if speed:
+            found.append(Point(panel, title, NOW, speed, what))
     return found

@@ -1,0 +1,56 @@
+"""Pictures of systems: what is timed there is no call but a round trip, a message or a block, and is called so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wherry.report.dimensions import AXES
+from wherry.report.picture import RATE, TIME, Picture
+
+ROUND_TRIP = "round trip"
+# By op; where a part of it does something else, by the word `via` too.
+_WHAT = {
+    "switch": ROUND_TRIP,
+    ("switch", "alone"): "copy",
+    ("switch", "clock"): "2048 additions",
+    ("switch", "first"): "first use",
+    "network": "message",
+    ("network", "rings"): "frame",
+    "stripes": "block",
+}
+
+
+def what(rows: Sequence[dict]) -> str:
+    """What the times of these rows are of, where that is no call; empty where it is one, or they differ."""
+    found = {_WHAT.get((row["op"], row.get("via"))) or _WHAT.get(row["op"], "") for row in rows}
+    return found.pop() if len(found) == 1 else ""
+
+
+def renamed(picture: Picture, rows: Sequence[dict]) -> Picture:
+    """The same picture, with the name of what was counted in the place of calls."""
+    own = what(rows)
+    if not own:
+        return picture
+    words = {TIME: f"time per {own}", AXES["size"]: f"size of one {own}, bytes"}
+    if own == ROUND_TRIP:
+        # Of a switch with a copy on each side a rate says nothing.
+        picture.views = [view for view in picture.views if view.name != RATE]
+    for view in picture.views:
+        view.name = words.get(view.name, view.name)
+        _rename(view.spec, words)
+    for old, new in words.items():
+        picture.alt = picture.alt.replace(old, new)
+    return picture
+
+
+def _rename(part: object, words: dict[str, str]) -> None:
+    if isinstance(part, list):
+        for item in part:
+            _rename(item, words)
+    if not isinstance(part, dict):
+        return
+    if isinstance(part.get("title"), str):
+        part["title"] = words.get(part["title"], part["title"])
+    for key, value in part.items():
+        if key != "data":
+            _rename(value, words)

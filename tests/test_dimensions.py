@@ -1,0 +1,322 @@
+"""Each dimension of a cell, from the option to the last reader: the runner is asked for it, the run file records it,
+the table, the page, CSV and `compare` tell its values apart, and a value without sense is refused in one line. The
+runner is a fake one, which writes down what it was asked."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from wherry import cli
+from wherry.report import dimensions, pictures
+
+FAKE = Path(__file__).with_name("fake_runner.py")
+TINY = ("--processes", "1", "--rounds", "3", "--seed", "7")
+
+
+@dataclass(frozen=True)
+class Dimension:
+    values: tuple[str, str]  # as words of the option
+    asked: tuple[str, str]  # in the line to the runner; or among its options
+    key: str  # in a cell of the run file
+    recorded: tuple[object, object]
+    head: str  # of the table's column, or of each value's
+    label: str  # the second value on the page
+    refused: str  # what makes no sense
+    said: str
+    beside: tuple[str, ...] = ("--size", "4K")
+    option: str = ""
+    column: str = ""  # in CSV
+
+    def words(self, name: str, *values: str) -> tuple[str, ...]:
+        return (f"--{self.option or name}", ",".join(values), *self.beside)
+
+
+CPUS = sorted(os.sched_getaffinity(0))
+PAIR = (CPUS[0], CPUS[-1])
+DIMENSIONS = {
+    "op": Dimension(
+        ("copy", "set"),
+        ("op=copy", "op=set"),
+        "op",
+        ("copy", "set"),
+        "op",
+        "set",
+        "swap",
+        "no --op",
+    ),
+    "routine": Dimension(
+        ("rep_movsb", "rep_movsl"),
+        ("rep_movsb", "rep_movsl"),
+        "routine",
+        ("rep_movsb", "rep_movsl"),
+        "rep_ movsl",
+        "rep_movsl",
+        "rep_movsx",
+        "no routine 'rep_movsx'",
+    ),
+    "size": Dimension(
+        ("64", "4K"),
+        ("size=64", "size=4096"),
+        "size",
+        (64, 4096),
+        "size bytes",
+        "4 KiB",
+        "4Q",
+        "not a size",
+        beside=(),
+        column="size (bytes)",
+    ),
+    "mix": Dimension(
+        ("uniform:0-64", "log:1-256"),
+        ("mix=uniform:0-64", "mix=log:1-256"),
+        "mix",
+        ("uniform:0-64", "log:1-256"),
+        "mix",
+        "log:1-256",
+        "uniform:64-0",
+        "LO-HI",
+        beside=(),
+    ),
+    "src-off": Dimension(
+        ("0", "9"),
+        ("src_off=0", "src_off=9"),
+        "src_off",
+        (0, 9),
+        "source offset",
+        "source + 9",
+        "-1",
+        "0 to 4095",
+        column="src_off (bytes)",
+    ),
+    "dst-off": Dimension(
+        ("0", "4095"),
+        ("dst_off=0", "dst_off=4095"),
+        "dst_off",
+        (0, 4095),
+        "dest. offset",
+        "destination + 4095",
+        "4096",
+        "0 to 4095",
+        column="dst_off (bytes)",
+    ),
+    "delta": Dimension(
+        ("0", "2048"),
+        ("delta=0", "delta=2048"),
+        "delta",
+        (0, 2048),
+        "dst-src mod 4096",
+        "destination − source = 2048 mod 4096",
+        "4096",
+        "0 to 4095",
+        column="delta (bytes)",
+    ),
+    "source's state": Dimension(
+        ("L1/L1", "DRAM/L1"),
+        ("src_state=L1", "src_state=DRAM"),
+        "src_state",
+        ("L1", "DRAM"),
+        "state",
+        "in DRAM → L1",
+        "L4",
+        "L4",
+        option="state",
+    ),
+    "destination's state": Dimension(
+        ("L2/L2", "L2/L3"),
+        ("dst_state=L2", "dst_state=L3"),
+        "dst_state",
+        ("L2", "L3"),
+        "state",
+        "in L2 → L3",
+        "L1/L1/L1",
+        "L1/L1/L1",
+        option="state",
+    ),
+    "mode": Dimension(
+        ("throughput", "latency"),
+        ("mode=throughput", "mode=latency"),
+        "mode",
+        ("throughput", "latency"),
+        "mode",
+        "latency",
+        "speed",
+        "throughput",
+    ),
+    "threads": Dimension(
+        ("1", "2"),
+        ("threads=1", "threads=2"),
+        "threads",
+        (1, 2),
+        "threads",
+        "2 threads",
+        "0",
+        "1 to",
+    ),
+    "huge": Dimension(
+        ("0", "1"),
+        ("huge=0", "huge=1"),
+        "huge",
+        (False, True),
+        "huge pages",
+        "huge pages",
+        "2",
+        "0 to 1",
+    ),
+    "pin": Dimension(
+        tuple(map(str, PAIR)),
+        tuple(f"--pin {cpu} " for cpu in PAIR),
+        "cpu",
+        PAIR,
+        "CPU",
+        f"CPU {PAIR[1]}",
+        "0,4095",
+        "not there",
+    ),
+    "table": Dimension(
+        ("256", "4K"),
+        ("table=256", "table=4096"),
+        "table",
+        (256, 4096),
+        "table entries",
+        "table of 4,096",
+        "0",
+        "1 to",
+        beside=("--mix", "uniform:0-64"),
+    ),
+}
+TWO_CPUS = ("threads", "pin")
+# What stands beside every cell anyway.
+REFERENCES = {"libc", "wherry"}
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    """Runs a command of wherry in a directory of its own: (exit status, standard output, standard error)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WHERRY_RUN", str(FAKE))
+    monkeypatch.setenv("WHERRY_FAKE_ROWS", str(tmp_path / "asked"))
+
+    def run(*arguments):
+        status = cli._run([str(a) for a in arguments])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture(params=DIMENSIONS)
+def case(request):
+    if request.param in TWO_CPUS and len(CPUS) < 2:
+        pytest.skip("needs two CPUs")
+    return request.param, DIMENSIONS[request.param]
+
+
+def bench(call, path: str, *words: str) -> tuple[dict, str]:
+    status, out, err = call("bench", "cells", *TINY, *words, "--save", path)
+    assert status == 0, err
+    return json.loads(Path(path).read_text()), out
+
+
+def values(cells: list[dict], key: str) -> set:
+    found = {cell[key] for cell in cells}
+    return found - REFERENCES if key == "routine" else found
+
+
+def test_a_dimension_goes_all_the_way(call, tmp_path, case):
+    name, own = case
+    both, out = bench(call, "both.json", *own.words(name, *own.values))
+
+    asked = (tmp_path / "asked").read_text().splitlines()
+    for words in own.asked:
+        assert any(words in line for line in asked), (words, asked)
+
+    measured = [cell for cell in both["cells"] if not cell["aa"]]
+    assert values(measured, own.key) == set(own.recorded)
+
+    heads = out[out.rindex("\ncells: ") + 1 :].splitlines()[1:3]
+    columns = {
+        " ".join(" ".join(p.split()) for p in parts if p.strip()) for parts in _columns(heads)
+    }
+    assert own.head in columns or own.head in " ".join(columns), columns
+
+    status, text, err = call("export", "both.json", "--format", "csv")
+    assert status == 0, err
+    lines = list(csv.DictReader(io.StringIO(text)))
+    said = [
+        {True: "yes", False: "no"}.get(v, str(v)) if own.key == "huge" else str(v)
+        for v in own.recorded
+    ]
+    assert {line[own.column or own.key] for line in lines} - REFERENCES == set(said)
+
+    drawn = pictures.of(both, "cells")
+    assert sum(p.points for p in drawn) == len(measured)
+    if own.key != "routine":
+        differ = dimensions.varying(both["rows"])
+        assert own.label in {dimensions.label(row, differ) for row in both["rows"]} | {
+            part for row in both["rows"] for part in dimensions.label(row, differ).split(", ")
+        }
+
+    # A run of the second value alone has its cells in common with both, and no others.
+    bench(call, "one.json", *own.words(name, own.values[1]))
+    status, text, err = call("compare", "both.json", "one.json", "--json")
+    assert status == 0, err
+    (found,) = json.loads(text)["comparisons"]
+    kept = {own.recorded[1]}
+    assert values(_known(found["cells"], measured, own.key), own.key) == kept
+    assert not found["only_in_run"]
+    assert (
+        values(_known(found["only_in_base"], measured, own.key), own.key)
+        == set(own.recorded) - kept
+    )
+
+
+def _columns(heads: list[str]) -> list[list[str]]:
+    """The words of each column of a table's head, by where they stand."""
+    width = max(map(len, heads))
+    padded = [head.ljust(width) for head in heads]
+    edges, inside, begin = [], False, 0
+    for i in range(width + 1):
+        blank = i == width or all(line[i] == " " for line in padded)
+        if inside and blank:
+            edges.append((begin, i))
+        elif not inside and not blank:
+            begin = i
+        inside = not blank
+    return [[line[a:b] for line in padded] for a, b in edges]
+
+
+def _known(cells: list[dict], measured: list[dict], key: str) -> list[dict]:
+    """With the dimensions that are left out where they are as usual."""
+    usual = {cell[key] for cell in measured} - {cell[key] for cell in cells if key in cell}
+    return [cell if key in cell else cell | {key: min(usual, key=str)} for cell in cells]
+
+
+def test_a_value_without_sense_is_one_line(call, case, tmp_path):
+    name, own = case
+    status, _, err = call("bench", "cells", *own.words(name, own.refused))
+    assert status == 2 and err.count("\n") == 1 and own.said in err
+    assert not (tmp_path / "asked").exists() and not list(tmp_path.glob("runs/*"))
+
+
+def test_a_peer_is_a_routine_by_its_own_name(call, tmp_path):
+    (tmp_path / "alpha.so").write_bytes(b"peer")
+    run, out = bench(call, "peer.json", "--size", "64", "--peer", "alpha=alpha.so")
+    assert "--peer alpha=" in (tmp_path / "asked").read_text()
+    assert "alpha" in {cell["routine"] for cell in run["cells"]} and "alpha" in out
+    assert call("export", "peer.json", "--format", "csv")[1].count(",alpha,") == 1
+    bench(call, "none.json", "--size", "64")
+    found = json.loads(call("compare", "none.json", "peer.json", "--json")[1])["comparisons"][0]
+    assert {cell["routine"] for cell in found["only_in_run"]} == {"alpha"}
+    status, _, err = call("bench", "cells", "--peer", "alpha=nowhere.so")
+    assert status == 2 and "nowhere.so" in err and err.count("\n") == 1
+
+
+def test_any_delta_is_recorded_by_none(call):
+    run, out = bench(call, "any.json", "--size", "64", "--delta", "any,0")
+    assert [row.get("delta") for row in run["rows"]] == [None, 0]
+    assert "any" in out
