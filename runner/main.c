@@ -18,6 +18,8 @@ static const struct {
     {"system", command_system, "the same for a switch between processes and other whole systems"},
     {"hold", command_hold, "make scratch files for system's op=stripes and keep them as long as it is asked to"},
     {"timed", command_timed, "run a program once and tell what it and all it started used, as a JSON line"},
+    {"entered", command_entered,
+     "become a program, and have the kernel count how often libc's memory routines are entered"},
     {"list", command_list, "the routines there are"},
     {"cpu", command_cpu, "what this CPU is"},
 };

@@ -53,9 +53,11 @@ def _parts() -> Path:
     return home
 
 
-def _record(command: tuple[str, ...], target: Path, note: str, quiet: bool, ceilings: bool) -> int:
+def _record(
+    command: tuple[str, ...], target: Path, note: str, quiet: bool, ceilings: bool, count: bool
+) -> int:
     from wherry import preloading
-    from wherry.recording import running, writing
+    from wherry.recording import running, unseen, writing
     from wherry.recording.merge import Merger
 
     verdict = preloading.examine(command[0])
@@ -71,11 +73,16 @@ def _record(command: tuple[str, ...], target: Path, note: str, quiet: bool, ceil
             _say(f"{command[0]} itself cannot be recorded: {verdict.reason}")
         path, argv = verdict.argv(command[1:])
         try:
-            ran = running.run(argv, path, env, home, merger)
+            counting = unseen.Counting() if count else None
+            ran = running.run(argv, path, env, home, merger, counting)
         except OSError as error:
             raise FailedError(f"cannot execute {path}: {error.strerror}") from None
         for part in sorted(home.iterdir()):
             merger.add(part)
+        not_seen = None
+        if counting is not None:
+            seen = sum(part["calls"] for part in merger.ops().values()) + merger.uncounted
+            not_seen = unseen.judged(counting.finish(), seen)
         document = writing.document(
             name=_name(target.name.removesuffix(".json").removesuffix(".mix")),
             command=command,
@@ -83,7 +90,8 @@ def _record(command: tuple[str, ...], target: Path, note: str, quiet: bool, ceil
             ran=ran,
             merger=merger,
             unrecorded=running.unrecorded(ran, merger.programs, os.environ),
-            ceilings=ceilings,
+            ceilings=ceilings and not count,
+            unseen=not_seen,
         )
         writing.save(target, document)
     finally:
@@ -109,12 +117,23 @@ def _record(command: tuple[str, ...], target: Path, note: str, quiet: bool, ceil
     is_flag=True,
     help="Leave out how much time the copies took (its costs are measured once after each boot, in a few seconds).",
 )
+@click.option(
+    "--unseen",
+    is_flag=True,
+    help="Also count what libc copies inside itself, by probes of the kernel (CAP_PERFMON). Each call takes some 10 us "
+    "longer then, so no ceiling is told.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print no summary.")
 @click.argument(
     "command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD [ARG]..."
 )
 def command(
-    output: str | None, note: str, no_ceiling: bool, quiet: bool, command: tuple[str, ...]
+    output: str | None,
+    note: str,
+    no_ceiling: bool,
+    unseen: bool,
+    quiet: bool,
+    command: tuple[str, ...],
 ) -> int:
     """Runs a program with a recorder preloaded and writes what it copied, moved and set as a mix.
 
@@ -123,4 +142,4 @@ def command(
     status and standard streams are the program's own. What libc copies inside itself, what the compiler inlined, static
     and set-user-ID programs are not seen, and the summary says so."""
     target = _target(output, command[0])
-    return _record(command, target, note, quiet, not no_ceiling) or 0
+    return _record(command, target, note, quiet, not no_ceiling, unseen) or 0

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wherry.recording.merge import Merger
+from wherry.recording.unseen import Counting
 
 # Children that live shorter than this may be missed.
 LOOK_S = 0.02
@@ -93,7 +94,12 @@ def running(pid: int) -> bool:
 
 
 def run(
-    argv: Sequence[str], executable: str, env: Mapping[str, str], directory: Path, merger: Merger
+    argv: Sequence[str],
+    executable: str,
+    env: Mapping[str, str],
+    directory: Path,
+    merger: Merger,
+    counting: Counting | None = None,
 ) -> Ran:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     # A Ctrl-C at the terminal is for the command; what it leaves is still to be read.
@@ -107,7 +113,12 @@ def run(
 
     others = {n: signal.signal(n, hand_on) for n in (signal.SIGTERM, signal.SIGHUP)}
     try:
-        process = subprocess.Popen(list(argv), executable=executable, env=dict(env))
+        if counting is None:
+            process = subprocess.Popen(list(argv), executable=executable, env=dict(env))
+        else:
+            words, descriptors = counting.around(executable, argv, env)
+            process = subprocess.Popen(words, pass_fds=descriptors)
+            counting.started()
         for number in previous:
             signal.signal(number, signal.SIG_IGN)
         look = _Look(process.pid, directory, merger)
@@ -120,6 +131,8 @@ def run(
     finally:
         for number, handler in {**previous, **others}.items():
             signal.signal(number, handler)
+    if counting is not None:
+        look.seen.pop(str(Path(counting.program).resolve()), None)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return Ran(
         128 - code if code < 0 else code,

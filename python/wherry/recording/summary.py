@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from wherry import tables
+from wherry.recording import unseen
 from wherry.recording.merge import Merger
 from wherry.recording.running import Ran
 from wherry.tables import Column, Figure, layout
@@ -147,8 +148,7 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
         )
     if document["ceiling"]:
         paragraph("ceiling", ceiling_in_words(document["ceiling"]))
-    unseen = "copies inside libc itself, and those that the compiler inlined; how many is not known"
-    paragraph("not seen", unseen)
+    paragraph("not seen", unseen.in_words(run["unseen"]))
     for row in run["unrecorded"][:PROGRAMS_SHOWN]:
         times = f"{row['count']} processes of " if row["count"] != 1 else ""
         paragraph("not recorded", f"{times}{row['program']}: {row['reason']}")

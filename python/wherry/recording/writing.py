@@ -54,6 +54,7 @@ def document(
     merger: Merger,
     unrecorded: Sequence[Mapping],
     ceilings: bool,
+    unseen: Mapping | None = None,
 ) -> dict:
     from wherry import version
 
@@ -75,7 +76,7 @@ def document(
             "threads": merger.threads,
             "uncounted": merger.uncounted,
             "unrecorded": list(unrecorded),
-            "unseen": None,
+            "unseen": dict(unseen) if unseen else None,
         },
         "ops": ops,
         "sequences": merger.sequences(),

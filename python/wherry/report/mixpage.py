@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from wherry.errors import FailedError
-from wherry.recording import summary
+from wherry.recording import summary, unseen
 from wherry.recordings import Recording
 from wherry.report import hypertext, look, still
 from wherry.units import percent, size_in_words, size_label
@@ -205,9 +205,7 @@ def page(recording: Recording) -> str:
         _ops(recording) if recording.ops else hypertext.paragraph("No call was recorded."),
         _places(recording),
         _callers(document),
-        hypertext.paragraph(
-            "Not seen: copies inside libc itself, and those that the compiler inlined.", "note"
-        ),
+        hypertext.paragraph(f"Not seen: {unseen.in_words((document.get('run') or {}).get('unseen'))}.", "note"),
     ]
     own = ".mix{background:#fff;margin:1em 0;padding:.5em}.mix svg{max-width:100%;height:auto}"
     return (

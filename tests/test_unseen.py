@@ -1,0 +1,147 @@
+"""`wherry record --unseen`: what libc copies inside itself, by probes of the kernel."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import need_root, need_tool, run
+from wherry.recording import unseen
+
+CC = shlex.split(os.environ.get("CC", "cc"))
+# 1000 copies of 100 bytes by stdio, which the recorder does not see, and 600 calls that it does.
+PROGRAM = r"""
+#include <stdio.h>
+#include <string.h>
+static char from[200], to[200];
+int main(void)
+{
+    FILE *file = fopen("/dev/null", "w");
+    setvbuf(file, NULL, _IOFBF, 65536);
+    for (int i = 0; i < 1000; i++)
+        fwrite(from, 1, 100, file);
+    volatile size_t n = 50;
+    for (int i = 0; i < 300; i++) {
+        memcpy(to, from, n);
+        memset(from, i, n);
+    }
+    return 7;
+}
+"""
+INSIDE = 1000
+STARTING = 100  # what libc copies at most before main and after it
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("unseen")
+    (home / "x.c").write_text(PROGRAM)
+    run(*CC, "-O1", "-fno-builtin", "x.c", "-o", "x", cwd=home)
+    return home / "x"
+
+
+def entered(wherry_run: Path, *words: str | Path, before: tuple = ()) -> tuple[int, dict]:
+    control, ours = os.pipe()
+    answer, report = os.pipe()
+    numbers = ("--control", str(control), "--report", str(report))
+    process = subprocess.Popen(
+        [*before, str(wherry_run), "entered", *numbers, *map(str, words)],
+        pass_fds=(control, report),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(control)
+    os.close(report)
+    process.communicate(timeout=60)
+    os.close(ours)
+    with os.fdopen(answer) as file:
+        text = file.read()
+    return process.returncode, json.loads(text) if text else {}
+
+
+def need_probes(wherry_run: Path) -> None:
+    need_root()
+    _, event = entered(wherry_run, "--", "/bin/true", "true")
+    if "error" in event:
+        pytest.skip(f"needs probes in user space: {event['error']}")
+
+
+def recorded(wherry, target: Path, *command: str | Path) -> tuple[dict, str, int]:
+    done = wherry("record", "--unseen", "-o", target, "--", *command)
+    return json.loads(target.read_text()), done.stderr, done.returncode
+
+
+def test_what_libc_copies_inside_itself_is_counted(wherry, wherry_run, program, tmp_path):
+    need_probes(wherry_run)
+    document, said, status = recorded(wherry, tmp_path / "x.mix.json", program)
+    assert status == 7
+    found = document["run"]["unseen"]
+    assert INSIDE <= found["inside_libc"] <= INSIDE + STARTING
+    assert found["entered"] - found["inside_libc"] == 600
+    assert f"{found['inside_libc']:,} copies and sets inside libc itself" in " ".join(said.split())
+    assert document["ceiling"] is None  # the probes made the run longer
+
+
+def test_children_are_counted_and_nothing_is_left(wherry, wherry_run, program, tmp_path):
+    need_probes(wherry_run)
+    twice = f"{program}; {program}; exit 3"
+    document, _, status = recorded(wherry, tmp_path / "x.mix.json", "sh", "-c", twice)
+    assert status == 3
+    assert 2 * INSIDE <= document["run"]["unseen"]["inside_libc"] <= 2 * (INSIDE + 2 * STARTING)
+    assert document["run"]["unrecorded"] == []
+    place = tmp_path / "tracing"
+    place.mkdir()
+    run("mount", "-t", "tracefs", "none", place)
+    try:
+        assert "wherry/" not in (place / "uprobe_events").read_text()
+    finally:
+        run("umount", place)
+
+
+def test_without_the_right_the_reason_is_told_and_the_program_runs(wherry_run, tmp_path):
+    need_root()
+    need_tool("setpriv", "util-linux")
+    nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all")
+    copy = tmp_path / "wherry-run"
+    copy.write_bytes(wherry_run.read_bytes())
+    for path in (*tmp_path.parents, tmp_path, copy):
+        if path.is_relative_to("/tmp") and path != Path("/tmp"):
+            path.chmod(0o755)
+    status, event = entered(copy, "--", "/bin/sh", "sh", "-c", "exit 5", before=nobody)
+    assert status == 5
+    assert "allows no probes" in event["error"]
+    assert "not counted: the kernel allows no probes" in unseen.in_words({"error": event["error"]})
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--", "/bin/true", "true"), "give --control and --report"),
+        (("--control", "0"), "give --control and --report"),
+        (("--control", "99", "--report", "1", "--", "/bin/true", "true"), "an open descriptor"),
+        (("--control", "x"), "an open descriptor"),
+        (("--set", "=3"), "KEY=VALUE"),
+        (("--control", "0", "--report", "1", "--", "/bin/true"), "no program"),
+        (("--else",), "unknown argument '--else'"),
+    ],
+)
+def test_misuse_is_one_line(wherry_run, words, said):
+    done = run(wherry_run, "entered", *words, check=False)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_program_that_is_not_there_is_named(wherry_run, tmp_path):
+    status, _ = entered(wherry_run, "--", tmp_path / "none", "none")
+    assert status == 127
+
+
+def test_the_words():
+    assert unseen.judged({"entered": 10}, 12) == {"entered": 10, "inside_libc": 0}
+    assert "(25.0% of the 400 times" in unseen.in_words({"entered": 400, "inside_libc": 100})
+    assert "--unseen counts" in unseen.in_words(None)
