@@ -205,7 +205,9 @@ def page(recording: Recording) -> str:
         _ops(recording) if recording.ops else hypertext.paragraph("No call was recorded."),
         _places(recording),
         _callers(document),
-        hypertext.paragraph(f"Not seen: {unseen.in_words((document.get('run') or {}).get('unseen'))}.", "note"),
+        hypertext.paragraph(
+            f"Not seen: {unseen.in_words((document.get('run') or {}).get('unseen'))}.", "note"
+        ),
     ]
     own = ".mix{background:#fff;margin:1em 0;padding:.5em}.mix svg{max-width:100%;height:auto}"
     return (
