@@ -114,7 +114,11 @@ def _of_plan(own: Mapping) -> str:
         start, end = own[f"{name}_rep_from"], own[f"{name}_rep_to"]
         if start is None:
             return f"no {instruction}"
-        return f"{instruction} from {_size(start)}" + (f" to {_size(end)}" if end else "")
+        text = f"{instruction} from {_size(start)}" + (f" to {_size(end)}" if end else "")
+        recent = own.get(f"{name}_rep_recent_from", start)
+        if recent != start:
+            text += " (written lately: " + (f"from {_size(recent)})" if recent else "never)")
+        return text
 
     copies, sets = own["copy_stream_from"], own["set_stream_from"]
     stream = f"past the caches from {_size(copies)}" + (
