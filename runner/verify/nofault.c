@@ -12,6 +12,7 @@ enum what { WHAT_SOURCE, WHAT_DESTINATION, WHAT_BOTH, WHAT_OVERLAP, WHAT_ADDRESS
 static struct zone zones_src[MISSING_COUNT], zones_dst[MISSING_COUNT];
 static struct arena source, destination;
 static uint8_t *shadow; /* of the zone in which sides overlap */
+static uint8_t *sound;  /* and what its source held */
 
 static void prepare(struct unit *unit, uint64_t seed)
 {
@@ -21,6 +22,7 @@ static void prepare(struct unit *unit, uint64_t seed)
     source = arena_make(ZONE_SIDE + 3 * PAGE, seed, 1);
     destination = arena_make(ZONE_SIDE + 3 * PAGE, seed, 0);
     shadow = map_or_die(2 * ZONE_SIDE + PAGE, PROT_READ | PROT_WRITE);
+    sound = map_or_die(ZONE_SIDE + PAGE, PROT_READ | PROT_WRITE);
     for (int how = 0; how < MISSING_COUNT; how++) {
         zones_src[how] = zone_make((enum missing)how, seed, 1);
         zones_dst[how] = zone_make((enum missing)how, seed, 0);
@@ -110,15 +112,18 @@ static void run_overlap(struct unit *unit, const struct vcase *one, const struct
     const bool writing = dst_there < reads;
     int64_t whole = writing ? dst_there : reads;
     whole = whole < (int64_t)one->n ? whole : (int64_t)one->n;
-    if (src_there < whole) /* only what is known is compared */
-        return;
+    if (whole > src_there) { /* on in a page that can be read and not written */
+        if (missing_to(z, false) || whole - src_there > PAGE)
+            return;
+        plain_copy(sound, src, (size_t)whole);
+    }
     plain_copy(shadow, z->back - ZONE_SIDE, ZONE_SIDE);
     const struct expectation expected = {
         .whole = (uint64_t)whole,
         .low = low,
         .high = z->bad,
         .back = shadow,
-        .model = z->back - src_there,
+        .model = whole > src_there ? sound : z->back - src_there,
         .address = (uintptr_t)z->bad,
         .signo = zone_signal(z),
         .writing = writing,
