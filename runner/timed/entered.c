@@ -1,5 +1,5 @@
 /* wherry-run entered: runs a program in this very process, and counts how often libc's own memory routines are entered,
- * in it and in all that it starts: by whom ever, libc itself too. The kernel counts, by a probe at the first
+ * in it and in all that it starts, from libc itself too. The kernel counts, by a probe at the first
  * instruction of each.
  *
  * The counters belong to a process that is nobody's child, so that the program finds no child that it did not start. It
@@ -12,7 +12,6 @@
 #include <link.h>
 #include <linux/perf_event.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,12 +26,11 @@
 static const char help[] =
     "usage: wherry-run entered --control FD --report FD [--set KEY=VALUE] ... -- PATH ARG0 [ARG ...]\n"
     "\n"
-    "Becomes the program PATH with these arguments, and has the kernel count how often libc's memcpy, memmove, "
-    "mempcpy,\n"
-    "memset, bzero and wmemset are entered in it and in what it starts, from libc itself too. When descriptor "
-    "--control\n"
-    "meets its end, one event `entered` is written to --report: `calls`, or `error` where the kernel does not count\n"
-    "(it wants CAP_PERFMON). --set changes the program's environment. Each call takes some 10 us longer.\n";
+    "Becomes the program PATH with these arguments, and has the kernel count how often libc's memcpy, memmove,\n"
+    "mempcpy, memset, bzero and wmemset are entered in it and in what it starts, from libc itself too. When\n"
+    "descriptor --control meets its end, one event `entered` is written to --report: `calls`, or `error` where the\n"
+    "kernel does not count (it wants CAP_PERFMON). --set changes the program's environment. Each call takes some\n"
+    "10 us longer.\n";
 
 static const char *const names[] = {"memcpy", "memmove", "mempcpy", "memset", "bzero", "wmemset"};
 enum { MOST = sizeof names / sizeof *names };
@@ -208,16 +206,14 @@ static _Noreturn void count(const struct order *order, pid_t program, int ready)
     _exit(EXIT_OK);
 }
 
-/* Returns when the counters stand, or cannot. */
-static int start_counting(const struct order *order)
+/* Returns when the counters stand, or cannot; where there is not even a process for them, nobody answers. */
+static void start_counting(const struct order *order)
 {
     const pid_t program = getpid();
     int ready[2];
     if (pipe2(ready, O_CLOEXEC) != 0)
-        return errno;
+        return;
     const pid_t between = fork();
-    if (between < 0)
-        return errno;
     if (between == 0) {
         close(ready[0]);
         const pid_t counter = fork();
@@ -232,12 +228,11 @@ static int start_counting(const struct order *order)
     }
     close(ready[1]);
     char byte;
-    while (waitpid(between, NULL, 0) < 0 && errno == EINTR) {
+    while (between > 0 && waitpid(between, NULL, 0) < 0 && errno == EINTR) {
     }
     while (read(ready[0], &byte, 1) < 0 && errno == EINTR) {
     }
     close(ready[0]);
-    return 0;
 }
 
 /* The options, to where the program begins. Returns EXIT_OK or what misuse returned. */
@@ -284,9 +279,7 @@ int command_entered(int argc, char **argv)
     const int wrong = read_options(argc, argv, &at, &order);
     if (wrong != EXIT_OK)
         return wrong;
-    const int error = start_counting(&order);
-    if (error)
-        say(&order, "no process to count in", error, 0);
+    start_counting(&order);
     for (size_t i = 0; i < order.sets; i++)
         putenv(order.set[i]);
     execv(argv[at], argv + at + 1);
