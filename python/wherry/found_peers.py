@@ -21,7 +21,9 @@ from wherry.yardsticks import YARDSTICKS
 VARIABLE = "WHERRY_PEERS"
 TIERS = ("sse2", "avx2", "avx512")
 STACKS = "stacks"  # their directory beside the peers
-LADDER = "avx512_ladder"  # the AVX-512 tier with routines for sizes that repeat
+# The AVX-512 tier for sizes that repeat, and for sizes that nobody can foresee, whatever they do.
+LADDER, TOGETHER = "avx512_ladder", "avx512_together"
+CHOICES = (*TIERS, LADDER, TOGETHER)
 
 FUNCTIONS = ("memcpy", "memmove", "mempcpy", "memset", "bzero", "bcopy")
 FUNCTIONS += ("csum_partial", "csum_partial_copy", "crc32c", "crc32c_copy")
@@ -46,7 +48,7 @@ class Stack:
 
 def tier_rank(tier: str) -> int:
     """The place of a tier, or of the other choice of routines for the highest, among the tiers."""
-    return TIERS.index("avx512" if tier == LADDER else tier)
+    return TIERS.index("avx512" if tier in (LADDER, TOGETHER) else tier)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from wherry.errors import WherryError
 from wherry.units import GIB, KIB, MIB
 
 # In the order of the compiled form; new ones at the end.
-CHOICES = ("sse2", "avx2", "avx512", "avx512_ladder")
+CHOICES = ("sse2", "avx2", "avx512", "avx512_ladder", "avx512_together")
 FEATURES = (
     *("avx2", "bmi1", "bmi2", "avx512f", "avx512bw", "avx512vl", "avx512dq"),
     *("erms", "fsrm", "fzrm", "fsrs"),
@@ -50,6 +50,7 @@ _NEEDS = {
     "avx2": ("avx2", "bmi1", "bmi2"),
     "avx512": FEATURES[:7],
     "avx512_ladder": FEATURES[:7],
+    "avx512_together": FEATURES[:7],
 }
 
 

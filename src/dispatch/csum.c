@@ -17,7 +17,7 @@ wherry_copy_crc32c_fn wherry_routine_copy_crc32c_table, wherry_routine_copy_crc3
 
 static inline signed char choice(void) { return atomic_load_explicit(&wherry_choice, memory_order_relaxed); }
 
-/* Both AVX-512 choices have one checksum. */
+/* All AVX-512 choices have one checksum. */
 #define BY_TIER(routine, ...)                                                                                          \
     const signed char chosen = choice();                                                                               \
     if (chosen == WHERRY_CHOICE_AVX2)                                                                                  \

@@ -10,6 +10,7 @@
 
 #include "cpu/caches.h"
 #include "dispatch/load.h"
+#include "dispatch/watch.h"
 #include "wherry.h"
 
 #define PUBLIC __attribute__((visibility("default")))
@@ -26,20 +27,40 @@ uint32_t wherry_recent_copies[RECENT_ROWS << RECENT_COPY_ROW_LOG >> 2]
     __attribute__((aligned(1 << RECENT_COPY_ROW_LOG)));
 uint32_t wherry_recent_sets[RECENT_ROWS << RECENT_SET_ROW_LOG >> 2] __attribute__((aligned(1 << RECENT_SET_ROW_LOG)));
 
-_Atomic(signed char) wherry_choice, wherry_csum_choice, wherry_crc_choice;
+_Atomic(signed char) wherry_copy_choice, wherry_set_choice, wherry_choice, wherry_csum_choice, wherry_crc_choice;
 
-static const enum wherry_choice choice_of[WHERRY_ISA_COUNT] = {
-    [WHERRY_ISA_SSE2] = WHERRY_CHOICE_SSE2,
-    [WHERRY_ISA_AVX2] = WHERRY_CHOICE_AVX2,
-    [WHERRY_ISA_AVX512] = WHERRY_CHOICE_AVX512,
-    [WHERRY_ISA_AVX512_LADDER] = WHERRY_CHOICE_AVX512_LADDER,
-};
+static _Atomic(unsigned char) isa_in_force;
+
+static void store(_Atomic(signed char) *choice, int value)
+{
+    atomic_store_explicit(choice, (signed char)value, memory_order_relaxed);
+}
+
+static void watch_both(enum wherry_watching watching)
+{
+    wherry_watch_use(&wherry_watch_copies, watching);
+    wherry_watch_use(&wherry_watch_sets, watching);
+}
 
 static void use_tier(const struct wherry_cpu *cpu, enum wherry_isa isa)
 {
-    atomic_store_explicit(&wherry_choice, (signed char)choice_of[isa], memory_order_relaxed);
-    atomic_store_explicit(&wherry_csum_choice, (signed char)wherry_plan_csum(cpu, isa), memory_order_relaxed);
-    atomic_store_explicit(&wherry_crc_choice, (signed char)wherry_plan_crc(cpu, isa), memory_order_relaxed);
+    static const enum wherry_choice choices[WHERRY_ISA_COUNT] = {
+        [WHERRY_ISA_SSE2] = WHERRY_CHOICE_SSE2,
+        [WHERRY_ISA_AVX2] = WHERRY_CHOICE_AVX2,
+        [WHERRY_ISA_AVX512] = WHERRY_CHOICE_AVX512,
+        [WHERRY_ISA_AVX512_LADDER] = WHERRY_CHOICE_AVX512_LADDER,
+        [WHERRY_ISA_AVX512_TOGETHER] = WHERRY_CHOICE_AVX512,
+    };
+    atomic_store_explicit(&isa_in_force, (unsigned char)isa, memory_order_relaxed);
+    store(&wherry_choice, choices[isa]);
+    if (isa == WHERRY_ISA_AVX512 || isa == WHERRY_ISA_AVX512_TOGETHER) {
+        watch_both(isa == WHERRY_ISA_AVX512 ? WATCHING : HELD_TOGETHER);
+    } else {
+        store(&wherry_copy_choice, choices[isa]);
+        store(&wherry_set_choice, choices[isa]);
+    }
+    store(&wherry_csum_choice, wherry_plan_csum(cpu, isa));
+    store(&wherry_crc_choice, wherry_plan_crc(cpu, isa));
 }
 
 void wherry_dispatch_use(const struct wherry_cpu *cpu, enum wherry_isa isa, const struct wherry_thresholds *thresholds)
@@ -60,11 +81,7 @@ __attribute__((constructor)) static void choose(void)
 
 enum wherry_isa wherry_dispatch_isa(void)
 {
-    const signed char choice = atomic_load_explicit(&wherry_choice, memory_order_relaxed);
-    enum wherry_isa isa = WHERRY_ISA_SSE2;
-    while (choice_of[isa] != choice)
-        isa++;
-    return isa;
+    return (enum wherry_isa)atomic_load_explicit(&isa_in_force, memory_order_relaxed);
 }
 
 bool wherry_dispatch_force(enum wherry_isa isa)

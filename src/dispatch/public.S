@@ -1,17 +1,20 @@
 /* The public functions.
  *
- * Each begins with one comparison of wherry_choice (dispatch.h): the tier of the AVX2 and the baseline are one jump
+ * Each begins with one comparison of its choice (dispatch.h): the tier of the AVX2 and the baseline are one jump
  * away, and AVX-512, where a whole block costs no more than a byte, goes on right here, so that nothing at all stands between
  * a caller and the smallest copies. What is not small and not the plain forward loop the routine of the registry does.
- * The blocks
- * are those of routines/vector/move.tmpl.h and set.tmpl.h, which say why; verification and measurement call both.
+ * The blocks are those of routines/vector/move.tmpl.h and set.tmpl.h, which say why; verification and measurement call both.
  *
- * wherry_choice is zero-initialised data and zero is the baseline, so a call that comes before this object's
+ * In AVX-512 there are two ways for sizes to 1024: apart, with the blocks that each needs behind branches, and together,
+ * with the same run of instructions for a whole class. watch.h says which is when.
+ *
+ * The choices are zero-initialised data and zero is the baseline, so a call that comes before this object's
  * constructors, or before its relocations, is right.
  *
  * Only zmm16 to zmm31 and k1 are used: they need no vzeroupper. The drop-in assembles this file again with names of its
  * own for PUBLIC().
  */
+#include "dispatch/watch.h"
 #include "routines/asm.h"
 #include "routines/recent.h"
 #include "routines/thresholds.h"
@@ -27,18 +30,64 @@
 symbol:                                        \
     _CET_ENDBR
 
-/* One comparison, two answers that are not taken: the AVX2 choice is 1, those of AVX-512 above it, others below. */
-#define TIERS(avx2, others)                    \
-    cmpb    $1, wherry_choice(%rip);           \
+/* One comparison, two answers that are not taken: the AVX2 choice is 1, that of AVX-512 above it, others below. */
+#define TIERS(choice, avx2, others)            \
+    cmpb    $1, choice(%rip);                  \
     je      avx2;                              \
     jl      others
 
-/* The baseline is 0; the other choice below 1 is negative. */
-#define OTHERS(label, baseline, ladder)        \
+/* Those below 1. Of their differences from 1 only that of sizes together has odd parity; what comes next is for them. */
+#define OTHERS(label)                          \
 label:                                         \
-    cmpb    $0, wherry_choice(%rip);           \
-    jl      ladder;                            \
-    jmp     baseline
+    jp      label##_but_together
+
+#define OTHERS_BUT_TOGETHER(label, choice, baseline, look, ladder) \
+label##_but_together:                          \
+    cmpb    $-3, choice(%rip);                 \
+    jg      baseline;                          \
+    jl      look;                              \
+    jmp     ladder
+
+/* Looks, then goes on with the instruction `then`. Every register of the call stays. */
+#define LOOK(label, watch, then)               \
+label:                                         \
+    pushq   %rdi;                              \
+    .cfi_adjust_cfa_offset 8;                  \
+    pushq   %rsi;                              \
+    .cfi_adjust_cfa_offset 8;                  \
+    pushq   %rdx;                              \
+    .cfi_adjust_cfa_offset 8;                  \
+    pushq   %rax;                              \
+    .cfi_adjust_cfa_offset 8;                  \
+    subq    $8, %rsp;                          \
+    .cfi_adjust_cfa_offset 8;                  \
+    movq    %rdx, %rsi;                        \
+    leaq    watch(%rip), %rdi;                 \
+    movq    40(%rsp), %rdx;                    \
+    leaq    40(%rsp), %rcx;                    \
+    call    wherry_watch_look;                 \
+    addq    $8, %rsp;                          \
+    .cfi_adjust_cfa_offset -8;                 \
+    popq    %rax;                              \
+    .cfi_adjust_cfa_offset -8;                 \
+    popq    %rdx;                              \
+    .cfi_adjust_cfa_offset -8;                 \
+    popq    %rsi;                              \
+    .cfi_adjust_cfa_offset -8;                 \
+    popq    %rdi;                              \
+    .cfi_adjust_cfa_offset -8;                 \
+    then
+
+/* Sizes together: a call that is done is watched and returns. Here, since a branch on the size that was guessed wrong is found
+ * out the sooner the fewer instructions come before it. */
+#define RETURN_WATCHED(watch, look, uncounted) \
+    WATCH_TOGETHER(watch, look, uncounted);    \
+    ret
+
+#define UNCOUNTED(label, watch, address, look) \
+label:                                         \
+    WATCH_UNCOUNTED(watch, address, look);     \
+    ret
 /* clang-format on */
 
     .text
@@ -47,16 +96,13 @@ label:                                         \
 EXPORT(PUBLIC(memmove))
 EXPORT(PUBLIC(memcpy))
     .cfi_startproc
-    TIERS(wherry_routine_move_avx2, move_others)
+    TIERS(wherry_copy_choice, wherry_routine_move_avx2, move_others)
     movq    %rdi, %rax
 
-/* rax is what to return. The largest are told apart first: in real mixes they are few, so that this branch is seldom
- * guessed wrong, and the next then has them out of its way. */
+/* rax is what to return. */
 move:
-    cmpq    $1024, %rdx
-    ja      move_1025_on
-    cmpl    $64, %edx
-    ja      move_65_to_256
+    cmpq    $64, %rdx
+    ja      move_65_on
     cmpq    $4096, %rsi             /* null, or what stands for an empty slice in Rust: then n is 0, and even a */
     jb      move_from_page_0        /* block under an empty mask takes 180 ns where nothing is mapped */
 move_masked:
@@ -81,29 +127,212 @@ move_from_page_0:
     jnz     move_masked
     ret
 
+/* Sizes apart. Stores always in ascending order: one across lines is then joined with its neighbours. */
     .p2align 5
-move_65_to_256:
-    cmpl    $256, %edx
-    ja      move_257_on
-    leal    -1(%rdx), %ecx          /* 64 .. 255 */
-    movl    %ecx, %r8d
-    shrl    $1, %ecx
-    leal    (%r8,%r8), %r9d
-    andl    $64, %ecx               /* 64 when n > 128 */
-    andl    %r9d, %r8d
-    andl    $128, %r8d              /* 128 when n > 192 */
+move_65_on:
+    cmpq    $128, %rdx
+    ja      move_129_on
     vmovdqu64 (%rsi), %zmm16
-    vmovdqu64 (%rsi,%rcx), %zmm17
-    vmovdqu64 (%rsi,%r8), %zmm18
-    vmovdqu64 -64(%rsi,%rdx), %zmm19
+    vmovdqu64 -64(%rsi,%rdx), %zmm31
     vmovdqu64 %zmm16, (%rdi)
-    vmovdqu64 %zmm17, (%rdi,%rcx)
-    vmovdqu64 %zmm18, (%rdi,%r8)
-    vmovdqu64 %zmm19, -64(%rdi,%rdx)
+    vmovdqu64 %zmm31, -64(%rdi,%rdx)
     ret
 
     .p2align 5
-move_257_on:
+move_129_on:
+    cmpq    $1024, %rdx
+    ja      move_1025_on
+    WATCH_APART(wherry_watch_copies, %rsi, move_look)
+    cmpl    $256, %edx
+    ja      move_257_apart
+    vmovdqu64 (%rsi), %zmm16
+    vmovdqu64 64(%rsi), %zmm17
+    vmovdqu64 -64(%rsi,%rdx), %zmm31
+    cmpl    $192, %edx
+    jbe     move_3_blocks
+    vmovdqu64 128(%rsi), %zmm18
+    vmovdqu64 %zmm16, (%rdi)
+    vmovdqu64 %zmm17, 64(%rdi)
+    vmovdqu64 %zmm18, 128(%rdi)
+    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    ret
+
+move_3_blocks:
+    vmovdqu64 %zmm16, (%rdi)
+    vmovdqu64 %zmm17, 64(%rdi)
+    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    ret
+
+    .p2align 5
+move_257_apart:
+    cmpl    $512, %edx
+    ja      move_513_apart
+    vmovdqu64 (%rsi), %zmm16
+    vmovdqu64 64(%rsi), %zmm17
+    vmovdqu64 128(%rsi), %zmm18
+    vmovdqu64 192(%rsi), %zmm19
+    vmovdqu64 -64(%rsi,%rdx), %zmm31
+    cmpl    $384, %edx
+    jbe     move_to_384
+    vmovdqu64 256(%rsi), %zmm20
+    vmovdqu64 320(%rsi), %zmm21
+    cmpl    $448, %edx
+    jbe     move_7_blocks
+    vmovdqu64 384(%rsi), %zmm22
+    vmovdqu64 %zmm16, (%rdi)
+    vmovdqu64 %zmm17, 64(%rdi)
+    vmovdqu64 %zmm18, 128(%rdi)
+    vmovdqu64 %zmm19, 192(%rdi)
+    vmovdqu64 %zmm20, 256(%rdi)
+    vmovdqu64 %zmm21, 320(%rdi)
+    vmovdqu64 %zmm22, 384(%rdi)
+    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    ret
+
+move_7_blocks:
+    vmovdqu64 %zmm16, (%rdi)
+    vmovdqu64 %zmm17, 64(%rdi)
+    vmovdqu64 %zmm18, 128(%rdi)
+    vmovdqu64 %zmm19, 192(%rdi)
+    vmovdqu64 %zmm20, 256(%rdi)
+    vmovdqu64 %zmm21, 320(%rdi)
+    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    ret
+
+move_to_384:
+    cmpl    $320, %edx
+    jbe     move_5_blocks
+    vmovdqu64 256(%rsi), %zmm20
+    vmovdqu64 %zmm16, (%rdi)
+    vmovdqu64 %zmm17, 64(%rdi)
+    vmovdqu64 %zmm18, 128(%rdi)
+    vmovdqu64 %zmm19, 192(%rdi)
+    vmovdqu64 %zmm20, 256(%rdi)
+    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    ret
+
+move_5_blocks:
+    vmovdqu64 %zmm16, (%rdi)
+    vmovdqu64 %zmm17, 64(%rdi)
+    vmovdqu64 %zmm18, 128(%rdi)
+    vmovdqu64 %zmm19, 192(%rdi)
+    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    ret
+
+/* As move_513_to_1024, without the blocks that n does not reach. */
+    .p2align 5
+move_513_apart:
+    cmpl    $960, %edx
+    ja      move_961_apart
+    movl    %esi, %ecx
+    negl    %ecx
+    andl    $63, %ecx               /* 0 .. 63, to the next line of the source */
+    vmovdqu64 (%rsi), %zmm16
+    movq    %rdi, %r8
+    addq    %rcx, %rsi
+    addq    %rcx, %rdi
+    subq    %rcx, %rdx
+    vmovdqu64 (%rsi), %zmm17
+    vmovdqu64 64(%rsi), %zmm18
+    vmovdqu64 128(%rsi), %zmm19
+    vmovdqu64 192(%rsi), %zmm20
+    vmovdqu64 256(%rsi), %zmm21
+    vmovdqu64 320(%rsi), %zmm22
+    vmovdqu64 384(%rsi), %zmm23
+    vmovdqu64 -128(%rsi,%rdx), %zmm30
+    vmovdqu64 -64(%rsi,%rdx), %zmm31
+    cmpl    $704, %edx
+    jbe     move_to_704
+    vmovdqu64 448(%rsi), %zmm24
+    vmovdqu64 512(%rsi), %zmm25
+    vmovdqu64 576(%rsi), %zmm26
+    vmovdqu64 640(%rsi), %zmm27
+    cmpl    $832, %edx
+    jbe     move_to_832
+    vmovdqu64 704(%rsi), %zmm28
+    vmovdqu64 768(%rsi), %zmm29
+    vmovdqu64 %zmm16, (%r8)
+    vmovdqu64 %zmm17, (%rdi)
+    vmovdqu64 %zmm18, 64(%rdi)
+    vmovdqu64 %zmm19, 128(%rdi)
+    vmovdqu64 %zmm20, 192(%rdi)
+    vmovdqu64 %zmm21, 256(%rdi)
+    vmovdqu64 %zmm22, 320(%rdi)
+    vmovdqu64 %zmm23, 384(%rdi)
+    vmovdqu64 %zmm24, 448(%rdi)
+    vmovdqu64 %zmm25, 512(%rdi)
+    vmovdqu64 %zmm26, 576(%rdi)
+    vmovdqu64 %zmm27, 640(%rdi)
+    vmovdqu64 %zmm28, 704(%rdi)
+    vmovdqu64 %zmm29, 768(%rdi)
+    vmovdqu64 %zmm30, -128(%rdi,%rdx)
+    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    ret
+
+move_to_832:
+    vmovdqu64 %zmm16, (%r8)
+    vmovdqu64 %zmm17, (%rdi)
+    vmovdqu64 %zmm18, 64(%rdi)
+    vmovdqu64 %zmm19, 128(%rdi)
+    vmovdqu64 %zmm20, 192(%rdi)
+    vmovdqu64 %zmm21, 256(%rdi)
+    vmovdqu64 %zmm22, 320(%rdi)
+    vmovdqu64 %zmm23, 384(%rdi)
+    vmovdqu64 %zmm24, 448(%rdi)
+    vmovdqu64 %zmm25, 512(%rdi)
+    vmovdqu64 %zmm26, 576(%rdi)
+    vmovdqu64 %zmm27, 640(%rdi)
+    vmovdqu64 %zmm30, -128(%rdi,%rdx)
+    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    ret
+
+move_to_704:
+    cmpl    $576, %edx
+    jbe     move_to_576
+    vmovdqu64 448(%rsi), %zmm24
+    vmovdqu64 512(%rsi), %zmm25
+    vmovdqu64 %zmm16, (%r8)
+    vmovdqu64 %zmm17, (%rdi)
+    vmovdqu64 %zmm18, 64(%rdi)
+    vmovdqu64 %zmm19, 128(%rdi)
+    vmovdqu64 %zmm20, 192(%rdi)
+    vmovdqu64 %zmm21, 256(%rdi)
+    vmovdqu64 %zmm22, 320(%rdi)
+    vmovdqu64 %zmm23, 384(%rdi)
+    vmovdqu64 %zmm24, 448(%rdi)
+    vmovdqu64 %zmm25, 512(%rdi)
+    vmovdqu64 %zmm30, -128(%rdi,%rdx)
+    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    ret
+
+move_to_576:
+    vmovdqu64 %zmm16, (%r8)
+    vmovdqu64 %zmm17, (%rdi)
+    vmovdqu64 %zmm18, 64(%rdi)
+    vmovdqu64 %zmm19, 128(%rdi)
+    vmovdqu64 %zmm20, 192(%rdi)
+    vmovdqu64 %zmm21, 256(%rdi)
+    vmovdqu64 %zmm22, 320(%rdi)
+    vmovdqu64 %zmm23, 384(%rdi)
+    vmovdqu64 %zmm30, -128(%rdi,%rdx)
+    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    ret
+
+/* Sixteen registers do not reach so far from a line of the source: by the loop, where that is right and fast. */
+    .p2align 5
+move_961_apart:
+    movq    %rdi, %rcx
+    subq    %rsi, %rcx
+    cmpq    %rdx, %rcx              /* the destination begins inside the source */
+    jb      move_513_to_1024
+    andl    $(ALIAS_BYTES - 1), %ecx
+    subl    $1, %ecx
+    cmpl    $ALIAS_SPAN, %ecx
+    jae     move_forward
+    jmp     move_513_to_1024
+
+    .p2align 5
+move_256_to_1024:
     cmpl    $512, %edx
     ja      move_513_to_1024
     xorl    %ecx, %ecx
@@ -126,7 +355,7 @@ move_257_on:
     vmovdqu64 %zmm21, 64(%rdi,%rcx)
     vmovdqu64 %zmm22, -128(%rdi,%rdx)
     vmovdqu64 %zmm23, -64(%rdi,%rdx)
-    ret
+    RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
 
 /* The blocks between the first and the last two begin at a line of the source: a load across lines costs as much as a store
  * across them. They reach 960 bytes at most from there, so above that they begin where the source does, and the first block
@@ -189,9 +418,71 @@ move_513_to_1024:
     vmovdqu64 %zmm29, 64(%rdi,%r10)
     vmovdqu64 %zmm30, -128(%rdi,%rdx)
     vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
+
+    .p2align 5
+    OTHERS(move_others)
+    movq    %rdi, %rax
+move_together:
+    cmpq    $1024, %rdx             /* the largest first: in real mixes they are few, so that this branch is seldom guessed */
+    ja      move_1025_on            /* wrong, and the next then has them out of its way */
+    cmpl    $255, %edx
+    ja      move_256_to_1024
+/* One block under a mask, four times, or four whole ones of which those that n does not reach repeat the first. */
+move_to_255:
+    cmpq    $4096, %rsi             /* as above */
+    jb      move_together_page_0
+move_four:
+    movl    %edi, %ecx
+    xorl    %r9d, %r9d
+    orl     %esi, %ecx
+    movq    %rdx, %r10
+    andl    $0xfc0, %ecx
+    subq    $64, %r10
+    movq    %r10, %r8
+    cmovnsq %r9, %r8                /* the place of the first block: n - 64, where n is less and the block that begins */
+    cmovsq  %r9, %r10               /* that of the last; at the buffer might reach into another page; else 0 */
+    cmpl    $0xfc0, %ecx
+    movq    $-1, %rcx
+    cmovneq %r9, %r8
+    bzhiq   %rdx, %rcx, %rcx        /* all ones from 64 on */
+    subl    %r8d, %r9d
+    shlxq   %r9, %rcx, %rcx
+    addq    %r8, %rsi
+    addq    %rdi, %r8
+    kmovq   %rcx, %k1
+    rorxl   $1, %edx, %ecx
+    leal    (%rdx,%rdx), %r9d
+    andl    $64, %ecx               /* 64 from 128 on */
+    andl    %edx, %r9d
+    andl    $128, %r9d              /* 128 from 192 on */
+    vmovdqu8 (%rsi), %zmm16{%k1}{z}
+    vmovdqu8 (%rsi,%rcx), %zmm17{%k1}{z}
+    vmovdqu8 (%rsi,%r9), %zmm18{%k1}{z}
+    vmovdqu8 (%rsi,%r10), %zmm19{%k1}{z}
+    vmovdqu8 %zmm16, (%r8){%k1}
+    vmovdqu8 %zmm17, (%r8,%rcx){%k1}
+    vmovdqu8 %zmm18, (%r8,%r9){%k1}
+    vmovdqu8 %zmm19, (%r8,%r10){%k1}
+    RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
+
+move_together_page_0:
+    testl   %edx, %edx
+    jnz     move_four
     ret
 
-    OTHERS(move_others, wherry_routine_move_sse2, wherry_routine_move_avx512_ladder)
+    UNCOUNTED(move_uncounted, wherry_watch_copies, %rsi, move_look_back)
+    LOOK(move_look_back, wherry_watch_copies, ret)
+    OTHERS_BUT_TOGETHER(move_others, wherry_copy_choice, wherry_routine_move_sse2, move_looked_at, wherry_routine_move_avx512_ladder)
+move_looked_at:
+    movq    %rdi, %rax
+/* From here on as if sizes were together. */
+    LOOK(move_look, wherry_watch_copies,)
+    cmpq    $255, %rdx
+    jbe     move_to_255
+    cmpq    $1024, %rdx
+    jbe     move_256_to_1024
+    jmp     move_1025_on
 
 /* The forward loop of large.tmpl.h. Whatever it is not for goes to the routine. */
     .p2align 6
@@ -209,6 +500,7 @@ move_not_by_string:
     subl    $1, %ecx
     cmpl    $ALIAS_SPAN, %ecx
     jb      move_by_routine
+move_forward:
     leaq    -1(%rdi,%rdx), %r8
     andq    $-64, %r8               /* the last line that the destination reaches */
     movq    %r8, %r10
@@ -272,7 +564,7 @@ move_by_routine:
 EXPORT(PUBLIC(bcopy))
     .cfi_startproc
     xchgq   %rdi, %rsi
-    TIERS(wherry_routine_move_avx2, move_others)
+    TIERS(wherry_copy_choice, wherry_routine_move_avx2, move_others)
     movq    %rdi, %rax
     jmp     move
     .cfi_endproc
@@ -282,7 +574,7 @@ EXPORT(PUBLIC(bcopy))
     .p2align 6
 EXPORT(PUBLIC(mempcpy))
     .cfi_startproc
-    TIERS(mempcpy_avx2, mempcpy_others)
+    TIERS(wherry_copy_choice, mempcpy_avx2, mempcpy_others)
     leaq    (%rdi,%rdx), %rax
     jmp     move
 
@@ -295,7 +587,13 @@ label:                                         \
     popq    %rax;                              \
     .cfi_adjust_cfa_offset -8;                 \
     ret
-    OTHERS(mempcpy_others, mempcpy_baseline, mempcpy_ladder)
+    OTHERS(mempcpy_others)
+    leaq    (%rdi,%rdx), %rax
+    jmp     move_together
+    OTHERS_BUT_TOGETHER(mempcpy_others, wherry_copy_choice, mempcpy_baseline, mempcpy_looked_at, mempcpy_ladder)
+mempcpy_looked_at:
+    leaq    (%rdi,%rdx), %rax
+    jmp     move_look
     THEN_END(mempcpy_baseline, wherry_routine_move_sse2)
     THEN_END(mempcpy_avx2, wherry_routine_move_avx2)
     THEN_END(mempcpy_ladder, wherry_routine_move_avx512_ladder)
@@ -306,14 +604,12 @@ label:                                         \
     .p2align 6
 EXPORT(PUBLIC(memset))
     .cfi_startproc
-    TIERS(wherry_routine_set_avx2, set_others)
+    TIERS(wherry_set_choice, wherry_routine_set_avx2, set_others)
 set:
     vpbroadcastb %esi, %zmm16
     movq    %rdi, %rax
-    cmpq    $1024, %rdx
-    ja      set_1025_on
-    cmpl    $64, %edx
-    ja      set_65_to_256
+    cmpq    $64, %rdx
+    ja      set_65_on
     cmpq    $4096, %rdi             /* as in move */
     jb      set_page_0
 set_masked:
@@ -337,26 +633,38 @@ set_page_0:
     ret
 
     .p2align 5
-set_65_to_256:
-    cmpl    $256, %edx
-    ja      set_257_on
-    leal    -1(%rdx), %ecx          /* 64 .. 255 */
-    movl    %ecx, %r8d
-    shrl    $1, %ecx
-    leal    (%r8,%r8), %r9d
-    andl    $64, %ecx               /* 64 when n > 128 */
-    andl    %r9d, %r8d
-    andl    $128, %r8d              /* 128 when n > 192 */
+set_65_on:
+    cmpq    $128, %rdx
+    ja      set_129_on
     vmovdqu64 %zmm16, (%rdi)
-    vmovdqu64 %zmm16, (%rdi,%rcx)
-    vmovdqu64 %zmm16, (%rdi,%r8)
     vmovdqu64 %zmm16, -64(%rdi,%rdx)
     ret
 
-/* Here, where nothing is loaded, the blocks between the first and the last two begin at a line of the destination: 64-byte
- * stores across lines take twice as long. Those that n does not reach repeat the first of them. */
+/* By stores from line to line between the first block and the last. */
     .p2align 5
-set_257_on:
+set_129_on:
+    cmpq    $1024, %rdx
+    ja      set_1025_on
+    WATCH_APART(wherry_watch_sets, %rdi, set_look)
+    vmovdqu64 %zmm16, (%rdi)
+    vmovdqu64 %zmm16, -64(%rdi,%rdx)
+    leaq    -1(%rdi,%rdx), %r8
+    andq    $-64, %rdi
+    andq    $-64, %r8               /* the last line that the destination reaches */
+    vmovdqa64 %zmm16, 64(%rdi)
+    addq    $128, %rdi
+    cmpq    %r8, %rdi
+    jae     set_apart_done
+set_apart_line:
+    vmovdqa64 %zmm16, (%rdi)
+    addq    $64, %rdi
+    cmpq    %r8, %rdi
+    jb      set_apart_line
+set_apart_done:
+    ret
+
+    .p2align 5
+set_256_to_1024:
     movl    %edi, %ecx
     negl    %ecx
     andl    $63, %ecx               /* 0 .. 63, to that line */
@@ -381,7 +689,7 @@ set_257_on:
     vmovdqa64 %zmm16, (%rdi,%rcx)
     vmovdqa64 %zmm16, 64(%rdi,%rcx)
     vmovdqa64 %zmm16, (%rdi,%r8)
-    ret
+    RETURN_WATCHED(wherry_watch_sets, set_look_back, set_uncounted)
 
     .p2align 5
 set_513_to_1024:
@@ -416,9 +724,64 @@ set_513_to_1024:
     vmovdqa64 %zmm16, (%rdi,%r9)
     vmovdqa64 %zmm16, 64(%rdi,%r9)
     vmovdqa64 %zmm16, (%rdi,%rdx)
+    RETURN_WATCHED(wherry_watch_sets, set_look_back, set_uncounted)
+
+    .p2align 5
+    OTHERS(set_others)
+    vpbroadcastb %esi, %zmm16
+    movq    %rdi, %rax
+    cmpq    $1024, %rdx
+    ja      set_1025_on
+    cmpl    $255, %edx
+    ja      set_256_to_1024
+set_to_255:                         /* as move_to_255 */
+    cmpq    $4096, %rdi
+    jb      set_together_page_0
+set_four:
+    movl    %edi, %ecx
+    xorl    %r9d, %r9d
+    movq    %rdx, %r10
+    andl    $0xfc0, %ecx
+    subq    $64, %r10
+    movq    %r10, %r8
+    cmovnsq %r9, %r8
+    cmovsq  %r9, %r10
+    cmpl    $0xfc0, %ecx
+    movq    $-1, %rcx
+    cmovneq %r9, %r8
+    bzhiq   %rdx, %rcx, %rcx
+    subl    %r8d, %r9d
+    shlxq   %r9, %rcx, %rcx
+    addq    %rdi, %r8
+    kmovq   %rcx, %k1
+    rorxl   $1, %edx, %ecx
+    leal    (%rdx,%rdx), %r9d
+    andl    $64, %ecx
+    andl    %edx, %r9d
+    andl    $128, %r9d
+    vmovdqu8 %zmm16, (%r8){%k1}
+    vmovdqu8 %zmm16, (%r8,%rcx){%k1}
+    vmovdqu8 %zmm16, (%r8,%r9){%k1}
+    vmovdqu8 %zmm16, (%r8,%r10){%k1}
+    RETURN_WATCHED(wherry_watch_sets, set_look_back, set_uncounted)
+
+set_together_page_0:
+    testl   %edx, %edx
+    jnz     set_four
     ret
 
-    OTHERS(set_others, wherry_routine_set_sse2, wherry_routine_set_avx512_ladder)
+    UNCOUNTED(set_uncounted, wherry_watch_sets, %rdi, set_look_back)
+    LOOK(set_look_back, wherry_watch_sets, ret)
+    OTHERS_BUT_TOGETHER(set_others, wherry_set_choice, wherry_routine_set_sse2, set_looked_at, wherry_routine_set_avx512_ladder)
+set_looked_at:
+    vpbroadcastb %esi, %zmm16
+    movq    %rdi, %rax
+    LOOK(set_look, wherry_watch_sets,)  /* esi and zmm16 stay too */
+    cmpq    $255, %rdx
+    jbe     set_to_255
+    cmpq    $1024, %rdx
+    jbe     set_256_to_1024
+    jmp     set_1025_on
 
     .p2align 6
 set_1025_on:
@@ -462,7 +825,7 @@ EXPORT(PUBLIC(bzero))
     .cfi_startproc
     movq    %rsi, %rdx
     xorl    %esi, %esi
-    TIERS(wherry_routine_set_avx2, set_others)
+    TIERS(wherry_set_choice, wherry_routine_set_avx2, set_others)
     jmp     set
     .cfi_endproc
     .size PUBLIC(bzero), . - PUBLIC(bzero)

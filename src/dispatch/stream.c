@@ -10,7 +10,7 @@
 wherry_copy_fn wherry_routine_copy_stream_sse2, wherry_routine_copy_stream_avx2, wherry_routine_copy_stream_avx512;
 wherry_set_fn wherry_routine_set_stream_sse2, wherry_routine_set_stream_avx2, wherry_routine_set_stream_avx512;
 
-/* Both AVX-512 choices have one routine. */
+/* All AVX-512 choices have one routine. */
 #define BY_TIER(routine, ...)                                                                                          \
     const signed char chosen = atomic_load_explicit(&wherry_choice, memory_order_relaxed);                             \
     if (chosen == WHERRY_CHOICE_AVX2)                                                                                  \

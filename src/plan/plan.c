@@ -1,6 +1,6 @@
 #include "plan/plan.h"
 
-const char *const wherry_isa_names[WHERRY_ISA_COUNT] = {"sse2", "avx2", "avx512", "avx512_ladder"};
+const char *const wherry_isa_names[WHERRY_ISA_COUNT] = {"sse2", "avx2", "avx512", "avx512_ladder", "avx512_together"};
 
 static bool has_avx2(const struct wherry_cpu *cpu)
 {
@@ -74,6 +74,7 @@ enum wherry_needs wherry_plan_needs(enum wherry_isa isa)
     switch (isa) {
     case WHERRY_ISA_AVX512:
     case WHERRY_ISA_AVX512_LADDER:
+    case WHERRY_ISA_AVX512_TOGETHER:
         return WHERRY_NEEDS_AVX512;
     case WHERRY_ISA_AVX2:
         return WHERRY_NEEDS_AVX2;

@@ -8,11 +8,20 @@
 
 #include <stdbool.h>
 
-/* The last is the AVX-512 tier with routines for sizes that repeat, and for results that are read at once: faster
- * there, slower on sizes that cannot be predicted. No default plan chooses it. */
-enum wherry_isa { WHERRY_ISA_SSE2, WHERRY_ISA_AVX2, WHERRY_ISA_AVX512, WHERRY_ISA_AVX512_LADDER, WHERRY_ISA_COUNT };
+/* The AVX-512 tier looks now and then whether sizes can be foreseen (dispatch/watch.h). The last two do not: one is for
+ * sizes that repeat, and for results that are read at once; the other for sizes that nobody can foresee. Each is slower
+ * on the other's. No default plan chooses them. */
+enum wherry_isa {
+    WHERRY_ISA_SSE2,
+    WHERRY_ISA_AVX2,
+    WHERRY_ISA_AVX512,
+    WHERRY_ISA_AVX512_LADDER,
+    WHERRY_ISA_AVX512_TOGETHER,
+    WHERRY_ISA_COUNT
+};
 
-extern const char *const wherry_isa_names[WHERRY_ISA_COUNT]; /* "sse2", "avx2", "avx512", "avx512_ladder" */
+/* "sse2", "avx2", "avx512", "avx512_ladder", "avx512_together" */
+extern const char *const wherry_isa_names[WHERRY_ISA_COUNT];
 
 /* Can this CPU, under this operating system, execute routines that need this? */
 bool wherry_plan_can_run(const struct wherry_cpu *cpu, enum wherry_needs needs);

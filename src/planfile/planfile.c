@@ -32,7 +32,7 @@ struct record {
     char name[WHERRY_PLAN_NAME_BYTES];
 };
 _Static_assert(sizeof(struct header) == 32 && sizeof(struct record) == 176, "as wherry/planbinary.py writes them");
-_Static_assert(WHERRY_ISA_COUNT == 4, "the numbers of choices in a plan are those of enum wherry_isa");
+_Static_assert(WHERRY_ISA_COUNT == 5, "the numbers of choices in a plan are those of enum wherry_isa");
 
 /* Bit i of a plan is line i. No pointers: nothing here is to be relocated. */
 static const struct {

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from wherry.errors import WherryError, unknown
-from wherry.found_peers import LADDER, TIERS, tier_rank
+from wherry.found_peers import CHOICES, TIERS, tier_rank
 from wherry.mixes import Mix
 from wherry.scoreboard.regions import FUNCTIONS, OPS, every
 from wherry.yardsticks import YARDSTICKS
@@ -85,8 +85,8 @@ def regions(values: Iterable[str], mixes: Sequence[Mix], ops: Sequence[str]) -> 
 def check_isa(isa: str | None, cpu: dict) -> None:
     if isa is None:
         return
-    if isa not in (*TIERS, LADDER):
-        raise unknown("tier", isa, (*TIERS, LADDER), "wherry bench --help")
+    if isa not in CHOICES:
+        raise unknown("tier", isa, CHOICES, "wherry bench --help")
     own = cpu.get("tier")
     if own in TIERS and tier_rank(isa) > tier_rank(own):
         raise WherryError(
