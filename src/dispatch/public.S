@@ -81,13 +81,13 @@ label:                                         \
 /* Sizes together: a call that is done is watched and returns. Here, since a branch on the size that was guessed wrong is found
  * out the sooner the fewer instructions come before it. */
 #define RETURN_WATCHED(watch, look, uncounted) \
-    WATCH_TOGETHER(watch, look, uncounted);    \
+    WATCH(watch, look, uncounted);             \
     ret
 
-#define UNCOUNTED(label, watch, address, look) \
+#define UNCOUNTED(label, watch, address, look, then) \
 label:                                         \
     WATCH_UNCOUNTED(watch, address, look);     \
-    ret
+    then
 /* clang-format on */
 
     .text
@@ -142,7 +142,8 @@ move_65_on:
 move_129_on:
     cmpq    $1024, %rdx
     ja      move_1025_on
-    WATCH_APART(wherry_watch_copies, %rsi, move_look)
+    WATCH(wherry_watch_copies, move_look, move_129_uncounted)
+move_129_to_1024:
     cmpl    $256, %edx
     ja      move_257_apart
     vmovdqu64 (%rsi), %zmm16
@@ -471,7 +472,8 @@ move_together_page_0:
     jnz     move_four
     ret
 
-    UNCOUNTED(move_uncounted, wherry_watch_copies, %rsi, move_look_back)
+    UNCOUNTED(move_uncounted, wherry_watch_copies, %rsi, move_look_back, ret)
+    UNCOUNTED(move_129_uncounted, wherry_watch_copies, %rsi, move_look, jmp move_129_to_1024)
     LOOK(move_look_back, wherry_watch_copies, ret)
     OTHERS_BUT_TOGETHER(move_others, wherry_copy_choice, wherry_routine_move_sse2, move_looked_at, wherry_routine_move_avx512_ladder)
 move_looked_at:
@@ -640,29 +642,25 @@ set_65_on:
     vmovdqu64 %zmm16, -64(%rdi,%rdx)
     ret
 
-/* By stores from line to line between the first block and the last. */
+/* To 512 bytes a class has no more stores than it needs. */
     .p2align 5
 set_129_on:
     cmpq    $1024, %rdx
     ja      set_1025_on
-    WATCH_APART(wherry_watch_sets, %rdi, set_look)
+    WATCH(wherry_watch_sets, set_look, set_129_uncounted)
+set_129_to_1024:
+    cmpl    $256, %edx
+    ja      set_257_apart
     vmovdqu64 %zmm16, (%rdi)
+    vmovdqu64 %zmm16, 64(%rdi)
+    vmovdqu64 %zmm16, -128(%rdi,%rdx)
     vmovdqu64 %zmm16, -64(%rdi,%rdx)
-    leaq    -1(%rdi,%rdx), %r8
-    andq    $-64, %rdi
-    andq    $-64, %r8               /* the last line that the destination reaches */
-    vmovdqa64 %zmm16, 64(%rdi)
-    addq    $128, %rdi
-    cmpq    %r8, %rdi
-    jae     set_apart_done
-set_apart_line:
-    vmovdqa64 %zmm16, (%rdi)
-    addq    $64, %rdi
-    cmpq    %r8, %rdi
-    jb      set_apart_line
-set_apart_done:
     ret
 
+    .p2align 5
+set_257_apart:
+    cmpl    $512, %edx
+    ja      set_forward
     .p2align 5
 set_256_to_1024:
     movl    %edi, %ecx
@@ -770,7 +768,8 @@ set_together_page_0:
     jnz     set_four
     ret
 
-    UNCOUNTED(set_uncounted, wherry_watch_sets, %rdi, set_look_back)
+    UNCOUNTED(set_uncounted, wherry_watch_sets, %rdi, set_look_back, ret)
+    UNCOUNTED(set_129_uncounted, wherry_watch_sets, %rdi, set_look, jmp set_129_to_1024)
     LOOK(set_look_back, wherry_watch_sets, ret)
     OTHERS_BUT_TOGETHER(set_others, wherry_set_choice, wherry_routine_set_sse2, set_looked_at, wherry_routine_set_avx512_ladder)
 set_looked_at:
@@ -790,6 +789,7 @@ set_1025_on:
 set_not_by_string:
     cmpq    wherry_thresholds + SET_STREAM_FROM(%rip), %rdx
     jae     wherry_routine_set_avx512
+set_forward:
     leaq    -256(%rdi,%rdx), %r8    /* up to 256 bytes are left from here on */
     leaq    -1(%rdi,%rdx), %r9
     andq    $-64, %r9               /* the last line that the destination reaches */

@@ -2,18 +2,11 @@
 
 #include "dispatch/dispatch.h"
 
-/* Hashes out of 2^32 that trigger a look: one of 256 at first, then one of 4,096; and half of them after each long look
- * that changed nothing, to one of 65,536. */
-enum { LIMIT_FIRST = 1 << 24, LIMIT_AGAIN = 1 << 20, LIMIT_LEAST = 1 << 16 };
-#define NEXT_FACTOR 0x9e3779b1u  /* times the last: odd as well */
-enum { CALLS_BETWEEN = 1 << 12 }; /* of the thread that counts */
+/* Calls between two looks: at least, and after many long looks that changed nothing. */
+enum { BETWEEN_LEAST = 1 << 12, BETWEEN_MOST = 1 << 16 };
 enum { STRANGE_CALLS = 1 << 12 }; /* of other threads; so many later a look is given up */
 
-#define AT_FIRST                                                                                                       \
-    {                                                                                                                  \
-        .factor = NEXT_FACTOR, .limit = LIMIT_FIRST, .limit_uncounted = LIMIT_LEAST, .limit_found = LIMIT_FIRST,       \
-    }
-struct wherry_watch wherry_watch_copies = AT_FIRST, wherry_watch_sets = AT_FIRST;
+struct wherry_watch wherry_watch_copies, wherry_watch_sets;
 
 #define GET(object) atomic_load_explicit(&(object), memory_order_relaxed)
 #define PUT(object, value) atomic_store_explicit(&(object), (value), memory_order_relaxed)
@@ -30,12 +23,10 @@ static signed char found(const struct wherry_watch *watch)
 
 void wherry_watch_use(struct wherry_watch *watch, enum wherry_watching watching)
 {
-    const bool looking = GET(watch->stack) != 0;
     PUT(watch->watching, watching);
-    PUT(watch->limit, watching == WATCHING ? GET(watch->limit_found) : 0);
     PUT(*choice_of(watch), watching == HELD_TOGETHER ? WHERRY_CHOICE_AVX512_TOGETHER
                            : watching == HELD_APART  ? WHERRY_CHOICE_AVX512
-                           : looking                 ? WHERRY_CHOICE_AVX512_LOOK
+                           : GET(watch->looking)     ? WHERRY_CHOICE_AVX512_LOOK
                                                      : found(watch));
 }
 
@@ -94,13 +85,13 @@ static unsigned guessed_wrong(const struct wherry_watch *watch)
 static void judge(struct wherry_watch *watch)
 {
     const bool before = GET(watch->together);
-    const uint32_t limit = GET(watch->limit_found);
+    const uint32_t between = GET(watch->between);
     unsigned calls = 0;
     for (int i = 0; i < WATCH_CALLS; i++)
         calls += watch->call[i].blocks != BEYOND;
     const bool now = guessed_wrong(watch) * (before ? 10 : 7) > calls;
     PUT(watch->together, now);
-    PUT(watch->limit_found, now != before ? LIMIT_AGAIN : limit > LIMIT_LEAST ? limit / 2 : limit);
+    PUT(watch->between, now != before ? BETWEEN_LEAST : between < BETWEEN_MOST ? 2 * between : between);
 }
 
 /* Do so few calls bear the verdict out? All alike, and apart; or mixed, and together. */
@@ -120,18 +111,15 @@ static bool plain(const struct wherry_watch *watch)
 
 static void end(struct wherry_watch *watch)
 {
-    if (GET(watch->limit_found) > LIMIT_AGAIN)
-        PUT(watch->limit_found, LIMIT_AGAIN);
-    if (GET(watch->watching) == WATCHING)
-        PUT(watch->limit, GET(watch->limit_found));
+    PUT(watch->left, GET(watch->between));
     signed char looking = WHERRY_CHOICE_AVX512_LOOK; /* else another choice was made meanwhile */
     atomic_compare_exchange_strong(choice_of(watch), &looking, found(watch));
-    PUT(watch->stack, 0);
+    PUT(watch->looking, false);
 }
 
-static void record(struct wherry_watch *watch, size_t n, uintptr_t caller, uint32_t stack)
+static void record(struct wherry_watch *watch, size_t n, uintptr_t caller, uintptr_t stack)
 {
-    if (GET(watch->stack) != stack) {
+    if (stack - GET(watch->counting) >= WATCH_STACK) {
         if (atomic_fetch_add_explicit(&watch->strange, 1, memory_order_relaxed) == STRANGE_CALLS)
             end(watch);
         return;
@@ -150,29 +138,27 @@ static void record(struct wherry_watch *watch, size_t n, uintptr_t caller, uint3
     }
 }
 
-static void begin(struct wherry_watch *watch, uint32_t stack)
+static void begin(struct wherry_watch *watch)
 {
-    uint32_t nobody = 0;
-    if (!atomic_compare_exchange_strong(&watch->stack, &nobody, stack))
+    if (atomic_exchange(&watch->looking, true))
         return;
     PUT(watch->recorded, 0);
     PUT(watch->strange, 0);
     signed char choice = found(watch);
     if (!atomic_compare_exchange_strong(choice_of(watch), &choice, WHERRY_CHOICE_AVX512_LOOK))
-        PUT(watch->stack, 0);
+        PUT(watch->looking, false);
 }
 
-void wherry_watch_look(struct wherry_watch *watch, size_t n, uintptr_t caller, uintptr_t stack_address)
+void wherry_watch_look(struct wherry_watch *watch, size_t n, uintptr_t caller, uintptr_t stack)
 {
-    const uint32_t stack = (uint32_t)(stack_address >> WATCH_STACK_LOG);
     if (GET(*choice_of(watch)) == WHERRY_CHOICE_AVX512_LOOK) {
         record(watch, n, caller, stack);
         return;
     }
-    PUT(watch->counting, stack);
-    PUT(watch->left, CALLS_BETWEEN);
-    if (GET(watch->watching) != WATCHING)
-        return;
-    PUT(watch->factor, GET(watch->factor) * NEXT_FACTOR);
-    begin(watch, stack);
+    if (GET(watch->between) == 0)
+        PUT(watch->between, BETWEEN_LEAST); /* the first look of all */
+    PUT(watch->counting, stack - WATCH_STACK / 2);
+    PUT(watch->left, GET(watch->between));
+    if (GET(watch->watching) == WATCHING)
+        begin(watch);
 }

@@ -9,10 +9,9 @@
  * the last verdict has it, that is all. Else it records more, plays a branch predictor over them, by caller and by what
  * went before, and counts what that would have guessed wrong.
  *
- * When to look. While sizes are apart, a hash of size and address decides: calls that are all alike hardly ever trigger
- * it again (its factor changes with each look), and such calls are best apart. While they are together, calls that are
- * all alike are just what must not be missed, so one thread, which is told by where its stack lies, counts its calls;
- * another that triggers a look by the hash takes its place. So no two threads write one line.
+ * When to look. One thread, which is told by where its stack is, counts its calls (while sizes are apart, those from
+ * 129 bytes on: the smallest copies do nothing for this). The others look by a hash of size and address, seldom, and who
+ * looks counts from then on. So no two threads write one line, and a thread that calls no more is replaced.
  *
  * A wrong verdict costs time and nothing else, so nothing is locked. Plain initialised data, right before any
  * constructor has run.
@@ -20,35 +19,31 @@
 #ifndef WHERRY_WATCH_H
 #define WHERRY_WATCH_H
 
-#define WATCH_STACK_LOG 16 /* a stack is told by so large a piece of memory */
+#define WATCH_STACK 0x10000 /* bytes of a stack by which a thread is told */
+#define WATCH_FACTOR 0x9e3779b1
+#define WATCH_LIMIT 0x100000 /* one hash of 4,096 */
 
 /* Offsets in struct wherry_watch. */
-#define WATCH_FACTOR 0
-#define WATCH_LIMIT 4
-#define WATCH_COUNTING 8
-#define WATCH_LIMIT_UNCOUNTED 12
+#define WATCH_COUNTING 0
 #define WATCH_LEFT 64
 
 #ifdef __ASSEMBLER__
 /* clang-format off */
-/* Sizes apart: goes to look now and then. Loses rcx. */
-#define WATCH_APART(watch, address, look) WATCH_BY_HASH(watch, address, WATCH_LIMIT, look)
-#define WATCH_BY_HASH(watch, address, limit, look) \
-    leal    (%rdx,address), %ecx;                  \
-    imull   watch + WATCH_FACTOR(%rip), %ecx;      \
-    cmpl    watch + limit(%rip), %ecx;             \
-    jb      look
-
-/* Sizes together: goes to look after so many calls of the thread that counts; others go to other, which does so by the
- * hash, so that one of them counts when that thread calls no more. Loses r8; other loses rcx. */
-#define WATCH_TOGETHER(watch, look, other)         \
+/* Goes to look after so many calls of the thread that counts, to other in another. Loses r8. */
+#define WATCH(watch, look, other)                  \
     movq    %rsp, %r8;                             \
-    shrq    $WATCH_STACK_LOG, %r8;                 \
-    cmpl    watch + WATCH_COUNTING(%rip), %r8d;    \
-    jne     other;                                 \
+    subq    watch + WATCH_COUNTING(%rip), %r8;     \
+    cmpq    $WATCH_STACK, %r8;                     \
+    jae     other;                                 \
     subl    $1, watch + WATCH_LEFT(%rip);          \
     jc      look
-#define WATCH_UNCOUNTED(watch, address, look) WATCH_BY_HASH(watch, address, WATCH_LIMIT_UNCOUNTED, look)
+
+/* At other. Loses rcx. */
+#define WATCH_UNCOUNTED(watch, address, look)      \
+    leal    (%rdx,address), %ecx;                  \
+    imull   $WATCH_FACTOR, %ecx, %ecx;             \
+    cmpl    $WATCH_LIMIT, %ecx;                    \
+    jb      look
 /* clang-format on */
 #else
 #include <stdatomic.h>
@@ -62,19 +57,17 @@ enum wherry_watching { WATCHING, HELD_APART, HELD_TOGETHER };
 
 struct wherry_watch {
     /* Read at every call, written by a look. */
-    _Atomic uint32_t factor, limit; /* hashes below limit trigger a look: factor, which is odd, times size and address */
-    _Atomic uint32_t counting;      /* the stack of the thread that counts */
-    uint32_t limit_uncounted;       /* the limit of the others, then */
-    uint32_t room[12];
+    _Atomic uint64_t counting; /* where the stack begins of the thread that counts: half of WATCH_STACK below its look */
+    uint64_t room[7];
     /* Written by that thread at every call. */
     _Atomic uint32_t left; /* calls until the next look */
     uint32_t more_room[15];
-    /* The rest is of looks alone. The last verdict: */
-    _Atomic bool together;
-    _Atomic uint32_t limit_found;
+    /* The rest is of looks alone. */
     _Atomic enum wherry_watching watching;
+    _Atomic bool together;    /* the last verdict */
+    _Atomic uint32_t between; /* calls until the next look */
     /* The look that is under way: */
-    _Atomic uint32_t stack; /* whose calls are recorded; 0: none */
+    _Atomic bool looking;
     _Atomic uint32_t recorded, strange;
     struct {
         uint16_t caller;
@@ -82,10 +75,7 @@ struct wherry_watch {
     } call[WATCH_CALLS];
 } __attribute__((aligned(64)));
 
-_Static_assert(offsetof(struct wherry_watch, factor) == WATCH_FACTOR &&
-                   offsetof(struct wherry_watch, limit) == WATCH_LIMIT &&
-                   offsetof(struct wherry_watch, counting) == WATCH_COUNTING &&
-                   offsetof(struct wherry_watch, limit_uncounted) == WATCH_LIMIT_UNCOUNTED &&
+_Static_assert(offsetof(struct wherry_watch, counting) == WATCH_COUNTING &&
                    offsetof(struct wherry_watch, left) == WATCH_LEFT,
                "read by assembly");
 
