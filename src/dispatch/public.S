@@ -634,33 +634,33 @@ set_page_0:
     jnz     set_masked
     ret
 
+/* To 512 bytes nothing is gained by fewer stores than a class has. */
     .p2align 5
 set_65_on:
-    cmpq    $128, %rdx
-    ja      set_129_on
+    cmpq    $256, %rdx
+    ja      set_257_on
+    leal    -1(%rdx), %ecx          /* 64 .. 255 */
+    movl    %ecx, %r8d
+    shrl    $1, %ecx
+    leal    (%r8,%r8), %r9d
+    andl    $64, %ecx               /* 64 when n > 128 */
+    andl    %r9d, %r8d
+    andl    $128, %r8d              /* 128 when n > 192 */
     vmovdqu64 %zmm16, (%rdi)
+    vmovdqu64 %zmm16, (%rdi,%rcx)
+    vmovdqu64 %zmm16, (%rdi,%r8)
     vmovdqu64 %zmm16, -64(%rdi,%rdx)
     ret
 
-/* To 512 bytes a class has no more stores than it needs. */
     .p2align 5
-set_129_on:
+set_257_on:
     cmpq    $1024, %rdx
     ja      set_1025_on
-    WATCH(wherry_watch_sets, set_look, set_129_uncounted)
-set_129_to_1024:
-    cmpl    $256, %edx
-    ja      set_257_apart
-    vmovdqu64 %zmm16, (%rdi)
-    vmovdqu64 %zmm16, 64(%rdi)
-    vmovdqu64 %zmm16, -128(%rdi,%rdx)
-    vmovdqu64 %zmm16, -64(%rdi,%rdx)
-    ret
-
-    .p2align 5
-set_257_apart:
     cmpl    $512, %edx
-    ja      set_forward
+    jbe     set_256_to_1024
+    WATCH(wherry_watch_sets, set_look, set_513_uncounted)
+    jmp     set_forward
+
     .p2align 5
 set_256_to_1024:
     movl    %edi, %ecx
@@ -687,7 +687,7 @@ set_256_to_1024:
     vmovdqa64 %zmm16, (%rdi,%rcx)
     vmovdqa64 %zmm16, 64(%rdi,%rcx)
     vmovdqa64 %zmm16, (%rdi,%r8)
-    RETURN_WATCHED(wherry_watch_sets, set_look_back, set_uncounted)
+    ret
 
     .p2align 5
 set_513_to_1024:
@@ -769,7 +769,7 @@ set_together_page_0:
     ret
 
     UNCOUNTED(set_uncounted, wherry_watch_sets, %rdi, set_look_back, ret)
-    UNCOUNTED(set_129_uncounted, wherry_watch_sets, %rdi, set_look, jmp set_129_to_1024)
+    UNCOUNTED(set_513_uncounted, wherry_watch_sets, %rdi, set_look, jmp set_forward)
     LOOK(set_look_back, wherry_watch_sets, ret)
     OTHERS_BUT_TOGETHER(set_others, wherry_set_choice, wherry_routine_set_sse2, set_looked_at, wherry_routine_set_avx512_ladder)
 set_looked_at:

@@ -39,57 +39,72 @@ static uint8_t blocks_of(size_t n)
     return (uint8_t)(n <= 64 ? 1 : n <= 512 ? (n + 63) / 64 : (n + 127) / 128 * 2);
 }
 
-/* A predictor: what came last in a context, and how often in a row, to 3. */
-enum { CONTEXTS = 64 };
+/* A predictor that goes by the caller and so many calls before: what came last in that context, and how often in a row,
+ * to 3. A context that was not met before says nothing. */
+enum { CONTEXTS = 128, PREDICTORS = 3, KNOWN_LEAST = 32 };
+static const uint8_t memory[PREDICTORS] = {0, 2, 4};
 struct predictor {
-    uint8_t last[CONTEXTS], sure[CONTEXTS];
-    unsigned wrong;
+    struct {
+        uint8_t tag, last, sure;
+    } context[CONTEXTS];
+    uint32_t known, wrong;
 };
-static void predict(struct predictor *p, unsigned context, uint8_t outcome)
+static void predict(struct predictor *p, uint32_t context, uint8_t outcome)
 {
-    uint8_t *last = &p->last[context % CONTEXTS], *sure = &p->sure[context % CONTEXTS];
-    if (*last == outcome) {
-        *sure = (uint8_t)(*sure + (*sure < 3));
-    } else {
-        p->wrong += *last != 0; /* the first of a context says nothing */
-        if (*sure)
-            --*sure;
-        else
-            *last = outcome;
+    const uint32_t hash = context * 0x9e3779b1u;
+    const uint8_t tag = (uint8_t)(hash >> 16 | 1), at = (uint8_t)(hash >> 25);
+    if (p->context[at].tag != tag) {
+        p->context[at].tag = tag;
+        p->context[at].last = outcome;
+        p->context[at].sure = 0;
+        return;
     }
+    p->known++;
+    if (p->context[at].last == outcome) {
+        p->context[at].sure = (uint8_t)(p->context[at].sure + (p->context[at].sure < 3));
+        return;
+    }
+    p->wrong++;
+    if (p->context[at].sure)
+        p->context[at].sure--;
+    else
+        p->context[at].last = outcome;
 }
 
-/* Wrong guesses of the better of two predictors, one that goes by the caller alone and one that knows the two calls
- * before as well. */
+/* How many of 64 guesses would be wrong, by the best of the predictors that know enough. */
 static unsigned guessed_wrong(const struct wherry_watch *watch)
 {
-    struct predictor by_caller, by_history;
-    unsigned history = 0;
-    for (int i = 0; i < CONTEXTS; i++)
-        by_caller.last[i] = by_caller.sure[i] = by_history.last[i] = by_history.sure[i] = 0;
-    by_caller.wrong = by_history.wrong = 0;
-    for (int i = 0; i < WATCH_CALLS; i++) {
-        const uint8_t blocks = watch->call[i].blocks;
-        const unsigned caller = watch->call[i].caller;
-        if (blocks != BEYOND) {
-            predict(&by_caller, caller, blocks);
-            predict(&by_history, caller * 5 + history * 7, blocks);
+    unsigned least = 0;
+    for (int which = 0, judges = 0; which < PREDICTORS; which++) {
+        struct predictor p;
+        for (int i = 0; i < CONTEXTS; i++)
+            p.context[i].tag = 0;
+        p.known = p.wrong = 0;
+        uint32_t history = 0;
+        for (int i = 0; i < WATCH_CALLS; i++) {
+            const uint8_t blocks = watch->call[i].blocks;
+            const uint32_t before = memory[which] ? history & ((1u << 5 * memory[which]) - 1) : 0;
+            if (blocks != BEYOND)
+                predict(&p, before * 31 + watch->call[i].caller, blocks);
+            history = history << 5 | (blocks & 31);
         }
-        history = history % 29 * 29 + blocks;
+        if (p.known < KNOWN_LEAST)
+            continue;
+        const unsigned wrong = p.wrong * 64 / p.known;
+        if (!judges++ || wrong < least)
+            least = wrong;
     }
-    return by_caller.wrong < by_history.wrong ? by_caller.wrong : by_history.wrong;
+    return least;
 }
 
-/* A wrong guess costs as much as it costs some seven calls to go together; between the two verdicts there is room, so
+/* A wrong guess costs as much as it costs some six calls to go together; between the two verdicts there is room, so
  * that they do not take turns by chance. */
+enum { WRONG_ENTERS = 12, WRONG_STAYS = 7 };
 static void judge(struct wherry_watch *watch)
 {
     const bool before = GET(watch->together);
     const uint32_t between = GET(watch->between);
-    unsigned calls = 0;
-    for (int i = 0; i < WATCH_CALLS; i++)
-        calls += watch->call[i].blocks != BEYOND;
-    const bool now = guessed_wrong(watch) * (before ? 10 : 7) > calls;
+    const bool now = guessed_wrong(watch) >= (before ? WRONG_STAYS : WRONG_ENTERS);
     PUT(watch->together, now);
     PUT(watch->between, now != before ? BETWEEN_LEAST : between < BETWEEN_MOST ? 2 * between : between);
 }

@@ -51,7 +51,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WATCH_FEW = 32, WATCH_CALLS = 128 }; /* that a look records at first, and at most */
+enum { WATCH_FEW = 32, WATCH_CALLS = 256 }; /* that a look records at first, and at most */
 
 enum wherry_watching { WATCHING, HELD_APART, HELD_TOGETHER };
 
