@@ -88,9 +88,9 @@ uint32_t wherry_crc32c_copy(uint32_t crc, void *dst, const void *src, size_t n);
  * Where a load or a store of theirs raises SIGSEGV or SIGBUS they stop and return how many bytes were NOT copied, 0
  * when all were. The first n - result bytes of dst then equal those of src, up to the very byte before the first that
  * could not be read or written, and nothing past them has been changed. Any pointers will do, non-canonical ones too,
- * and any n. The two may overlap; the same then holds as if src had been copied away first. Only when a page of
- * overlapping buffers with dst above src becomes inaccessible during the call can less hold: then n is returned, and
- * bytes of dst, but none outside it, may have changed.
+ * and any n. The two may overlap; the same then holds as if src had been copied away first. Only when a page becomes
+ * inaccessible during the call can less hold: up to 4096 bytes of dst past them may have changed, none outside it; of
+ * overlapping buffers with dst above src n is returned, and any bytes of dst may have changed.
  *
  * To be as fast as memcpy they need wherry_nofault_init. Without it, and where another handler has SIGSEGV or SIGBUS,
  * they go by system calls, right but slow. SIGSEGV and SIGBUS must not be blocked in the calling thread: a fault would

@@ -81,7 +81,7 @@ def touches_buffers(made: Object, operands: str) -> bool:
 
 
 # From the address of its table to the last store of RECENT_ENTER.
-RECENT_INSTRUCTIONS = 25
+RECENT_INSTRUCTIONS = 32
 
 
 def unmarked(path: Path) -> list[str]:
