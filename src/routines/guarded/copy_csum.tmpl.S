@@ -239,18 +239,16 @@ AT(part):
     subq    %rdi, %rsi
 #else
     subq    %rdi, %rsi
-    cmpq    %rdx, %rsi
-    jb      AT(all_is_left)
-    movq    %rsi, %rax
-    negq    %rax
-    cmpq    %rdx, %rax
+    leaq    -1(%rdx,%rdx), %r9
+    leaq    -1(%rsi,%rdx), %rax     /* they overlap when this lies from 0 to 2n - 2 */
+    cmpq    %r9, %rax
     jb      AT(all_is_left)
 #if V < 64
     cmpq    $V, %rdx
     jbe     AT(short)
 #endif
     cmpq    $GUARDED_CSUM_MOST, %rdx
-    ja      AT(all_is_left)
+    ja      AT(all_is_left)         /* also when 2n has wrapped */
 #endif
     leaq    (%rdi,%rdx), %r11
     LOAD(AT(all_is_left), MOVE (%rdi,%rsi), FIRST)
@@ -288,6 +286,7 @@ AT(step):
 AT(ones):
     cmpq    %r11, %rdi
     jae     AT(last)
+    .p2align 5
 AT(one):
     LOAD(AT(stopped), MOVE (%rdi,%rsi), R(5))
     STORE(AT(stopped), MOVE R(5), (%rdi))
@@ -345,7 +344,7 @@ AT(some_is_left):
 
 AT(all_is_left):
     addq    %rdi, %rsi
-AT(short_is_left):
+AT(nothing_done):
     CLEAN
     xorl    %r9d, %r9d
     jmp     wherry_guarded_csum_rest
@@ -446,8 +445,8 @@ AT(short):
     subl    %r11d, %r9d
     shlxq   %r9, %rax, %rax
     kmovq   %rax, %k1
-    LOAD(AT(short_is_left), vmovdqu8 (%rsi,%r11), ALL{%k1}{z})
-    STORE(AT(short_is_left), vmovdqu8 ALL, (%rdi,%r11){%k1})
+    LOAD(AT(nothing_done), vmovdqu8 (%rsi,%r11), ALL{%k1}{z})
+    STORE(AT(nothing_done), vmovdqu8 ALL, (%rdi,%r11){%k1})
     UPPER(ALL, HIGH)
     TOTAL
     TURN_SUM_IF_ODD(%r11d)
