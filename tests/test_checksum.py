@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, run
-
 from wherry.experiments import Request
 from wherry.experiments.checksum import EXPERIMENT
 
@@ -38,7 +37,7 @@ def test_a_wrong_answer_is_seen(program: Path):
 
 @pytest.mark.parametrize(
     ("isa", "name"),
-    [(None, "nofault"), ("sse2", "nofault@sse2"), ("avx512_ladder", "nofault@avx512")],
+    [(None, "nofault"), ("sse2", "nofault@sse2"), ("avx512_together", "nofault@avx512")],
 )
 def test_the_sum_that_survives_faults_is_measured(isa: str | None, name: str):
     rows = EXPERIMENT.rows(Request(quick=True, isa=isa))

@@ -65,7 +65,7 @@ class Checksum(Experiment):
         names = [own, f"copy:{own}", "copy:libc", f"{reader}:{own}", f"{reader}:{PLAIN[op]}"]
         names += [f"libc+{PLAIN[op]}", f"{own}+{own}", FUSED_PLAIN[op]]
         if op == SUM:
-            names.append(own.replace("wherry", "nofault", 1).removesuffix("_ladder"))
+            names.append(own.replace("wherry", "nofault", 1).partition("_")[0])
         for row in request.catalogue:
             asked = request.all_routines or row["name"] in request.routines
             if asked and not row.get("unavailable"):
