@@ -88,9 +88,9 @@ uint32_t wherry_crc32c_copy(uint32_t crc, void *dst, const void *src, size_t n);
  * Where a load or a store of theirs raises SIGSEGV or SIGBUS they stop and return how many bytes were NOT copied, 0
  * when all were. The first n - result bytes of dst then equal those of src, up to the very byte before the first that
  * could not be read or written, and nothing past them has been changed. Any pointers will do, non-canonical ones too,
- * and any n. The two may overlap; the same then holds as if src had been copied away first. Only when a page of
- * overlapping buffers with dst above src becomes inaccessible during the call can less hold: then n is returned, and
- * bytes of dst, but none outside it, may have changed.
+ * and any n. The two may overlap; the same then holds as if src had been copied away first. Only when a page becomes
+ * inaccessible during the call can less hold: up to 4096 bytes of dst past them may have changed, none outside it; of
+ * overlapping buffers with dst above src n is returned, and any bytes of dst may have changed.
  *
  * To be as fast as memcpy they need wherry_nofault_init. Without it, and where another handler has SIGSEGV or SIGBUS,
  * they go by system calls, right but slow. SIGSEGV and SIGBUS must not be blocked in the calling thread: a fault would
@@ -173,9 +173,9 @@ int wherry_nofault_status(struct wherry_nofault_status *status);
  * wherry_memcpy, exact. n must not be above a capacity, and the two capacities must not overlap. Returns dst. After
  * Rizzo's pkt_copy of netmap.
  *
- * The lines move by the widest vectors that the compiler may use (-mavx2, -mavx512f); with SSE2 alone it is one line to
- * 64 bytes, and wherry_memcpy above. In code compiled with -fsanitize=address, hwaddress, memory or thread, or with
- * WHERRY_EXACT defined (for Valgrind, say), it is an exact memcpy that the tool sees. */
+ * The lines move by vectors of 32 bytes where the compiler may use them (-mavx, -mavx512f); with SSE2 alone it is one
+ * line to 64 bytes, and wherry_memcpy above. In code compiled with -fsanitize=address, hwaddress, memory or thread, or
+ * with WHERRY_EXACT defined (for Valgrind, say), it is an exact memcpy that the tool sees. */
 #if defined(WHERRY_EXACT) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_HWADDRESS__) ||                       \
     defined(__SANITIZE_THREAD__)
 #define WHERRY_COPY_PADDED_EXACT 1
@@ -194,9 +194,8 @@ static inline void *wherry_copy_padded(void *dst, size_t dst_cap, const void *sr
     return n > 0 ? __builtin_memcpy(dst, src, n) : dst;
 }
 #else
-#if defined(__AVX512F__)
-enum { WHERRY_PADDED_BLOCK = 64 };
-#elif defined(__AVX__)
+/* Not 64 with AVX-512 either: packets seldom begin at a line, and a block across two takes two stores. */
+#if defined(__AVX__)
 enum { WHERRY_PADDED_BLOCK = 32 };
 #else
 enum { WHERRY_PADDED_BLOCK = 16 };
@@ -209,9 +208,7 @@ static inline __attribute__((__always_inline__)) void wherry_padded_line(void *d
     wherry_padded_block *to = (wherry_padded_block *)dst;
     const wherry_padded_block *from = (const wherry_padded_block *)src;
     const wherry_padded_block first = from[0];
-    if (WHERRY_PADDED_BLOCK == 64) {
-        to[0] = first;
-    } else if (WHERRY_PADDED_BLOCK == 32) {
+    if (WHERRY_PADDED_BLOCK == 32) {
         const wherry_padded_block second = from[1];
         to[0] = first;
         to[1] = second;

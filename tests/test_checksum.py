@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, run
+from wherry.experiments import Request
+from wherry.experiments.checksum import EXPERIMENT
 
 FLAGS = ("-O1", "-Wall", "-Wextra", "-Werror")
 
@@ -31,6 +33,16 @@ def test_a_wrong_answer_is_seen(program: Path):
     done = run(program, "--wrong", check=False)
     assert done.returncode == 1
     assert "expected" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("isa", "name"),
+    [(None, "nofault"), ("sse2", "nofault@sse2"), ("avx512_together", "nofault@avx512")],
+)
+def test_the_sum_that_survives_faults_is_measured(isa: str | None, name: str):
+    rows = EXPERIMENT.rows(Request(quick=True, isa=isa))
+    assert {name in row.routines for row in rows if row.op == "copy_csum"} == {True}
+    assert not [row for row in rows if row.op == "copy_crc32c" and name in row.routines]
 
 
 @pytest.mark.parametrize("tier", ["sse2", "avx2", "avx512"])

@@ -51,6 +51,7 @@ ROWS = {
     "log": "op=move routines=libc,wherry mix=log:1-4096",
     "set": "op=set routines=libc,wherry size=200 dst_off=3",
     "zero": "op=zero routines=libc,wherry size=4096 dst_off=64",
+    "sum surviving faults": "op=copy_csum routines=wherry,nofault,nofault@sse2 size=1448 dst_off=5",
     "L2": "op=copy routines=libc,wherry size=256 src_state=L2 dst_state=L1",
     "huge": "op=copy routines=libc,wherry size=4096 src_state=L2 dst_state=L2 huge=1",
     "DRAM": "op=copy routines=libc,wherry size=1448 src_state=DRAM dst_state=L1 src_off=63",

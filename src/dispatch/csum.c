@@ -71,57 +71,35 @@ static size_t copy_then_sum(uint8_t *dst, const uint8_t *src, size_t n, uint32_t
     }
 }
 
-static inline struct copied copy_csum_guarded(signed char chosen, void *dst, const void *src, size_t n, uint32_t sum)
+/* What the one pass of nofault.S has left: everything where it must not be used, or the rest behind a fault. Sides that
+ * overlap are copied in one piece, since parts would overwrite their source. */
+size_t wherry_guarded_csum_rest(uint8_t *dst, const uint8_t *src, size_t n, uint32_t *sum, struct wherry_fault *fault,
+                                size_t done)
 {
-    if (chosen == WHERRY_NOFAULT_CHOICE_AVX2)
-        return wherry_guarded_copy_csum_avx2(dst, src, n, sum);
-    if (chosen == WHERRY_NOFAULT_CHOICE_SSE2)
-        return wherry_guarded_copy_csum_sse2(dst, src, n, sum);
-    return wherry_guarded_copy_csum_avx512(dst, src, n, sum);
-}
-
-/* What one pass has left: everything where it must not be used, or the rest behind a fault. Sides that overlap are
- * copied in one piece, since parts would overwrite their source. Apart, so that the usual call saves little. */
-__attribute__((noinline, cold)) static size_t csum_copy_rest(uint8_t *dst, const uint8_t *src, size_t n, uint32_t *sum,
-                                                             struct wherry_fault *fault, size_t done)
-{
-    const signed char chosen = atomic_load_explicit(&wherry_nofault_choice, memory_order_relaxed);
     const uintptr_t ahead = (uintptr_t)dst - (uintptr_t)src;
     if (ahead < n || -ahead < n) {
         const size_t left = wherry_nofault_copy(dst, src, n, fault);
         *sum = wherry_csum_partial(dst, n - left, *sum);
         return left;
     }
-    for (;;) {
-        const size_t part = n < GUARDED_CSUM_MOST ? n : GUARDED_CSUM_MOST;
-        struct copied copied = {0};
-        if (done == 0 && chosen != WHERRY_NOFAULT_CHOICE_CALLS)
-            copied = copy_csum_guarded(chosen, dst, src, part, 0);
-        done += copied.done;
-        *sum = wherry_csum_block_add(*sum, (uint32_t)copied.sum, 0);
-        uint32_t behind = 0;
-        const size_t left = copy_then_sum(dst + done, src + done, part - done, &behind, fault);
-        *sum = wherry_csum_block_add(*sum, behind, done);
-        if (left || part == n)
-            return n - part + left;
-        dst += part;
-        src += part;
-        n -= part;
-        done = 0;
+    if (n > GUARDED_CSUM_MOST && atomic_load_explicit(&wherry_nofault_choice, memory_order_relaxed)) {
+        for (;; dst += GUARDED_CSUM_MOST, src += GUARDED_CSUM_MOST, n -= GUARDED_CSUM_MOST) {
+            const size_t part = n < GUARDED_CSUM_MOST ? n : GUARDED_CSUM_MOST;
+            const size_t left = wherry_nofault_copy_csum(dst, src, part, sum, fault);
+            if (left || part == n)
+                return n - part + left;
+        }
     }
+    uint32_t behind = 0;
+    const size_t left = copy_then_sum(dst + done, src + done, n - done, &behind, fault);
+    *sum = wherry_csum_block_add(*sum, behind, done);
+    return left;
 }
 
-PUBLIC size_t wherry_csum_copy_nofault(void *dst, const void *src, size_t n, uint32_t *sum, struct wherry_fault *fault)
+size_t wherry_guarded_csum_by_calls(uint8_t *dst, const uint8_t *src, size_t n, uint32_t *sum,
+                                    struct wherry_fault *fault)
 {
-    const signed char chosen = atomic_load_explicit(&wherry_nofault_choice, memory_order_relaxed);
-    const uintptr_t ahead = (uintptr_t)dst - (uintptr_t)src;
-    size_t done = 0;
-    if (__builtin_expect(ahead >= n && -ahead >= n && n <= GUARDED_CSUM_MOST && chosen, 1)) {
-        const struct copied copied = copy_csum_guarded(chosen, dst, src, n, *sum);
-        *sum = (uint32_t)copied.sum;
-        done = copied.done;
-    }
-    return done == n ? 0 : csum_copy_rest(dst, src, n, sum, fault, done);
+    return wherry_guarded_csum_rest(dst, src, n, sum, fault, 0);
 }
 
 #define BY_CRC(routine, ...)                                                                                           \

@@ -1,7 +1,9 @@
-/* The fault-tolerant copy and set. As in public.S one comparison tells the ways apart, and AVX-512 goes on right here:
+/* The fault-tolerant copy, set, and copy that sums. As in public.S one comparison tells the ways apart, and AVX-512 goes on right here:
  *
  *   size_t wherry_copy_nofault(void *dst rdi, const void *src rsi, size_t n rdx, struct wherry_fault *fault rcx)
  *   size_t wherry_set_nofault(void *dst rdi, int c esi, size_t n rdx, struct wherry_fault *fault rcx)
+ *   size_t wherry_csum_copy_nofault(void *dst rdi, const void *src rsi, size_t n rdx, uint32_t *sum rcx,
+ *                                   struct wherry_fault *fault r8)
  *
  * wherry_nofault_choice is zero-initialised data and zero means system calls, so a call that comes before anything has been
  * set up is right.
@@ -53,3 +55,16 @@ NOFAULT_END(wherry_copy_nofault, wherry_nofault_copy, wherry_guarded_copy_sse2, 
 NOFAULT(wherry_set_nofault, wherry_nofault_set, wherry_guarded_set_avx2)
 #include "routines/guarded/set.tmpl.S"
 NOFAULT_END(wherry_set_nofault, wherry_nofault_set, wherry_guarded_set_sse2, wherry_guard_set_by_calls)
+
+#undef AT
+#undef TOP
+#undef SYMBOL
+#undef LARGE
+#undef CHUNK
+#undef FORWARD_MOST
+#define AT(name) .Lcsum_##name
+#define TOP .Lcsum
+#define SYMBOL wherry_nofault_copy_csum
+NOFAULT(wherry_csum_copy_nofault, wherry_nofault_copy_csum, wherry_guarded_copy_csum_avx2)
+#include "routines/guarded/copy_csum.tmpl.S"
+NOFAULT_END(wherry_csum_copy_nofault, wherry_nofault_copy_csum, wherry_guarded_copy_csum_sse2, wherry_guarded_csum_by_calls)

@@ -21,5 +21,6 @@ bool wherry_nofault_force(enum wherry_isa isa);
 /* The public functions under names that no symbol of another object can take. */
 size_t wherry_nofault_copy(void *dst, const void *src, size_t n, struct wherry_fault *fault);
 size_t wherry_nofault_set(void *dst, int c, size_t n, struct wherry_fault *fault);
+size_t wherry_nofault_copy_csum(void *dst, const void *src, size_t n, uint32_t *sum, struct wherry_fault *fault);
 
 #endif

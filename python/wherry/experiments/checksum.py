@@ -64,6 +64,8 @@ class Checksum(Experiment):
         own, reader = request.wherry(), READER[op]
         names = [own, f"copy:{own}", "copy:libc", f"{reader}:{own}", f"{reader}:{PLAIN[op]}"]
         names += [f"libc+{PLAIN[op]}", f"{own}+{own}", FUSED_PLAIN[op]]
+        if op == SUM:
+            names.append(own.replace("wherry", "nofault", 1).partition("_")[0])
         for row in request.catalogue:
             asked = request.all_routines or row["name"] in request.routines
             if asked and not row.get("unavailable"):
@@ -130,6 +132,8 @@ class Checksum(Experiment):
             self._limit(op, own, rows, cells),
         ]
         notes = ["A+B: A's copy, then B's sum of the source; a name alone: both in one pass"]
+        if any(name.partition("@")[0] == "nofault" for name in names):
+            notes.append("nofault: the one pass that survives faults, wherry_csum_copy_nofault")
         return tables.Block(
             f"checksum: {TITLE[op]}, ns per call, source in {place}",
             tables.layout(columns, body, width),

@@ -1,19 +1,22 @@
-/* What a fault-tolerant routine that computes beside the copy returns, and those that there are. */
+/* The fault-tolerant copy that sums: what its assembly leaves to C. */
 #ifndef WHERRY_COPIED_H
 #define WHERRY_COPIED_H
 
+/* Bytes in one pass, of which no sum overflows. Even, so that sums go on from part to part. */
+#define GUARDED_CSUM_MOST 0x40000000
+
+#ifndef __ASSEMBLER__
 #include <stddef.h>
 #include <stdint.h>
 
-/* How many bytes from the first on are surely copied, and the sum that goes on with theirs (32 bits). */
-struct copied {
-    size_t done;
-    uint64_t sum;
-};
+struct wherry_fault;
 
-/* Of buffers apart. They end at the first fault; the rest is their caller's. At most this many bytes at a time. */
-enum { GUARDED_CSUM_MOST = 1 << 30 };
-typedef struct copied wherry_guarded_copy_csum(void *dst, const void *src, size_t n, uint32_t sum);
-wherry_guarded_copy_csum wherry_guarded_copy_csum_sse2, wherry_guarded_copy_csum_avx2, wherry_guarded_copy_csum_avx512;
+/* Goes on behind the first done bytes, which are copied and in *sum. */
+size_t wherry_guarded_csum_rest(uint8_t *dst, const uint8_t *src, size_t n, uint32_t *sum, struct wherry_fault *fault,
+                                size_t done);
+/* The whole, as long as nobody mends faults. */
+size_t wherry_guarded_csum_by_calls(uint8_t *dst, const uint8_t *src, size_t n, uint32_t *sum,
+                                    struct wherry_fault *fault);
+#endif
 
 #endif

@@ -9,7 +9,7 @@
  *   V  .. 4V          four blocks
  *   4V .. 8V          eight
  *   8V .. 16V         sixteen; not for V = 32
- *   beyond            forward loop; rep movsb; non-temporal loop; backward loop, after a look at every page
+ *   beyond            forward loop; rep movsb; non-temporal loop; chunks backward; backward loop, after a look at every page
  *
  * What is exact, and why:
  *
@@ -20,7 +20,8 @@
  *   when it is the second page that cannot, no order of the other stores can change a byte of that.
  * - The loops store in ascending order, each step's loads before its stores, and go on by rep movsb at the first byte
  *   that has not been stored. The blocks of the end are loaded first, when nothing has been stored.
- * - A backward copy stores the end first. Before it, one byte of every page is read, and one written as it was, from the
+ * - Chunks go upwards too; copy_large.tmpl.S says why each is exact though it is copied from its end down.
+ * - Of sides that overlap, a backward copy stores the end first. Before it, one byte of every page is read, and one written as it was, from the
  *   beginning on: if a page is missing, just the bytes before it are copied. So overlap costs no exactness. Only what
  *   becomes inaccessible between the look and the copy is worse off: then nothing is said to be copied.
  *

@@ -1,7 +1,8 @@
 /* The fault-tolerant copy that sums, in one pass, for every vector width V = VEC_BYTES: fused/copy_csum.tmpl.h with an
- * entry in the fault table for each load and store. From ENTRY(SYMBOL) on:
+ * entry in the fault table for each load and store. From the label TOP on:
  *
- *   struct copied (void *dst rdi, const void *src rsi, size_t n rdx, uint32_t sum ecx), as copied.h has it
+ *   size_t (void *dst rdi, const void *src rsi, size_t n rdx, uint32_t *sum rcx, struct wherry_fault *fault r8),
+ *   the bytes not copied; sum goes on with those that were
  *
  *     |-- first --|                                      a vector at the start: its first `head` bytes count
  *         |  step  |  step  | ... | one | one |          aligned in the destination
@@ -9,18 +10,40 @@
  *
  *   n <= 64, V = 64   one block under a mask of n bits
  *   8 .. V, V < 64    words, and the one that ends at the end
- *   beyond            the picture above; the steps by non-temporal stores from copy_stream_from on
+ *   beyond            the picture above; the steps by non-temporal stores from copy_stream_from on, and with V = 64 in
+ *                     chunks, each from its end down, where loads would wait for stores: as copy_large.tmpl.S, which says why.
+ *                     It pays in the first-level cache, so beyond a chunk what was written lately is asked for (recent.h)
  *
- * It ends at the first fault and returns how many bytes from the first on are surely copied and summed, and their sum. The
- * caller has the rest copied by the fault-tolerant copy, which finds out to the byte what can be had. So a fault needs no
- * more here than to forget the step in which it happened:
+ * At the first fault it stops and leaves the rest to copied.h's function, telling it how many bytes from the first on are
+ * surely copied and summed; that one has the rest copied by the fault-tolerant copy, which finds out to the byte what can
+ * be had. So a fault needs no more here than to forget the step, or the chunk, in which it happened:
  *
  * - The first store goes to the first byte and the others follow in ascending order, so nothing behind what can be written
  *   has changed. What a step has stored before its fault is stored again.
  * - The last block is loaded before anything is stored and counted when all before it is in place.
  *
- * `all` adds 64-bit lanes and wraps, `high` adds their upper halves, as in fused/csum_vec.h. The sides do not overlap. */
+ * So is what this is not for: sides that overlap, more than GUARDED_CSUM_MOST, less than 8 bytes with V < 64.
+ *
+ * `all` adds 64-bit lanes and wraps, `high` adds their upper halves, as in fused/csum_vec.h.
+ *
+ * With PLAIN it is the copy that knows of no faults, for V = 64 and buffers apart, from the label TOP on:
+ *
+ *   uint32_t (void *dst rdi, const void *src rsi, size_t n rdx, uint32_t sum ecx), sum and that of the bytes
+ *
+ * The includer defines VEC_BYTES, SYMBOL (the function), TOP and AT(name), as of copy.tmpl.S. */
+#include "copied.h"
 #include "registers.h"
+
+#ifdef PLAIN
+#undef LOAD
+#undef STORE
+#define LOAD(resume, ...) __VA_ARGS__
+#define STORE(resume, ...) __VA_ARGS__
+#endif
+
+#define CHUNK 4096
+#define FORWARD_MOST 2048 /* to here a loop upwards is as fast, whatever the distance */
+#define NEAR_MOST 24576   /* two of these fill the first-level cache; outside it a loop upwards is faster again */
 
 #define ALL R(0)
 #define HIGH R(1)
@@ -42,31 +65,88 @@
     ADD(v, ALL);                                            \
     ADD(t, HIGH)
 
-/* Four vectors, whose stores are spread among the additions: one after the other they wait for each other. Nothing is
- * added to the sums before the last of them; one addition of each waits for the step before. */
-#define STEP(lost, move)                                    \
-    LOAD(lost, MOVE (%rsi), R(5));                          \
-    LOAD(lost, MOVE V(%rsi), R(6));                         \
-    LOAD(lost, MOVE 2 * V(%rsi), R(7));                     \
-    LOAD(lost, MOVE 3 * V(%rsi), R(8));                     \
-    addq    $(4 * V), %rsi;                                 \
-    STORE(lost, move R(5), (%rdi));                         \
+#if V == 64
+#define SAME(from, to) vmovdqa64 from, to
+#elif V == 32
+#define SAME(from, to) vmovdqa from, to
+#else
+#define SAME(from, to) movdqa from, to
+#endif
+
+/* Four vectors at `at`, in the order of their offsets a to d. One cursor serves both sides, since rsi is how far apart they
+ * are. The stores are spread among the additions: one after the other they wait for each other. Nothing is added to the
+ * sums before the last of them; one addition of each waits for the step before. */
+#define STEP(lost, move, at, a, b, c, d)                    \
+    LOAD(lost, MOVE a(at,%rsi), R(5));                      \
+    LOAD(lost, MOVE b(at,%rsi), R(6));                      \
+    LOAD(lost, MOVE c(at,%rsi), R(7));                      \
+    LOAD(lost, MOVE d(at,%rsi), R(8));                      \
+    STORE(lost, move R(5), a(at));                          \
     UPPER(R(5), R(9));                                      \
     UPPER(R(6), R(10));                                     \
     ADD(R(6), R(5));                                        \
-    STORE(lost, move R(6), V(%rdi));                        \
+    STORE(lost, move R(6), b(at));                          \
     UPPER(R(7), R(11));                                     \
     UPPER(R(8), R(12));                                     \
     ADD(R(10), R(9));                                       \
-    STORE(lost, move R(7), 2 * V(%rdi));                    \
+    STORE(lost, move R(7), c(at));                          \
     ADD(R(8), R(7));                                        \
     ADD(R(12), R(11));                                      \
     ADD(R(7), R(5));                                        \
-    STORE(lost, move R(8), 3 * V(%rdi));                    \
-    addq    $(4 * V), %rdi;                                 \
+    STORE(lost, move R(8), d(at));                          \
     ADD(R(11), R(9));                                       \
     ADD(R(5), ALL);                                         \
     ADD(R(9), HIGH)
+
+/* All lanes of both sums together, in eax. Uses T and r10. */
+#if V == 16
+#define TOTAL                                               \
+    movdqa  HIGH, T;                                        \
+    psllq   $32, T;                                         \
+    psubq   T, ALL;                                         \
+    paddq   HIGH, ALL;                                      \
+    pshufd  $0xee, ALL, T;                                  \
+    paddq   T, ALL;                                         \
+    movq    ALL, %rax;                                      \
+    FOLD
+#elif V == 32
+#define TOTAL                                               \
+    vpsllq  $32, HIGH, T;                                   \
+    vpsubq  T, ALL, ALL;                                    \
+    vpaddq  HIGH, ALL, ALL;                                 \
+    vextracti128 $1, ALL, %xmm4;                            \
+    vpaddq  %xmm4, %xmm0, %xmm0;                            \
+    vpshufd $0xee, %xmm0, %xmm4;                            \
+    vpaddq  %xmm4, %xmm0, %xmm0;                            \
+    vmovq   %xmm0, %rax;                                    \
+    vzeroupper;                                             \
+    FOLD
+#else
+#define TOTAL                                               \
+    vpsllq  $32, HIGH, T;                                   \
+    vpsubq  T, ALL, ALL;                                    \
+    vpaddq  HIGH, ALL, ALL;                                 \
+    vextracti64x4 $1, ALL, %ymm20;                          \
+    vpaddq  %ymm20, %ymm16, %ymm16;                         \
+    vextracti64x2 $1, %ymm16, %xmm20;                       \
+    vpaddq  %xmm20, %xmm16, %xmm16;                         \
+    vpshufd $0xee, %xmm16, %xmm20;                          \
+    vpaddq  %xmm20, %xmm16, %xmm16;                         \
+    vmovq   %xmm16, %rax;                                   \
+    FOLD
+#endif
+#define FOLD                                                \
+    movq    %rax, %r10;                                     \
+    shrq    $32, %r10;                                      \
+    addl    %r10d, %eax;                                    \
+    adcl    $0, %eax
+
+/* The sum of the same bytes, each one place further on, when number is odd. Uses r9. */
+#define TURN_SUM_IF_ODD(number)                             \
+    movl    %eax, %r9d;                                     \
+    roll    $8, %r9d;                                       \
+    testl   $1, number;                                     \
+    cmovnzl %r9d, %eax
 
 /* v keeps its first n bytes (1 to V), or its last ones; and every 32-bit lane turns by a byte when n is odd. They use
  * eax, T, R(5) and k1. */
@@ -145,59 +225,77 @@
     TURN(v)
 /* clang-format on */
 
-/* r8 the destination's first byte, r9 rest, r10 head, r11 where the last block's bytes begin that count */
-ENTRY(SYMBOL)
-    movq    %rdi, %r8
+/* rsi source less destination, r9 rest, r11 where the last block's bytes begin that count; so r11 + r9 is the end */
+TOP:
+#if V == 64
     cmpq    $V, %rdx
     jbe     AT(short)
+#endif
+#ifdef PLAIN
+    xorl    %r8d, %r8d              /* behind what the sums hold at a time */
+    cmpq    $GUARDED_CSUM_MOST, %rdx
+    ja      AT(parts)
+AT(part):
+    subq    %rdi, %rsi
+#else
+    subq    %rdi, %rsi
+    leaq    -1(%rdx,%rdx), %r9
+    leaq    -1(%rsi,%rdx), %rax     /* they overlap when this lies from 0 to 2n - 2 */
+    cmpq    %r9, %rax
+    jb      AT(all_is_left)
+#if V < 64
+    cmpq    $V, %rdx
+    jbe     AT(short)
+#endif
+    cmpq    $GUARDED_CSUM_MOST, %rdx
+    ja      AT(all_is_left)         /* also when 2n has wrapped */
+#endif
+    leaq    (%rdi,%rdx), %r11
+    LOAD(AT(all_is_left), MOVE (%rdi,%rsi), FIRST)
+    LOAD(AT(all_is_left), MOVE -V(%r11,%rsi), LAST)
     movl    %edi, %eax
     andl    $(V - 1), %eax
     movl    $V, %r10d
-    subl    %eax, %r10d
-    leaq    -1(%rdx), %r9
-    subq    %r10, %r9
+    subl    %eax, %r10d             /* head */
+    leal    -1(%r11), %r9d
     andl    $(V - 1), %r9d
     addl    $1, %r9d
-    leaq    (%rdi,%rdx), %r11
-    subq    %r9, %r11
-    LOAD(AT(nothing), MOVE (%rsi), FIRST)
-    LOAD(AT(nothing), MOVE -V(%rsi,%rdx), LAST)
-    STORE(AT(nothing), MOVE FIRST, (%rdi))
+    STORE(AT(all_is_left), MOVE FIRST, (%rdi))
     addq    %r10, %rdi
-    addq    %r10, %rsi
+    subq    %r9, %r11
     FIRST_BYTES(%r10, FIRST)
     TURN_IF_ODD(%r10, FIRST)
     UPPER(FIRST, HIGH)
-#if V == 16
-    movdqa  FIRST, ALL
-#elif V == 32
-    vmovdqa FIRST, ALL
-#else
-    vmovdqa64 FIRST, ALL
-#endif
+    SAME(FIRST, ALL)
     leaq    -4 * V(%r11), %rax
     cmpq    %rax, %rdi
     ja      AT(ones)
     cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx
     jae     AT(stream)
-    .p2align 5
+#if V == 64
+    cmpq    $FORWARD_MOST, %rdx
+    ja      AT(maybe_chunks)
+AT(forward):
+#endif
+    .p2align 6
 AT(step):
-    STEP(AT(stopped), MOVE)
+    STEP(AT(stopped), MOVE, %rdi, 0, V, 2 * V, 3 * V)
+    addq    $(4 * V), %rdi
     cmpq    %rax, %rdi
     jbe     AT(step)
 AT(ones):
     cmpq    %r11, %rdi
     jae     AT(last)
+    .p2align 5
 AT(one):
-    LOAD(AT(stopped), MOVE (%rsi), R(5))
-    addq    $V, %rsi
+    LOAD(AT(stopped), MOVE (%rdi,%rsi), R(5))
     STORE(AT(stopped), MOVE R(5), (%rdi))
     ADD_ONE(R(5), R(6))
     addq    $V, %rdi
     cmpq    %r11, %rdi
     jb      AT(one)
 AT(last):
-    STORE(AT(stopped), MOVE LAST, -V(%r8,%rdx))
+    STORE(AT(stopped), MOVE LAST, -V(%r11,%r9))
     LAST_BYTES(%r9, LAST)
     TURN_IF_ODD(%r9, LAST)
     ADD_ONE(LAST, T)
@@ -205,67 +303,130 @@ AT(last):
 
 /* All before rdi is copied and counted. */
 AT(stopped):
-#if V == 16
-    movdqa  HIGH, T
-    psllq   $32, T
-    psubq   T, ALL
-    paddq   HIGH, ALL
-    pshufd  $0xee, ALL, T
-    paddq   T, ALL
-    movq    ALL, %rax
-#elif V == 32
-    vpsllq  $32, HIGH, T
-    vpsubq  T, ALL, ALL
-    vpaddq  HIGH, ALL, ALL
-    vextracti128 $1, ALL, %xmm4
-    vpaddq  %xmm4, %xmm0, %xmm0
-    vpshufd $0xee, %xmm0, %xmm4
-    vpaddq  %xmm4, %xmm0, %xmm0
-    vmovq   %xmm0, %rax
-    vzeroupper
-#else
-    vpsllq  $32, HIGH, T
-    vpsubq  T, ALL, ALL
-    vpaddq  HIGH, ALL, ALL
-    vextracti64x4 $1, ALL, %ymm20
-    vpaddq  %ymm20, %ymm16, %ymm16
-    vextracti64x2 $1, %ymm16, %xmm20
-    vpaddq  %xmm20, %xmm16, %xmm16
-    vpshufd $0xee, %xmm16, %xmm20
-    vpaddq  %xmm20, %xmm16, %xmm16
-    vmovq   %xmm16, %rax
-#endif
-    movq    %rax, %rdx
-    shrq    $32, %rdx
-    addl    %eax, %edx
-    adcl    $0, %edx
-    movl    %ecx, %esi
-    movl    %r10d, %ecx
-    andl    $1, %ecx
-    shll    $3, %ecx
-    roll    %cl, %edx               /* the first byte that was counted as even stands at an odd place */
-    addl    %esi, %edx
-    adcl    $0, %edx
-    movq    %rdi, %rax
-    subq    %r8, %rax
+    TOTAL
+    leaq    (%r11,%r9), %r10
+    subq    %rdx, %r10
+    TURN_SUM_IF_ODD(%r10d)          /* the first byte that was counted as even stands at an odd place */
+
+#ifdef PLAIN
+    addl    %ecx, %eax
+    adcl    $0, %eax
+    testq   %r8, %r8
+    jnz     AT(next_part)
     ret
 
+/* An even number, so the sums go on from part to part. */
+AT(parts):
+    leaq    -GUARDED_CSUM_MOST(%rdx), %r8
+    movl    $GUARDED_CSUM_MOST, %edx
+    jmp     AT(part)
+AT(next_part):
+    leaq    (%r10,%rdx), %rdi
+    addq    %rdi, %rsi
+    movq    %r8, %rdx
+    movl    %eax, %ecx
+    jmp     TOP
+#else
+    addl    (%rcx), %eax
+    adcl    $0, %eax
+    movl    %eax, (%rcx)
+    subq    %r10, %rdi
+    cmpq    %rdx, %rdi
+    jne     AT(some_is_left)
+    xorl    %eax, %eax
+    ret
+
+AT(some_is_left):
+    movq    %rdi, %r9
+    movq    %r10, %rdi
+    addq    %rdi, %rsi
+    jmp     wherry_guarded_csum_rest
+
+AT(all_is_left):
+    addq    %rdi, %rsi
+AT(nothing_done):
+    CLEAN
+    xorl    %r9d, %r9d
+    jmp     wherry_guarded_csum_rest
+
+#endif
+
 AT(stream):
-    STEP(AT(streamed), MOVE_NT)
+    STEP(AT(streamed), MOVE_NT, %rdi, 0, V, 2 * V, 3 * V)
+    addq    $(4 * V), %rdi
     cmpq    %rax, %rdi
     jbe     AT(stream)
     sfence
     jmp     AT(ones)
+#ifndef PLAIN
 AT(streamed):
     sfence
     jmp     AT(stopped)
+#endif
 
-AT(nothing):
-    CLEAN
-AT(none):
-    xorl    %eax, %eax
-    movl    %ecx, %edx
-    ret
+#if V == 64
+/* rdi is a chunk's beginning, r10 its end */
+AT(maybe_chunks):
+    movl    %esi, %r10d
+    negl    %r10d
+    andl    $(ALIAS_BYTES - 1), %r10d
+    subl    $1, %r10d
+    cmpl    $ALIAS_SPAN, %r10d
+    jae     AT(forward)
+    cmpq    $CHUNK, %rdx
+    jbe     AT(chunk)               /* as fast in either case */
+    cmpq    $NEAR_MOST, %rdx
+    jae     AT(forward)
+    movq    %rdi, -8(%rsp)
+    movq    %r8, -16(%rsp)
+    movq    %r9, -24(%rsp)
+    movq    %r11, -32(%rsp)
+    leaq    (%r11,%r9), %rdi
+    subq    %rdx, %rdi
+    RECENT_FIND_COPY(AT(far))
+    movq    -8(%rsp), %rdi
+    movq    -16(%rsp), %r8
+    movq    -24(%rsp), %r9
+    movq    -32(%rsp), %r11
+    jmp     AT(chunk)
+AT(far):
+    RECENT_ENTER(AT(enter), RECENT_COPY_PLACES)
+    movq    -8(%rsp), %rdi
+    movq    -16(%rsp), %r8
+    movq    -24(%rsp), %r9
+    movq    -32(%rsp), %r11
+    jmp     AT(forward)
+AT(chunk):
+    movq    %r11, %rax
+    subq    %rdi, %rax
+    movl    $CHUNK, %r10d
+    andq    $(-4 * V), %rax
+    jz      AT(ones)
+    cmpq    %r10, %rax
+    cmovaq  %r10, %rax
+    LOAD(AT(stopped), MOVE (%rdi,%rsi), R(5))
+    addq    %rdi, %rax
+    STORE(AT(stopped), MOVE R(5), (%rdi))
+    movq    %rax, %r10
+#ifndef PLAIN
+    SAME(ALL, R(13))
+    SAME(HIGH, R(14))
+#endif
+    .p2align 5
+AT(chunk_step):
+    subq    $(4 * V), %rax
+    STEP(AT(chunk_lost), MOVE, %rax, 3 * V, 2 * V, V, 0)
+    cmpq    %rdi, %rax
+    ja      AT(chunk_step)
+    movq    %r10, %rdi
+    jmp     AT(chunk)
+#ifndef PLAIN
+AT(chunk_lost):
+    SAME(R(13), ALL)
+    SAME(R(14), HIGH)
+    jmp     AT(stopped)
+#endif
+#endif
 
     .p2align 4
 AT(short):
@@ -274,66 +435,86 @@ AT(short):
     jz      AT(none)
     movl    %edi, %eax
     orl     %esi, %eax
-    leaq    -64(%rdx), %r10
+    leaq    -64(%rdx), %r11
     andl    $0xfc0, %eax
     xorl    %r9d, %r9d
     cmpl    $0xfc0, %eax            /* as in public.S: the block here, or the one that ends where the buffer ends */
     movq    $-1, %rax
-    cmovneq %r9, %r10
+    cmovneq %r9, %r11
     bzhiq   %rdx, %rax, %rax
-    subl    %r10d, %r9d
+    subl    %r11d, %r9d
     shlxq   %r9, %rax, %rax
     kmovq   %rax, %k1
-    LOAD(AT(nothing), vmovdqu8 (%rsi,%r10), ALL{%k1}{z})
-    STORE(AT(nothing), vmovdqu8 ALL, (%rdi,%r10){%k1})
+    LOAD(AT(nothing_done), vmovdqu8 (%rsi,%r11), ALL{%k1}{z})
+    STORE(AT(nothing_done), vmovdqu8 ALL, (%rdi,%r11){%k1})
     UPPER(ALL, HIGH)
-    addq    %rdx, %rdi
-    jmp     AT(stopped)             /* r10: an odd block turns the sum */
+    TOTAL
+    TURN_SUM_IF_ODD(%r11d)
+#ifdef PLAIN
+    addl    %ecx, %eax
+    adcl    $0, %eax
+    ret
+AT(none):
+    movl    %ecx, %eax
+    ret
+#else
+    addl    (%rcx), %eax
+    adcl    $0, %eax
+    movl    %eax, (%rcx)
+AT(none):
+    xorl    %eax, %eax
+    ret
+#endif
 #else
     cmpl    $8, %edx
-    jb      AT(none)                /* as fast by the copy and a sum */
+    jb      AT(all_is_left)
     leal    -1(%rdx), %r9d
     andl    $7, %r9d
     addl    $1, %r9d
     leaq    (%rdi,%rdx), %r11
+    LOAD(AT(all_is_left), movq -8(%r11,%rsi), %xmm0)
     subq    %r9, %r11
-    movl    %ecx, %eax
-    LOAD(AT(nothing), movq -8(%rsi,%rdx), %r10)
+    xorl    %eax, %eax
     cmpq    %r11, %rdi
     jae     AT(last_word)
 AT(word):
-    LOAD(AT(words), movq (%rsi), %rcx)
-    addq    $8, %rsi
-    STORE(AT(words), movq %rcx, (%rdi))
-    addq    %rcx, %rax
+    LOAD(AT(words), movq (%rdi,%rsi), %r10)
+    STORE(AT(words), movq %r10, (%rdi))
+    addq    %r10, %rax
     adcq    $0, %rax
     addq    $8, %rdi
     cmpq    %r11, %rdi
     jb      AT(word)
 AT(last_word):
-    STORE(AT(words), movq %r10, -8(%r8,%rdx))
-    movl    %r9d, %ecx
-    shll    $3, %ecx
-    negl    %ecx
-    shrq    %cl, %r10
+    STORE(AT(words), movq %xmm0, -8(%r11,%r9))
+    movl    $8, %r10d
+    subl    %r9d, %r10d
+    shll    $3, %r10d
+    movd    %r10d, %xmm1
+    psrlq   %xmm1, %xmm0
+    movq    %xmm0, %r10
     addq    %r10, %rax
     adcq    $0, %rax
     addq    %r9, %rdi
 AT(words):
-    movq    %rax, %rdx
-    shrq    $32, %rdx
-    addl    %eax, %edx
-    adcl    $0, %edx
-    movq    %rdi, %rax
-    subq    %r8, %rax
+    FOLD
+    leaq    (%r11,%r9), %r10
+    subq    %rdx, %r10
+    addl    (%rcx), %eax
+    adcl    $0, %eax
+    movl    %eax, (%rcx)
+    subq    %r10, %rdi
+    cmpq    %rdx, %rdi
+    jne     AT(some_is_left)
+    xorl    %eax, %eax
     ret
 #endif
-END(SYMBOL)
 
 #if V < 64
-    .section .rodata.cst32, "aM", @progbits, 32
+    .pushsection .rodata.cst32, "aM", @progbits, 32
     .p2align 5
 AT(places):
     .byte 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
     .byte 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+    .popsection
 #endif
