@@ -56,7 +56,8 @@ const char *targets_add_plan(struct target_list *list, const char *spec)
            (strlen(wherry_isa_names[isa]) != choice_length || strncmp(at, wherry_isa_names[isa], choice_length) != 0))
         isa++;
     if (isa == WHERRY_ISA_COUNT) {
-        snprintf(problem, sizeof problem, "--plan %.80s: no choice '%.*s'; give sse2, avx2, avx512 or avx512_ladder",
+        snprintf(problem, sizeof problem,
+                 "--plan %.80s: no choice '%.*s'; give sse2, avx2, avx512, avx512_ladder or avx512_together",
                  named.name, (int)choice_length, at);
         return problem;
     }

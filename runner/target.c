@@ -9,6 +9,7 @@
 
 #include "dispatch/dispatch.h"
 #include "dispatch/nofault.h"
+#include "dispatch/watch.h"
 #include "target_internal.h"
 #include "wherry.h"
 
@@ -32,13 +33,18 @@ void target_thresholds(const struct target *target)
 
 const struct wherry_thresholds *target_default_thresholds(void) { return &default_thresholds; }
 
-void target_recent(const void *dst, size_t n)
+void target_ways(const void *dst, size_t n)
 {
+    const uint64_t mixed = (n << 12 | ((uintptr_t)dst & 4095)) * 0x9e3779b97f4a7c15u;
+    if (wherry_dispatch_isa() == WHERRY_ISA_AVX512) {
+        const enum wherry_watching held[] = {HELD_APART, HELD_TOGETHER, HELD_LOOKING};
+        wherry_watch_use(&wherry_watch_copies, held[(mixed >> 32) % 3]);
+        wherry_watch_use(&wherry_watch_sets, held[(mixed >> 32) % 3]);
+    }
     if (n < LEAST_WITH_METHODS)
         return;
     const uint32_t first = (uint32_t)((uintptr_t)dst >> RECENT_BLOCK_LOG);
     const uint32_t last = (uint32_t)(((uintptr_t)dst + n - 1) >> RECENT_BLOCK_LOG);
-    const uint64_t mixed = (n << 12 | ((uintptr_t)dst & 4095)) * 0x9e3779b97f4a7c15u;
     const uint32_t flip = mixed >> 63 ? 0 : ~UINT32_C(0);
     for (size_t row = 0; row < RECENT_ROWS; row++) { /* whichever the call's stack will choose */
         uint32_t *const copies = &wherry_recent_copies[row << RECENT_COPY_ROW_LOG >> 2];

@@ -71,9 +71,10 @@ const char *target_unavailable(const struct target *target);
  * batch of calls when targets are interleaved. */
 void target_prepare(const struct target *target);
 
-/* Before a call that is to be repeatable: has the routines take the destination for one written lately (recent.h), or
- * not, by the size and the place in its page alone. Whichever it is, the other comes as often. */
-void target_recent(const void *dst, size_t n);
+/* Before a call that is to be repeatable, by the size and the place in its page alone: has the routines take the
+ * destination for one written lately (recent.h), or not; and has sizes go apart, together, or be looked at (watch.h).
+ * Whichever it is, the others come as often. */
+void target_ways(const void *dst, size_t n);
 
 /* Appends every registry routine, also those this CPU cannot run. */
 void targets_add_routines(struct target_list *list);

@@ -213,6 +213,9 @@ def test_the_text_is_small(routine):
 
 
 # --- the public functions in front of them -------------------------------------------------------------------------
+LARGE = "wherry_routine_move_avx512_large"
+
+
 @pytest.fixture
 def public(build_dir: Path) -> Object:
     need_tool("objdump", "binutils")
@@ -228,18 +231,26 @@ def test_public_functions_use_only_what_needs_no_care(public: Object):
         for i in public.instructions.values()
         if LEGACY_VECTOR.search(i.operands) and i.mnemonic[0] != "v"
     ] == []
-    routines = {row.symbol for row in ROWS}
+    routines = {row.symbol for row in ROWS} | {LARGE, "wherry_watch_look"}
     assert wants_outside(public, hidden_data("src/dispatch") | routines) == []
 
 
 @pytest.mark.parametrize(("function", "op"), [("wherry_memcpy", "move"), ("wherry_memset", "set")])
 def test_the_text_of_a_call_is_small(build_dir: Path, public: Object, function: str, op: str):
-    """From the public function on: what a program that calls it has in its instruction cache, at most."""
+    """From the public function on: what a program that calls it has in its instruction cache, at most. The body of the
+    public function is AVX-512's, which has no more than the large sizes elsewhere; the others have their entry there.
+    """
+    entry = 128
     for row in ROWS:
-        if row.op == op and row.file.startswith("vector/"):
-            (path,) = (build_dir / "src").glob(f"libroutines-*.a.p/{row.object}")
-            text = sum(symbol.size for symbol in loaded(path).functions())
-            assert public.symbols[function].size + text <= MOST_TEXT, row.name
+        if row.op != op or not row.file.startswith("vector/"):
+            continue
+        (path,) = (build_dir / "src").glob(f"libroutines-*.a.p/{row.object}")
+        functions = {symbol.name: symbol.size for symbol in loaded(path).functions()}
+        if row.name in {"move_avx512", "set_avx512"}:
+            text = public.symbols[function].size + functions.get(LARGE, functions[row.symbol])
+        else:
+            text = entry + sum(functions.values())
+        assert text <= MOST_TEXT, row.name
 
 
 # --- each of them sees what it looks for ---------------------------------------------------------------------------
@@ -317,4 +328,4 @@ def test_a_wrong_width_is_seen(tmp_path: Path, needs: str, line: str, wrong: boo
 def test_what_routines_may_read_is_known():
     assert "wherry_thresholds" in hidden_data("src/routines")
     assert "wherry_recent_sets" in hidden_data("src/routines")
-    assert "wherry_choice" in hidden_data("src/dispatch")
+    assert {"wherry_choice", "wherry_copy_choice"} <= hidden_data("src/dispatch")

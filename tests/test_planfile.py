@@ -354,7 +354,9 @@ def test_a_call_is_the_same_with_a_plan(build_dir, program, compiled):
     text = run("objdump", "-d", "--no-show-raw-insn", build_dir / "src/libwherry.so").stdout
     body = text[text.index("<wherry_memcpy>:") :]
     words = set(
-        re.findall(r"<(wherry_(?:choice|thresholds)[^>]*)>", body[: body.index("<wherry_bcopy>:")])
+        re.findall(
+            r"<(wherry_(?:copy_choice|thresholds)[^>]*)>", body[: body.index("<wherry_bcopy>:")]
+        )
     )
-    assert {word.split("+")[0] for word in words} == {"wherry_choice", "wherry_thresholds"}
+    assert {word.split("+")[0] for word in words} == {"wherry_copy_choice", "wherry_thresholds"}
     assert "wherry_plan" not in body[: body.index("<wherry_bcopy>:")]

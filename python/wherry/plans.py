@@ -337,7 +337,7 @@ def read(path: Path) -> list[Plan]:
 _COPY_REP = ("rep_recent_from", "rep_slow_ahead", "rep_all_from")
 # What each key means, beside it in every file that is written.
 _MEANS = {
-    "choice": "sse2, avx2, avx512; avx512_ladder is for sizes that repeat",
+    "choice": "sse2, avx2, avx512; avx512_ladder for sizes that repeat, avx512_together for any",
     "cpu": "the CPU it is for; on any other the library keeps its default",
     "copy.rep_from": "rep movsb from here on (off: never)",
     "copy.rep_to": "up to here (any: no end)",

@@ -49,7 +49,10 @@ def _methods(t: Mapping[str, int], side: str) -> str:
 
 def describe(plan: Plan) -> list[tuple[str, str]]:
     """Label and text, for a person."""
-    small = {"avx512_ladder": " (a branch for each count of blocks: for sizes that repeat)"}
+    small = {
+        "avx512_ladder": " (a branch for each count of blocks: for sizes that repeat)",
+        "avx512_together": " (one run of instructions to 255 bytes: for sizes that nobody can foresee)",
+    }
     pairs = [
         ("Plan", plan.name),
         ("For", describe_cpu(plan.cpu)),

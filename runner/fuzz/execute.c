@@ -228,7 +228,7 @@ static __attribute__((noinline)) bool all_calls(const uint8_t *input, size_t cou
         fuzz_use_thresholds(call->thresholds);
         const bool sets = call->target->op == WHERRY_OP_set || call->target->op == WHERRY_OP_zero;
         f->at = now = (unsigned)i;
-        target_recent(arena + call->dst, call->n);
+        target_ways(arena + call->dst, call->n);
         inside = 1;
         atomic_signal_fence(memory_order_seq_cst);
         const size_t returned = make(call);

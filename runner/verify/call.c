@@ -134,7 +134,7 @@ struct outcome call_raw(struct unit *unit, const struct vcase *one, void *dst, c
     const struct target_arguments with = target_arguments(t->abi, dst, src, n, (uint32_t)value_of(t, one->c));
     seen.regs.trap = call_on_step != NULL && call_on_fault == NULL;
     seen.regs.fourth = with.word[3];
-    target_recent(dst, n);
+    target_ways(dst, n);
     guarded(t->fn, with.word[0], with.word[1], with.word[2], &seen);
     unit->ordinal++;
     unit->pulse->beats++;

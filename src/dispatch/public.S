@@ -550,10 +550,10 @@ move_maybe_by_string:
 
 move_by_routine:
     cmpq    %rdi, %rax              /* mempcpy wants another result than the routine gives */
-    je      wherry_routine_move_avx512
+    je      wherry_routine_move_avx512_large
     pushq   %rax
     .cfi_adjust_cfa_offset 8
-    call    wherry_routine_move_avx512
+    call    wherry_routine_move_avx512_large
     popq    %rax
     .cfi_adjust_cfa_offset -8
     ret

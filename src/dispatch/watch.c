@@ -24,10 +24,10 @@ static signed char found(const struct wherry_watch *watch)
 void wherry_watch_use(struct wherry_watch *watch, enum wherry_watching watching)
 {
     PUT(watch->watching, watching);
-    PUT(*choice_of(watch), watching == HELD_TOGETHER ? WHERRY_CHOICE_AVX512_TOGETHER
-                           : watching == HELD_APART  ? WHERRY_CHOICE_AVX512
-                           : GET(watch->looking)     ? WHERRY_CHOICE_AVX512_LOOK
-                                                     : found(watch));
+    PUT(*choice_of(watch), watching == HELD_TOGETHER                         ? WHERRY_CHOICE_AVX512_TOGETHER
+                           : watching == HELD_APART                          ? WHERRY_CHOICE_AVX512
+                           : watching == HELD_LOOKING || GET(watch->looking) ? WHERRY_CHOICE_AVX512_LOOK
+                                                                             : found(watch));
 }
 
 /* What the branches tell apart: 1 to 8 blocks of 64 bytes, then 10, 12, 14 and 16. */

@@ -1,17 +1,17 @@
 /* Whether the sizes of small copies (and, apart from them, of small sets) can be foreseen, in the AVX-512 choice.
  *
  * Where the processor guesses the branches on a size rightly, sizes to 1024 bytes are best done by just the blocks that
- * each needs: sizes apart. Where it cannot, a wrong guess costs more than all blocks of a class of sizes: sizes together. The two
- * ways differ by a third of the time in either direction, no plan knows which a program wants, and it may want both in
- * turn. So it is looked at now and then.
+ * each needs: sizes apart. Where it cannot, a wrong guess costs more than all blocks of a class of sizes: sizes
+ * together. The two ways differ by a third of the time in either direction, no plan knows which a program wants, and it
+ * may want both in turn. So it is looked at now and then.
  *
- * A look records some calls of one thread: from where, and how many blocks. If those are always the same, or as mixed as
- * the last verdict has it, that is all. Else it records more, plays a branch predictor over them, by caller and by what
- * went before, and counts what that would have guessed wrong.
+ * A look records some calls of one thread: from where, and how many blocks. If those are always the same, or as mixed
+ * as the last verdict has it, that is all. Else it records more, plays a branch predictor over them, by caller and by
+ * what went before, and counts what that would have guessed wrong.
  *
  * When to look. One thread, which is told by where its stack is, counts its calls (while sizes are apart, those from
- * 129 bytes on: the smallest copies do nothing for this). The others look by a hash of size and address, seldom, and who
- * looks counts from then on. So no two threads write one line, and a thread that calls no more is replaced.
+ * 129 bytes on: the smallest copies do nothing for this). The others look by a hash of size and address, seldom, and
+ * who looks counts from then on. So no two threads write one line, and a thread that calls no more is replaced.
  *
  * A wrong verdict costs time and nothing else, so nothing is locked. Plain initialised data, right before any
  * constructor has run.
@@ -53,11 +53,12 @@
 
 enum { WATCH_FEW = 32, WATCH_CALLS = 256 }; /* that a look records at first, and at most */
 
-enum wherry_watching { WATCHING, HELD_APART, HELD_TOGETHER };
+enum wherry_watching { WATCHING, HELD_APART, HELD_TOGETHER, HELD_LOOKING };
 
 struct wherry_watch {
     /* Read at every call, written by a look. */
-    _Atomic uint64_t counting; /* where the stack begins of the thread that counts: half of WATCH_STACK below its look */
+    _Atomic uint64_t
+        counting; /* where the stack begins of the thread that counts: half of WATCH_STACK below its look */
     uint64_t room[7];
     /* Written by that thread at every call. */
     _Atomic uint32_t left; /* calls until the next look */
@@ -87,8 +88,8 @@ extern struct wherry_watch wherry_watch_sets __attribute__((visibility("hidden")
 void wherry_watch_look(struct wherry_watch *watch, size_t n, uintptr_t caller, uintptr_t stack)
     __attribute__((visibility("hidden")));
 
-/* Sets the choice (dispatch.h) of AVX-512 to go by the verdicts, or holds it. The last verdict, and a look that is under
- * way, stay for when it goes by verdicts again. */
+/* Sets the choice (dispatch.h) of AVX-512 to go by the verdicts, or holds it. The last verdict, and a look that is
+ * under way, stay for when it goes by verdicts again. */
 void wherry_watch_use(struct wherry_watch *watch, enum wherry_watching watching) __attribute__((visibility("hidden")));
 #endif
 #endif

@@ -56,7 +56,7 @@ from wherry.cli import dimensions, reporting, whole
 @click.option(
     "--isa",
     metavar="TIER",
-    help="scoreboard, mixes: hold Wherry to sse2, avx2, avx512 or avx512_ladder.",
+    help="scoreboard, mixes: hold Wherry to sse2, avx2, avx512, avx512_ladder or avx512_together.",
 )
 @click.option(
     "--mix",

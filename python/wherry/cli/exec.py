@@ -101,7 +101,7 @@ def _become(verdict, arguments: tuple[str, ...], env: dict[str, str]) -> NoRetur
 @click.option(
     "--isa",
     metavar="TIER",
-    help="Force sse2, avx2, avx512 or avx512_ladder, with the default thresholds.",
+    help="Force sse2, avx2, avx512, avx512_ladder or avx512_together, with the default thresholds.",
 )
 @click.option("--check", is_flag=True, help="Only say whether the drop-in can help, and why not.")
 @click.option("--json", "as_json", is_flag=True, help="With --check: as JSON, for a program.")

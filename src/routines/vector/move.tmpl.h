@@ -15,7 +15,8 @@
  * when sizes repeat.
  *
  * Everything to 16V loads all it needs before it stores anything, so overlap needs no thought there.
- * The includer defines VEC_BYTES, MOVE (the symbol) and, if wanted, LADDER.
+ * The includer defines VEC_BYTES, MOVE (the symbol) and, if wanted, LADDER; for V = 64 without it, MOVE_LARGE (the
+ * symbol of what is beyond 16V).
  */
 #include "large.tmpl.h"
 
@@ -146,6 +147,15 @@ INLINE void move_by_twos(uint8_t *dst, const uint8_t *src, size_t n, const int p
     }
 }
 
+#ifdef MOVE_LARGE
+/* Apart: the public functions do the smaller sizes themselves. */
+__attribute__((noinline)) void *MOVE_LARGE(void *dst, const void *src, size_t n)
+{
+    move_large(dst, src, n);
+    return dst;
+}
+#endif
+
 void *MOVE(void *dst_, const void *src_, size_t n)
 {
     uint8_t *dst = dst_;
@@ -176,10 +186,9 @@ void *MOVE(void *dst_, const void *src_, size_t n)
     }
 #else
 #if VEC_BYTES == 64
-    /* The public functions do the smaller sizes themselves and come here with the others. */
     if (n > BLOCKS_MOST * VEC_BYTES)
-        move_large(dst, src, n);
-    else if (n < VEC_BYTES)
+        return MOVE_LARGE(dst_, src_, n);
+    if (n < VEC_BYTES)
         move_masked(dst, src, n);
     else if (n <= 4 * VEC_BYTES)
         move_to_4(dst, src, n);
