@@ -5,6 +5,7 @@
 /* Calls between two looks: at least, and after many long looks that changed nothing. */
 enum { BETWEEN_LEAST = 1 << 12, BETWEEN_MOST = 1 << 16 };
 enum { STRANGE_CALLS = 1 << 12 }; /* of other threads; so many later a look is given up */
+enum { ASK_IN_VAIN = 16 };        /* times before another thread counts */
 
 struct wherry_watch wherry_watch_copies, wherry_watch_sets;
 
@@ -109,8 +110,10 @@ static void judge(struct wherry_watch *watch)
     PUT(watch->between, now != before ? BETWEEN_LEAST : between < BETWEEN_MOST ? 2 * between : between);
 }
 
-/* Do so few calls bear the verdict out? All alike, and apart; or mixed, and together. */
-static bool plain(const struct wherry_watch *watch)
+/* Do so few calls bear the verdict out? All alike, and apart; or mixed, and together, which may be mixed in a way that
+ * can be foreseen, so that one look in so many goes on. */
+enum { BRIEF_MOST = 16 };
+static bool plain(struct wherry_watch *watch)
 {
     unsigned changes = 0;
     uint8_t last = BEYOND;
@@ -121,7 +124,9 @@ static bool plain(const struct wherry_watch *watch)
         changes += last != BEYOND && last != blocks;
         last = blocks;
     }
-    return GET(watch->together) ? changes >= WATCH_FEW / 4 : changes == 0;
+    const uint32_t looks = GET(watch->looks);
+    PUT(watch->looks, looks + 1);
+    return GET(watch->together) ? changes >= WATCH_FEW / 4 && looks % BRIEF_MOST != BRIEF_MOST - 1 : changes == 0;
 }
 
 static void end(struct wherry_watch *watch)
@@ -170,6 +175,10 @@ void wherry_watch_look(struct wherry_watch *watch, size_t n, uintptr_t caller, u
         record(watch, n, caller, stack);
         return;
     }
+    const uint64_t counting = GET(watch->counting);
+    if (counting && stack - counting >= WATCH_STACK &&
+        atomic_fetch_add_explicit(&watch->asked, 1, memory_order_relaxed) % ASK_IN_VAIN != ASK_IN_VAIN - 1)
+        return;
     if (GET(watch->between) == 0)
         PUT(watch->between, BETWEEN_LEAST); /* the first look of all */
     PUT(watch->counting, stack - WATCH_STACK / 2);

@@ -9,9 +9,10 @@
  * as the last verdict has it, that is all. Else it records more, plays a branch predictor over them, by caller and by
  * what went before, and counts what that would have guessed wrong.
  *
- * When to look. One thread, which is told by where its stack is, counts its calls (while sizes are apart, those from
- * 129 bytes on: the smallest copies do nothing for this). The others look by a hash of size and address, seldom, and
- * who looks counts from then on. So no two threads write one line, and a thread that calls no more is replaced.
+ * When to look. One thread, which is told by where its stack is, counts its calls (while sizes are apart, copies from
+ * 129 bytes on and sets from 513: what is smaller does nothing for this). The others ask now and then, by a hash of
+ * size and address, whether one counts, and each so many times take its place. So no two threads write one line at
+ * every call, and one that calls no more is replaced.
  *
  * A wrong verdict costs time and nothing else, so nothing is locked. Plain initialised data, right before any
  * constructor has run.
@@ -21,7 +22,7 @@
 
 #define WATCH_STACK 0x10000 /* bytes of a stack by which a thread is told */
 #define WATCH_FACTOR 0x9e3779b1
-#define WATCH_LIMIT 0x100000 /* one hash of 4,096 */
+#define WATCH_LIMIT 0x1000000 /* one hash of 256 */
 
 /* Offsets in struct wherry_watch. */
 #define WATCH_COUNTING 0
@@ -57,8 +58,7 @@ enum wherry_watching { WATCHING, HELD_APART, HELD_TOGETHER, HELD_LOOKING };
 
 struct wherry_watch {
     /* Read at every call, written by a look. */
-    _Atomic uint64_t
-        counting; /* where the stack begins of the thread that counts: half of WATCH_STACK below its look */
+    _Atomic uint64_t counting; /* half of WATCH_STACK below where the thread that counts was called; 0: none counts */
     uint64_t room[7];
     /* Written by that thread at every call. */
     _Atomic uint32_t left; /* calls until the next look */
@@ -67,6 +67,8 @@ struct wherry_watch {
     _Atomic enum wherry_watching watching;
     _Atomic bool together;    /* the last verdict */
     _Atomic uint32_t between; /* calls until the next look */
+    _Atomic uint32_t asked;   /* by threads that do not count */
+    _Atomic uint32_t looks;   /* so far */
     /* The look that is under way: */
     _Atomic bool looking;
     _Atomic uint32_t recorded, strange;
@@ -83,8 +85,8 @@ _Static_assert(offsetof(struct wherry_watch, counting) == WATCH_COUNTING &&
 extern struct wherry_watch wherry_watch_copies __attribute__((visibility("hidden")));
 extern struct wherry_watch wherry_watch_sets __attribute__((visibility("hidden")));
 
-/* At a call of n bytes that triggered a look or that one records: from public.S, which then does the call as if sizes
- * were together. stack: where the return address of the call lies, which is caller. */
+/* At a call of n bytes that is the last of those counted, or asks, or that a look records: from public.S. stack: where
+ * the return address of the call lies, which is caller. */
 void wherry_watch_look(struct wherry_watch *watch, size_t n, uintptr_t caller, uintptr_t stack)
     __attribute__((visibility("hidden")));
 

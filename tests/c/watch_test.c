@@ -1,0 +1,166 @@
+/* What the watch finds of copies and sets whose sizes can be foreseen, or not; that it finds out again when they
+ * change, and when another thread goes on; and that every call is right meanwhile. By counts alone: no clock. */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dispatch/dispatch.h"
+#include "dispatch/watch.h"
+#include "wherry.h"
+
+enum { CALLS = 1 << 18, MOST = 1024, PLACES = 4096 };
+
+static unsigned failures;
+static uint8_t from[PLACES + MOST], to[PLACES + MOST + 2];
+static uint64_t state = 88172645463325252u;
+
+static unsigned any(unsigned below)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (unsigned)(state >> 20) % below;
+}
+
+struct way {
+    const char *name;
+    struct wherry_watch *watch;
+    void (*call)(size_t at, size_t n);
+};
+
+static void copy(size_t at, size_t n) { wherry_memcpy(to + 1 + at, from + at, n); }
+static void copy_end(size_t at, size_t n) { wherry_mempcpy(to + 1 + at, from + at, n); }
+static void copy_swapped(size_t at, size_t n) { wherry_bcopy(from + at, to + 1 + at, n); }
+static void set(size_t at, size_t n) { wherry_memset(to + 1 + at, from[at], n); }
+static void zero(size_t at, size_t n) { wherry_bzero(to + 1 + at, n); }
+
+static const struct way ways[] = {
+    {"memcpy", &wherry_watch_copies, copy},        {"mempcpy", &wherry_watch_copies, copy_end},
+    {"bcopy", &wherry_watch_copies, copy_swapped}, {"memset", &wherry_watch_sets, set},
+    {"bzero", &wherry_watch_sets, zero},
+};
+static const struct way *way;
+
+static bool right(size_t at, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t wanted = way->call == zero ? 0 : way->call == set ? from[at] : from[at + i];
+        if (to[1 + at + i] != wanted)
+            return false;
+    }
+    return to[at] == 0xa5 && to[1 + at + n] == 0xa5;
+}
+
+/* Always the same, six in turn, any. */
+enum sizes { SAME, TURNS, ANY };
+static size_t size(enum sizes sizes, unsigned i)
+{
+    static const uint16_t turns[] = {600, 24, 130, 600, 900, 8};
+    return sizes == SAME ? 600 : sizes == TURNS ? turns[i % 6] : any(MOST + 1);
+}
+
+static void run(enum sizes sizes, unsigned calls)
+{
+    for (unsigned i = 0; i < calls; i++) {
+        const size_t at = any(PLACES), n = size(sizes, i);
+        if (i % 64 == 0)
+            memset(to, 0xa5, sizeof to);
+        way->call(at, n);
+        if (i % 64 == 0 && !right(at, n)) {
+            failures++;
+            printf("%s of %zu bytes is wrong after %u calls\n", way->name, n, i);
+            return;
+        }
+    }
+}
+
+static void expect(const char *what, bool together)
+{
+    const signed char choice = way->watch == &wherry_watch_copies ? wherry_copy_choice : wherry_set_choice;
+    const signed char other = way->watch == &wherry_watch_copies ? wherry_set_choice : wherry_copy_choice;
+    if (way->watch->together == together &&
+        (choice == WHERRY_CHOICE_AVX512_LOOK ||
+         choice == (together ? WHERRY_CHOICE_AVX512_TOGETHER : WHERRY_CHOICE_AVX512)) &&
+        other == WHERRY_CHOICE_AVX512)
+        return;
+    failures++;
+    printf("%s, %s: %s, choice %d, that of the others %d\n", way->name, what,
+           way->watch->together ? "together" : "apart", choice, other);
+}
+
+static void *any_elsewhere(void *calls)
+{
+    run(ANY, *(const unsigned *)calls);
+    return NULL;
+}
+
+static void elsewhere(unsigned calls)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, any_elsewhere, &calls) || pthread_join(thread, NULL)) {
+        puts("no thread");
+        failures++;
+    }
+}
+
+static void look(void)
+{
+    run(SAME, CALLS);
+    expect("always the same", false);
+    run(ANY, CALLS);
+    expect("any", true);
+    run(TURNS, CALLS);
+    expect("six in turn", false);
+    elsewhere(CALLS);
+    expect("any, in a thread that has ended", true);
+    run(SAME, 4 * CALLS);
+    expect("always the same, in another thread", false);
+    /* A thread that ends in the midst of its look: the look is given up, and goes on here. */
+    for (unsigned calls = 1; way->watch->looking == false && calls < CALLS; calls += 1000)
+        elsewhere(calls);
+    run(ANY, CALLS);
+    expect("after a thread that looked", true);
+
+    const enum wherry_watching held[] = {HELD_APART, HELD_TOGETHER, HELD_LOOKING};
+    for (int i = 0; i < 3; i++) {
+        wherry_watch_use(way->watch, held[i]);
+        run(ANY, 1000);
+        run(SAME, 1000);
+    }
+    wherry_watch_use(way->watch, WATCHING);
+    expect("no longer held", true);
+    run(SAME, 4 * CALLS);
+    expect("at last", false);
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < sizeof from; i++)
+        from[i] = (uint8_t)(i * 31 >> 3);
+    if (!wherry_dispatch_force(WHERRY_ISA_AVX512)) {
+        puts("this CPU has no AVX-512");
+        return 77;
+    }
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        way = &ways[i];
+        look();
+    }
+    /* Another tier is not watched. */
+    wherry_dispatch_force(WHERRY_ISA_AVX2);
+    way = &ways[0];
+    run(ANY, CALLS);
+    if (wherry_copy_choice != WHERRY_CHOICE_AVX2 || wherry_watch_copies.together) {
+        failures++;
+        puts("AVX2 was watched");
+    }
+    wherry_dispatch_force(WHERRY_ISA_AVX512_TOGETHER);
+    run(SAME, CALLS);
+    if (wherry_copy_choice != WHERRY_CHOICE_AVX512_TOGETHER || wherry_set_choice != WHERRY_CHOICE_AVX512_TOGETHER) {
+        failures++;
+        puts("avx512_together does not last");
+    }
+    puts(failures ? "wrong" : "all right");
+    return failures != 0;
+}

@@ -1,0 +1,16 @@
+"""Whether sizes go apart or together, by what the watch finds of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import run
+
+
+def test_sizes_go_together_when_they_cannot_be_foreseen_and_apart_when_they_can(build_dir: Path):
+    answer = run(build_dir / "tests/c/watch-test")
+    if answer.returncode == 77:
+        pytest.skip("needs AVX-512 (F, BW, VL, DQ), which this CPU or its operating system lacks")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert answer.stdout == "all right\n"
