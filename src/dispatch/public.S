@@ -768,8 +768,8 @@ set_together_page_0:
     jnz     set_four
     ret
 
-    UNCOUNTED(set_uncounted, wherry_watch_sets, %rdi, set_look_back, ret)
-    UNCOUNTED(set_513_uncounted, wherry_watch_sets, %rdi, set_look, jmp set_forward)
+    UNCOUNTED(set_uncounted, wherry_watch_sets, %rax, set_look_back, ret)
+    UNCOUNTED(set_513_uncounted, wherry_watch_sets, %rax, set_look, jmp set_forward)
     LOOK(set_look_back, wherry_watch_sets, ret)
     OTHERS_BUT_TOGETHER(set_others, wherry_set_choice, wherry_routine_set_sse2, set_looked_at, wherry_routine_set_avx512_ladder)
 set_looked_at:
