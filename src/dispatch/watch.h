@@ -26,7 +26,7 @@
 
 /* Offsets in struct wherry_watch. */
 #define WATCH_COUNTING 0
-#define WATCH_LEFT 64
+#define WATCH_LEFT 128 /* two lines further: some processors fetch lines by twos */
 
 #ifdef __ASSEMBLER__
 /* clang-format off */
@@ -59,10 +59,10 @@ enum wherry_watching { WATCHING, HELD_APART, HELD_TOGETHER, HELD_LOOKING };
 struct wherry_watch {
     /* Read at every call, written by a look. */
     _Atomic uint64_t counting; /* half of WATCH_STACK below where the thread that counts was called; 0: none counts */
-    uint64_t room[7];
+    uint64_t room[15];
     /* Written by that thread at every call. */
     _Atomic uint32_t left; /* calls until the next look */
-    uint32_t more_room[15];
+    uint32_t more_room[31];
     /* The rest is of looks alone. */
     _Atomic enum wherry_watching watching;
     _Atomic bool together;    /* the last verdict */
@@ -76,7 +76,7 @@ struct wherry_watch {
         uint16_t caller;
         uint8_t blocks; /* 255: beyond 1024 bytes */
     } call[WATCH_CALLS];
-} __attribute__((aligned(64)));
+} __attribute__((aligned(128)));
 
 _Static_assert(offsetof(struct wherry_watch, counting) == WATCH_COUNTING &&
                    offsetof(struct wherry_watch, left) == WATCH_LEFT,
