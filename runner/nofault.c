@@ -36,23 +36,33 @@ static const struct {
     {"wherry_csum_copy_nofault", ABI_CSUM_NOFAULT, WHERRY_OP_move, (void (*)(void))csum_copy_nofault},
     {"wherry_copy_nofault_zero", ABI_NOFAULT, WHERRY_OP_move, (void (*)(void))wherry_copy_nofault_zero},
 };
-enum { FUNCTIONS = sizeof functions / sizeof functions[0], BY_METHOD = 3 /* the last is the first and the second */ };
+enum {
+    COPY,
+    FUNCTIONS = sizeof functions / sizeof functions[0],
+    BY_METHOD = 3 /* the last is the first and the second */
+};
+
+static void add_function(struct target_list *list, const char *name, int function, bool forced, enum wherry_isa isa,
+                         enum target_method method)
+{
+    struct target *t = target_append(list);
+    snprintf(t->name, sizeof t->name, "%s", name);
+    snprintf(t->function, sizeof t->function, "%s", functions[function].name);
+    t->kind = TARGET_NOFAULT;
+    t->abi = functions[function].abi;
+    t->op = functions[function].op;
+    t->forced = forced;
+    t->isa = isa;
+    t->method = method;
+    t->fn = functions[function].fn;
+}
 
 static void add(struct target_list *list, const char *name, bool forced, enum wherry_isa isa, enum target_method method)
 {
     for (int i = 0; i < (method == METHOD_PLANNED ? FUNCTIONS : BY_METHOD); i++) {
         if (functions[i].abi == ABI_CSUM_NOFAULT && method == METHOD_REP)
             continue; /* it has no such method */
-        struct target *t = target_append(list);
-        snprintf(t->name, sizeof t->name, "%s", name);
-        snprintf(t->function, sizeof t->function, "%s", functions[i].name);
-        t->kind = TARGET_NOFAULT;
-        t->abi = functions[i].abi;
-        t->op = functions[i].op;
-        t->forced = forced;
-        t->isa = isa;
-        t->method = method;
-        t->fn = functions[i].fn;
+        add_function(list, name, i, forced, isa, method);
     }
 }
 
@@ -87,6 +97,9 @@ void targets_add_nofault(struct target_list *list, bool planned)
                 add_summing(list, name, true, tiers[i]);
         }
     }
+    /* Here only small copies go other ways than with avx512, and those have one method. */
+    add_function(list, "nofault@avx512_ladder", COPY, true, WHERRY_ISA_AVX512_LADDER, METHOD_PLANNED);
+    add_function(list, "nofault@avx512_together", COPY, true, WHERRY_ISA_AVX512_TOGETHER, METHOD_PLANNED);
 }
 
 bool target_is_nofault(void (*fn)(void))

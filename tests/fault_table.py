@@ -27,6 +27,7 @@ FUNCTIONS = {
     "set": "wherry_set_nofault",
     "copy_csum": "wherry_csum_copy_nofault",
 }
+SMALL = ("nofault@avx512_together", "nofault@avx512_ladder")
 LEVELS = ("--brief", "--quick", "--quick", "--quick", "--quick")
 
 
@@ -95,9 +96,11 @@ def broken(program: Path, target: Path, number: int, field: int, change: int) ->
 
 
 def targets_of(entry: Entry) -> list[str]:
-    """The function that the entry belongs to, by every method."""
+    """The function that the entry belongs to, by every method and each way of its small sizes."""
     methods = ("", "+stream") if entry.what == "copy_csum" else ("", "+stream", "+rep")
-    return [f"nofault@{entry.tier}{method}:{FUNCTIONS[entry.what]}" for method in methods]
+    ways = SMALL if (entry.what, entry.tier) == ("copy", "avx512") else ()
+    names = [*(f"nofault@{entry.tier}{method}" for method in methods), *ways]
+    return [f"{name}:{FUNCTIONS[entry.what]}" for name in names]
 
 
 def verified(

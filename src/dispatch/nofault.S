@@ -42,7 +42,18 @@ AT(others):                                                 \
 #define TOP .Lcopy
 #define SYMBOL wherry_nofault_copy
 NOFAULT(wherry_copy_nofault, wherry_nofault_copy, wherry_guarded_copy_avx2)
+/* Small sizes go the way that wherry_memcpy has found the better (watch.h), whose choice is 2 where they are apart. It is read
+ * and no more: this copy neither counts its calls nor looks. */
+    cmpb    $2, wherry_copy_choice(%rip)
+    jne     AT(not_apart)
 #include "routines/guarded/copy.tmpl.S"
+
+/* Of the differences from 2 those of sizes together and of a look have even parity, those of the baseline and the ladder odd.
+ * That of AVX2 is even too; it is met when a plan has been loaded since the tier was chosen here, and either way is right. */
+    .p2align 5
+AT(not_apart):
+    jnp     AT(neither)
+#include "routines/guarded/copy_together.tmpl.S"
 NOFAULT_END(wherry_copy_nofault, wherry_nofault_copy, wherry_guarded_copy_sse2, wherry_guard_copy_by_calls)
 
 #undef AT

@@ -5,6 +5,9 @@
  *
  *   n < 16, V < 64    head and tail of 8, 4 or 1 bytes, in integer registers
  *   n <= 64, V = 64   one block under a mask of n bits
+ *   to 1024, V = 64   just the blocks that n reaches (copy_apart.tmpl.S); or as below, with four masked blocks to 255
+ *                     (copy_together.tmpl.S), which the includer includes behind this and chooses by going to AT(together);
+ *                     or as below, without these, from AT(neither) on
  *   16 .. 64, V = 32  four blocks of 16 bytes
  *   V  .. 4V          four blocks
  *   4V .. 8V          eight
@@ -48,54 +51,45 @@
     andl    %r9d, %r8d;              \
     andl    $(2 * (w)), %r8d
 
+/* Room in the stack for the bytes of a class, and behind it what from_spill needs: where they go to, n, the caller's fault. */
+#define SPILL_ROOM(to, n)                                 \
+    pushq   %rcx;                                         \
+    .cfi_adjust_cfa_offset 8;                             \
+    pushq   n;                                            \
+    .cfi_adjust_cfa_offset 8;                             \
+    pushq   to;                                           \
+    .cfi_adjust_cfa_offset 8;                             \
+    leaq    -SPILL(%rsp), %rsp;                           \
+    .cfi_adjust_cfa_offset SPILL
+
+/* On to from_spill. */
+#define SPILL_ENDS                                        \
+    jmp     AT(from_spill);                               \
+    .cfi_adjust_cfa_offset -(SPILL + 24)
+
 /* Makes the stores of a class again into the stack; they use rdi, rdx, rax, r8, r9 and registers with data. */
 #define SPILLED(name)                                     \
 AT(name##_spill):                                         \
-    leaq    -(SPILL + 24)(%rsp), %rsp;                    \
-    .cfi_adjust_cfa_offset SPILL + 24;                    \
-    movq    %rdi, SPILL(%rsp);                            \
-    movq    %rdx, SPILL + 8(%rsp);                        \
-    movq    %rcx, SPILL + 16(%rsp);                       \
+    SPILL_ROOM(%rdi, %rdx);                               \
     movq    %rsp, %rdi;                                   \
     call    AT(name##_stores);                            \
-    jmp     AT(from_spill);                               \
-    .cfi_adjust_cfa_offset -(SPILL + 24)
+    SPILL_ENDS
 /* clang-format on */
 
+#if V == 64
+#include "copy_apart.tmpl.S"
+
+/* Where the plain copy goes by neither way of watch.h. */
+    .p2align 5
+AT(neither):
+    cmpq    $LARGE, %rdx
+    ja      AT(large)
+    cmpl    $64, %edx
+    jbe     AT(to_64)
+#else
 TOP:
     cmpq    $LARGE, %rdx
     ja      AT(large)
-#if V == 64
-    cmpl    $64, %edx
-    ja      AT(four)
-    cmpq    $4096, %rsi             /* as in public.S: null and its like, where nothing is copied */
-    jb      AT(from_page_0)
-AT(masked):
-    movl    %edi, %eax
-    orl     %esi, %eax
-    leaq    -64(%rdx), %r8
-    andl    $0xfc0, %eax
-    xorl    %r9d, %r9d
-    cmpl    $0xfc0, %eax            /* as in public.S: the block here, or the one that ends where the buffer ends */
-    movq    $-1, %rax
-    cmovneq %r9, %r8
-    bzhiq   %rdx, %rax, %rax
-    subl    %r8d, %r9d
-    shlxq   %r9, %rax, %rax
-    kmovq   %rax, %k1
-    LOAD(AT(redo), vmovdqu8 (%rsi,%r8), R(0){%k1}{z})
-AT(masked_stores):
-    STORE(AT(masked_spill), vmovdqu8 R(0), (%rdi,%r8){%k1})
-    xorl    %eax, %eax
-    ret
-
-AT(from_page_0):
-    testl   %edx, %edx
-    jnz     AT(masked)
-    xorl    %eax, %eax
-    ret
-    .p2align 5
-#else
     cmpl    $16, %edx
     jb      AT(tiny)
 #if V == 32
@@ -269,7 +263,7 @@ AT(none):
     SPILLED(four)
     SPILLED(eight)
 
-/* The class's bytes lie at rsp, and behind them what SPILLED keeps. */
+/* The class's bytes lie at rsp, and behind them what SPILL_ROOM keeps. */
 AT(from_spill):
     .cfi_adjust_cfa_offset SPILL + 24
     movq    %rsp, %rsi

@@ -71,6 +71,7 @@ AT(by_loop):
 #if V > 16
     cmpl    $ALIAS_SPAN, %eax
     jb      AT(maybe_chunks)
+AT(not_aliased):
 #endif
     subl    $(ALIAS_BYTES - TIGHT), %eax
     cmpl    $(TIGHT - 1), %eax

@@ -74,15 +74,11 @@ AT(sixteen_redo):
 
 /* As SPILLED, with the destination in two registers. */
 AT(sixteen_spill):
-    leaq    -(SPILL + 24)(%rsp), %rsp
-    .cfi_adjust_cfa_offset SPILL + 24
-    movq    %r11, SPILL(%rsp)
     subq    %r11, %rdi
-    movq    %rcx, SPILL + 16(%rsp)
-    leaq    (%rdx,%rdi), %rcx
-    movq    %rcx, SPILL + 8(%rsp)
+    addq    %rdi, %rdx
+    SPILL_ROOM(%r11, %rdx)
+    subq    %rdi, %rdx
     movq    %rsp, %r11
     addq    %r11, %rdi
     call    AT(sixteen_stores)
-    jmp     AT(from_spill)
-    .cfi_adjust_cfa_offset -(SPILL + 24)
+    SPILL_ENDS

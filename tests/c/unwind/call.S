@@ -25,6 +25,7 @@ unwind_call:
 	movq	%rsi, %rdi
 	movq	%rdx, %rsi
 	movq	%rcx, %rdx
+	xorl	%ecx, %ecx			/* of those that have a fourth argument */
 	movabsq	$0x1111111111111103, %rbx
 	movabsq	$0x1111111111111106, %rbp
 	movabsq	$0x111111111111110c, %r12

@@ -15,11 +15,12 @@
 
 #include "cpu/cpu.h"
 #include "dispatch/dispatch.h"
+#include "dispatch/nofault.h"
 #include "plan/plan.h"
 #include "routines/registry.h"
 #include "wherry.h"
 
-enum { MOST_STEPS = 1000, ROOM = 64 << 10, TRAP_FLAG = 0x100 };
+enum { MOST_STEPS = 1000, ROOM = 64 << 10, PAGE = 4096, TRAP_FLAG = 0x100 };
 
 typedef void *any_fn(uintptr_t, uintptr_t, uintptr_t);
 #define ANY(fn) ((any_fn *)(void (*)(void))(fn))
@@ -90,8 +91,8 @@ static void step(const char *name, any_fn *fn, uintptr_t a, uintptr_t b, uintptr
 }
 
 static unsigned char *room;
-static const unsigned short sizes[] = {0,   1,   2,   5,   15,   17,   33,   64,   97,  130,
-                                       200, 300, 513, 640, 1024, 1500, 2050, 4100, 9000};
+static const unsigned short sizes[] = {0,   1,    2,    5,    15,   17,   33,  64,  97,  130, 200, 300, 513,
+                                       640, 1024, 1500, 2050, 4100, 9000, 340, 400, 460, 730, 850, 980};
 
 static void step_sizes(const char *name, any_fn *fn, bool set, bool overlapping, bool source_first, size_t quantum)
 {
@@ -125,6 +126,17 @@ static void step_other(const struct wherry_routine *routine)
     }
 }
 
+/* The destination ends in the middle of the bytes, before them, and the source does: with no place to report it. */
+static void step_faults(void)
+{
+    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+        const uintptr_t n = sizes[k], end = (uintptr_t)room + ROOM, begin = (uintptr_t)room + k % 7;
+        step("wherry_copy_nofault", ANY(wherry_copy_nofault), end - n / 2, begin, n);
+        step("wherry_copy_nofault", ANY(wherry_copy_nofault), end, begin, n);
+        step("wherry_copy_nofault", ANY(wherry_copy_nofault), begin, end - n / 2, n);
+    }
+}
+
 static void bzero_as_set(void) /* wherry_bzero has no value to set, and its size comes second */
 {
     for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
@@ -135,8 +147,8 @@ int main(int count, char **words)
 {
     struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
     sigaction(SIGTRAP, &action, NULL);
-    room = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (room == MAP_FAILED)
+    room = mmap(NULL, ROOM + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED || mprotect(room + ROOM, PAGE, PROT_NONE) != 0 || wherry_nofault_init() != 0)
         return 3;
     memset(room, 0, ROOM);
     if (count == 3 && strcmp(words[1], "--wrong") == 0) {
@@ -170,6 +182,10 @@ int main(int count, char **words)
         step_sizes("wherry_bcopy", ANY(wherry_bcopy), false, true, true, 1);
         bzero_as_set();
         functions += 6;
+        wherry_nofault_force((enum wherry_isa)isa);
+        step_sizes("wherry_copy_nofault", ANY(wherry_copy_nofault), false, true, false, 1);
+        step_faults();
+        functions++;
     }
     printf("functions %u instructions %lu\n", functions, stepped);
     return 0;

@@ -1,0 +1,66 @@
+/* n <= 1024 for V = 64, as in public.S where sizes are together: one run of instructions for a class, and no branch on n
+ * within it. From 256 bytes on the classes are those of copy.tmpl.S. To be included behind it.
+ */
+AT(together):
+    cmpq    $LARGE, %rdx
+    ja      AT(large)
+    cmpl    $255, %edx
+    ja      AT(eight)
+    cmpq    $4096, %rsi             /* as for one block under a mask */
+    jb      AT(together_page_0)
+/* One block under a mask, four times, or four whole ones of which those that n does not reach repeat the first. */
+AT(together_four):
+    movl    %edi, %eax
+    xorl    %r9d, %r9d
+    orl     %esi, %eax
+    movq    %rdx, %r10
+    andl    $0xfc0, %eax
+    subq    $64, %r10
+    movq    %r10, %r8
+    cmovnsq %r9, %r8                /* the place of the first block: n - 64, where n is less and the block that begins */
+    cmovsq  %r9, %r10               /* that of the last; at the buffer might reach into another page; else 0 */
+    cmpl    $0xfc0, %eax
+    movq    $-1, %rax
+    cmovneq %r9, %r8
+    bzhiq   %rdx, %rax, %rax        /* all ones from 64 on */
+    subl    %r8d, %r9d
+    shlxq   %r9, %rax, %rax
+    addq    %r8, %rsi
+    addq    %rdi, %r8
+    kmovq   %rax, %k1
+    rorxl   $1, %edx, %eax
+    leal    (%rdx,%rdx), %r9d
+    andl    $64, %eax               /* 64 from 128 on */
+    andl    %edx, %r9d
+    andl    $128, %r9d              /* 128 from 192 on */
+    LOAD(AT(together_redo), vmovdqu8 (%rsi), R(0){%k1}{z})
+    LOAD(AT(together_redo), vmovdqu8 (%rsi,%rax), R(1){%k1}{z})
+    LOAD(AT(together_redo), vmovdqu8 (%rsi,%r9), R(2){%k1}{z})
+    LOAD(AT(together_redo), vmovdqu8 (%rsi,%r10), R(3){%k1}{z})
+AT(together_stores):
+    STORE(AT(together_spill), vmovdqu8 R(0), (%r8){%k1})
+    STORE(AT(together_spill), vmovdqu8 R(1), (%r8,%rax){%k1})
+    STORE(AT(together_spill), vmovdqu8 R(2), (%r8,%r9){%k1})
+    STORE(AT(together_spill), vmovdqu8 R(3), (%r8,%r10){%k1})
+    xorl    %eax, %eax
+    ret
+
+AT(together_page_0):
+    testl   %edx, %edx
+    jnz     AT(together_four)
+    xorl    %eax, %eax
+    ret
+
+/* rsi is as far from where it was as r8 is from rdi. */
+AT(together_redo):
+    subq    %r8, %rsi
+    addq    %rdi, %rsi
+    jmp     AT(redo)
+
+/* As SPILLED, with the destination in r8. */
+AT(together_spill):
+    SPILL_ROOM(%rdi, %rdx)
+    subq    %rdi, %r8
+    addq    %rsp, %r8
+    call    AT(together_stores)
+    SPILL_ENDS
