@@ -177,13 +177,23 @@ static void run_write(struct unit *unit, const struct vcase *one)
         nofault_call(unit, one, z->bad - p, set ? NULL : source.base + AROUND + at, one->n, &expected);
 }
 
-/* Each fault takes some microseconds, so everything but the copy itself, which is done whole, gets a sample. */
+/* The further ways of a tier's small sizes. */
+static bool further_way(const struct target *target)
+{
+    return target->forced && (target->isa == WHERRY_ISA_AVX512_LADDER || target->isa == WHERRY_ISA_AVX512_TOGETHER);
+}
+
+/* Each fault takes some microseconds, so everything but the copy itself, which is done whole, gets a sample; so do the
+ * further ways of it, of each place a few offsets. */
 static void generate(struct unit *unit, void (*run)(struct unit *, const struct vcase *))
 {
     const struct target *t = unit->target;
     const bool whole = t->abi == ABI_NOFAULT && t->method == METHOD_PLANNED && !zeroes(t);
     const bool full = unit->level == LEVEL_FULL;
-    const unsigned offsets = !full ? 1 : whole ? OFFSETS : t->method == METHOD_PLANNED ? 2 : 4;
+    const unsigned offsets = !full                          ? 1
+                             : whole                        ? further_way(t) ? OFFSETS / 8 : OFFSETS
+                             : t->method == METHOD_PLANNED ? 2
+                                                            : 4;
     const unsigned one_of = full ? 1 : unit->level == LEVEL_BRIEF ? 64 : whole ? 4 : 16;
     struct vcase one = {.calls = 1, .seed = unit->seed, .c = 0x1a5};
     for (one.n = 1; one.n <= MATRIX_SIZES; one.n++)
