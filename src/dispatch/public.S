@@ -88,6 +88,49 @@ label:                                         \
 label:                                         \
     WATCH_UNCOUNTED(watch, address, look);     \
     then
+/* Stores of blocks that were loaded in order: from the destination on, and of the last two. */
+#define STORE_3                                \
+    vmovdqu64 %zmm16, (%rdi);                  \
+    vmovdqu64 %zmm17, 64(%rdi);                \
+    vmovdqu64 %zmm18, 128(%rdi)
+#define STORE_4                                \
+    STORE_3;                                   \
+    vmovdqu64 %zmm19, 192(%rdi)
+#define STORE_5                                \
+    STORE_4;                                   \
+    vmovdqu64 %zmm20, 256(%rdi)
+#define STORE_6                                \
+    STORE_5;                                   \
+    vmovdqu64 %zmm21, 320(%rdi)
+#define STORE_7                                \
+    STORE_6;                                   \
+    vmovdqu64 %zmm22, 384(%rdi)
+#define STORE_LAST_2                           \
+    vmovdqu64 %zmm30, -128(%rdi,%rdx);         \
+    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+
+/* The same where the first block lies at r8, and the others begin where the source has a line. */
+#define STORE_LINES_8                          \
+    vmovdqu64 %zmm16, (%r8);                   \
+    vmovdqu64 %zmm17, (%rdi);                  \
+    vmovdqu64 %zmm18, 64(%rdi);                \
+    vmovdqu64 %zmm19, 128(%rdi);               \
+    vmovdqu64 %zmm20, 192(%rdi);               \
+    vmovdqu64 %zmm21, 256(%rdi);               \
+    vmovdqu64 %zmm22, 320(%rdi);               \
+    vmovdqu64 %zmm23, 384(%rdi)
+#define STORE_LINES_10                         \
+    STORE_LINES_8;                             \
+    vmovdqu64 %zmm24, 448(%rdi);               \
+    vmovdqu64 %zmm25, 512(%rdi)
+#define STORE_LINES_12                         \
+    STORE_LINES_10;                            \
+    vmovdqu64 %zmm26, 576(%rdi);               \
+    vmovdqu64 %zmm27, 640(%rdi)
+#define STORE_LINES_14                         \
+    STORE_LINES_12;                            \
+    vmovdqu64 %zmm28, 704(%rdi);               \
+    vmovdqu64 %zmm29, 768(%rdi)
 /* clang-format on */
 
     .text
@@ -152,9 +195,7 @@ move_129_to_1024:
     cmpl    $192, %edx
     jbe     move_3_blocks
     vmovdqu64 128(%rsi), %zmm18
-    vmovdqu64 %zmm16, (%rdi)
-    vmovdqu64 %zmm17, 64(%rdi)
-    vmovdqu64 %zmm18, 128(%rdi)
+    STORE_3
     vmovdqu64 %zmm31, -64(%rdi,%rdx)
     ret
 
@@ -180,23 +221,12 @@ move_257_apart:
     cmpl    $448, %edx
     jbe     move_7_blocks
     vmovdqu64 384(%rsi), %zmm22
-    vmovdqu64 %zmm16, (%rdi)
-    vmovdqu64 %zmm17, 64(%rdi)
-    vmovdqu64 %zmm18, 128(%rdi)
-    vmovdqu64 %zmm19, 192(%rdi)
-    vmovdqu64 %zmm20, 256(%rdi)
-    vmovdqu64 %zmm21, 320(%rdi)
-    vmovdqu64 %zmm22, 384(%rdi)
+    STORE_7
     vmovdqu64 %zmm31, -64(%rdi,%rdx)
     ret
 
 move_7_blocks:
-    vmovdqu64 %zmm16, (%rdi)
-    vmovdqu64 %zmm17, 64(%rdi)
-    vmovdqu64 %zmm18, 128(%rdi)
-    vmovdqu64 %zmm19, 192(%rdi)
-    vmovdqu64 %zmm20, 256(%rdi)
-    vmovdqu64 %zmm21, 320(%rdi)
+    STORE_6
     vmovdqu64 %zmm31, -64(%rdi,%rdx)
     ret
 
@@ -204,19 +234,12 @@ move_to_384:
     cmpl    $320, %edx
     jbe     move_5_blocks
     vmovdqu64 256(%rsi), %zmm20
-    vmovdqu64 %zmm16, (%rdi)
-    vmovdqu64 %zmm17, 64(%rdi)
-    vmovdqu64 %zmm18, 128(%rdi)
-    vmovdqu64 %zmm19, 192(%rdi)
-    vmovdqu64 %zmm20, 256(%rdi)
+    STORE_5
     vmovdqu64 %zmm31, -64(%rdi,%rdx)
     ret
 
 move_5_blocks:
-    vmovdqu64 %zmm16, (%rdi)
-    vmovdqu64 %zmm17, 64(%rdi)
-    vmovdqu64 %zmm18, 128(%rdi)
-    vmovdqu64 %zmm19, 192(%rdi)
+    STORE_4
     vmovdqu64 %zmm31, -64(%rdi,%rdx)
     ret
 
@@ -252,39 +275,13 @@ move_513_apart:
     jbe     move_to_832
     vmovdqu64 704(%rsi), %zmm28
     vmovdqu64 768(%rsi), %zmm29
-    vmovdqu64 %zmm16, (%r8)
-    vmovdqu64 %zmm17, (%rdi)
-    vmovdqu64 %zmm18, 64(%rdi)
-    vmovdqu64 %zmm19, 128(%rdi)
-    vmovdqu64 %zmm20, 192(%rdi)
-    vmovdqu64 %zmm21, 256(%rdi)
-    vmovdqu64 %zmm22, 320(%rdi)
-    vmovdqu64 %zmm23, 384(%rdi)
-    vmovdqu64 %zmm24, 448(%rdi)
-    vmovdqu64 %zmm25, 512(%rdi)
-    vmovdqu64 %zmm26, 576(%rdi)
-    vmovdqu64 %zmm27, 640(%rdi)
-    vmovdqu64 %zmm28, 704(%rdi)
-    vmovdqu64 %zmm29, 768(%rdi)
-    vmovdqu64 %zmm30, -128(%rdi,%rdx)
-    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    STORE_LINES_14
+    STORE_LAST_2
     ret
 
 move_to_832:
-    vmovdqu64 %zmm16, (%r8)
-    vmovdqu64 %zmm17, (%rdi)
-    vmovdqu64 %zmm18, 64(%rdi)
-    vmovdqu64 %zmm19, 128(%rdi)
-    vmovdqu64 %zmm20, 192(%rdi)
-    vmovdqu64 %zmm21, 256(%rdi)
-    vmovdqu64 %zmm22, 320(%rdi)
-    vmovdqu64 %zmm23, 384(%rdi)
-    vmovdqu64 %zmm24, 448(%rdi)
-    vmovdqu64 %zmm25, 512(%rdi)
-    vmovdqu64 %zmm26, 576(%rdi)
-    vmovdqu64 %zmm27, 640(%rdi)
-    vmovdqu64 %zmm30, -128(%rdi,%rdx)
-    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    STORE_LINES_12
+    STORE_LAST_2
     ret
 
 move_to_704:
@@ -292,31 +289,13 @@ move_to_704:
     jbe     move_to_576
     vmovdqu64 448(%rsi), %zmm24
     vmovdqu64 512(%rsi), %zmm25
-    vmovdqu64 %zmm16, (%r8)
-    vmovdqu64 %zmm17, (%rdi)
-    vmovdqu64 %zmm18, 64(%rdi)
-    vmovdqu64 %zmm19, 128(%rdi)
-    vmovdqu64 %zmm20, 192(%rdi)
-    vmovdqu64 %zmm21, 256(%rdi)
-    vmovdqu64 %zmm22, 320(%rdi)
-    vmovdqu64 %zmm23, 384(%rdi)
-    vmovdqu64 %zmm24, 448(%rdi)
-    vmovdqu64 %zmm25, 512(%rdi)
-    vmovdqu64 %zmm30, -128(%rdi,%rdx)
-    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    STORE_LINES_10
+    STORE_LAST_2
     ret
 
 move_to_576:
-    vmovdqu64 %zmm16, (%r8)
-    vmovdqu64 %zmm17, (%rdi)
-    vmovdqu64 %zmm18, 64(%rdi)
-    vmovdqu64 %zmm19, 128(%rdi)
-    vmovdqu64 %zmm20, 192(%rdi)
-    vmovdqu64 %zmm21, 256(%rdi)
-    vmovdqu64 %zmm22, 320(%rdi)
-    vmovdqu64 %zmm23, 384(%rdi)
-    vmovdqu64 %zmm30, -128(%rdi,%rdx)
-    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    STORE_LINES_8
+    STORE_LAST_2
     ret
 
 /* Sixteen registers do not reach so far from a line of the source: by the loop, where that is right and fast. */
@@ -403,22 +382,14 @@ move_513_to_1024:
     vmovdqu64 64(%rsi,%r10), %zmm29
     vmovdqu64 -128(%rsi,%rdx), %zmm30
     vmovdqu64 -64(%rsi,%rdx), %zmm31
-    vmovdqu64 %zmm16, (%r8)
-    vmovdqu64 %zmm17, (%rdi)
-    vmovdqu64 %zmm18, 64(%rdi)
-    vmovdqu64 %zmm19, 128(%rdi)
-    vmovdqu64 %zmm20, 192(%rdi)
-    vmovdqu64 %zmm21, 256(%rdi)
-    vmovdqu64 %zmm22, 320(%rdi)
-    vmovdqu64 %zmm23, 384(%rdi)
+    STORE_LINES_8
     vmovdqu64 %zmm24, (%rdi,%rcx)
     vmovdqu64 %zmm25, 64(%rdi,%rcx)
     vmovdqu64 %zmm26, (%rdi,%r9)
     vmovdqu64 %zmm27, 64(%rdi,%r9)
     vmovdqu64 %zmm28, (%rdi,%r10)
     vmovdqu64 %zmm29, 64(%rdi,%r10)
-    vmovdqu64 %zmm30, -128(%rdi,%rdx)
-    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    STORE_LAST_2
     RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
 
     .p2align 5
