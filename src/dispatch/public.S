@@ -131,6 +131,17 @@ label:                                         \
     STORE_LINES_12;                            \
     vmovdqu64 %zmm28, 704(%rdi);               \
     vmovdqu64 %zmm29, 768(%rdi)
+/* Sizes together, from 256 bytes on: n from a line on is in rdx; ecx is the least multiple of 64 from where three blocks
+ * reach n - 128, and 0 at least. Loses r9. Then the same, but limit at most. */
+#define FARTHEST_3                             \
+    xorl    %r9d, %r9d;                        \
+    leal    -257(%rdx), %ecx;                  \
+    andl    $-64, %ecx;                        \
+    cmovsl  %r9d, %ecx
+#define LIMITED(limit, to)                     \
+    movl    $limit, to;                        \
+    cmpl    to, %ecx;                          \
+    cmovbl  %ecx, to
 /* clang-format on */
 
     .text
@@ -243,7 +254,7 @@ move_5_blocks:
     vmovdqu64 %zmm31, -64(%rdi,%rdx)
     ret
 
-/* As move_513_to_1024, without the blocks that n does not reach. */
+/* As move_256_to_1024, without the blocks that n does not reach. */
     .p2align 5
 move_513_apart:
     cmpl    $960, %edx
@@ -304,91 +315,67 @@ move_961_apart:
     movq    %rdi, %rcx
     subq    %rsi, %rcx
     cmpq    %rdx, %rcx              /* the destination begins inside the source */
-    jb      move_513_to_1024
+    jb      move_256_to_1024
     andl    $(ALIAS_BYTES - 1), %ecx
     subl    $1, %ecx
     cmpl    $ALIAS_SPAN, %ecx
     jae     move_forward
-    jmp     move_513_to_1024
+    jmp     move_256_to_1024
 
+/* The first block and the last two, and between them thirteen that begin at a line of the source: a load across lines costs
+ * as much as a store across them. Three of those are fixed; of the others those that n does not reach repeat what the last
+ * of them copies. They reach 960 bytes at most from that line, so above that they follow the first block.
+ *
+ *   rcx X, the least multiple of 64 from where three blocks reach what the last two do not
+ *   r8  the destination as it was
+ *   r9, r10, r11 X where it is less than 192, 384, 576, else that: three blocks, three, and one, and at X three again
+ */
     .p2align 5
 move_256_to_1024:
-    cmpl    $512, %edx
-    ja      move_513_to_1024
-    xorl    %ecx, %ecx
-    movl    $256, %r8d
-    cmpl    $384, %edx
-    cmoval  %r8d, %ecx
-    vmovdqu64 (%rsi), %zmm16
-    vmovdqu64 64(%rsi), %zmm17
-    vmovdqu64 128(%rsi), %zmm18
-    vmovdqu64 192(%rsi), %zmm19
-    vmovdqu64 (%rsi,%rcx), %zmm20
-    vmovdqu64 64(%rsi,%rcx), %zmm21
-    vmovdqu64 -128(%rsi,%rdx), %zmm22
-    vmovdqu64 -64(%rsi,%rdx), %zmm23
-    vmovdqu64 %zmm16, (%rdi)
-    vmovdqu64 %zmm17, 64(%rdi)
-    vmovdqu64 %zmm18, 128(%rdi)
-    vmovdqu64 %zmm19, 192(%rdi)
-    vmovdqu64 %zmm20, (%rdi,%rcx)
-    vmovdqu64 %zmm21, 64(%rdi,%rcx)
-    vmovdqu64 %zmm22, -128(%rdi,%rdx)
-    vmovdqu64 %zmm23, -64(%rdi,%rdx)
-    RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
-
-/* The blocks between the first and the last two begin at a line of the source: a load across lines costs as much as a store
- * across them. They reach 960 bytes at most from there, so above that they begin where the source does, and the first block
- * is one of them. */
-    .p2align 5
-move_513_to_1024:
     movl    %esi, %ecx
     negl    %ecx
     andl    $63, %ecx               /* 0 .. 63, to that line */
-    xorl    %r8d, %r8d
-    xorl    %r9d, %r9d
-    movl    $832, %r10d
+    movl    $64, %r8d
     cmpl    $960, %edx
-    cmoval  %r9d, %ecx
-    cmoval  %r10d, %r8d
-    vmovdqu64 (%rsi,%r8), %zmm16
-    addq    %rdi, %r8
+    cmoval  %r8d, %ecx
+    movq    %rdi, %r8
+    vmovdqu64 (%rsi), %zmm16
     addq    %rcx, %rsi
     addq    %rcx, %rdi
-    subq    %rcx, %rdx
+    subq    %rcx, %rdx              /* 193 .. 960 */
     vmovdqu64 (%rsi), %zmm17
     vmovdqu64 64(%rsi), %zmm18
     vmovdqu64 128(%rsi), %zmm19
-    vmovdqu64 192(%rsi), %zmm20
-    vmovdqu64 256(%rsi), %zmm21
-    vmovdqu64 320(%rsi), %zmm22
-    vmovdqu64 384(%rsi), %zmm23
-    xorl    %ecx, %ecx
-    xorl    %r10d, %r10d
-    movl    $448, %r11d
-    cmpl    $576, %edx
-    cmoval  %r11d, %ecx
-    movl    $576, %r11d
-    cmpl    $704, %edx
-    cmoval  %r11d, %r9d
-    movl    $704, %r11d
-    cmpl    $832, %edx
-    cmoval  %r11d, %r10d
-    vmovdqu64 (%rsi,%rcx), %zmm24
-    vmovdqu64 64(%rsi,%rcx), %zmm25
-    vmovdqu64 (%rsi,%r9), %zmm26
-    vmovdqu64 64(%rsi,%r9), %zmm27
-    vmovdqu64 (%rsi,%r10), %zmm28
-    vmovdqu64 64(%rsi,%r10), %zmm29
+    FARTHEST_3
+    LIMITED(192, %r9d)
+    vmovdqu64 (%rsi,%r9), %zmm20
+    vmovdqu64 64(%rsi,%r9), %zmm21
+    vmovdqu64 128(%rsi,%r9), %zmm22
+    LIMITED(384, %r10d)
+    vmovdqu64 (%rsi,%r10), %zmm23
+    vmovdqu64 64(%rsi,%r10), %zmm24
+    vmovdqu64 128(%rsi,%r10), %zmm25
+    LIMITED(576, %r11d)
+    vmovdqu64 (%rsi,%r11), %zmm26
+    vmovdqu64 (%rsi,%rcx), %zmm27
+    vmovdqu64 64(%rsi,%rcx), %zmm28
+    vmovdqu64 128(%rsi,%rcx), %zmm29
     vmovdqu64 -128(%rsi,%rdx), %zmm30
     vmovdqu64 -64(%rsi,%rdx), %zmm31
-    STORE_LINES_8
-    vmovdqu64 %zmm24, (%rdi,%rcx)
-    vmovdqu64 %zmm25, 64(%rdi,%rcx)
-    vmovdqu64 %zmm26, (%rdi,%r9)
-    vmovdqu64 %zmm27, 64(%rdi,%r9)
-    vmovdqu64 %zmm28, (%rdi,%r10)
-    vmovdqu64 %zmm29, 64(%rdi,%r10)
+    vmovdqu64 %zmm16, (%r8)
+    vmovdqu64 %zmm17, (%rdi)
+    vmovdqu64 %zmm18, 64(%rdi)
+    vmovdqu64 %zmm19, 128(%rdi)
+    vmovdqu64 %zmm20, (%rdi,%r9)
+    vmovdqu64 %zmm21, 64(%rdi,%r9)
+    vmovdqu64 %zmm22, 128(%rdi,%r9)
+    vmovdqu64 %zmm23, (%rdi,%r10)
+    vmovdqu64 %zmm24, 64(%rdi,%r10)
+    vmovdqu64 %zmm25, 128(%rdi,%r10)
+    vmovdqu64 %zmm26, (%rdi,%r11)
+    vmovdqu64 %zmm27, (%rdi,%rcx)
+    vmovdqu64 %zmm28, 64(%rdi,%rcx)
+    vmovdqu64 %zmm29, 128(%rdi,%rcx)
     STORE_LAST_2
     RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
 
@@ -628,21 +615,19 @@ set_257_on:
     cmpq    $1024, %rdx
     ja      set_1025_on
     cmpl    $512, %edx
-    jbe     set_256_to_1024
+    jbe     set_257_to_512
     WATCH(wherry_watch_sets, set_look, set_513_uncounted)
     jmp     set_forward
 
     .p2align 5
-set_256_to_1024:
+set_257_to_512:
     movl    %edi, %ecx
     negl    %ecx
-    andl    $63, %ecx               /* 0 .. 63, to that line */
+    andl    $63, %ecx               /* 0 .. 63, to the next line */
     vmovdqu64 %zmm16, (%rdi)
     vmovdqu64 %zmm16, -128(%rdi,%rdx)
     vmovdqu64 %zmm16, -64(%rdi,%rdx)
     addq    %rcx, %rdi
-    cmpl    $512, %edx
-    ja      set_513_to_1024
     subl    %ecx, %edx              /* 194 .. 512 from there on */
     movl    $320, %ecx
     subl    %edx, %ecx
@@ -660,39 +645,35 @@ set_256_to_1024:
     vmovdqa64 %zmm16, (%rdi,%r8)
     ret
 
+/* As move_256_to_1024; two blocks at r11, since those from a line on reach to the end, 193 to 1024 bytes further. */
     .p2align 5
-set_513_to_1024:
+set_256_to_1024:
+    movl    %edi, %ecx
+    negl    %ecx
+    andl    $63, %ecx
+    vmovdqu64 %zmm16, (%rdi)
+    vmovdqu64 %zmm16, -128(%rdi,%rdx)
+    vmovdqu64 %zmm16, -64(%rdi,%rdx)
+    addq    %rcx, %rdi
     subl    %ecx, %edx
-    movl    $576, %ecx
-    subl    %edx, %ecx
-    sarl    $31, %ecx
-    andl    $448, %ecx
-    movl    $704, %r8d
-    subl    %edx, %r8d
-    sarl    $31, %r8d
-    andl    $576, %r8d
-    movl    $832, %r9d
-    subl    %edx, %r9d
-    sarl    $31, %r9d
-    andl    $704, %r9d
-    subl    $961, %edx
-    sarl    $31, %edx
-    notl    %edx
-    andl    $832, %edx
+    FARTHEST_3
+    LIMITED(192, %r9d)
+    LIMITED(384, %r10d)
+    LIMITED(576, %r11d)
     vmovdqa64 %zmm16, (%rdi)
     vmovdqa64 %zmm16, 64(%rdi)
     vmovdqa64 %zmm16, 128(%rdi)
-    vmovdqa64 %zmm16, 192(%rdi)
-    vmovdqa64 %zmm16, 256(%rdi)
-    vmovdqa64 %zmm16, 320(%rdi)
-    vmovdqa64 %zmm16, 384(%rdi)
-    vmovdqa64 %zmm16, (%rdi,%rcx)
-    vmovdqa64 %zmm16, 64(%rdi,%rcx)
-    vmovdqa64 %zmm16, (%rdi,%r8)
-    vmovdqa64 %zmm16, 64(%rdi,%r8)
     vmovdqa64 %zmm16, (%rdi,%r9)
     vmovdqa64 %zmm16, 64(%rdi,%r9)
-    vmovdqa64 %zmm16, (%rdi,%rdx)
+    vmovdqa64 %zmm16, 128(%rdi,%r9)
+    vmovdqa64 %zmm16, (%rdi,%r10)
+    vmovdqa64 %zmm16, 64(%rdi,%r10)
+    vmovdqa64 %zmm16, 128(%rdi,%r10)
+    vmovdqa64 %zmm16, (%rdi,%r11)
+    vmovdqa64 %zmm16, 64(%rdi,%r11)
+    vmovdqa64 %zmm16, (%rdi,%rcx)
+    vmovdqa64 %zmm16, 64(%rdi,%rcx)
+    vmovdqa64 %zmm16, 128(%rdi,%rcx)
     RETURN_WATCHED(wherry_watch_sets, set_look_back, set_uncounted)
 
     .p2align 5

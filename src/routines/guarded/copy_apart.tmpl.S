@@ -244,7 +244,8 @@ AT(apart_spill):
 
 /* The same: where n is large enough these are the places of AT(sixteen). */
 AT(apart_lines_spill):
-    movl    $448, %eax
-    movl    $576, %r9d
-    movl    $704, %r10d
+    movl    $192, %r9d
+    movl    $384, %r10d
+    movl    $576, %r8d
+    movl    $640, %eax
     jmp     AT(sixteen_spill)

@@ -1,6 +1,9 @@
-/* 8V < n <= 16V for V = 64, as in public.S: the blocks between the first and the last two begin at a line of the source.
- * The first block is always the one at the first byte, which is stored first.
+/* 4V <= n <= 16V for V = 64, as in public.S: between the first block and the last two thirteen that begin at a line of the
+ * source; those that n does not reach repeat others. The first block is always the one at the first byte, which is stored
+ * first.
  *
+ *   rax the least multiple of 64 from where three blocks reach what the last two do not
+ *   r9, r10, r8 that where it is less than 192, 384, 576, else these: three blocks, three, and one, and at rax three again
  *   r11 the destination as it was
  */
     .p2align 5
@@ -15,32 +18,33 @@ AT(sixteen):
     LOAD(AT(sixteen_redo), vmovdqu64 (%rsi), R(0))
     addq    %rax, %rsi
     addq    %rax, %rdi
-    subq    %rax, %rdx
+    subq    %rax, %rdx              /* 193 .. 960 */
     LOAD(AT(sixteen_redo), vmovdqu64 (%rsi), R(1))
     LOAD(AT(sixteen_redo), vmovdqu64 64(%rsi), R(2))
     LOAD(AT(sixteen_redo), vmovdqu64 128(%rsi), R(3))
-    LOAD(AT(sixteen_redo), vmovdqu64 192(%rsi), R(4))
-    LOAD(AT(sixteen_redo), vmovdqu64 256(%rsi), R(5))
-    LOAD(AT(sixteen_redo), vmovdqu64 320(%rsi), R(6))
-    LOAD(AT(sixteen_redo), vmovdqu64 384(%rsi), R(7))
-    movl    $576, %eax
-    movl    $704, %r9d
-    movl    $832, %r10d
-    subl    %edx, %eax
-    subl    %edx, %r9d
-    subl    %edx, %r10d
-    sarl    $31, %eax
-    sarl    $31, %r9d
-    sarl    $31, %r10d
-    andl    $448, %eax              /* 448 when n > 576 from that line on, else 0 */
-    andl    $576, %r9d
-    andl    $704, %r10d
-    LOAD(AT(sixteen_redo), vmovdqu64 (%rsi,%rax), R(8))
-    LOAD(AT(sixteen_redo), vmovdqu64 64(%rsi,%rax), R(9))
-    LOAD(AT(sixteen_redo), vmovdqu64 (%rsi,%r9), R(10))
-    LOAD(AT(sixteen_redo), vmovdqu64 64(%rsi,%r9), R(11))
-    LOAD(AT(sixteen_redo), vmovdqu64 (%rsi,%r10), R(12))
-    LOAD(AT(sixteen_redo), vmovdqu64 64(%rsi,%r10), R(13))
+    xorl    %r9d, %r9d
+    leal    -257(%rdx), %eax
+    andl    $-64, %eax
+    cmovsl  %r9d, %eax
+    movl    $192, %r9d
+    cmpl    %r9d, %eax
+    cmovbl  %eax, %r9d
+    LOAD(AT(sixteen_redo), vmovdqu64 (%rsi,%r9), R(4))
+    LOAD(AT(sixteen_redo), vmovdqu64 64(%rsi,%r9), R(5))
+    LOAD(AT(sixteen_redo), vmovdqu64 128(%rsi,%r9), R(6))
+    movl    $384, %r10d
+    cmpl    %r10d, %eax
+    cmovbl  %eax, %r10d
+    LOAD(AT(sixteen_redo), vmovdqu64 (%rsi,%r10), R(7))
+    LOAD(AT(sixteen_redo), vmovdqu64 64(%rsi,%r10), R(8))
+    LOAD(AT(sixteen_redo), vmovdqu64 128(%rsi,%r10), R(9))
+    movl    $576, %r8d
+    cmpl    %r8d, %eax
+    cmovbl  %eax, %r8d
+    LOAD(AT(sixteen_redo), vmovdqu64 (%rsi,%r8), R(10))
+    LOAD(AT(sixteen_redo), vmovdqu64 (%rsi,%rax), R(11))
+    LOAD(AT(sixteen_redo), vmovdqu64 64(%rsi,%rax), R(12))
+    LOAD(AT(sixteen_redo), vmovdqu64 128(%rsi,%rax), R(13))
     LOAD(AT(sixteen_redo), vmovdqu64 -128(%rsi,%rdx), R(14))
     LOAD(AT(sixteen_redo), vmovdqu64 -64(%rsi,%rdx), R(15))
 AT(sixteen_stores):
@@ -48,16 +52,16 @@ AT(sixteen_stores):
     STORE(AT(sixteen_spill), vmovdqu64 R(1), (%rdi))
     STORE(AT(sixteen_spill), vmovdqu64 R(2), 64(%rdi))
     STORE(AT(sixteen_spill), vmovdqu64 R(3), 128(%rdi))
-    STORE(AT(sixteen_spill), vmovdqu64 R(4), 192(%rdi))
-    STORE(AT(sixteen_spill), vmovdqu64 R(5), 256(%rdi))
-    STORE(AT(sixteen_spill), vmovdqu64 R(6), 320(%rdi))
-    STORE(AT(sixteen_spill), vmovdqu64 R(7), 384(%rdi))
-    STORE(AT(sixteen_spill), vmovdqu64 R(8), (%rdi,%rax))
-    STORE(AT(sixteen_spill), vmovdqu64 R(9), 64(%rdi,%rax))
-    STORE(AT(sixteen_spill), vmovdqu64 R(10), (%rdi,%r9))
-    STORE(AT(sixteen_spill), vmovdqu64 R(11), 64(%rdi,%r9))
-    STORE(AT(sixteen_spill), vmovdqu64 R(12), (%rdi,%r10))
-    STORE(AT(sixteen_spill), vmovdqu64 R(13), 64(%rdi,%r10))
+    STORE(AT(sixteen_spill), vmovdqu64 R(4), (%rdi,%r9))
+    STORE(AT(sixteen_spill), vmovdqu64 R(5), 64(%rdi,%r9))
+    STORE(AT(sixteen_spill), vmovdqu64 R(6), 128(%rdi,%r9))
+    STORE(AT(sixteen_spill), vmovdqu64 R(7), (%rdi,%r10))
+    STORE(AT(sixteen_spill), vmovdqu64 R(8), 64(%rdi,%r10))
+    STORE(AT(sixteen_spill), vmovdqu64 R(9), 128(%rdi,%r10))
+    STORE(AT(sixteen_spill), vmovdqu64 R(10), (%rdi,%r8))
+    STORE(AT(sixteen_spill), vmovdqu64 R(11), (%rdi,%rax))
+    STORE(AT(sixteen_spill), vmovdqu64 R(12), 64(%rdi,%rax))
+    STORE(AT(sixteen_spill), vmovdqu64 R(13), 128(%rdi,%rax))
     STORE(AT(sixteen_spill), vmovdqu64 R(14), -128(%rdi,%rdx))
     STORE(AT(sixteen_spill), vmovdqu64 R(15), -64(%rdi,%rdx))
     xorl    %eax, %eax

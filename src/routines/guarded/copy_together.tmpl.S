@@ -1,11 +1,11 @@
 /* n <= 1024 for V = 64, as in public.S where sizes are together: one run of instructions for a class, and no branch on n
- * within it. From 256 bytes on the classes are those of copy.tmpl.S. To be included behind it.
+ * within it. From 256 bytes on the class is that of copy_sixteen_lines.tmpl.S. To be included behind it.
  */
 AT(together):
     cmpq    $LARGE, %rdx
     ja      AT(large)
     cmpl    $255, %edx
-    ja      AT(eight)
+    ja      AT(sixteen)
     cmpq    $4096, %rsi             /* as for one block under a mask */
     jb      AT(together_page_0)
 /* One block under a mask, four times, or four whole ones of which those that n does not reach repeat the first. */
