@@ -184,7 +184,9 @@ move_from_page_0:
 /* Sizes apart. Stores always in ascending order: one across lines is then joined with its neighbours. */
     .p2align 5
 move_65_on:
-    cmpq    $128, %rdx
+    cmpq    $256, %rdx
+    ja      move_257_on
+    cmpl    $128, %edx
     ja      move_129_on
     vmovdqu64 (%rsi), %zmm16
     vmovdqu64 -64(%rsi,%rdx), %zmm31
@@ -194,12 +196,8 @@ move_65_on:
 
     .p2align 5
 move_129_on:
-    cmpq    $1024, %rdx
-    ja      move_1025_on
     WATCH(wherry_watch_copies, move_look, move_129_uncounted)
-move_129_to_1024:
-    cmpl    $256, %edx
-    ja      move_257_apart
+move_129_to_256:
     vmovdqu64 (%rsi), %zmm16
     vmovdqu64 64(%rsi), %zmm17
     vmovdqu64 -64(%rsi,%rdx), %zmm31
@@ -217,7 +215,11 @@ move_3_blocks:
     ret
 
     .p2align 5
-move_257_apart:
+move_257_on:
+    cmpq    $1024, %rdx
+    ja      move_1025_on
+    WATCH(wherry_watch_copies, move_look, move_257_uncounted)
+move_257_to_1024:
     cmpl    $512, %edx
     ja      move_513_apart
     vmovdqu64 (%rsi), %zmm16
@@ -431,7 +433,8 @@ move_together_page_0:
     ret
 
     UNCOUNTED(move_uncounted, wherry_watch_copies, %rsi, move_look_back, ret)
-    UNCOUNTED(move_129_uncounted, wherry_watch_copies, %rsi, move_look, jmp move_129_to_1024)
+    UNCOUNTED(move_129_uncounted, wherry_watch_copies, %rsi, move_look, jmp move_129_to_256)
+    UNCOUNTED(move_257_uncounted, wherry_watch_copies, %rsi, move_look, jmp move_257_to_1024)
     LOOK(move_look_back, wherry_watch_copies, ret)
     OTHERS_BUT_TOGETHER(move_others, wherry_copy_choice, wherry_routine_move_sse2, move_looked_at, wherry_routine_move_avx512_ladder)
 move_looked_at:

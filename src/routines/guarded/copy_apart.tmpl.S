@@ -61,7 +61,9 @@ AT(from_page_0):
 
     .p2align 5
 AT(apart_65):
-    cmpq    $128, %rdx
+    cmpq    $256, %rdx
+    ja      AT(apart_257)
+    cmpl    $128, %edx
     ja      AT(apart_129)
     LOAD(AT(redo), MOVE (%rsi), R(0))
     LOAD(AT(redo), MOVE -64(%rsi,%rdx), R(15))
@@ -72,10 +74,6 @@ AT(apart_65):
 
     .p2align 5
 AT(apart_129):
-    cmpq    $1024, %rdx
-    ja      AT(large)
-    cmpl    $256, %edx
-    ja      AT(apart_257)
     LOAD(AT(redo), MOVE (%rsi), R(0))
     LOAD(AT(redo), MOVE 64(%rsi), R(1))
     LOAD(AT(redo), MOVE -64(%rsi,%rdx), R(15))
@@ -98,6 +96,8 @@ AT(apart_3_blocks):
 
     .p2align 5
 AT(apart_257):
+    cmpq    $1024, %rdx
+    ja      AT(large)
     cmpl    $512, %edx
     ja      AT(apart_513)
     LOAD(AT(redo), MOVE (%rsi), R(0))
