@@ -142,6 +142,14 @@ label:                                         \
     movl    $limit, to;                        \
     cmpl    to, %ecx;                          \
     cmovbl  %ecx, to
+
+/* rcx becomes dst - src; below: the two sides overlap. Loses r8 and r10. */
+#define DISTANCE                               \
+    movq    %rdi, %rcx;                        \
+    leaq    -1(%rdx,%rdx), %r8;                \
+    subq    %rsi, %rcx;                        \
+    leaq    -1(%rcx,%rdx), %r10;               \
+    cmpq    %r8, %r10
 /* clang-format on */
 
     .text
@@ -150,7 +158,7 @@ label:                                         \
 EXPORT(PUBLIC(memmove))
 EXPORT(PUBLIC(memcpy))
     .cfi_startproc
-    TIERS(wherry_copy_choice, wherry_routine_move_avx2, move_others)
+    TIERS(wherry_copy_choice, copy_avx2, move_others)
     movq    %rdi, %rax
 
 /* rax is what to return. */
@@ -314,15 +322,9 @@ move_to_576:
 /* Sixteen registers do not reach so far from a line of the source: by the loop, where that is right and fast. */
     .p2align 5
 move_961_apart:
-    movq    %rdi, %rcx
-    subq    %rsi, %rcx
-    cmpq    %rdx, %rcx              /* the destination begins inside the source */
+    DISTANCE
     jb      move_256_to_1024
-    andl    $(ALIAS_BYTES - 1), %ecx
-    subl    $1, %ecx
-    cmpl    $ALIAS_SPAN, %ecx
-    jae     move_forward
-    jmp     move_256_to_1024
+    jmp     move_loop
 
 /* The first block and the last two, and between them thirteen that begin at a line of the source: a load across lines costs
  * as much as a store across them. Three of those are fixed; of the others those that n does not reach repeat what the last
@@ -447,23 +449,22 @@ move_looked_at:
     jbe     move_256_to_1024
     jmp     move_1025_on
 
-/* The forward loop of large.tmpl.h. Whatever it is not for goes to the routine. */
+/* The loop of large.tmpl.h. Whatever it is not for goes to the routine. */
     .p2align 6
 move_1025_on:
-    movq    %rdi, %rcx
-    subq    %rsi, %rcx
-    cmpq    %rdx, %rcx              /* the destination begins inside the source */
-    jb      move_by_routine
+    DISTANCE
+    jb      move_overlapping
     cmpq    wherry_thresholds + COPY_REP_FROM(%rip), %rdx
     jae     move_maybe_by_string
 move_not_by_string:
     cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx
     jae     move_by_routine
+/* Where loads would wait for stores 4 KiB apart, from the end down: the same steps in another order, so that there is no
+ * branch, which would be guessed wrong where the distance changes from call to call. */
+move_loop:
     andl    $(ALIAS_BYTES - 1), %ecx
     subl    $1, %ecx
-    cmpl    $ALIAS_SPAN, %ecx
-    jb      move_by_routine
-move_forward:
+move_loop_by_distance:
     leaq    -1(%rdi,%rdx), %r8
     andq    $-64, %r8               /* the last line that the destination reaches */
     movq    %r8, %r10
@@ -476,31 +477,47 @@ move_forward:
     vmovdqu64 -64(%rsi,%rdx), %zmm20
     movq    %rdi, %r9
     leaq    -256(%rdi,%rdx), %r11   /* up to 256 bytes are left from here on */
-    movl    %edi, %ecx
-    andl    $63, %ecx
-    subq    $64, %rcx               /* less the distance to the next line of the destination, 1 to 64 */
-    subq    %rcx, %rdi
-    subq    %rcx, %rsi
-    .p2align 4
+    orq     $63, %rdi
+    subq    %r9, %rsi
+    leaq    -1(%r11), %rdx
+    addq    $1, %rdi                /* the next line of the destination */
+    addq    %rdi, %rsi
+    subq    %rdi, %rdx              /* 256 for each step but the first, and a rest */
+    movq    %rdx, %r10
+    andq    $-256, %r10             /* where the last step begins */
+    cmpl    $ALIAS_SPAN, %ecx
+    sbbq    %rcx, %rcx
+    andq    %rcx, %r10
+    shlq    $9, %rcx
+    addq    $256, %rcx              /* to the next step: -256 or 256 */
+    addq    %r10, %rdi
+    addq    %r10, %rsi
+    .p2align 6
 move_step:
     vmovdqu64 (%rsi), %zmm21
     vmovdqu64 64(%rsi), %zmm22
     vmovdqu64 128(%rsi), %zmm23
     vmovdqu64 192(%rsi), %zmm24
-    addq    $256, %rsi
+    addq    %rcx, %rsi
     vmovdqa64 %zmm21, (%rdi)
     vmovdqa64 %zmm22, 64(%rdi)
     vmovdqa64 %zmm23, 128(%rdi)
     vmovdqa64 %zmm24, 192(%rdi)
-    addq    $256, %rdi
-    cmpq    %r11, %rdi
-    jb      move_step
+    addq    %rcx, %rdi
+    subq    $256, %rdx
+    jae     move_step
     vmovdqa64 %zmm17, -192(%r8)
     vmovdqa64 %zmm18, -128(%r8)
     vmovdqa64 %zmm19, -64(%r8)
     vmovdqu64 %zmm20, 192(%r11)
     vmovdqu64 %zmm16, (%r9)
     ret
+
+move_overlapping:
+    cmpq    %rdx, %rcx              /* the destination begins inside the source */
+    jb      move_by_routine
+    movl    $-1, %ecx               /* else it is the source that begins inside the destination: upwards */
+    jmp     move_loop_by_distance
 
 /* rcx, which is dst - src, stays. */
 move_maybe_by_string:
@@ -522,12 +539,14 @@ move_by_routine:
     .size PUBLIC(memcpy), . - PUBLIC(memcpy)
     .size PUBLIC(memmove), . - PUBLIC(memmove)
 
+#include "dispatch/copy_avx2.tmpl.S"
+
 /* void bcopy(const void *src rdi, void *dst rsi, size_t n rdx) */
     .p2align 6
 EXPORT(PUBLIC(bcopy))
     .cfi_startproc
     xchgq   %rdi, %rsi
-    TIERS(wherry_copy_choice, wherry_routine_move_avx2, move_others)
+    TIERS(wherry_copy_choice, copy_avx2, move_others)
     movq    %rdi, %rax
     jmp     move
     .cfi_endproc
@@ -558,7 +577,9 @@ mempcpy_looked_at:
     leaq    (%rdi,%rdx), %rax
     jmp     move_look
     THEN_END(mempcpy_baseline, wherry_routine_move_sse2)
-    THEN_END(mempcpy_avx2, wherry_routine_move_avx2)
+mempcpy_avx2:
+    leaq    (%rdi,%rdx), %rax
+    jmp     copy_avx2_rax
     THEN_END(mempcpy_ladder, wherry_routine_move_avx512_ladder)
     .cfi_endproc
     .size PUBLIC(mempcpy), . - PUBLIC(mempcpy)
@@ -567,7 +588,7 @@ mempcpy_looked_at:
     .p2align 6
 EXPORT(PUBLIC(memset))
     .cfi_startproc
-    TIERS(wherry_set_choice, wherry_routine_set_avx2, set_others)
+    TIERS(wherry_set_choice, set_avx2, set_others)
 set:
     vpbroadcastb %esi, %zmm16
     movq    %rdi, %rax
@@ -774,13 +795,15 @@ set_maybe_by_string:
     .cfi_endproc
     .size PUBLIC(memset), . - PUBLIC(memset)
 
+#include "dispatch/set_avx2.tmpl.S"
+
 /* void bzero(void *dst rdi, size_t n rsi) */
     .p2align 6
 EXPORT(PUBLIC(bzero))
     .cfi_startproc
     movq    %rsi, %rdx
     xorl    %esi, %esi
-    TIERS(wherry_set_choice, wherry_routine_set_avx2, set_others)
+    TIERS(wherry_set_choice, set_avx2, set_others)
     jmp     set
     .cfi_endproc
     .size PUBLIC(bzero), . - PUBLIC(bzero)

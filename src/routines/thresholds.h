@@ -48,9 +48,11 @@
 
 /* A load waits for an earlier store whose address has the same low twelve bits. Forward, with the destination this
  * little ahead of the source (mod ALIAS_BYTES), each load meets a store that is still on its way; backward none does.
+ * Below ALIAS_FROM bytes a branch on that costs more than it gains where the distance changes from call to call.
  */
 #define ALIAS_BYTES 4096
 #define ALIAS_SPAN 1536
+#define ALIAS_FROM 2049
 
 #ifndef __ASSEMBLER__
 struct wherry_thresholds {

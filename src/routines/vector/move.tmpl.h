@@ -15,8 +15,8 @@
  * when sizes repeat.
  *
  * Everything to 16V loads all it needs before it stores anything, so overlap needs no thought there.
- * The includer defines VEC_BYTES, MOVE (the symbol) and, if wanted, LADDER; for V = 64 without it, MOVE_LARGE (the
- * symbol of what is beyond 16V).
+ * The includer defines VEC_BYTES, MOVE (the symbol) and, if wanted, LADDER; where the public functions do the smaller
+ * sizes themselves, MOVE_LARGE (the symbol of what is beyond 16V, or 8V for V = 32).
  */
 #include "large.tmpl.h"
 
@@ -210,7 +210,11 @@ void *MOVE(void *dst_, const void *src_, size_t n)
     else if (n <= BLOCKS_MOST * VEC_BYTES)
         move_by_twos(dst, src, n, 8, 16);
     else
+#ifdef MOVE_LARGE
+        return MOVE_LARGE(dst_, src_, n);
+#else
         move_large(dst, src, n);
+#endif
 #endif
     return dst_;
 }

@@ -1,0 +1,222 @@
+/* The copy of AVX2, to the plain loop: the classes of vector/move.tmpl.h for V = 32. Here for the sake of the way to them:
+ * each jump taken costs a cycle of the ten that 64 bytes take. A part of public.S. At copy_avx2_rax rax is what to return.
+ */
+/* clang-format off */
+/* What comes before and behind a loop of four blocks a step; it moves rdi and rsi on to the next vector boundary of the
+ * destination.
+ *
+ *   r9  the destination as it was
+ *   r11 up to 128 bytes are left from here on
+ */
+#define COPY_AVX2_BEGINS                       \
+    vmovdqu (%rsi), %ymm4;                     \
+    vmovdqu -128(%rsi,%rdx), %ymm5;            \
+    vmovdqu -96(%rsi,%rdx), %ymm6;             \
+    vmovdqu -64(%rsi,%rdx), %ymm7;             \
+    vmovdqu -32(%rsi,%rdx), %ymm8;             \
+    leaq    -128(%rdi,%rdx), %r11;             \
+    movq    %rdi, %r9;                         \
+    orq     $31, %rdi;                         \
+    subq    %r9, %rsi;                         \
+    addq    $1, %rdi;                          \
+    addq    %rdi, %rsi
+#define COPY_AVX2_ENDS                         \
+    vmovdqu %ymm5, (%r11);                     \
+    vmovdqu %ymm6, 32(%r11);                   \
+    vmovdqu %ymm7, 64(%r11);                   \
+    vmovdqu %ymm8, 96(%r11);                   \
+    vmovdqu %ymm4, (%r9);                      \
+    vzeroupper
+/* clang-format on */
+
+    .type copy_avx2, @function
+    .p2align 6
+copy_avx2:
+    .cfi_startproc
+    movq    %rdi, %rax
+copy_avx2_rax:
+    cmpq    $16, %rdx               /* ascending: where sizes are of all magnitudes, fewest are guessed wrong that way */
+    jb      copy_avx2_to_15
+    cmpq    $64, %rdx
+    ja      copy_avx2_65_on
+    leal    -1(%rdx), %ecx          /* 15 .. 63 */
+    movl    %ecx, %r8d
+    shrl    $1, %ecx
+    leal    (%r8,%r8), %r9d
+    andl    $16, %ecx               /* 16 when n > 32 */
+    andl    %r9d, %r8d
+    andl    $32, %r8d               /* 32 when n > 48 */
+    vmovdqu (%rsi), %xmm0
+    vmovdqu (%rsi,%rcx), %xmm1
+    vmovdqu (%rsi,%r8), %xmm2
+    vmovdqu -16(%rsi,%rdx), %xmm3
+    vmovdqu %xmm0, (%rdi)
+    vmovdqu %xmm1, (%rdi,%rcx)
+    vmovdqu %xmm2, (%rdi,%r8)
+    vmovdqu %xmm3, -16(%rdi,%rdx)
+    ret
+
+    .p2align 5
+copy_avx2_65_on:
+    cmpq    $128, %rdx
+    jbe     copy_avx2_65_to_128
+    cmpq    $256, %rdx
+    jbe     copy_avx2_129_to_256
+/* As move_1025_on. */
+    movq    %rdi, %rcx
+    subq    %rsi, %rcx
+    cmpq    %rdx, %rcx              /* the destination begins inside the source */
+    jb      copy_avx2_by_routine
+    cmpq    wherry_thresholds + COPY_REP_FROM(%rip), %rdx
+    jae     copy_avx2_maybe_by_string
+copy_avx2_not_by_string:
+    cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx
+    jae     copy_avx2_by_routine
+    cmpq    $ALIAS_FROM, %rdx
+    jae     copy_avx2_either_way
+copy_avx2_forward:
+    COPY_AVX2_BEGINS
+    .p2align 4
+copy_avx2_step:
+    vmovdqu (%rsi), %ymm0
+    vmovdqu 32(%rsi), %ymm1
+    vmovdqu 64(%rsi), %ymm2
+    vmovdqu 96(%rsi), %ymm3
+    subq    $-128, %rsi
+    vmovdqa %ymm0, (%rdi)
+    vmovdqa %ymm1, 32(%rdi)
+    vmovdqa %ymm2, 64(%rdi)
+    vmovdqa %ymm3, 96(%rdi)
+    subq    $-128, %rdi
+    cmpq    %r11, %rdi
+    jb      copy_avx2_step
+    COPY_AVX2_ENDS
+    ret
+
+/* As move_loop. Below ALIAS_FROM bytes the way there would cost more than it gains. */
+    .p2align 4
+copy_avx2_either_way:
+    movq    %rcx, %r8
+    negq    %r8
+    cmpq    %rdx, %r8               /* the source begins inside the destination */
+    jb      copy_avx2_forward
+    COPY_AVX2_BEGINS
+    leaq    -1(%r11), %rdx
+    subq    %rdi, %rdx              /* 128 for each step but the first, and a rest */
+    movq    %rdx, %r10
+    andq    $-128, %r10             /* where the last step begins */
+    andl    $(ALIAS_BYTES - 1), %ecx
+    subl    $1, %ecx
+    cmpl    $ALIAS_SPAN, %ecx
+    sbbq    %rcx, %rcx
+    andq    %rcx, %r10
+    shlq    $8, %rcx
+    addq    $128, %rcx              /* to the next step: -128 or 128 */
+    addq    %r10, %rdi
+    addq    %r10, %rsi
+    .p2align 6
+copy_avx2_step_either_way:
+    vmovdqu (%rsi), %ymm0
+    vmovdqu 32(%rsi), %ymm1
+    vmovdqu 64(%rsi), %ymm2
+    vmovdqu 96(%rsi), %ymm3
+    addq    %rcx, %rsi
+    vmovdqa %ymm0, (%rdi)
+    vmovdqa %ymm1, 32(%rdi)
+    vmovdqa %ymm2, 64(%rdi)
+    vmovdqa %ymm3, 96(%rdi)
+    addq    %rcx, %rdi
+    addq    $-128, %rdx
+    jc      copy_avx2_step_either_way
+    COPY_AVX2_ENDS
+    ret
+
+copy_avx2_maybe_by_string:
+    cmpq    wherry_thresholds + COPY_REP_RECENT_FROM(%rip), %rdx
+    jae     copy_avx2_by_routine
+    RECENT_FIND_COPY(copy_avx2_by_routine)
+    jmp     copy_avx2_not_by_string
+
+copy_avx2_by_routine:
+    cmpq    %rdi, %rax
+    je      wherry_routine_move_avx2_large
+    pushq   %rax
+    .cfi_adjust_cfa_offset 8
+    call    wherry_routine_move_avx2_large
+    popq    %rax
+    .cfi_adjust_cfa_offset -8
+    ret
+
+    .p2align 5
+copy_avx2_65_to_128:
+    leal    -2(%rdx,%rdx), %ecx
+    andl    $64, %ecx               /* 64 when n > 96 */
+    vmovdqu (%rsi), %ymm0
+    vmovdqu 32(%rsi), %ymm1
+    vmovdqu (%rsi,%rcx), %ymm2
+    vmovdqu -32(%rsi,%rdx), %ymm3
+    vmovdqu %ymm0, (%rdi)
+    vmovdqu %ymm1, 32(%rdi)
+    vmovdqu %ymm2, (%rdi,%rcx)
+    vmovdqu %ymm3, -32(%rdi,%rdx)
+    vzeroupper
+    ret
+
+    .p2align 5
+copy_avx2_129_to_256:
+    xorl    %ecx, %ecx
+    movl    $128, %r8d
+    cmpl    $192, %edx
+    cmoval  %r8d, %ecx
+    vmovdqu (%rsi), %ymm0
+    vmovdqu 32(%rsi), %ymm1
+    vmovdqu 64(%rsi), %ymm2
+    vmovdqu 96(%rsi), %ymm3
+    vmovdqu (%rsi,%rcx), %ymm4
+    vmovdqu 32(%rsi,%rcx), %ymm5
+    vmovdqu -64(%rsi,%rdx), %ymm6
+    vmovdqu -32(%rsi,%rdx), %ymm7
+    vmovdqu %ymm0, (%rdi)
+    vmovdqu %ymm1, 32(%rdi)
+    vmovdqu %ymm2, 64(%rdi)
+    vmovdqu %ymm3, 96(%rdi)
+    vmovdqu %ymm4, (%rdi,%rcx)
+    vmovdqu %ymm5, 32(%rdi,%rcx)
+    vmovdqu %ymm6, -64(%rdi,%rdx)
+    vmovdqu %ymm7, -32(%rdi,%rdx)
+    vzeroupper
+    ret
+
+/* Four blocks of 4 bytes, or three of 1. */
+    .p2align 4
+copy_avx2_to_15:
+    movl    %edx, %ecx
+    shrl    $1, %ecx
+    cmpl    $4, %edx
+    jb      copy_avx2_to_3
+    andl    $4, %ecx                /* 4 from 8 on */
+    movq    %rdx, %r11
+    subq    %rcx, %r11
+    movl    (%rsi), %r8d
+    movl    (%rsi,%rcx), %r9d
+    movl    -4(%rsi,%rdx), %r10d
+    movl    -4(%rsi,%r11), %esi
+    movl    %r8d, (%rdi)
+    movl    %r9d, (%rdi,%rcx)
+    movl    %esi, -4(%rdi,%r11)
+    movl    %r10d, -4(%rdi,%rdx)
+    ret
+
+copy_avx2_to_3:
+    testl   %edx, %edx
+    jz      copy_avx2_none
+    movzbl  (%rsi), %r8d
+    movzbl  (%rsi,%rcx), %r9d
+    movzbl  -1(%rsi,%rdx), %r10d
+    movb    %r8b, (%rdi)
+    movb    %r9b, (%rdi,%rcx)
+    movb    %r10b, -1(%rdi,%rdx)
+copy_avx2_none:
+    ret
+    .cfi_endproc
+    .size copy_avx2, . - copy_avx2

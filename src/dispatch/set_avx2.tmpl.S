@@ -1,0 +1,169 @@
+/* The set of AVX2, to the plain loop: as copy_avx2.tmpl.S. A part of public.S. */
+    .type set_avx2, @function
+    .p2align 6
+set_avx2:
+    .cfi_startproc
+    vmovd   %esi, %xmm0             /* before the branches: where one was guessed wrong, it would be waited for */
+    movq    %rdi, %rax
+    cmpq    $16, %rdx
+    jb      set_avx2_to_15
+    cmpq    $64, %rdx
+    ja      set_avx2_65_on
+    vpbroadcastb %xmm0, %xmm0
+    leal    -1(%rdx), %ecx          /* as in copy_avx2 */
+    movl    %ecx, %r8d
+    shrl    $1, %ecx
+    leal    (%r8,%r8), %r9d
+    andl    $16, %ecx
+    andl    %r9d, %r8d
+    andl    $32, %r8d
+    vmovdqu %xmm0, (%rdi)
+    vmovdqu %xmm0, (%rdi,%rcx)
+    vmovdqu %xmm0, (%rdi,%r8)
+    vmovdqu %xmm0, -16(%rdi,%rdx)
+    ret
+
+    .p2align 5
+set_avx2_65_on:
+    vpbroadcastb %xmm0, %ymm0
+    cmpq    $128, %rdx
+    jbe     set_avx2_65_to_128
+    cmpq    $256, %rdx
+    jbe     set_avx2_129_to_256
+    cmpq    $512, %rdx
+    jbe     set_avx2_257_to_512
+    cmpq    wherry_thresholds + SET_REP_FROM(%rip), %rdx
+    jae     set_avx2_maybe_by_string
+set_avx2_not_by_string:
+    cmpq    wherry_thresholds + SET_STREAM_FROM(%rip), %rdx
+    jae     wherry_routine_set_avx2
+    leaq    -256(%rdi,%rdx), %r8    /* up to 256 bytes are left from here on */
+    leaq    -1(%rdi,%rdx), %r9
+    andq    $-32, %r9               /* the last vector boundary that the destination reaches */
+    vmovdqu %ymm0, (%rdi)
+    vmovdqu %ymm0, 32(%rdi)
+    andq    $-64, %rdi
+    addq    $64, %rdi
+    .p2align 4
+set_avx2_step:
+    vmovdqa %ymm0, (%rdi)
+    vmovdqa %ymm0, 32(%rdi)
+    vmovdqa %ymm0, 64(%rdi)
+    vmovdqa %ymm0, 96(%rdi)
+    vmovdqa %ymm0, 128(%rdi)
+    vmovdqa %ymm0, 160(%rdi)
+    vmovdqa %ymm0, 192(%rdi)
+    vmovdqa %ymm0, 224(%rdi)
+    addq    $256, %rdi
+    cmpq    %r8, %rdi
+    jb      set_avx2_step
+    vmovdqa %ymm0, -224(%r9)
+    vmovdqa %ymm0, -192(%r9)
+    vmovdqa %ymm0, -160(%r9)
+    vmovdqa %ymm0, -128(%r9)
+    vmovdqa %ymm0, -96(%r9)
+    vmovdqa %ymm0, -64(%r9)
+    vmovdqa %ymm0, -32(%r9)
+    vmovdqu %ymm0, 224(%r8)
+    vzeroupper
+    ret
+
+set_avx2_maybe_by_string:
+    cmpq    wherry_thresholds + SET_REP_RECENT_FROM(%rip), %rdx
+    jae     wherry_routine_set_avx2
+    RECENT_FIND_SET(wherry_routine_set_avx2)
+    jmp     set_avx2_not_by_string
+
+    .p2align 5
+set_avx2_65_to_128:
+    leal    -2(%rdx,%rdx), %ecx     /* as in copy_avx2 */
+    andl    $64, %ecx
+    vmovdqu %ymm0, (%rdi)
+    vmovdqu %ymm0, 32(%rdi)
+    vmovdqu %ymm0, (%rdi,%rcx)
+    vmovdqu %ymm0, -32(%rdi,%rdx)
+    vzeroupper
+    ret
+
+    .p2align 5
+set_avx2_129_to_256:
+    xorl    %ecx, %ecx
+    movl    $128, %r8d
+    cmpl    $192, %edx
+    cmoval  %r8d, %ecx
+    vmovdqu %ymm0, (%rdi)
+    vmovdqu %ymm0, 32(%rdi)
+    vmovdqu %ymm0, 64(%rdi)
+    vmovdqu %ymm0, 96(%rdi)
+    vmovdqu %ymm0, (%rdi,%rcx)
+    vmovdqu %ymm0, 32(%rdi,%rcx)
+    vmovdqu %ymm0, -64(%rdi,%rdx)
+    vmovdqu %ymm0, -32(%rdi,%rdx)
+    vzeroupper
+    ret
+
+/* As set_257_to_512. */
+    .p2align 5
+set_avx2_257_to_512:
+    movl    %edi, %ecx
+    negl    %ecx
+    andl    $63, %ecx               /* 0 .. 63, to the next line */
+    vmovdqu %ymm0, (%rdi)
+    vmovdqu %ymm0, 32(%rdi)
+    vmovdqu %ymm0, -128(%rdi,%rdx)
+    vmovdqu %ymm0, -96(%rdi,%rdx)
+    vmovdqu %ymm0, -64(%rdi,%rdx)
+    vmovdqu %ymm0, -32(%rdi,%rdx)
+    addq    %rcx, %rdi
+    subl    %ecx, %edx              /* 194 .. 512 from there on */
+    movl    $320, %ecx
+    subl    %edx, %ecx
+    sarl    $31, %ecx
+    andl    $192, %ecx              /* 192 when there are more than 320, else 0 */
+    movl    $448, %r8d
+    subl    %edx, %r8d
+    sarl    $31, %r8d
+    andl    $320, %r8d
+    vmovdqa %ymm0, (%rdi)
+    vmovdqa %ymm0, 32(%rdi)
+    vmovdqa %ymm0, 64(%rdi)
+    vmovdqa %ymm0, 96(%rdi)
+    vmovdqa %ymm0, 128(%rdi)
+    vmovdqa %ymm0, 160(%rdi)
+    vmovdqa %ymm0, (%rdi,%rcx)
+    vmovdqa %ymm0, 32(%rdi,%rcx)
+    vmovdqa %ymm0, 64(%rdi,%rcx)
+    vmovdqa %ymm0, 96(%rdi,%rcx)
+    vmovdqa %ymm0, (%rdi,%r8)
+    vmovdqa %ymm0, 32(%rdi,%r8)
+    vzeroupper
+    ret
+
+/* Four blocks of 4 bytes, or three of 1. */
+    .p2align 4
+set_avx2_to_15:
+    movl    %edx, %ecx
+    shrl    $1, %ecx
+    cmpl    $4, %edx
+    jb      set_avx2_to_3
+    movzbl  %sil, %esi
+    andl    $4, %ecx                /* 4 from 8 on */
+    imull   $0x01010101, %esi, %esi
+    movq    %rdx, %r8
+    subq    %rcx, %r8
+    movl    %esi, (%rdi)
+    movl    %esi, (%rdi,%rcx)
+    movl    %esi, -4(%rdi,%r8)
+    movl    %esi, -4(%rdi,%rdx)
+    ret
+
+set_avx2_to_3:
+    testl   %edx, %edx
+    jz      set_avx2_none
+    movb    %sil, (%rdi)
+    movb    %sil, (%rdi,%rcx)
+    movb    %sil, -1(%rdi,%rdx)
+set_avx2_none:
+    ret
+    .cfi_endproc
+    .size set_avx2, . - set_avx2
