@@ -479,30 +479,39 @@ move_loop_by_distance:
     leaq    -256(%rdi,%rdx), %r11   /* up to 256 bytes are left from here on */
     orq     $63, %rdi
     subq    %r9, %rsi
-    leaq    -1(%r11), %rdx
     addq    $1, %rdi                /* the next line of the destination */
     addq    %rdi, %rsi
-    subq    %rdi, %rdx              /* 256 for each step but the first, and a rest */
+    vmovdqu64 (%rsi), %zmm21        /* the first step, while it is found out where the next is */
+    vmovdqu64 64(%rsi), %zmm22
+    vmovdqu64 128(%rsi), %zmm23
+    vmovdqu64 192(%rsi), %zmm24
+    leaq    -257(%r11), %rdx
+    subq    %rdi, %rdx              /* 256 for each step but the first two, and a rest */
     movq    %rdx, %r10
-    andq    $-256, %r10             /* where the last step begins */
+    andq    $-256, %r10             /* from the second to the last */
     cmpl    $ALIAS_SPAN, %ecx
     sbbq    %rcx, %rcx
     andq    %rcx, %r10
     shlq    $9, %rcx
     addq    $256, %rcx              /* to the next step: -256 or 256 */
-    addq    %r10, %rdi
-    addq    %r10, %rsi
-    .p2align 6
-move_step:
-    vmovdqu64 (%rsi), %zmm21
-    vmovdqu64 64(%rsi), %zmm22
-    vmovdqu64 128(%rsi), %zmm23
-    vmovdqu64 192(%rsi), %zmm24
-    addq    %rcx, %rsi
+    vmovdqu64 %zmm16, (%r9)
     vmovdqa64 %zmm21, (%rdi)
     vmovdqa64 %zmm22, 64(%rdi)
     vmovdqa64 %zmm23, 128(%rdi)
     vmovdqa64 %zmm24, 192(%rdi)
+    addq    %r10, %rsi
+    addq    %r10, %rdi
+    .p2align 4
+move_step:
+    vmovdqu64 256(%rsi), %zmm21
+    vmovdqu64 320(%rsi), %zmm22
+    vmovdqu64 384(%rsi), %zmm23
+    vmovdqu64 448(%rsi), %zmm24
+    addq    %rcx, %rsi
+    vmovdqa64 %zmm21, 256(%rdi)
+    vmovdqa64 %zmm22, 320(%rdi)
+    vmovdqa64 %zmm23, 384(%rdi)
+    vmovdqa64 %zmm24, 448(%rdi)
     addq    %rcx, %rdi
     subq    $256, %rdx
     jae     move_step
@@ -510,7 +519,6 @@ move_step:
     vmovdqa64 %zmm18, -128(%r8)
     vmovdqa64 %zmm19, -64(%r8)
     vmovdqu64 %zmm20, 192(%r11)
-    vmovdqu64 %zmm16, (%r9)
     ret
 
 move_overlapping:
