@@ -86,15 +86,12 @@ AT(neither):
     ja      AT(large)
     cmpl    $64, %edx
     jbe     AT(to_64)
-#else
+#elif V == 32
 TOP:
-    cmpq    $LARGE, %rdx
-    ja      AT(large)
-    cmpl    $16, %edx
+    cmpq    $16, %rdx               /* ascending, as in copy_avx2 */
     jb      AT(tiny)
-#if V == 32
-    cmpl    $64, %edx
-    ja      AT(four)
+    cmpq    $64, %rdx
+    ja      AT(above_64)
     OFFSETS_OF_FOUR(16)
     LOAD(AT(redo), vmovdqu (%rsi), %xmm0)
     LOAD(AT(redo), vmovdqu (%rsi,%rax), %xmm1)
@@ -108,12 +105,19 @@ AT(half_stores):
     xorl    %eax, %eax
     ret
     .p2align 5
-#endif
+#else
+TOP:
+    cmpq    $LARGE, %rdx
+    ja      AT(large)
+    cmpl    $16, %edx
+    jb      AT(tiny)
 #endif
 
 AT(four):
+#if V != 32
     cmpl    $(4 * V), %edx
     ja      AT(eight)
+#endif
     OFFSETS_OF_FOUR(V)
     LOAD(AT(redo), MOVE (%rsi), R(0))
     LOAD(AT(redo), MOVE (%rsi,%rax), R(1))
@@ -129,6 +133,13 @@ AT(four_stores):
     ret
 
     .p2align 5
+#if V == 32
+AT(above_64):
+    cmpq    $(4 * V), %rdx
+    jbe     AT(four)
+    cmpq    $LARGE, %rdx
+    ja      AT(large)
+#endif
 AT(eight):
 #if LARGE > 8 * V
     cmpl    $(8 * V), %edx

@@ -5,10 +5,11 @@
  *   disjoint, n in the rep window, and below copy_rep_recent_from a destination that was not written lately, above
  *   addresses that suit it                                  rep movsb
  *   disjoint, n >= copy_stream_from                         forward loop with non-temporal stores
- *   disjoint, loads would wait for stores 4 KiB apart       chunks in ascending order, each from its end down; where the
- *                                                           forward loop is as fast even so, that: V = 16, and V = 32 to
- *                                                           FORWARD_MOST
- *   else                                                    forward loop
+ *   disjoint, V > 16, to CHUNK bytes                        one chunk, from its end down where loads would wait for stores
+ *                                                           4 KiB apart, without a branch on that
+ *   disjoint, V > 16, loads would wait for such stores      chunks in ascending order, each from its end down
+ *   else                                                    forward loop; with V = 16, and V = 32 below ALIAS_FROM, even
+ *                                                           where loads wait, since it is as fast
  *
  * Chunks need no look at every page, which takes up to a tenth of the time. One lies on two pages at most, on either side,
  * also the last with what follows it. Its first block is copied before the others, so that the first pages are there; then
@@ -18,7 +19,6 @@
  */
 #define TIGHT 64 /* bytes */
 #define CHUNK (4096 - 4 * V)
-#define FORWARD_MOST 2048
 
 /* clang-format off */
 /* Both cursors back or on. */
@@ -69,6 +69,13 @@ AT(by_loop):
     andl    $(ALIAS_BYTES - 1), %eax
     subl    $1, %eax
 #if V > 16
+#if V == 32
+    cmpq    $ALIAS_FROM, %rdx
+    jb      AT(not_aliased)
+#endif
+    cmpq    $CHUNK, %rdx
+    jbe     AT(maybe_one_chunk)
+AT(not_one_chunk):
     cmpl    $ALIAS_SPAN, %eax
     jb      AT(maybe_chunks)
 AT(not_aliased):
@@ -307,10 +314,6 @@ AT(maybe_chunks):
     subq    %rdi, %r8
     cmpq    %rdx, %r8
     jb      AT(loop)
-#if V == 32
-    cmpq    $FORWARD_MOST, %rdx
-    jbe     AT(loop)
-#endif
     LOOP_BEGINS
     LOAD(AT(step_0), MOVE (%rsi), R(5))
     jmp     AT(first_chunk)         /* whose first page, of the destination, has been stored to */
@@ -357,6 +360,57 @@ AT(chunk_step):
 AT(not_the_last):
     movl    $CHUNK, %eax
     jmp     AT(chunk_begins)
+
+/* All are steps of one chunk, whose pages the first line and the tail have proved. As in public.S the first step does not wait
+ * for the direction of the others. rdi and rsi stay, rax and r10 are the cursors, r9 is to the next step. */
+    .p2align 4
+AT(maybe_one_chunk):
+    movq    %rsi, %r8
+    movl    %eax, %r9d
+    subq    %rdi, %r8
+    cmpq    %rdx, %r8
+    jb      AT(not_one_chunk)
+    LOOP_BEGINS
+    STORE(AT(step_0), MOVE R(4), 3 * V(%r11))
+    LOAD(AT(step_0), MOVE (%rsi), R(5))
+    LOAD(AT(step_0), MOVE V(%rsi), R(6))
+    LOAD(AT(step_0), MOVE 2 * V(%rsi), R(7))
+    LOAD(AT(step_0), MOVE 3 * V(%rsi), R(8))
+    leaq    -4 * V - 1(%r11), %rdx
+    subq    %rdi, %rdx              /* 4V for each step but the first two, and a rest */
+    movq    %rdx, %r10
+    andq    $(-4 * V), %r10
+    cmpl    $ALIAS_SPAN, %r9d
+    sbbq    %r9, %r9
+    andq    %r9, %r10
+    andq    $(-8 * V), %r9
+    addq    $(4 * V), %r9           /* -4V or 4V */
+    leaq    (%rdi,%r10), %rax
+    addq    %rsi, %r10
+    STORE(AT(step_0), MOVE R(5), (%rdi))
+    STORE(AT(step_0), MOVE R(6), V(%rdi))
+    STORE(AT(step_0), MOVE R(7), 2 * V(%rdi))
+    STORE(AT(step_0), MOVE R(8), 3 * V(%rdi))
+    .p2align 4
+AT(either_way):
+    LOAD(AT(step_0), MOVE 4 * V(%r10), R(5))
+    LOAD(AT(step_0), MOVE 5 * V(%r10), R(6))
+    LOAD(AT(step_0), MOVE 6 * V(%r10), R(7))
+    LOAD(AT(step_0), MOVE 7 * V(%r10), R(8))
+    addq    %r9, %r10
+    STORE(AT(step_0), MOVE R(5), 4 * V(%rax))
+    STORE(AT(step_0), MOVE R(6), 5 * V(%rax))
+    STORE(AT(step_0), MOVE R(7), 6 * V(%rax))
+    STORE(AT(step_0), MOVE R(8), 7 * V(%rax))
+    addq    %r9, %rax
+    subq    $(4 * V), %rdx
+    jae     AT(either_way)
+    STORE(AT(step_0), MOVE R(1), -3 * V(%r8))
+    STORE(AT(step_0), MOVE R(2), -2 * V(%r8))
+    STORE(AT(step_0), MOVE R(3), -V(%r8))
+    CLEAN
+    xorl    %eax, %eax
+    ret
 #endif
 
 /* Is every page there? Of the source one byte of each is read, from the first on; then of the destination, as far as there is
