@@ -79,14 +79,22 @@ def copy_tree(target: Path) -> Path:
 
 
 def meson_build(
-    source: Path, build: Path, *options: str, env: dict[str, str] | None = None
+    source: Path,
+    build: Path,
+    *options: str,
+    env: dict[str, str] | None = None,
+    targets: tuple[str, ...] = (),
 ) -> Path:
-    """Sets up a Meson build directory, unless it is, and builds everything in it."""
+    """Sets up a Meson build directory, unless it is, and builds everything in it, or just the targets. Tests that run at
+    the same time may want the same directory: one builds, the others wait for it."""
     environment = {**os.environ, **(env or {})}
-    if not (build / "build.ninja").exists():
-        shutil.rmtree(build, ignore_errors=True)
-        run("meson", "setup", build, source, *options, env=environment)
-    run("ninja", "-C", build, env=environment)
+    build.parent.mkdir(parents=True, exist_ok=True)
+    with build.with_name(f"{build.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (build / "build.ninja").exists():
+            shutil.rmtree(build, ignore_errors=True)
+            run("meson", "setup", build, source, *options, env=environment)
+        run("ninja", "-C", build, *targets, env=environment)
     return build
 
 
@@ -95,11 +103,7 @@ def build_dir() -> Path:
     """A Meson build directory with all built, native tests too. WHERRY_BUILD names another."""
     if chosen := os.environ.get("WHERRY_BUILD"):
         return Path(chosen).resolve()
-    build = ROOT / "build" / "test"
-    build.parent.mkdir(exist_ok=True)
-    with build.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        return meson_build(ROOT, build)
+    return meson_build(ROOT, ROOT / "build" / "test")
 
 
 @pytest.fixture(scope="session")
