@@ -85,8 +85,10 @@ def meson_build(
     env: dict[str, str] | None = None,
     targets: tuple[str, ...] = (),
 ) -> Path:
-    """Sets up a Meson build directory, unless it is, and builds everything in it, or just the targets. Tests that run at
-    the same time may want the same directory: one builds, the others wait for it."""
+    """Sets up a Meson build directory, unless it is, and builds everything in it, or just targets.
+
+    Tests that run at the same time may want the same directory: one builds, the others wait for it.
+    """
     environment = {**os.environ, **(env or {})}
     build.parent.mkdir(parents=True, exist_ok=True)
     with build.with_name(f"{build.name}.lock").open("w") as lock:

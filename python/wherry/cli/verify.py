@@ -20,7 +20,7 @@ import click
     help="Also somebody else's shared object. Repeatable.",
 )
 @click.option("--only-peers", is_flag=True, help="Peers and nothing else.")
-@click.option("--full", "level", flag_value="--full", help="Everything (up to 10 minutes).")
+@click.option("--full", "level", flag_value="--full", help="Everything (about 20 minutes).")
 @click.option(
     "--quick", "level", flag_value="--quick", default=True, help="About a minute; the default."
 )
