@@ -88,7 +88,7 @@ label:                                         \
 label:                                         \
     WATCH_UNCOUNTED(watch, address, look);     \
     then
-/* Stores of blocks that were loaded in order: from the destination on, and of the last two. */
+/* Stores of blocks that were loaded in order, from the destination on. */
 #define STORE_3                                \
     vmovdqu64 %zmm16, (%rdi);                  \
     vmovdqu64 %zmm17, 64(%rdi);                \
@@ -105,32 +105,7 @@ label:                                         \
 #define STORE_7                                \
     STORE_6;                                   \
     vmovdqu64 %zmm22, 384(%rdi)
-#define STORE_LAST_2                           \
-    vmovdqu64 %zmm30, -128(%rdi,%rdx);         \
-    vmovdqu64 %zmm31, -64(%rdi,%rdx)
 
-/* The same where the first block lies at r8, and the others begin where the source has a line. */
-#define STORE_LINES_8                          \
-    vmovdqu64 %zmm16, (%r8);                   \
-    vmovdqu64 %zmm17, (%rdi);                  \
-    vmovdqu64 %zmm18, 64(%rdi);                \
-    vmovdqu64 %zmm19, 128(%rdi);               \
-    vmovdqu64 %zmm20, 192(%rdi);               \
-    vmovdqu64 %zmm21, 256(%rdi);               \
-    vmovdqu64 %zmm22, 320(%rdi);               \
-    vmovdqu64 %zmm23, 384(%rdi)
-#define STORE_LINES_10                         \
-    STORE_LINES_8;                             \
-    vmovdqu64 %zmm24, 448(%rdi);               \
-    vmovdqu64 %zmm25, 512(%rdi)
-#define STORE_LINES_12                         \
-    STORE_LINES_10;                            \
-    vmovdqu64 %zmm26, 576(%rdi);               \
-    vmovdqu64 %zmm27, 640(%rdi)
-#define STORE_LINES_14                         \
-    STORE_LINES_12;                            \
-    vmovdqu64 %zmm28, 704(%rdi);               \
-    vmovdqu64 %zmm29, 768(%rdi)
 /* Sizes together, from 256 bytes on: n from a line on is in rdx; ecx is the least multiple of 64 from where three blocks
  * reach n - 128, and 0 at least. Loses r9. Then the same, but limit at most. */
 #define FARTHEST_3                             \
@@ -142,6 +117,30 @@ label:                                         \
     movl    $limit, to;                        \
     cmpl    to, %ecx;                          \
     cmovbl  %ecx, to
+
+/* What comes before a loop of four blocks a step. It moves rdi and rsi on to the next line of the destination, and loses r10.
+ *
+ *   r8  the last line that the destination reaches
+ *   r9  the destination as it was
+ *   r11 up to 256 bytes are left from here on
+ */
+#define LOOP_BEGINS                            \
+    leaq    -1(%rdi,%rdx), %r8;                \
+    andq    $-64, %r8;                         \
+    movq    %r8, %r10;                         \
+    subq    %rdi, %r10;                        \
+    addq    %rsi, %r10;                        \
+    vmovdqu64 (%rsi), %zmm16;                  \
+    vmovdqu64 -192(%r10), %zmm17;              \
+    vmovdqu64 -128(%r10), %zmm18;              \
+    vmovdqu64 -64(%r10), %zmm19;               \
+    vmovdqu64 -64(%rsi,%rdx), %zmm20;          \
+    movq    %rdi, %r9;                         \
+    leaq    -256(%rdi,%rdx), %r11;             \
+    orq     $63, %rdi;                         \
+    subq    %r9, %rsi;                         \
+    addq    $1, %rdi;                          \
+    addq    %rdi, %rsi
 
 /* rcx becomes dst - src; below: the two sides overlap. Loses r8 and r10. */
 #define DISTANCE                               \
@@ -264,67 +263,34 @@ move_5_blocks:
     vmovdqu64 %zmm31, -64(%rdi,%rdx)
     ret
 
-/* As move_256_to_1024, without the blocks that n does not reach. */
+/* Where the branches of a loop are guessed rightly it has the fewest blocks. Forward, whatever the distance. */
     .p2align 5
 move_513_apart:
-    cmpl    $960, %edx
-    ja      move_961_apart
-    movl    %esi, %ecx
-    negl    %ecx
-    andl    $63, %ecx               /* 0 .. 63, to the next line of the source */
-    vmovdqu64 (%rsi), %zmm16
-    movq    %rdi, %r8
-    addq    %rcx, %rsi
-    addq    %rcx, %rdi
-    subq    %rcx, %rdx
-    vmovdqu64 (%rsi), %zmm17
-    vmovdqu64 64(%rsi), %zmm18
-    vmovdqu64 128(%rsi), %zmm19
-    vmovdqu64 192(%rsi), %zmm20
-    vmovdqu64 256(%rsi), %zmm21
-    vmovdqu64 320(%rsi), %zmm22
-    vmovdqu64 384(%rsi), %zmm23
-    vmovdqu64 -128(%rsi,%rdx), %zmm30
-    vmovdqu64 -64(%rsi,%rdx), %zmm31
-    cmpl    $704, %edx
-    jbe     move_to_704
-    vmovdqu64 448(%rsi), %zmm24
-    vmovdqu64 512(%rsi), %zmm25
-    vmovdqu64 576(%rsi), %zmm26
-    vmovdqu64 640(%rsi), %zmm27
-    cmpl    $832, %edx
-    jbe     move_to_832
-    vmovdqu64 704(%rsi), %zmm28
-    vmovdqu64 768(%rsi), %zmm29
-    STORE_LINES_14
-    STORE_LAST_2
-    ret
-
-move_to_832:
-    STORE_LINES_12
-    STORE_LAST_2
-    ret
-
-move_to_704:
-    cmpl    $576, %edx
-    jbe     move_to_576
-    vmovdqu64 448(%rsi), %zmm24
-    vmovdqu64 512(%rsi), %zmm25
-    STORE_LINES_10
-    STORE_LAST_2
-    ret
-
-move_to_576:
-    STORE_LINES_8
-    STORE_LAST_2
-    ret
-
-/* Sixteen registers do not reach so far from a line of the source: by the loop, where that is right and fast. */
-    .p2align 5
-move_961_apart:
-    DISTANCE
+    movq    %rdi, %rcx
+    subq    %rsi, %rcx
+    cmpq    %rdx, %rcx              /* the destination begins inside the source */
     jb      move_256_to_1024
-    jmp     move_loop
+    LOOP_BEGINS
+    .p2align 4
+move_step_apart:
+    vmovdqu64 (%rsi), %zmm21
+    vmovdqu64 64(%rsi), %zmm22
+    vmovdqu64 128(%rsi), %zmm23
+    vmovdqu64 192(%rsi), %zmm24
+    addq    $256, %rsi
+    vmovdqa64 %zmm21, (%rdi)
+    vmovdqa64 %zmm22, 64(%rdi)
+    vmovdqa64 %zmm23, 128(%rdi)
+    vmovdqa64 %zmm24, 192(%rdi)
+    addq    $256, %rdi
+    cmpq    %r11, %rdi
+    jb      move_step_apart
+    vmovdqa64 %zmm17, -192(%r8)
+    vmovdqa64 %zmm18, -128(%r8)
+    vmovdqa64 %zmm19, -64(%r8)
+    vmovdqu64 %zmm20, 192(%r11)
+    vmovdqu64 %zmm16, (%r9)
+    ret
 
 /* The first block and the last two, and between them thirteen that begin at a line of the source: a load across lines costs
  * as much as a store across them. Three of those are fixed; of the others those that n does not reach repeat what the last
@@ -380,7 +346,8 @@ move_256_to_1024:
     vmovdqu64 %zmm27, (%rdi,%rcx)
     vmovdqu64 %zmm28, 64(%rdi,%rcx)
     vmovdqu64 %zmm29, 128(%rdi,%rcx)
-    STORE_LAST_2
+    vmovdqu64 %zmm30, -128(%rdi,%rdx)
+    vmovdqu64 %zmm31, -64(%rdi,%rdx)
     RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
 
     .p2align 5
@@ -465,22 +432,7 @@ move_loop:
     andl    $(ALIAS_BYTES - 1), %ecx
     subl    $1, %ecx
 move_loop_by_distance:
-    leaq    -1(%rdi,%rdx), %r8
-    andq    $-64, %r8               /* the last line that the destination reaches */
-    movq    %r8, %r10
-    subq    %rdi, %r10
-    addq    %rsi, %r10
-    vmovdqu64 (%rsi), %zmm16
-    vmovdqu64 -192(%r10), %zmm17
-    vmovdqu64 -128(%r10), %zmm18
-    vmovdqu64 -64(%r10), %zmm19
-    vmovdqu64 -64(%rsi,%rdx), %zmm20
-    movq    %rdi, %r9
-    leaq    -256(%rdi,%rdx), %r11   /* up to 256 bytes are left from here on */
-    orq     $63, %rdi
-    subq    %r9, %rsi
-    addq    $1, %rdi                /* the next line of the destination */
-    addq    %rdi, %rsi
+    LOOP_BEGINS
     vmovdqu64 (%rsi), %zmm21        /* the first step, while it is found out where the next is */
     vmovdqu64 64(%rsi), %zmm22
     vmovdqu64 128(%rsi), %zmm23

@@ -39,6 +39,7 @@
 #define LARGE (16 * V)
 #endif
 #define SPILL 1024 /* bytes; the largest size whose stores are repeated */
+#define TIGHT 64   /* bytes */
 
 /* clang-format off */
 /* Offsets of the two middle blocks of four of w bytes, in eax and r8: w when n > 2w, 2w when n > 3w, else 0. */

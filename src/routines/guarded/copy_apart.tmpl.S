@@ -1,31 +1,15 @@
 /* n <= 1024 for V = 64, as in public.S where sizes are apart: just the blocks that n reaches, behind branches. Stores in
  * ascending order.
  *
- * To 512 bytes block i is in R(i), and the one at the end in R(15). From 513 on the blocks between the first and the last
- * two begin at a line of the source, as in copy_sixteen_lines.tmpl.S; the block i * 64 behind that line is in R(i + 1), the
- * last two are in R(14) and R(15).
+ * Block i is in R(i), and the one at the end in R(15).
  */
 /* clang-format off */
-/* What the classes of 257 to 512 bytes begin to store with, and those from 513 on; and what the latter end with. */
+/* What the classes of 257 to 512 bytes begin to store with. */
 #define APART_STORE_4                                     \
     STORE(AT(apart_spill), MOVE R(0), (%rdi));            \
     STORE(AT(apart_spill), MOVE R(1), 64(%rdi));          \
     STORE(AT(apart_spill), MOVE R(2), 128(%rdi));         \
     STORE(AT(apart_spill), MOVE R(3), 192(%rdi))
-
-#define APART_STORE_LINES_8                               \
-    STORE(AT(apart_lines_spill), MOVE R(0), (%r11));      \
-    STORE(AT(apart_lines_spill), MOVE R(1), (%rdi));      \
-    STORE(AT(apart_lines_spill), MOVE R(2), 64(%rdi));    \
-    STORE(AT(apart_lines_spill), MOVE R(3), 128(%rdi));   \
-    STORE(AT(apart_lines_spill), MOVE R(4), 192(%rdi));   \
-    STORE(AT(apart_lines_spill), MOVE R(5), 256(%rdi));   \
-    STORE(AT(apart_lines_spill), MOVE R(6), 320(%rdi));   \
-    STORE(AT(apart_lines_spill), MOVE R(7), 384(%rdi))
-
-#define APART_STORE_LINES_END                                      \
-    STORE(AT(apart_lines_spill), MOVE R(14), -128(%rdi,%rdx));     \
-    STORE(AT(apart_lines_spill), MOVE R(15), -64(%rdi,%rdx))
 /* clang-format on */
 
 TOP:
@@ -144,89 +128,16 @@ AT(apart_5_blocks):
     xorl    %eax, %eax
     ret
 
-/* r11 the destination as it was. */
+/* By the loop; where the destination begins inside the source, as sizes together. */
     .p2align 5
 AT(apart_513):
-    cmpl    $960, %edx
-    ja      AT(apart_961)
-    movq    %rdi, %r11
-    movl    %esi, %eax
-    negl    %eax
-    andl    $63, %eax               /* 0 .. 63, to the next line of the source */
-    LOAD(AT(sixteen_redo), MOVE (%rsi), R(0))
-    addq    %rax, %rsi
-    addq    %rax, %rdi
-    subq    %rax, %rdx
-    LOAD(AT(sixteen_redo), MOVE (%rsi), R(1))
-    LOAD(AT(sixteen_redo), MOVE 64(%rsi), R(2))
-    LOAD(AT(sixteen_redo), MOVE 128(%rsi), R(3))
-    LOAD(AT(sixteen_redo), MOVE 192(%rsi), R(4))
-    LOAD(AT(sixteen_redo), MOVE 256(%rsi), R(5))
-    LOAD(AT(sixteen_redo), MOVE 320(%rsi), R(6))
-    LOAD(AT(sixteen_redo), MOVE 384(%rsi), R(7))
-    LOAD(AT(sixteen_redo), MOVE -128(%rsi,%rdx), R(14))
-    LOAD(AT(sixteen_redo), MOVE -64(%rsi,%rdx), R(15))
-    cmpl    $704, %edx
-    jbe     AT(apart_to_704)
-    LOAD(AT(sixteen_redo), MOVE 448(%rsi), R(8))
-    LOAD(AT(sixteen_redo), MOVE 512(%rsi), R(9))
-    LOAD(AT(sixteen_redo), MOVE 576(%rsi), R(10))
-    LOAD(AT(sixteen_redo), MOVE 640(%rsi), R(11))
-    cmpl    $832, %edx
-    jbe     AT(apart_to_832)
-    LOAD(AT(sixteen_redo), MOVE 704(%rsi), R(12))
-    LOAD(AT(sixteen_redo), MOVE 768(%rsi), R(13))
-    APART_STORE_LINES_8
-    STORE(AT(apart_lines_spill), MOVE R(8), 448(%rdi))
-    STORE(AT(apart_lines_spill), MOVE R(9), 512(%rdi))
-    STORE(AT(apart_lines_spill), MOVE R(10), 576(%rdi))
-    STORE(AT(apart_lines_spill), MOVE R(11), 640(%rdi))
-    STORE(AT(apart_lines_spill), MOVE R(12), 704(%rdi))
-    STORE(AT(apart_lines_spill), MOVE R(13), 768(%rdi))
-    APART_STORE_LINES_END
-    xorl    %eax, %eax
-    ret
-
-AT(apart_to_832):
-    APART_STORE_LINES_8
-    STORE(AT(apart_lines_spill), MOVE R(8), 448(%rdi))
-    STORE(AT(apart_lines_spill), MOVE R(9), 512(%rdi))
-    STORE(AT(apart_lines_spill), MOVE R(10), 576(%rdi))
-    STORE(AT(apart_lines_spill), MOVE R(11), 640(%rdi))
-    APART_STORE_LINES_END
-    xorl    %eax, %eax
-    ret
-
-AT(apart_to_704):
-    cmpl    $576, %edx
-    jbe     AT(apart_to_576)
-    LOAD(AT(sixteen_redo), MOVE 448(%rsi), R(8))
-    LOAD(AT(sixteen_redo), MOVE 512(%rsi), R(9))
-    APART_STORE_LINES_8
-    STORE(AT(apart_lines_spill), MOVE R(8), 448(%rdi))
-    STORE(AT(apart_lines_spill), MOVE R(9), 512(%rdi))
-    APART_STORE_LINES_END
-    xorl    %eax, %eax
-    ret
-
-AT(apart_to_576):
-    APART_STORE_LINES_8
-    APART_STORE_LINES_END
-    xorl    %eax, %eax
-    ret
-
-/* Sixteen registers do not reach so far from a line of the source: by the loop, where that is right and fast. */
-    .p2align 5
-AT(apart_961):
     movq    %rdi, %rax
     subq    %rsi, %rax
-    cmpq    %rdx, %rax              /* the destination begins inside the source */
+    cmpq    %rdx, %rax
     jb      AT(sixteen)
-    andl    $(ALIAS_BYTES - 1), %eax
-    subl    $1, %eax
-    cmpl    $ALIAS_SPAN, %eax
-    jae     AT(not_aliased)
-    jmp     AT(sixteen)
+    cmpq    $-TIGHT, %rax
+    ja      AT(maybe_tight)
+    jmp     AT(loop)
 
 /* All registers of a class into the stack, in the places of the largest. What a smaller one has not loaded lies where the
  * blocks at its end overwrite it, or behind n. */
@@ -241,11 +152,3 @@ AT(apart_spill):
     MOVE    R(6), 384(%rsp)
     MOVE    R(15), -64(%rsp,%rdx)
     SPILL_ENDS
-
-/* The same: where n is large enough these are the places of AT(sixteen). */
-AT(apart_lines_spill):
-    movl    $192, %r9d
-    movl    $384, %r10d
-    movl    $576, %r8d
-    movl    $640, %eax
-    jmp     AT(sixteen_spill)

@@ -17,7 +17,6 @@
  * on by rep movsb from the chunk's beginning. What goes away later is counted right, but bytes of the chunk behind it may
  * have been stored.
  */
-#define TIGHT 64 /* bytes */
 #define CHUNK (4096 - 4 * V)
 
 /* clang-format off */
@@ -26,19 +25,15 @@
     addq    $(bytes), %rdi;          \
     addq    $(bytes), %rsi
 
-/* The first line. The loop begins at a line of the destination: what its steps store of one line follows each other then,
- * and is joined. */
-#if V == 64
+/* The bytes before where the loop begins, and the last three vectors but one. With V = 32 the loop begins at a vector boundary of
+ * the destination, and these end where the buffer does: fewer instructions, as in copy_avx2. Else it begins at a line: what
+ * its steps store of one line follows each other then, and is joined. */
+#if V > 16
 #define LOAD_HEAD LOAD(AT(redo), MOVE (%rsi), R(0))
 #define STORE_HEAD STORE(AT(redo), MOVE R(0), (%rdi))
-#elif V == 32
-#define LOAD_HEAD                           \
-    LOAD(AT(redo), MOVE (%rsi), R(0));      \
-    LOAD(AT(redo), MOVE 32(%rsi), R(5))
-#define STORE_HEAD                          \
-    STORE(AT(redo), MOVE R(0), (%rdi));     \
-    STORE(AT(redo), MOVE R(5), 32(%rdi))
+#define LOOP_AT V
 #else
+#define LOOP_AT 64
 #define LOAD_HEAD                           \
     LOAD(AT(redo), MOVE (%rsi), R(0));      \
     LOAD(AT(redo), MOVE 16(%rsi), R(5));    \
@@ -85,13 +80,22 @@ AT(not_aliased):
     jb      AT(maybe_tight)
 
 /* clang-format off */
-/* r8 the last boundary that the destination reaches, r10 its source, r11 where up to 4V are left; and the first line */
-#define LOOP_BEGINS                                         \
+/* r8 the last boundary that the destination reaches (V = 32: a vector before its end), r10 its source, r11 where up to 4V are
+ * left; and the head */
+#if V == 32
+#define LAST_BOUNDARY                                       \
+    leaq    -V(%rdi,%rdx), %r8;                             \
+    leaq    -V(%rsi,%rdx), %r10
+#else
+#define LAST_BOUNDARY                                       \
     leaq    -1(%rdi,%rdx), %r8;                             \
     andq    $-V, %r8;                                       \
     movq    %r8, %r10;                                      \
     subq    %rdi, %r10;                                     \
-    addq    %rsi, %r10;                                     \
+    addq    %rsi, %r10
+#endif
+#define LOOP_BEGINS                                         \
+    LAST_BOUNDARY;                                          \
     LOAD_HEAD;                                              \
     LOAD(AT(redo), MOVE -3 * V(%r10), R(1));                \
     LOAD(AT(redo), MOVE -2 * V(%r10), R(2));                \
@@ -100,8 +104,8 @@ AT(not_aliased):
     leaq    -4 * V(%rdi,%rdx), %r11;                        \
     movl    %edi, %eax;                                     \
     STORE_HEAD;                                             \
-    andl    $63, %eax;                                      \
-    subq    $64, %rax;              /* less the distance to the next line of the destination, 1 to 64 */ \
+    andl    $(LOOP_AT - 1), %eax;                           \
+    subq    $LOOP_AT, %rax;         /* less the distance to there */ \
     subq    %rax, %rdi;                                     \
     subq    %rax, %rsi
 /* clang-format on */
