@@ -76,9 +76,9 @@ def test_a_routine_is_one_file_and_one_line(tmp_path: Path):
     (tree / "src/routines" / line[0].split(",")[6].strip()).write_text(code[1])
     with (tree / "src/routines/registry.def").open("a") as registry:
         registry.write(line[0] + "\n")
-    runner = "runner/wherry-run"
+    program = "runner/wherry-run"
     options = ("-Dtests=false", "-Dwerror=true")
-    runner = meson_build(tree, tmp_path / "build", *options, targets=(runner,)) / runner
+    runner = meson_build(tree, tmp_path / "build", *options, targets=(program,)) / program
     assert name in run(runner, "list").stdout
     assert run(runner, "verify", name, "--brief").returncode == 0
 

@@ -2,7 +2,7 @@
  *
  * Each begins with one comparison of its choice (dispatch.h): the tier of the AVX2 and the baseline are one jump
  * away, and AVX-512, where a whole block costs no more than a byte, goes on right here, so that nothing at all stands between
- * a caller and the smallest copies. What is not small and not the plain forward loop the routine of the registry does.
+ * a caller and the smallest copies. What is not small and not the plain loop the routine of the registry does.
  * The blocks are those of routines/vector/move.tmpl.h and set.tmpl.h, which say why; verification and measurement call both.
  *
  * In AVX-512 there are two ways for sizes to 1024: apart, with the blocks that each needs behind branches, and together,
@@ -11,8 +11,8 @@
  * The choices are zero-initialised data and zero is the baseline, so a call that comes before this object's
  * constructors, or before its relocations, is right.
  *
- * Only zmm16 to zmm31 and k1 are used: they need no vzeroupper. The drop-in assembles this file again with names of its
- * own for PUBLIC().
+ * Of AVX-512 only zmm16 to zmm31 and k1 are used: they need no vzeroupper. The drop-in assembles this file again with names of
+ * its own for PUBLIC(). copy_avx2.tmpl.S and set_avx2.tmpl.S are its parts for AVX2.
  */
 #include "dispatch/watch.h"
 #include "routines/asm.h"
@@ -88,6 +88,7 @@ label:                                         \
 label:                                         \
     WATCH_UNCOUNTED(watch, address, look);     \
     then
+
 /* Stores of blocks that were loaded in order, from the destination on. */
 #define STORE_3                                \
     vmovdqu64 %zmm16, (%rdi);                  \
@@ -105,6 +106,18 @@ label:                                         \
 #define STORE_7                                \
     STORE_6;                                   \
     vmovdqu64 %zmm22, 384(%rdi)
+
+/* Sets of 257 to 512 bytes: of n from a line on, in edx, which three lines and which one are to be set beside the first three and
+ * the last two. ecx becomes 192 when n > 320, r8d 320 when n > 448, else 0. */
+#define LINES_TO_512                           \
+    movl    $320, %ecx;                        \
+    subl    %edx, %ecx;                        \
+    sarl    $31, %ecx;                         \
+    andl    $192, %ecx;                        \
+    movl    $448, %r8d;                        \
+    subl    %edx, %r8d;                        \
+    sarl    $31, %r8d;                         \
+    andl    $320, %r8d
 
 /* Sizes together, from 256 bytes on: n from a line on is in rdx; ecx is the least multiple of 64 from where three blocks
  * reach n - 128, and 0 at least. Loses r9. Then the same, but limit at most. */
@@ -613,14 +626,7 @@ set_257_to_512:
     vmovdqu64 %zmm16, -64(%rdi,%rdx)
     addq    %rcx, %rdi
     subl    %ecx, %edx              /* 194 .. 512 from there on */
-    movl    $320, %ecx
-    subl    %edx, %ecx
-    sarl    $31, %ecx
-    andl    $192, %ecx              /* 192 when there are more than 320, else 0 */
-    movl    $448, %r8d
-    subl    %edx, %r8d
-    sarl    $31, %r8d
-    andl    $320, %r8d
+    LINES_TO_512
     vmovdqa64 %zmm16, (%rdi)
     vmovdqa64 %zmm16, 64(%rdi)
     vmovdqa64 %zmm16, 128(%rdi)

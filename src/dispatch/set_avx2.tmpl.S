@@ -116,14 +116,7 @@ set_avx2_257_to_512:
     vmovdqu %ymm0, -32(%rdi,%rdx)
     addq    %rcx, %rdi
     subl    %ecx, %edx              /* 194 .. 512 from there on */
-    movl    $320, %ecx
-    subl    %edx, %ecx
-    sarl    $31, %ecx
-    andl    $192, %ecx              /* 192 when there are more than 320, else 0 */
-    movl    $448, %r8d
-    subl    %edx, %r8d
-    sarl    $31, %r8d
-    andl    $320, %r8d
+    LINES_TO_512
     vmovdqa %ymm0, (%rdi)
     vmovdqa %ymm0, 32(%rdi)
     vmovdqa %ymm0, 64(%rdi)

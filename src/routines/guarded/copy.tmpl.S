@@ -5,18 +5,18 @@
  *
  *   n < 16, V < 64    head and tail of 8, 4 or 1 bytes, in integer registers
  *   n <= 64, V = 64   one block under a mask of n bits
- *   to 1024, V = 64   just the blocks that n reaches (copy_apart.tmpl.S); or as below, with four masked blocks to 255
- *                     (copy_together.tmpl.S), which the includer includes behind this and chooses by going to AT(together);
- *                     or as below, without these, from AT(neither) on
+ *   to 1024, V = 64   just the blocks that n reaches to 512, and the forward loop (copy_apart.tmpl.S); or four masked blocks to
+ *                     255, and sixteen (copy_together.tmpl.S), which the includer includes behind this and chooses by going
+ *                     to AT(together); or as below, from AT(neither) on
  *   16 .. 64, V = 32  four blocks of 16 bytes
  *   V  .. 4V          four blocks
  *   4V .. 8V          eight
  *   8V .. 16V         sixteen; not for V = 32
- *   beyond            forward loop; rep movsb; non-temporal loop; chunks backward; backward loop, after a look at every page
+ *   beyond            forward loop; rep movsb; non-temporal loop; chunks, one or more; backward loop, after a look at every page
  *
  * What is exact, and why:
  *
- * - Up to 16V all is loaded before anything is stored. A load that faults leaves the destination as it was, and the copy
+ * - A class of blocks loads all before it stores anything. A load that faults leaves the destination as it was, and the copy
  *   begins anew by rep movsb, whose count is exact to the byte. After a store that faults the stores are made again,
  *   into the stack, and from there rep movsb brings as much as there is room for: the source may be overwritten by then.
  * - The first store goes to the first byte. So it is this one that faults when the first page cannot be written; and
