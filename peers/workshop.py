@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from recipes import LENIENT, Recipe
+from recipes import LENIENT, PLAIN, Recipe
 from sources import HEADERS, PACKAGES, SHARED, BrokenError, Source, complaint, run
 from wherry import runner
 from wherry.found_peers import TIERS
@@ -112,12 +112,10 @@ class Workshop:
         includes = [word for path in source.paths for word in ("-isystem", path)]
         if recipe.source == "dpdk" and (source.paths[0] / "rte_config.h").is_file():
             includes += ["-include", "rte_config.h"]
-        flags = [
-            "-std=gnu17",
-            "-fvisibility=hidden",
-            "-fno-builtin",
-            f"-march={MARCH[recipe.tier]}",
-        ]
+        flags = ["-std=gnu17", "-fvisibility=hidden", f"-march={MARCH[recipe.tier]}"]
+        # A header that sums may call memcpy for two bytes, which only the compiler can supply here.
+        if any(outer in PLAIN for outer, _ in recipe.exports):
+            flags.append("-fno-builtin")
         if "clang" not in self.compiler:
             # GCC makes a call of memcpy from a loop that copies; here it would call itself.
             flags.append("-fno-tree-loop-distribute-patterns")

@@ -65,6 +65,7 @@ def uml() -> tuple[str, Path]:
     if not found or not (found[-1] / "drivers/md/raid0.ko").exists():
         pytest.skip("this User Mode Linux has no md")
     need_tool("mkfs.ext4", "e2fsprogs")
+    need_tool("insmod", "kmod")
     return program, found[-1]
 
 

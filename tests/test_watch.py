@@ -9,7 +9,7 @@ from conftest import run
 
 
 def test_sizes_go_together_when_they_cannot_be_foreseen_and_apart_when_they_can(build_dir: Path):
-    answer = run(build_dir / "tests/c/watch-test")
+    answer = run(build_dir / "tests/c/watch-test", check=False)
     if answer.returncode == 77:
         pytest.skip("needs AVX-512 (F, BW, VL, DQ), which this CPU or its operating system lacks")
     assert answer.returncode == 0, answer.stdout + answer.stderr

@@ -35,7 +35,11 @@ static const char help[] =
 static const char *const names[] = {"memcpy", "memmove", "mempcpy", "memset", "bzero", "wmemset"};
 enum { MOST = sizeof names / sizeof *names };
 
+/* All of them do nothing when they are told of no bytes, whichever argument says so. */
+typedef void *routine(void *dst, uintptr_t second, size_t third);
+
 struct place {
+    routine *routine;
     const char *file;
     uint64_t offset; /* in the file */
 };
@@ -67,19 +71,29 @@ static size_t find_places(struct place places[MOST])
 {
     size_t count = 0;
     for (int i = 0; i < MOST; i++) {
-        void *routine = dlsym(RTLD_DEFAULT, names[i]); /* the one that libc has chosen for this CPU */
-        struct search search = {.address = (uintptr_t)routine};
+        void *routine_address = dlsym(RTLD_DEFAULT, names[i]); /* the one that libc has chosen for this CPU */
+        struct search search = {.address = (uintptr_t)routine_address};
         Dl_info info;
-        if (!routine || !dladdr(routine, &info) || !info.dli_fname)
+        if (!routine_address || !dladdr(routine_address, &info) || !info.dli_fname)
             continue;
         dl_iterate_phdr(look, &search);
         bool known = !search.found;
         for (size_t j = 0; j < count; j++)
             known |= places[j].offset == search.offset;
         if (!known)
-            places[count++] = (struct place){info.dli_fname, search.offset};
+            places[count++] = (struct place){(routine *)(uintptr_t)routine_address, info.dli_fname, search.offset};
     }
     return count;
+}
+
+/* How long the first instruction is, where it is one of those with a two-byte VEX prefix, registers alone and no constant;
+ * else 0. Linux takes the opcode of such a one for that of another instruction, and where that is one of in and out it
+ * sets no probe, without saying so: glibc's AVX2 memset begins with vmovd (6e). */
+static uint64_t first_length(const struct place *place)
+{
+    const uint8_t *at = (const uint8_t *)(uintptr_t)place->routine;
+    const bool constant = (at[2] >= 0x70 && at[2] <= 0x73) || at[2] == 0xc2 || (at[2] >= 0xc4 && at[2] <= 0xc6);
+    return at[0] == 0xc5 && at[3] >= 0xc0 && !constant ? 4 : 0;
 }
 
 /* A directory of tracefs, where probes in user space are defined: those that perf_event_open makes by itself are not
@@ -113,28 +127,63 @@ static void forget(const char *name)
     change_probes(line);
 }
 
-/* A counter of the times that the instruction is met in the process and its children, from its next exec on; or -1. */
-static int probe(const struct place *place, const char *name, pid_t pid)
+static int open_counter(unsigned long long id, pid_t pid, bool from_exec_on)
 {
-    char line[PATH_MAX + 128], path[160];
-    snprintf(line, sizeof line, "p:wherry/%s %s:0x%" PRIx64 "\n", name, place->file, place->offset);
-    if (!change_probes(line))
-        return -1;
-    snprintf(path, sizeof path, TRACING "/events/wherry/%s/id", name);
-    FILE *file = fopen(path, "re");
-    unsigned long long id = 0;
-    const bool known = file && fscanf(file, "%llu", &id) == 1;
-    if (file)
-        fclose(file);
     struct perf_event_attr attr = {
         .size = sizeof attr,
         .type = PERF_TYPE_TRACEPOINT,
         .config = id,
-        .disabled = 1,
-        .enable_on_exec = 1,
-        .inherit = 1,
+        .disabled = from_exec_on,
+        .enable_on_exec = from_exec_on,
+        .inherit = from_exec_on,
     };
-    const int counter = known ? (int)syscall(SYS_perf_event_open, &attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC) : -1;
+    return (int)syscall(SYS_perf_event_open, &attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* Whether the kernel counts a call made here. It tells nobody when it could not place a probe. */
+static bool counts(const struct place *place, unsigned long long id)
+{
+    const int counter = open_counter(id, 0, false);
+    if (counter < 0)
+        return false;
+    char byte = 0;
+    place->routine(&byte, 0, 0);
+    uint64_t value = 0;
+    const bool got = read(counter, &value, sizeof value) == (ssize_t)sizeof value;
+    close(counter);
+    return got && value > 0;
+}
+
+/* A probe at that many bytes from the routine's entry: its number for perf_event_open, or 0 and errno. */
+static unsigned long long define(const struct place *place, uint64_t further, const char *name)
+{
+    char line[PATH_MAX + 128], path[160];
+    snprintf(line, sizeof line, "p:wherry/%s %s:0x%" PRIx64 "\n", name, place->file, place->offset + further);
+    if (!change_probes(line))
+        return 0;
+    snprintf(path, sizeof path, TRACING "/events/wherry/%s/id", name);
+    FILE *file = fopen(path, "re");
+    unsigned long long id = 0;
+    const bool known = file && fscanf(file, "%llu", &id) == 1 && id;
+    if (file)
+        fclose(file);
+    if (known && counts(place, id))
+        return id;
+    forget(name);
+    errno = EOPNOTSUPP;
+    return 0;
+}
+
+/* A counter of the times that the routine is entered in the process and its children, from its next exec on; or -1. */
+static int probe(const struct place *place, const char *name, pid_t pid)
+{
+    const uint64_t first = first_length(place);
+    unsigned long long id = define(place, 0, name);
+    if (!id && errno == EOPNOTSUPP && first)
+        id = define(place, first, name);
+    if (!id)
+        return -1;
+    const int counter = open_counter(id, pid, true);
     const int error = errno;
     if (counter < 0)
         forget(name);
