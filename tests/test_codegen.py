@@ -260,6 +260,30 @@ def test_the_text_of_a_call_is_small(build_dir: Path, public: Object, op: str):
         assert entry + text <= MOST_TEXT, row.name
 
 
+# A jump taken to another page costs a cycle, and cold code a translation (docs/performance.md).
+ONE_PAGE = (
+    ("wherry_memcpy", "copy_avx2", "wherry_bcopy", "wherry_mempcpy"),
+    ("wherry_memset", "set_avx2", "wherry_bzero"),
+)
+PAGE = 4096
+
+
+@pytest.mark.parametrize("names", ONE_PAGE)
+def test_a_call_stays_in_its_page(build_dir: Path, public: Object, names: tuple[str, ...]):
+    places = [public.symbols[name] for name in names]
+    ends = [at for it in places for at in (it.place[1], it.place[1] + it.size - 1)]
+    assert len({at // PAGE for at in ends}) == 1
+    need_tool("readelf", "binutils")
+    for library in (build_dir / "src/libwherry.so", build_dir / "preload/libwherry-dropin.so"):
+        found = {}
+        for line in run("readelf", "--syms", "--wide", library).stdout.splitlines():
+            words = line.split()
+            if len(words) > 7 and words[3] == "FUNC" and words[1].strip("0"):
+                found[words[-1].split("@")[0].removeprefix("wherry_")] = int(words[1], 16)
+        shown = [found[name.removeprefix("wherry_")] for name in names]
+        assert len({at // PAGE for at in shown}) == 1, library
+
+
 # --- each of them sees what it looks for ---------------------------------------------------------------------------
 def assembled(tmp_path: Path, lines: str) -> Object:
     (tmp_path / "a.s").write_text(f".globl f\n.type f, @function\nf:\n{lines}\n.size f, . - f\n")

@@ -175,9 +175,7 @@ def test_plans_stand_in_a_row(wherry_run):
             wherry_run, row + row.replace("id=1 op=copy", "id=2 op=set"), *plans_given
         )
         assert done.returncode == 0, done.stderr
-        cells = {
-            (e["id"], e["routine"]): e for e in events if e["event"] == "cell" and not e["aa"]
-        }
+        cells = {(e["id"], e["routine"]): e for e in events if e["event"] == "cell" and not e["aa"]}
         assert {name for _, name in cells} == {"wherry", "slow", "mine"}
         assert all(cell["verified"] for cell in cells.values())
         return {key: min(cell["ns"]) for key, cell in cells.items()}

@@ -86,9 +86,9 @@ static size_t find_places(struct place places[MOST])
     return count;
 }
 
-/* How long the first instruction is, where it is one of those with a two-byte VEX prefix, registers alone and no constant;
- * else 0. Linux takes the opcode of such a one for that of another instruction, and where that is one of in and out it
- * sets no probe, without saying so: glibc's AVX2 memset begins with vmovd (6e). */
+/* How long the first instruction is, where it is one of those with a two-byte VEX prefix, registers alone and no
+ * constant; else 0. Linux takes the opcode of such a one for that of another instruction, and where that is one of in
+ * and out it sets no probe, without saying so: glibc's AVX2 memset begins with vmovd (6e). */
 static uint64_t first_length(const struct place *place)
 {
     const uint8_t *at = (const uint8_t *)(uintptr_t)place->routine;

@@ -25,7 +25,6 @@
     vmovdqu %ymm6, 32(%r11);                   \
     vmovdqu %ymm7, 64(%r11);                   \
     vmovdqu %ymm8, 96(%r11);                   \
-    vmovdqu %ymm4, (%r9);                      \
     vzeroupper
 /* clang-format on */
 
@@ -40,19 +39,17 @@ copy_avx2_rax:
     cmpq    $64, %rdx
     ja      copy_avx2_65_on
     leal    -1(%rdx), %ecx          /* 15 .. 63 */
-    movl    %ecx, %r8d
+    movl    %edx, %r8d
     shrl    $1, %ecx
-    leal    (%r8,%r8), %r9d
     andl    $16, %ecx               /* 16 when n > 32 */
-    andl    %r9d, %r8d
-    andl    $32, %r8d               /* 32 when n > 48 */
+    subl    %ecx, %r8d
     vmovdqu (%rsi), %xmm0
     vmovdqu (%rsi,%rcx), %xmm1
-    vmovdqu (%rsi,%r8), %xmm2
+    vmovdqu -16(%rsi,%r8), %xmm2
     vmovdqu -16(%rsi,%rdx), %xmm3
     vmovdqu %xmm0, (%rdi)
     vmovdqu %xmm1, (%rdi,%rcx)
-    vmovdqu %xmm2, (%rdi,%r8)
+    vmovdqu %xmm2, -16(%rdi,%r8)
     vmovdqu %xmm3, -16(%rdi,%rdx)
     ret
 
@@ -90,6 +87,7 @@ copy_avx2_step:
     subq    $-128, %rdi
     cmpq    %r11, %rdi
     jb      copy_avx2_step
+    vmovdqu %ymm4, (%r9)
     COPY_AVX2_ENDS
     ret
 
@@ -101,10 +99,14 @@ copy_avx2_either_way:
     cmpq    %rdx, %r8               /* the source begins inside the destination */
     jb      copy_avx2_forward
     COPY_AVX2_BEGINS
-    leaq    -1(%r11), %rdx
-    subq    %rdi, %rdx              /* 128 for each step but the first, and a rest */
+    vmovdqu (%rsi), %ymm0           /* the first step, while it is found out where the next is */
+    vmovdqu 32(%rsi), %ymm1
+    vmovdqu 64(%rsi), %ymm2
+    vmovdqu 96(%rsi), %ymm3
+    leaq    -129(%r11), %rdx
+    subq    %rdi, %rdx              /* 128 for each step but the first two, and a rest */
     movq    %rdx, %r10
-    andq    $-128, %r10             /* where the last step begins */
+    andq    $-128, %r10             /* from the second to the last */
     andl    $(ALIAS_BYTES - 1), %ecx
     subl    $1, %ecx
     cmpl    $ALIAS_SPAN, %ecx
@@ -112,9 +114,14 @@ copy_avx2_either_way:
     andq    %rcx, %r10
     shlq    $8, %rcx
     addq    $128, %rcx              /* to the next step: -128 or 128 */
-    addq    %r10, %rdi
-    addq    %r10, %rsi
-    .p2align 6
+    vmovdqu %ymm4, (%r9)
+    vmovdqa %ymm0, (%rdi)
+    vmovdqa %ymm1, 32(%rdi)
+    vmovdqa %ymm2, 64(%rdi)
+    vmovdqa %ymm3, 96(%rdi)
+    leaq    128(%rsi,%r10), %rsi
+    leaq    128(%rdi,%r10), %rdi
+    .p2align 5
 copy_avx2_step_either_way:
     vmovdqu (%rsi), %ymm0
     vmovdqu 32(%rsi), %ymm1
@@ -164,10 +171,8 @@ copy_avx2_65_to_128:
 
     .p2align 5
 copy_avx2_129_to_256:
-    xorl    %ecx, %ecx
-    movl    $128, %r8d
-    cmpl    $192, %edx
-    cmoval  %r8d, %ecx
+    leal    -2(%rdx,%rdx), %ecx
+    andl    $128, %ecx              /* 128 when n > 192 */
     vmovdqu (%rsi), %ymm0
     vmovdqu 32(%rsi), %ymm1
     vmovdqu 64(%rsi), %ymm2

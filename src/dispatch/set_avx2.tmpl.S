@@ -11,15 +11,13 @@ set_avx2:
     ja      set_avx2_65_on
     vpbroadcastb %xmm0, %xmm0
     leal    -1(%rdx), %ecx          /* as in copy_avx2 */
-    movl    %ecx, %r8d
+    movl    %edx, %r8d
     shrl    $1, %ecx
-    leal    (%r8,%r8), %r9d
     andl    $16, %ecx
-    andl    %r9d, %r8d
-    andl    $32, %r8d
+    subl    %ecx, %r8d
     vmovdqu %xmm0, (%rdi)
     vmovdqu %xmm0, (%rdi,%rcx)
-    vmovdqu %xmm0, (%rdi,%r8)
+    vmovdqu %xmm0, -16(%rdi,%r8)
     vmovdqu %xmm0, -16(%rdi,%rdx)
     ret
 
@@ -41,9 +39,8 @@ set_avx2_not_by_string:
     leaq    -1(%rdi,%rdx), %r9
     andq    $-32, %r9               /* the last vector boundary that the destination reaches */
     vmovdqu %ymm0, (%rdi)
-    vmovdqu %ymm0, 32(%rdi)
-    andq    $-64, %rdi
-    addq    $64, %rdi
+    orq     $31, %rdi
+    addq    $1, %rdi
     .p2align 4
 set_avx2_step:
     vmovdqa %ymm0, (%rdi)
@@ -87,10 +84,8 @@ set_avx2_65_to_128:
 
     .p2align 5
 set_avx2_129_to_256:
-    xorl    %ecx, %ecx
-    movl    $128, %r8d
-    cmpl    $192, %edx
-    cmoval  %r8d, %ecx
+    leal    -2(%rdx,%rdx), %ecx
+    andl    $128, %ecx              /* 128 when n > 192 */
     vmovdqu %ymm0, (%rdi)
     vmovdqu %ymm0, 32(%rdi)
     vmovdqu %ymm0, 64(%rdi)
@@ -102,33 +97,38 @@ set_avx2_129_to_256:
     vzeroupper
     ret
 
-/* As set_257_to_512. */
+/* The first vector and the last, and between them seven from the first vector boundary on and seven to the last; what they leave
+ * in the middle, 32 bytes at most, the block behind those reaches that would begin before the buffer where nothing is left.
+ *
+ *   rcx that block's place
+ *   r9  the last vector boundary that the destination reaches
+ */
     .p2align 5
 set_avx2_257_to_512:
-    movl    %edi, %ecx
-    negl    %ecx
-    andl    $63, %ecx               /* 0 .. 63, to the next line */
+    leaq    -1(%rdi,%rdx), %r9
+    andq    $-32, %r9
+    leaq    -256(%r9), %rcx
+    cmpq    %rdi, %rcx
+    cmovlq  %rdi, %rcx
     vmovdqu %ymm0, (%rdi)
-    vmovdqu %ymm0, 32(%rdi)
-    vmovdqu %ymm0, -128(%rdi,%rdx)
-    vmovdqu %ymm0, -96(%rdi,%rdx)
-    vmovdqu %ymm0, -64(%rdi,%rdx)
-    vmovdqu %ymm0, -32(%rdi,%rdx)
-    addq    %rcx, %rdi
-    subl    %ecx, %edx              /* 194 .. 512 from there on */
-    LINES_TO_512
-    vmovdqa %ymm0, (%rdi)
-    vmovdqa %ymm0, 32(%rdi)
-    vmovdqa %ymm0, 64(%rdi)
-    vmovdqa %ymm0, 96(%rdi)
-    vmovdqa %ymm0, 128(%rdi)
-    vmovdqa %ymm0, 160(%rdi)
-    vmovdqa %ymm0, (%rdi,%rcx)
-    vmovdqa %ymm0, 32(%rdi,%rcx)
-    vmovdqa %ymm0, 64(%rdi,%rcx)
-    vmovdqa %ymm0, 96(%rdi,%rcx)
-    vmovdqa %ymm0, (%rdi,%r8)
-    vmovdqa %ymm0, 32(%rdi,%r8)
+    leaq    -32(%rdi,%rdx), %r8
+    orq     $31, %rdi
+    vmovdqa %ymm0, 1(%rdi)
+    vmovdqa %ymm0, 33(%rdi)
+    vmovdqa %ymm0, 65(%rdi)
+    vmovdqa %ymm0, 97(%rdi)
+    vmovdqa %ymm0, 129(%rdi)
+    vmovdqa %ymm0, 161(%rdi)
+    vmovdqa %ymm0, 193(%rdi)
+    vmovdqu %ymm0, (%rcx)
+    vmovdqa %ymm0, -224(%r9)
+    vmovdqa %ymm0, -192(%r9)
+    vmovdqa %ymm0, -160(%r9)
+    vmovdqa %ymm0, -128(%r9)
+    vmovdqa %ymm0, -96(%r9)
+    vmovdqa %ymm0, -64(%r9)
+    vmovdqa %ymm0, -32(%r9)
+    vmovdqu %ymm0, (%r8)
     vzeroupper
     ret
 
