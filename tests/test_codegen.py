@@ -266,6 +266,26 @@ ONE_PAGE = (
     ("wherry_memset", "set_avx2", "wherry_bzero"),
 )
 PAGE = 4096
+# Of those that survive faults each is as large as a page, and has one of its own.
+PAGE_OF_ITS_OWN = ("wherry_guarded_copy_avx2", "wherry_nofault_copy")
+
+
+@pytest.mark.parametrize("name", PAGE_OF_ITS_OWN)
+def test_a_guarded_copy_stays_in_its_page(build_dir: Path, name: str):
+    found = functions_of(build_dir / "src/libwherry.so")
+    start, size = found[name]
+    assert start // PAGE == (start + size - 1) // PAGE
+
+
+def functions_of(library: Path) -> dict[str, tuple[int, int]]:
+    """Address and size."""
+    need_tool("readelf", "binutils")
+    found = {}
+    for line in run("readelf", "--syms", "--wide", library).stdout.splitlines():
+        words = line.split()
+        if len(words) > 7 and words[3] == "FUNC" and words[6] != "UND":
+            found[words[-1].split("@")[0]] = (int(words[1], 16), int(words[2], 0))
+    return found
 
 
 @pytest.mark.parametrize("names", ONE_PAGE)
@@ -273,13 +293,10 @@ def test_a_call_stays_in_its_page(build_dir: Path, public: Object, names: tuple[
     places = [public.symbols[name] for name in names]
     ends = [at for it in places for at in (it.place[1], it.place[1] + it.size - 1)]
     assert len({at // PAGE for at in ends}) == 1
-    need_tool("readelf", "binutils")
     for library in (build_dir / "src/libwherry.so", build_dir / "preload/libwherry-dropin.so"):
-        found = {}
-        for line in run("readelf", "--syms", "--wide", library).stdout.splitlines():
-            words = line.split()
-            if len(words) > 7 and words[3] == "FUNC" and words[1].strip("0"):
-                found[words[-1].split("@")[0].removeprefix("wherry_")] = int(words[1], 16)
+        found = {
+            name.removeprefix("wherry_"): at for name, (at, _) in functions_of(library).items()
+        }
         shown = [found[name.removeprefix("wherry_")] for name in names]
         assert len({at // PAGE for at in shown}) == 1, library
 

@@ -13,13 +13,13 @@
 
 /* clang-format off */
 /* The public name, and one that stays inside; the choice is 1 for AVX2, above it for AVX-512, below it for the others. */
-#define NOFAULT(symbol, inside, avx2)                       \
+#define NOFAULT(symbol, inside, avx2, alignment)            \
     .section .text.symbol, "ax", @progbits;                 \
     .globl symbol, inside;                                  \
     .hidden inside;                                         \
     .type symbol, @function;                                \
     .type inside, @function;                                \
-    .p2align 6;                                             \
+    .p2align alignment;                                     \
 symbol:                                                     \
 inside:                                                     \
     .cfi_startproc;                                         \
@@ -41,7 +41,7 @@ AT(others):                                                 \
 #define AT(name) .Lcopy_##name
 #define TOP .Lcopy
 #define SYMBOL wherry_nofault_copy
-NOFAULT(wherry_copy_nofault, wherry_nofault_copy, wherry_guarded_copy_avx2)
+NOFAULT(wherry_copy_nofault, wherry_nofault_copy, wherry_guarded_copy_avx2, 12) /* in one page, as in public.S */
 /* Small sizes go the way that wherry_memcpy has found the better (watch.h), whose choice is 2 where they are apart. It is read
  * and no more: this copy neither counts its calls nor looks. */
     cmpb    $2, wherry_copy_choice(%rip)
@@ -63,7 +63,7 @@ NOFAULT_END(wherry_copy_nofault, wherry_nofault_copy, wherry_guarded_copy_sse2, 
 #define AT(name) .Lset_##name
 #define TOP .Lset
 #define SYMBOL wherry_nofault_set
-NOFAULT(wherry_set_nofault, wherry_nofault_set, wherry_guarded_set_avx2)
+NOFAULT(wherry_set_nofault, wherry_nofault_set, wherry_guarded_set_avx2, 6)
 #include "routines/guarded/set.tmpl.S"
 NOFAULT_END(wherry_set_nofault, wherry_nofault_set, wherry_guarded_set_sse2, wherry_guard_set_by_calls)
 
@@ -76,6 +76,6 @@ NOFAULT_END(wherry_set_nofault, wherry_nofault_set, wherry_guarded_set_sse2, whe
 #define AT(name) .Lcsum_##name
 #define TOP .Lcsum
 #define SYMBOL wherry_nofault_copy_csum
-NOFAULT(wherry_csum_copy_nofault, wherry_nofault_copy_csum, wherry_guarded_copy_csum_avx2)
+NOFAULT(wherry_csum_copy_nofault, wherry_nofault_copy_csum, wherry_guarded_copy_csum_avx2, 6)
 #include "routines/guarded/copy_csum.tmpl.S"
 NOFAULT_END(wherry_csum_copy_nofault, wherry_nofault_copy_csum, wherry_guarded_copy_csum_sse2, wherry_guarded_csum_by_calls)

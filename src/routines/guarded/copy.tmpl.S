@@ -42,15 +42,14 @@
 #define TIGHT 64   /* bytes */
 
 /* clang-format off */
-/* Offsets of the two middle blocks of four of w bytes, in eax and r8: w when n > 2w, 2w when n > 3w, else 0. */
-#define OFFSETS_OF_FOUR(w)           \
+/* Of four blocks of w bytes the second begins eax bytes behind the first and the third so many before the last, which end at
+ * n - eax, r8: w when n > 2w, else 0. */
+#define MIDDLE_OF_FOUR(w)            \
     leal    -1(%rdx), %eax;          \
-    movl    %eax, %r8d;              \
+    movl    %edx, %r8d;              \
     shrl    $1, %eax;                \
-    leal    (%r8,%r8), %r9d;         \
     andl    $(w), %eax;              \
-    andl    %r9d, %r8d;              \
-    andl    $(2 * (w)), %r8d
+    subl    %eax, %r8d
 
 /* Room in the stack for the bytes of a class, and behind it what from_spill needs: where they go to, n, the caller's fault. */
 #define SPILL_ROOM(to, n)                                 \
@@ -93,15 +92,15 @@ TOP:
     jb      AT(tiny)
     cmpq    $64, %rdx
     ja      AT(above_64)
-    OFFSETS_OF_FOUR(16)
+    MIDDLE_OF_FOUR(16)
     LOAD(AT(redo), vmovdqu (%rsi), %xmm0)
     LOAD(AT(redo), vmovdqu (%rsi,%rax), %xmm1)
-    LOAD(AT(redo), vmovdqu (%rsi,%r8), %xmm2)
+    LOAD(AT(redo), vmovdqu -16(%rsi,%r8), %xmm2)
     LOAD(AT(redo), vmovdqu -16(%rsi,%rdx), %xmm3)
 AT(half_stores):
     STORE(AT(half_spill), vmovdqu %xmm0, (%rdi))
     STORE(AT(half_spill), vmovdqu %xmm1, (%rdi,%rax))
-    STORE(AT(half_spill), vmovdqu %xmm2, (%rdi,%r8))
+    STORE(AT(half_spill), vmovdqu %xmm2, -16(%rdi,%r8))
     STORE(AT(half_spill), vmovdqu %xmm3, -16(%rdi,%rdx))
     xorl    %eax, %eax
     ret
@@ -119,15 +118,15 @@ AT(four):
     cmpl    $(4 * V), %edx
     ja      AT(eight)
 #endif
-    OFFSETS_OF_FOUR(V)
+    MIDDLE_OF_FOUR(V)
     LOAD(AT(redo), MOVE (%rsi), R(0))
     LOAD(AT(redo), MOVE (%rsi,%rax), R(1))
-    LOAD(AT(redo), MOVE (%rsi,%r8), R(2))
+    LOAD(AT(redo), MOVE -V(%rsi,%r8), R(2))
     LOAD(AT(redo), MOVE -V(%rsi,%rdx), R(3))
 AT(four_stores):
     STORE(AT(four_spill), MOVE R(0), (%rdi))
     STORE(AT(four_spill), MOVE R(1), (%rdi,%rax))
-    STORE(AT(four_spill), MOVE R(2), (%rdi,%r8))
+    STORE(AT(four_spill), MOVE R(2), -V(%rdi,%r8))
     STORE(AT(four_spill), MOVE R(3), -V(%rdi,%rdx))
     CLEAN
     xorl    %eax, %eax

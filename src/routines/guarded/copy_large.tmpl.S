@@ -63,11 +63,11 @@ AT(not_by_rep):
 AT(by_loop):
     andl    $(ALIAS_BYTES - 1), %eax
     subl    $1, %eax
-#if V > 16
 #if V == 32
     cmpq    $ALIAS_FROM, %rdx
-    jb      AT(not_aliased)
-#endif
+    jae     AT(maybe_aliased)       /* and back to not_aliased */
+AT(not_aliased):
+#elif V > 32
     cmpq    $CHUNK, %rdx
     jbe     AT(maybe_one_chunk)
 AT(not_one_chunk):
@@ -156,6 +156,16 @@ AT(ahead_2):
 AT(ahead_1):
     MOVE_ON(-V)
     jmp     AT(step_0)
+#endif
+
+#if V == 32
+AT(maybe_aliased):
+    cmpq    $CHUNK, %rdx
+    jbe     AT(maybe_one_chunk)
+AT(not_one_chunk):
+    cmpl    $ALIAS_SPAN, %eax
+    jb      AT(maybe_chunks)
+    jmp     AT(not_aliased)
 #endif
 
 /* Everything before the store that faulted has been stored; of its source nothing has been overwritten. */
