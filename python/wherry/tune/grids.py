@@ -34,7 +34,7 @@ class Extent:
     batch_us: int = 200
 
 
-FULL = Extent(2, 9, 5, 11, 2, 128 * MIB)
+FULL = Extent(2, 7, 5, 9, 2, 128 * MIB)
 QUICK = Extent(1, 4, 2, 5, 1, 2 * MIB, 50)
 
 
