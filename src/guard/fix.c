@@ -41,7 +41,9 @@ static bool canonical(uintptr_t address)
     return top == 0 || top == -1;
 }
 
-static bool same_page(uintptr_t a, uintptr_t b) { return (a ^ b) >> 12 == 0; }
+enum { PAGE = 4096 };
+
+static bool same_page(uintptr_t a, uintptr_t b) { return (a ^ b) / PAGE == 0; }
 
 /* Of a string instruction, which may have met either side: that whose page the kernel names; when both are in it, as
  * the error code says, which not every emulator gives. A non-canonical address gives a general-protection fault, or a
@@ -71,12 +73,19 @@ bool wherry_guard_fix(int signo, const siginfo_t *info, void *ucontext)
     const struct wherry_fault_entry *entry = find((uintptr_t)regs[REG_RIP]);
     if (!entry)
         return false;
+    const unsigned does = entry->kind & ~(unsigned)FAULT_REPORT;
+    const uintptr_t address = (uintptr_t)info->si_addr;
+    const uint64_t what = (uint64_t)(uint32_t)info->si_code << 32 | (uint32_t)signo;
+    const bool wrote = does == FAULT_STRING ? string_wrote(regs, address) : does == FAULT_STORE;
     if (entry->kind & FAULT_REPORT) {
-        const unsigned does = entry->kind & ~(unsigned)FAULT_REPORT;
-        const uintptr_t address = (uintptr_t)info->si_addr;
         regs[REG_R9] = (greg_t)address;
-        regs[REG_R10] = (greg_t)((uint64_t)(uint32_t)info->si_code << 32 | (uint32_t)signo);
-        regs[REG_R11] = does == FAULT_STRING ? string_wrote(regs, address) : does == FAULT_STORE;
+        regs[REG_R10] = (greg_t)what;
+        regs[REG_R11] = wrote;
+    } else {
+        uint64_t *const page = (uint64_t *)(uintptr_t)(regs[REG_RSP] + FAULT_PAGE);
+        uint64_t *const told = (uint64_t *)(uintptr_t)(regs[REG_RSP] + FAULT_WHAT);
+        *page = (page_fault ? address & ~(uintptr_t)(PAGE - 1) : 0) | wrote;
+        *told = what;
     }
     regs[REG_RIP] = (greg_t)field(&entry->resume);
     return true;

@@ -296,11 +296,32 @@ AT(redo):
     cmpq    %rdx, %rax              /* bytes that rep movsb stores would be sources of later ones */
     jb      AT(probe)
 
-/* rdx bytes are left from rdi and rsi on, to be copied in ascending order; rcx is the caller's fault. */
+/* rdx bytes are left from rdi and rsi on, to be copied in ascending order; rcx is the caller's fault. After a fault: where the
+ * kernel has named the page that was met, only what lies before it is tried, so that it is not met a second time. */
+AT(faulted):
+    movq    FAULT_PAGE(%rsp), %r9
+    movq    FAULT_WHAT(%rsp), %r10
+    movl    %r9d, %r11d
+    movq    %rsi, %rax
+    andl    $1, %r11d
+    cmovnzq %rdi, %rax
+    andq    $-4096, %r9
+    jz      AT(forward)
+    subq    %rax, %r9
+    xorl    %eax, %eax
+    cmpq    $-4096, %r9             /* where it goes on from is in that page */
+    cmovaq  %rax, %r9
+    movq    %rcx, %r8
+    movq    %rdx, %rcx
+    cmpq    %rdx, %r9               /* a page farther back is nothing to go by, and is above, unsigned */
+    cmovbq  %r9, %rcx
+    addq    %rdi, %rdx
+    jmp     AT(string)
 AT(forward):
     movq    %rcx, %r8
     movq    %rdx, %rcx
     addq    %rdi, %rdx
+AT(string):
     CAN_FAULT(SYMBOL, FAULT_STRING | FAULT_REPORT, AT(report), rep movsb)
 
 /* rdi and rsi are where it stopped, rdx is where the destination ends, r8 the caller's fault. Valgrind counts rcx down

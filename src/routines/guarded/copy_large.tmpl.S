@@ -195,6 +195,13 @@ AT(step_0):
     leaq    4 * V(%r11), %rdx
     subq    %rdi, %rdx
     CLEAN
+    jmp     AT(faulted)
+
+/* Nothing has faulted; less than a step is left. */
+AT(rest):
+    leaq    4 * V(%r11), %rdx
+    subq    %rdi, %rdx
+    CLEAN
     jmp     AT(forward)
 
 /* The source begins less than TIGHT bytes behind the destination (mod 4096). If truly so, a block at the first byte would
@@ -218,7 +225,7 @@ AT(tight_step):
     addq    $(4 * V), %rdi
     cmpq    %r11, %rdi
     jbe     AT(tight_step)
-    jmp     AT(step_0)
+    jmp     AT(rest)
 
 /* The string instruction, or past the caches: only what is disjoint. rax is dst - src. */
 AT(maybe_by_rep):
@@ -307,6 +314,8 @@ AT(stream_step):
     addq    $(4 * V), %rdi
     cmpq    %r11, %rdi
     jbe     AT(stream_step)
+    sfence
+    jmp     AT(rest)
 AT(stream_0):
     sfence
     jmp     AT(step_0)

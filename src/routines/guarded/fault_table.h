@@ -17,6 +17,11 @@
  *     r10   signal number in the lower half, si_code in the upper
  *     r11   1 when it was a write, 0 when it was a read
  *
+ * Without it the handler leaves that in the red zone, where whoever resumes finds it as long as it has pushed nothing:
+ *
+ *     FAULT_PAGE(%rsp)   the page of a page fault's address, and 1 added when it was a write; 0 or 1 when none is known
+ *     FAULT_WHAT(%rsp)   as r10
+ *
  * so the last resume, which fills in the caller's struct wherry_fault, has FAULT_REPORT, and r9 to r11 to spare.
  *
  * A routine that computes beside the copy needs none of this at its end: let each mark of the fast loop go on at a
@@ -39,6 +44,10 @@
 #define FAULT_STORE 1
 #define FAULT_STRING 2 /* movs: loads from rsi, stores to rdi */
 #define FAULT_REPORT 4 /* added to one of these */
+
+/* From the stack pointer, in bytes: 64-bit words. */
+#define FAULT_PAGE (-64)
+#define FAULT_WHAT (-56)
 
 #ifdef __ASSEMBLER__
 /* clang-format off */
