@@ -133,8 +133,8 @@ class Tuning:
         return self.result
 
     def _fitting(self, rows: Sequence[Row], processes: int) -> Sequence[Row]:
-        """The rows with as many of their rounds as the time that is left allows. How many campaigns follow is not known,
-        so none takes more than a share of it."""
+        """The rows with as many of their rounds as the time that is left allows. How many campaigns follow is not
+        known, so none takes more than a share of it."""
         left = self.extent.seconds - (time.monotonic() - self._began)
         likely = expected_seconds(rows, processes) * self._spent / self._expected
         if likely <= SHARE * left:

@@ -328,10 +328,13 @@ static void hosted(void)
     CHECK(all_right(false) && calls == 0);
 }
 
-/* A signal takes microseconds: the page that the kernel has named is not met a second time to find out where it begins. */
+/* A signal takes microseconds: the page that the kernel has named is not met a second time to find out where it begins.
+ */
+static volatile bool named = true; /* as page faults, by the kernel; qemu-user 7.2 does not */
 static void host_counts_all(int signo, siginfo_t *info, void *context)
 {
     calls++;
+    named &= ((ucontext_t *)context)->uc_mcontext.gregs[REG_TRAPNO] == 14;
     host_forwards(signo, info, context);
 }
 static void one_signal(void)
@@ -343,12 +346,12 @@ static void one_signal(void)
     for (int file = 0; file < 2; file++) {
         unsigned char *end = edge_of(file);
         for (size_t n = 1; n <= 6000; n += n < 300 ? 1 : 97) {
-            const size_t there[] = {0, 1, n / 3, n / 2, n - 1};
+            const size_t there[] = {0, 1 % n, n / 3, n / 2, n - 1};
             for (size_t i = 0; i < sizeof there / sizeof there[0]; i++) {
                 const size_t left = n - (there[i] < PAGE ? there[i] : PAGE);
                 calls = 0;
                 CHECK(wherry_copy_nofault(other, end + left - n, n, NULL) == left);
-                CHECK(calls == 1);
+                CHECK(calls == 1 || (!named && calls == 2));
                 calls = 0;
                 CHECK(wherry_copy_nofault(end + left - n, other, n, NULL) == left);
                 CHECK(calls == 1 || calls == 2);
