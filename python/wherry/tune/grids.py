@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,10 +32,9 @@ class Extent:
     step: int  # of the grid's sizes, as steps an octave
     largest: int
     batch_us: int = 200
-    seconds: float = math.inf  # for all of it: slower machines measure fewer rounds
 
 
-FULL = Extent(2, 9, 5, 11, 2, 128 * MIB, seconds=170.0)
+FULL = Extent(2, 9, 5, 11, 2, 128 * MIB)
 QUICK = Extent(1, 4, 2, 5, 1, 2 * MIB, 50)
 
 

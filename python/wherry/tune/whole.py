@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from wherry import plans
-from wherry.campaign import Watcher, expected_seconds
+from wherry.campaign import Watcher
 from wherry.plans import OFF, Plan
 from wherry.row import Row
 from wherry.tune import choose, cliffs, grids, measuring, prove
@@ -23,8 +23,6 @@ from wherry.tune.prove import DEFAULT, TUNED, Proof
 WORTH = 0.01
 # Of one size of a curve: what a method must win by before a threshold is drawn there.
 MARGIN = 0.03
-# Of the time that is left: the most that one campaign takes. However little that is, so many rounds.
-SHARE, LEAST_ROUNDS = 0.4, 3
 
 
 @dataclass(frozen=True)
@@ -117,11 +115,9 @@ class Tuning:
         self.last_level = reported.get("last_level") or 16 << 20
         self.largest = min(largest or extent.largest, extent.largest)
         self._campaigns = 0
-        self._began = time.monotonic()
-        self._spent = self._expected = 1.0  # seconds of campaigns
 
     def run(self) -> Tuned:
-        self._began = time.monotonic()
+        began = time.monotonic()
         try:
             self._choice()
             for side in ("copy", "set"):
@@ -129,23 +125,11 @@ class Tuning:
                 self._stream(side)
         except _InterruptedError:
             self.result.interrupted = True
-        self.result.seconds = time.monotonic() - self._began
+        self.result.seconds = time.monotonic() - began
         return self.result
-
-    def _fitting(self, rows: Sequence[Row], processes: int) -> Sequence[Row]:
-        """The rows with as many of their rounds as the time that is left allows. How many campaigns follow is not
-        known, so none takes more than a share of it."""
-        left = self.extent.seconds - (time.monotonic() - self._began)
-        likely = expected_seconds(rows, processes) * self._spent / self._expected
-        if likely <= SHARE * left:
-            return rows
-        part = max(SHARE * left, 0.0) / likely
-        return [_with_rounds(row, max(int(row.rounds * part), LEAST_ROUNDS)) for row in rows]
 
     def _take(self, what: str, rows: Sequence[Row], own: dict[str, Plan], processes: int):
         self._campaigns += 1
-        rows = self._fitting(rows, processes)
-        began = time.monotonic()
         campaign = PlanCampaign(
             rows, own, processes=processes, seed=self.seed + 1000 * self._campaigns
         )
@@ -153,8 +137,6 @@ class Tuning:
         campaign.run()
         if campaign.interrupted:
             raise _InterruptedError
-        self._spent += time.monotonic() - began
-        self._expected += expected_seconds(rows, processes)
         for problem in campaign.problems:
             if problem.kind != "skip":
                 self.result.notes.append(f"{problem.routine} {problem.kind}: {problem.message}")
