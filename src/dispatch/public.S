@@ -12,7 +12,7 @@
  * constructors, or before its relocations, is right.
  *
  * All that copies lies in one page of 4 KiB, and so does all that sets: a jump taken to another page costs a cycle more
- * (Zen 4: 64 bytes with AVX2 12 cycles instead of 11), and cold code one translation less.
+ * (Zen 4: 64 bytes with AVX2 12 cycles instead of 11).
  *
  * Of AVX-512 only zmm16 to zmm31 and k1 are used: they need no vzeroupper. The drop-in assembles this file again with names of
  * its own for PUBLIC(). copy_avx2.tmpl.S and set_avx2.tmpl.S are its parts for AVX2.

@@ -97,10 +97,10 @@ set_avx2_129_to_256:
     vzeroupper
     ret
 
-/* The first vector and the last, and between them seven from the first vector boundary on and seven to the last; what they leave
- * in the middle, 32 bytes at most, the block behind those reaches that would begin before the buffer where nothing is left.
+/* The first vector and the last, seven from the first vector boundary on, and seven that end at the last one. Of the middle they
+ * leave one vector at most: an eighth before the last boundary, or at the destination where that would begin before it.
  *
- *   rcx that block's place
+ *   rcx the place of the eighth
  *   r9  the last vector boundary that the destination reaches
  */
     .p2align 5

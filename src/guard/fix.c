@@ -81,7 +81,7 @@ bool wherry_guard_fix(int signo, const siginfo_t *info, void *ucontext)
         regs[REG_R9] = (greg_t)address;
         regs[REG_R10] = (greg_t)what;
         regs[REG_R11] = wrote;
-    } else {
+    } else { /* registers hold data there: see fault_table.h */
         uint64_t *const page = (uint64_t *)(uintptr_t)(regs[REG_RSP] + FAULT_PAGE);
         uint64_t *const told = (uint64_t *)(uintptr_t)(regs[REG_RSP] + FAULT_WHAT);
         *page = (page_fault ? address & ~(uintptr_t)(PAGE - 1) : 0) | wrote;
