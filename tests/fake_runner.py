@@ -8,6 +8,7 @@ all, mix, overlap, stream and its op counts, and null means that the routine lac
 
 import json
 import os
+import random
 import sys
 import time
 from pathlib import Path
@@ -76,8 +77,13 @@ def peers(arguments):
     return found
 
 
+def seed(arguments):
+    """What `--seed` says, which is another for every process of a run: the same run has the same noise each time."""
+    return arguments[arguments.index("--seed") + 1] if "--seed" in arguments else "0"
+
+
 def jitter(*key):
-    return 1 + (hash(key) % 1000 - 500) / 1e5
+    return 1 + random.Random(repr(key)).uniform(-0.005, 0.005)
 
 
 def planted(row, routine):
@@ -97,7 +103,7 @@ def size_of(row):
     return sum(map(int, bounds.split("-"))) // 2 if kind in ("uniform", "log") else 100
 
 
-def measure_one(row, routine, aa, rounds):
+def measure_one(row, routine, aa, rounds, noise):
     quantum = {name: q for name, _, q, _ in ROUTINES}.get(routine, 1)
     size = size_of(row)
     if size % quantum:
@@ -121,12 +127,13 @@ def measure_one(row, routine, aa, rounds):
         rounds=rounds,
         voided=1,
         verified=True,
-        ns=[ns * jitter(routine, aa, size, i, os.getpid()) for i in range(rounds)],
+        ns=[ns * jitter(noise, row["id"], routine, aa, i) for i in range(rounds)],
     )
 
 
 def measure(arguments):
     found = peers(arguments)
+    noise = seed(arguments)
     say(
         "start", version="0.1.0", pid=os.getpid(), cpu=0, cpus=2, clock="tsc", clock_ns=10.0, seed=1
     )
@@ -159,8 +166,8 @@ def measure(arguments):
                 continue
             if "slow" in found:
                 time.sleep(float(os.environ.get("WHERRY_FAKE_SLOW", "0.15")))
-            measure_one(row, name, False, int(row["rounds"]))
-        measure_one(row, row["routines"].split(",")[0], True, int(row["rounds"]))
+            measure_one(row, name, False, int(row["rounds"]), noise)
+        measure_one(row, row["routines"].split(",")[0], True, int(row["rounds"]), noise)
         say("rowend", id=row["id"], voided=1, reasons={"migrated": 1, "descheduled": 0, "steal": 0})
         rows += 1
     say("end", rows=rows)

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -61,11 +62,17 @@ PEERS = tuple(
 
 
 def scored(bench, *args, **options):
-    result = bench("bench", "scoreboard", *args, "--save", "r.json", **options)
+    # The fake runner's noise follows the seed: a verdict that holds here holds on every machine.
+    result = bench("bench", "scoreboard", *args, "--seed", "7", "--save", "r.json", **options)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "Traceback" not in result.stderr
     run = runfile.read(bench.directory / "r.json")
     return run["experiments"][0]["score"], result.stdout
+
+
+def envelope(score):
+    """Without what `make peers` built in this checkout, which is found too."""
+    return [name for name in score["envelope"] if name in {"libc", "alpha", "beta", "gamma"}]
 
 
 def of(score, op):
@@ -153,7 +160,7 @@ def test_peers_are_found(bench):
     (bench.directory / "alpha.json").write_text(json.dumps(sidecar))
     found = {"WHERRY_PEERS": str(bench.directory)}
     score, shown = scored(bench, "--quick", env=found)
-    assert score["envelope"] == ["libc", "alpha", "beta", "gamma"]
+    assert envelope(score) == ["libc", "alpha", "beta", "gamma"]
     assert score["about"]["alpha"] == "the letter alpha, 1.2, avx2"
     assert "alpha: the letter alpha, 1.2, avx2" in " ".join(shown.split())
     # It has no memmove, so it is not asked for one.
@@ -171,15 +178,16 @@ def test_a_forced_tier_is_compared_with_peers_of_that_tier(bench):
     some = ("--op", "copy", "--region", "any-64,fixed-64", "--quick")
     score, shown = scored(bench, *some, "--isa", "sse2", env=found, times=times)
     assert score["isa"] == "sse2" and score["wherry"] == "wherry@sse2"
-    assert score["left_out"] == ["alpha"] and score["envelope"] == ["beta", "gamma"]
+    assert "alpha" in score["left_out"] and envelope(score) == ["beta", "gamma"]
     there, _ = of(score, "copy")
     near(there["fixed-64"]["to_best"], 0.7)
     near(there["fixed-64"]["to_libc"], 0.7)
     words = " ".join(shown.split())
-    assert "held to its sse2 tier" in words and "Left out, for they use more: alpha" in words
+    assert "held to its sse2 tier" in words and re.search(r"Left out, for they use more: [^.]*\balpha\b", words)
     # At the CPU's own tier libc uses no more than Wherry may.
     score, _ = scored(bench, *some, "--isa", "avx2", env=found, times=times)
-    assert score["envelope"] == ["libc", "alpha", "beta", "gamma"] and not score["left_out"]
+    assert envelope(score) == ["libc", "alpha", "beta", "gamma"]
+    assert "alpha" not in score["left_out"]
     near(of(score, "copy")[0]["fixed-64"]["to_best"], 0.6 / 0.9)
 
 
