@@ -183,7 +183,9 @@ def test_a_forced_tier_is_compared_with_peers_of_that_tier(bench):
     near(there["fixed-64"]["to_best"], 0.7)
     near(there["fixed-64"]["to_libc"], 0.7)
     words = " ".join(shown.split())
-    assert "held to its sse2 tier" in words and re.search(r"Left out, for they use more: [^.]*\balpha\b", words)
+    assert "held to its sse2 tier" in words and re.search(
+        r"Left out, for they use more: [^.]*\balpha\b", words
+    )
     # At the CPU's own tier libc uses no more than Wherry may.
     score, _ = scored(bench, *some, "--isa", "avx2", env=found, times=times)
     assert envelope(score) == ["libc", "alpha", "beta", "gamma"]
