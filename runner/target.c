@@ -43,6 +43,8 @@ void target_ways(const void *dst, size_t n)
     }
     if (n < LEAST_WITH_METHODS)
         return;
+    const size_t backward[] = {0, ALIAS_SPAN, ALIAS_BYTES - 1};
+    wherry_thresholds.copy_backward_ahead = backward[(mixed >> 40) % 3];
     const uint32_t first = (uint32_t)((uintptr_t)dst >> RECENT_BLOCK_LOG);
     const uint32_t last = (uint32_t)(((uintptr_t)dst + n - 1) >> RECENT_BLOCK_LOG);
     const uint32_t flip = mixed >> 63 ? 0 : ~UINT32_C(0);

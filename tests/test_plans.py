@@ -27,6 +27,7 @@ THRESHOLDS = {
     "copy_rep_all_from": 48 << 10,
     "copy_rep_recent_from": 32 << 10,
     "set_rep_recent_from": plans.OFF,
+    "copy_backward_ahead": 1536,
 }
 PLAN = plans.Plan("mine", "avx512", CPU, THRESHOLDS, {"date": "2026-11-21", "gain": 0.07})
 NO_REP = PLAN.changed(
@@ -76,6 +77,7 @@ def test_any_plan_survives_both_forms():
                 "copy_rep_all_from": 0 if rep == plans.OFF else dice.choice([rep, plans.OFF]),
                 "copy_rep_recent_from": 0 if rep == plans.OFF else dice.choice([rep, 1 << 40]),
                 "set_rep_recent_from": dice.choice([128, 4096, plans.OFF]),
+                "copy_backward_ahead": dice.choice([0, 31, 1536, 4095]),
             },
             {"any key.": 'any "text" \n\t\\ü\x7f', "n": 1, "yes": True},
         )
@@ -102,6 +104,7 @@ TEXT = plans.to_text([PLAN])
         ("rep_slow_ahead = 63", "rep_slow_ahead = 9999", "at plan.0.copy.rep_slow_ahead"),
         ('rep_recent_from = "32 KiB"', "rep_recent_from = 200", "copy.rep_recent_from = 200"),
         ('rep_all_from = "48 KiB"', "rep_all_from = 200", "copy.rep_all_from = 200"),
+        ("backward_ahead = 1536", "backward_ahead = 4096", "at plan.0.copy.backward_ahead"),
         ('"avx512"  ', '"avx10"  ', "at plan.0.choice"),
         ('"mine"', '"' + 48 * "x" + '"', "at plan.0.name"),
         ('"mine"', '"tab\\there"', "at plan.0.name"),
@@ -194,7 +197,7 @@ def test_words():
     assert said["Copies"] == (
         "vector loop, rep movsb from 24 KiB to 24 MiB (destination written lately: from 32 KiB; "
         "1 to 63 B ahead: from 48 KiB), "
-        "past the caches from 24 MiB"
+        "past the caches from 24 MiB, loop backward with the destination 1 to 1536 B ahead"
     )
     assert said["Sets"] == (
         "vector loop, rep stosb from 1 MiB (destination written lately: never), "

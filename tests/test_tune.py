@@ -59,6 +59,14 @@ def test_how_far_ahead_is_slow():
     assert choose.all_from({16: wins(1, 1)}, 16, inside) is None
 
 
+def test_how_far_ahead_backward_wins():
+    curves = {16: -0.1, 63: -0.2, 128: -0.05, 512: 0.01, 1024: -0.1}
+    assert choose.backward_ahead(curves, 0.03, 1536) == 128
+    assert choose.backward_ahead(curves | {512: -0.04}, 0.03, 1536) == 1536
+    assert choose.backward_ahead(curves | {16: 0.0}, 0.03, 1536) == 0
+    assert choose.backward_ahead({}, 0.03, 1536) == 0
+
+
 def test_cliffs_are_found_by_size_and_by_place():
     even = {size: size / 50 for size in GRID}
     speeds = {("copy", "libc", "L1", place): dict(even) for place in "abcd"}
@@ -95,16 +103,18 @@ def test_rows_are_joined_round_by_round():
     assert prove.over_rows([[], []]) == []
 
 
+REPORTED = {
+    "vendor_id": "AuthenticAMD",
+    "family": 26,
+    "model": 2,
+    "features": {},
+    "last_level": 32 << 20,
+    "plan": {"default": {"choice": "sse2"} | dict.fromkeys(plans.FIELDS, 0)},
+}
+
+
 def test_a_dimension_that_is_not_proved_is_not_kept(monkeypatch):
-    reported = {
-        "vendor_id": "AuthenticAMD",
-        "family": 26,
-        "model": 2,
-        "features": {},
-        "last_level": 32 << 20,
-        "plan": {"default": {"choice": "sse2"} | dict.fromkeys(plans.FIELDS, 0)},
-    }
-    tuning = whole.Tuning(reported, whole.grids.QUICK)
+    tuning = whole.Tuning(REPORTED, whole.grids.QUICK)
     default = tuning.result.plan
     candidate = default.changed(copy_rep_from=4096, copy_rep_recent_from=4096)
     for log, kept in ((-0.002, False), (0.1, False), (-0.1, True)):
@@ -113,6 +123,39 @@ def test_a_dimension_that_is_not_proved_is_not_kept(monkeypatch):
         tuning._settle(own, list, candidate)
         assert own.kept is kept
         assert tuning.result.plan == (candidate if kept else default)
+
+
+@pytest.mark.parametrize(
+    ("now", "log", "found", "kept"),
+    [
+        (1536, -0.1, 0, True),  # what was turned is faster: forward
+        (1536, 0.1, 1536, False),
+        (0, -0.1, 1536, True),
+        (0, 0.1, 0, False),
+        (0, -0.02, 0, False),  # not by enough
+    ],
+)
+def test_the_direction_is_that_of_the_faster_loop(monkeypatch, now, log, found, kept):
+    tuning = whole.Tuning(REPORTED, whole.grids.QUICK)
+    never = {"copy_rep_from": plans.OFF, "copy_stream_from": plans.OFF, "copy_rep_recent_from": 0}
+    tuning.result.plan = tuning.result.plan.changed(copy_backward_ahead=now, **never)
+    rows = whole.grids.windows(
+        "copy", ("loop",), tuning.extent, tuning.caches, [2048, 4096, 65536],
+        [(0, None, ahead) for ahead in whole.grids.AHEAD],
+    )  # fmt: skip
+    # At 2048 bytes the loop has one direction: what was measured there does not count.
+    tuning._turned = [(row, 9.0 if row.size == 2048 else log) for row in rows]
+    proved = []
+
+    def prove_it(_, rows, *__):
+        proved.extend(rows)
+        return proof(-0.1, 0.001)
+
+    monkeypatch.setattr(tuning, "_prove", prove_it)
+    tuning._direction()
+    assert tuning.result.plan.thresholds["copy_backward_ahead"] == found
+    assert tuning.result.better is kept
+    assert bool(proved) is kept and all(row.size > 2048 and row.delta < 1536 for row in proved)
 
 
 # ---- glibc's tunables -----------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import zlib
 from wherry.plans import CHOICES, FEATURES, FIELDS, Cpu, Plan, fault
 
 MAGIC = b"WHPLAN\r\n"
-VERSION = 2
+VERSION = 3
 MOST_PLANS = 64
 ANY = (1 << 32) - 1
 # magic, version, plans, bytes of the whole file, bytes of a record, CRC-32 of all with this word 0, nothing
@@ -71,7 +71,9 @@ def decode(data: bytes) -> list[Plan]:
         raise BadPlanError("is cut short")
     _, version, count, length, record, crc, zero = HEADER.unpack_from(data)
     if version != VERSION:
-        raise BadPlanError(f"is of plan format {version}; this version reads {VERSION}")
+        raise BadPlanError(
+            f"is of plan format {version}; this version reads {VERSION}; compile it again"
+        )
     if len(data) != length:
         raise BadPlanError(f"is cut short, or longer than it says ({len(data)} of {length} bytes)")
     if zlib.crc32(data[:_CRC_AT] + b"\0\0\0\0" + data[_CRC_AT + 4 :]) != crc:

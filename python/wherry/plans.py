@@ -33,7 +33,7 @@ FIELDS = (
     *("copy_rep_from", "copy_rep_to", "copy_stream_from"),
     *("set_rep_from", "set_rep_to", "set_stream_from"),
     *("copy_rep_slow_ahead", "copy_rep_all_from"),
-    *("copy_rep_recent_from", "set_rep_recent_from"),
+    *("copy_rep_recent_from", "set_rep_recent_from", "copy_backward_ahead"),
 )
 # In a "from": never by this method. In copy_rep_to and set_rep_to: no upper end. In copy_rep_all_from and the
 # rep_recent_from: at no size.
@@ -42,7 +42,9 @@ OFF = (1 << 64) - 1
 REP_LEAST = 128
 STREAM_LEAST = 64 * KIB
 MOST = 1 << 40
-SLOW_AHEAD_MOST = 4095
+AHEAD_MOST = 4095
+# What a plan without backward_ahead means, which plans have had since 2026-11-22.
+BACKWARD_AHEAD = 1536
 LARGEST_TEXT = MIB
 
 _NEEDS = {
@@ -105,10 +107,13 @@ def fault(plan: Plan) -> str | None:
     if t["copy_rep_from"] == OFF:
         if ahead or all_from:
             return "copy.rep_slow_ahead or rep_all_from, but rep_from off"
-    elif not 0 <= ahead <= SLOW_AHEAD_MOST:
-        return f"copy.rep_slow_ahead = {ahead}, outside 0 to {SLOW_AHEAD_MOST} B"
+    elif not 0 <= ahead <= AHEAD_MOST:
+        return f"copy.rep_slow_ahead = {ahead}, outside 0 to {AHEAD_MOST} B"
     elif all_from != OFF and not t["copy_rep_from"] <= all_from <= MOST:
         return f"copy.rep_all_from = {all_from}, outside rep_from to {size_text(MOST)}"
+    backward = t["copy_backward_ahead"]
+    if not 0 <= backward <= AHEAD_MOST:
+        return f"copy.backward_ahead = {backward}, outside 0 to {AHEAD_MOST} B"
     both = set(plan.cpu.present) & set(plan.cpu.absent)
     if both:
         return f"{min(both)} in both cpu.with and cpu.without"
@@ -237,7 +242,8 @@ def _toml(path: Path, data: bytes) -> dict:
 
 
 def _side(table: Mapping, side: str) -> dict[str, int]:
-    """A missing rep_to, rep_recent_from, rep_slow_ahead or rep_all_from means no restriction."""
+    """A missing rep_to, rep_recent_from, rep_slow_ahead or rep_all_from means no restriction, a missing backward_ahead
+    what every plan did before there was one."""
     start = _threshold(table["rep_from"])
     on = start != OFF
     found = {
@@ -251,6 +257,7 @@ def _side(table: Mapping, side: str) -> dict[str, int]:
         found["rep_all_from"] = _threshold(
             table.get("rep_all_from", found["rep_from"] if on else 0)
         )
+        found["backward_ahead"] = table.get("backward_ahead", BACKWARD_AHEAD)
     return {f"{side}_{key}": value for key, value in found.items()}
 
 
@@ -345,6 +352,7 @@ _MEANS = {
     "copy.rep_slow_ahead": "and then not with the destination 1 to so many bytes ahead (mod 4096)",
     "copy.rep_all_from": "or from here on even so (any: at no size)",
     "copy.stream_from": "past the caches from here on (off: never)",
+    "copy.backward_ahead": "loop from the end down with the destination 1 to so many bytes ahead",
     "set.rep_from": "rep stosb from here on",
     "set.rep_to": "up to here",
     "set.rep_recent_from": "with a destination written lately from here on",
@@ -373,7 +381,7 @@ def _comment(text: str) -> list[str]:
 def _sized(key: str, value: int) -> object:
     if value == OFF:
         return "any" if key in ("rep_to", "rep_recent_from", "rep_all_from") else "off"
-    return value if key == "rep_slow_ahead" else size_text(value)
+    return value if key in ("rep_slow_ahead", "backward_ahead") else size_text(value)
 
 
 def _table(plan: Plan, notes: Mapping[str, str]) -> list[str]:
@@ -410,13 +418,13 @@ def _table(plan: Plan, notes: Mapping[str, str]) -> list[str]:
         if value is not None:
             put(key, value)
     for side, keys in (
-        ("copy", ("rep_from", "rep_to", *_COPY_REP, "stream_from")),
+        ("copy", ("rep_from", "rep_to", *_COPY_REP, "stream_from", "backward_ahead")),
         ("set", ("rep_from", "rep_to", "rep_recent_from", "stream_from")),
     ):
         lines += ["", f"[plan.{side}]"]
         off = plan.thresholds[f"{side}_rep_from"] == OFF
         for key in keys:
-            if key in ("rep_from", "stream_from") or not off:
+            if not key.startswith("rep_") or key == "rep_from" or not off:
                 put(key, _sized(key, plan.thresholds[f"{side}_{key}"]), f"{side}.{key}")
     return lines
 

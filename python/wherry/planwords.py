@@ -44,6 +44,8 @@ def _methods(t: Mapping[str, int], side: str) -> str:
     words.append(
         "never past the caches" if stream == OFF else f"past the caches from {size_text(stream)}"
     )
+    if side == "copy" and (ahead := t["copy_backward_ahead"]):
+        words.append(f"loop backward with the destination 1 to {ahead} B ahead")
     return ", ".join(words)
 
 

@@ -225,10 +225,10 @@ static __attribute__((noinline)) bool all_calls(const uint8_t *input, size_t cou
     for (size_t i = 0; i < count; i++, input += RECORD) {
         f->call = fuzz_decode(input);
         const struct fuzz_call *call = &f->call;
-        fuzz_use_thresholds(call->thresholds);
+        target_ways(arena + call->dst, call->n);
+        fuzz_use_thresholds(call->thresholds); /* which says more than a way does */
         const bool sets = call->target->op == WHERRY_OP_set || call->target->op == WHERRY_OP_zero;
         f->at = now = (unsigned)i;
-        target_ways(arena + call->dst, call->n);
         inside = 1;
         atomic_signal_fence(memory_order_seq_cst);
         const size_t returned = make(call);

@@ -74,17 +74,17 @@ copy_avx2_not_by_string:
 copy_avx2_forward:
     COPY_AVX2_BEGINS
     .p2align 4
-copy_avx2_step:
+copy_avx2_step:                     /* both additions behind the first store: behind the last 0.94 to 1.00 as fast */
     vmovdqu (%rsi), %ymm0
     vmovdqu 32(%rsi), %ymm1
     vmovdqu 64(%rsi), %ymm2
     vmovdqu 96(%rsi), %ymm3
-    subq    $-128, %rsi
     vmovdqa %ymm0, (%rdi)
-    vmovdqa %ymm1, 32(%rdi)
-    vmovdqa %ymm2, 64(%rdi)
-    vmovdqa %ymm3, 96(%rdi)
+    subq    $-128, %rsi
     subq    $-128, %rdi
+    vmovdqa %ymm1, -96(%rdi)
+    vmovdqa %ymm2, -64(%rdi)
+    vmovdqa %ymm3, -32(%rdi)
     cmpq    %r11, %rdi
     jb      copy_avx2_step
     vmovdqu %ymm4, (%r9)
@@ -94,6 +94,8 @@ copy_avx2_step:
 /* As move_loop. Below ALIAS_FROM bytes the way there would cost more than it gains. */
     .p2align 4
 copy_avx2_either_way:
+    cmpl    $0, wherry_thresholds + COPY_BACKWARD_AHEAD(%rip)
+    je      copy_avx2_forward       /* whose loop is the faster one */
     movq    %rcx, %r8
     negq    %r8
     cmpq    %rdx, %r8               /* the source begins inside the destination */
@@ -109,7 +111,7 @@ copy_avx2_either_way:
     andq    $-128, %r10             /* from the second to the last */
     andl    $(ALIAS_BYTES - 1), %ecx
     subl    $1, %ecx
-    cmpl    $ALIAS_SPAN, %ecx
+    cmpl    wherry_thresholds + COPY_BACKWARD_AHEAD(%rip), %ecx
     sbbq    %rcx, %rcx
     andq    %rcx, %r10
     shlq    $8, %rcx

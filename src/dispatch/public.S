@@ -430,7 +430,7 @@ move_1025_on:
 move_not_by_string:
     cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx
     jae     move_by_routine
-/* Where loads would wait for stores 4 KiB apart, from the end down: the same steps in another order, so that there is no
+/* Where loads would wait for stores 4 KiB apart (copy_backward_ahead), from the end down: the same steps in another order, so that there is no
  * branch, which would be guessed wrong where the distance changes from call to call. */
 move_loop:
     andl    $(ALIAS_BYTES - 1), %ecx
@@ -445,7 +445,7 @@ move_loop_by_distance:
     subq    %rdi, %rdx              /* 256 for each step but the first two, and a rest */
     movq    %rdx, %r10
     andq    $-256, %r10             /* from the second to the last */
-    cmpl    $ALIAS_SPAN, %ecx
+    cmpl    wherry_thresholds + COPY_BACKWARD_AHEAD(%rip), %ecx
     sbbq    %rcx, %rcx
     andq    %rcx, %r10
     shlq    $9, %rcx

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 
 #define FIELD_COUNT(field) +1
-enum { FIELDS = 0 WHERRY_THRESHOLDS(FIELD_COUNT), VERSION = 2, MOST_PLANS = 64 };
+enum { FIELDS = 0 WHERRY_THRESHOLDS(FIELD_COUNT), VERSION = 3, MOST_PLANS = 64 };
 #undef FIELD_COUNT
 #define ANY UINT32_MAX
 
@@ -31,7 +31,7 @@ struct record {
     uint64_t thresholds[FIELDS];
     char name[WHERRY_PLAN_NAME_BYTES];
 };
-_Static_assert(sizeof(struct header) == 32 && sizeof(struct record) == 176, "as wherry/planbinary.py writes them");
+_Static_assert(sizeof(struct header) == 32 && sizeof(struct record) == 184, "as wherry/planbinary.py writes them");
 _Static_assert(WHERRY_ISA_COUNT == 5, "the numbers of choices in a plan are those of enum wherry_isa");
 
 /* Bit i of a plan is line i. No pointers: nothing here is to be relocated. */
@@ -112,7 +112,7 @@ static bool is_text(const char *field, size_t n, bool whole)
 /* ---- what a plan can mean ---------------------------------------------------------------------------------------- */
 
 /* Any value would be safe; outside these no plan can be meant so (wherry/plans.py has the same). */
-enum { REP_LEAST = 128, STREAM_LEAST = 64 << 10, SLOW_AHEAD_MOST = 4095 };
+enum { REP_LEAST = 128, STREAM_LEAST = 64 << 10, AHEAD_MOST = 4095 };
 #define MOST ((uint64_t)1 << 40)
 #define OFF SIZE_MAX
 
@@ -138,10 +138,12 @@ static const char *absurd(const struct wherry_thresholds *t)
     for (int i = 0; i < 2; i++)
         if (streams[i] != OFF && (streams[i] < STREAM_LEAST || streams[i] > MOST))
             return "an absurd stream_from";
+    if (t->copy_backward_ahead > AHEAD_MOST)
+        return "an absurd backward_ahead";
     const size_t ahead = t->copy_rep_slow_ahead, all = t->copy_rep_all_from;
     if (t->copy_rep_from == OFF)
         return ahead || all ? "relative alignments of rep, but no beginning" : NULL;
-    if (ahead > SLOW_AHEAD_MOST)
+    if (ahead > AHEAD_MOST)
         return "an absurd rep_slow_ahead";
     return all != OFF && (all < t->copy_rep_from || all > MOST) ? "an absurd rep_all_from" : NULL;
 }
@@ -264,7 +266,9 @@ static int check_header(const struct header *header, uint64_t file_bytes, struct
     if (header->version != VERSION) {
         wherry_line_add(why, "it is of plan format ");
         wherry_line_number(why, header->version);
-        return refuse(why, ", and this library reads format 1; compile it again", EOPNOTSUPP);
+        wherry_line_add(why, ", and this library reads format ");
+        wherry_line_number(why, VERSION);
+        return refuse(why, "; compile it again", EOPNOTSUPP);
     }
     if (header->length != file_bytes) {
         wherry_line_add(why, "it is cut short, or longer than it says (");

@@ -18,6 +18,8 @@
  *   copy_rep_slow_ahead               from copy_rep_recent_from on not with the destination 1 to so many bytes ahead
  *                                     of the source (mod ALIAS_BYTES), where rep movsb is slow
  *   copy_rep_all_from                 from this size on even so
+ *   copy_backward_ahead               disjoint copies of at least ALIAS_FROM bytes by the loop go from the end down
+ * with the destination 1 to so many bytes ahead of the source (mod ALIAS_BYTES)
  *
  * SIZE_MAX in a "from" turns its method off. Any value of any field is safe: a method that needs a least size for its
  * own sake has it in its code.
@@ -32,7 +34,8 @@
     X(copy_rep_slow_ahead)                                                                                             \
     X(copy_rep_all_from)                                                                                               \
     X(copy_rep_recent_from)                                                                                            \
-    X(set_rep_recent_from)
+    X(set_rep_recent_from)                                                                                             \
+    X(copy_backward_ahead)
 
 /* Offsets of those that assembly reads. */
 #define COPY_REP_FROM 0
@@ -45,10 +48,12 @@
 #define COPY_REP_ALL_FROM 56
 #define COPY_REP_RECENT_FROM 64
 #define SET_REP_RECENT_FROM 72
+#define COPY_BACKWARD_AHEAD 80
 
-/* A load waits for an earlier store whose address has the same low twelve bits. Forward, with the destination this
- * little ahead of the source (mod ALIAS_BYTES), each load meets a store that is still on its way; backward none does.
- * Below ALIAS_FROM bytes a branch on that costs more than it gains where the distance changes from call to call.
+/* On many CPUs a load waits for an earlier store whose address has the same low twelve bits. Forward, with the
+ * destination this little ahead of the source (mod ALIAS_BYTES), each load meets a store that is still on its way;
+ * backward none does. Below ALIAS_FROM bytes a branch on that costs more than it gains where the distance changes from
+ * call to call.
  */
 #define ALIAS_BYTES 4096
 #define ALIAS_SPAN 1536
@@ -73,6 +78,7 @@ WHERRY_OFFSET(copy_rep_slow_ahead, COPY_REP_SLOW_AHEAD);
 WHERRY_OFFSET(copy_rep_all_from, COPY_REP_ALL_FROM);
 WHERRY_OFFSET(copy_rep_recent_from, COPY_REP_RECENT_FROM);
 WHERRY_OFFSET(set_rep_recent_from, SET_REP_RECENT_FROM);
+WHERRY_OFFSET(copy_backward_ahead, COPY_BACKWARD_AHEAD);
 #undef WHERRY_OFFSET
 
 extern struct wherry_thresholds wherry_thresholds __attribute__((visibility("hidden")));

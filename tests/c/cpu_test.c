@@ -197,6 +197,8 @@ static bool holds(const struct decoded *c, const char *line)
                plan.set_rep_recent_from == set << 10 && plan.copy_rep_to == plan.copy_stream_from &&
                plan.set_rep_to == plan.set_stream_from;
     }
+    if (!strcmp(key, "backward"))
+        return number && plan.copy_backward_ahead == n;
     if (!strcmp(key, "last-level")) {
         unsigned long long kib;
         int most;

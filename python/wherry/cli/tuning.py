@@ -128,6 +128,7 @@ def _notes(tuned: Tuned) -> dict[str, str]:
     keys = {
         "choice": "choice",
         "copy: string instructions": "copy.rep_from",
+        "copy: direction": "copy.backward_ahead",
         "set: string instructions": "set.rep_from",
         "copy: past the caches": "copy.stream_from",
         "set: past the caches": "set.stream_from",

@@ -107,6 +107,18 @@ def all_from(curves: Mapping[int, Curve], ahead: int, window: Window, least: int
     return best
 
 
+def backward_ahead(curves: Mapping[int, float], margin: float, most: int) -> int:
+    """curves: how far the destination is ahead, mod 4096, to log of the backward loop's time over the forward one's.
+    The largest such distance, from the smallest on, at which backward wins; `most` when it does at all of them, 0 when
+    at none."""
+    found = 0
+    for ahead in sorted(curves):
+        if curves[ahead] > -margin:
+            return found
+        found = ahead
+    return most if found else 0
+
+
 def between(low: int, high: int) -> int:
     """A size between two of the grid, as a plan has it: the middle by the logarithm, rounded to 64 bytes."""
     return max(64, round(math.sqrt(low * high) / 64) * 64)

@@ -18,11 +18,30 @@ from wherry.tune import choose, cliffs, grids, measuring, prove
 from wherry.tune.choose import Window
 from wherry.tune.measuring import PlanCampaign
 from wherry.tune.prove import DEFAULT, TUNED, Proof
+from wherry.units import MIB
 
 # Less than this is not worth a plan, nor the time to prove it.
 WORTH = 0.01
 # Of one size of a curve: what a method must win by before a threshold is drawn there.
 MARGIN = 0.03
+# Of copies that go by the loop, those from here on may go backward (src/routines/thresholds.h).
+EITHER_WAY_FROM = 2049
+# Seconds for all of it, and what each step may take of those that are left; what it does not need the next ones have.
+LIMIT = 165.0
+_SHARES = {
+    "choice": 0.12,
+    "choice, proof": 0.18,
+    "copy: windows": 0.45,
+    "copy: string instructions, proof": 0.3,
+    "copy: direction, proof": 0.2,
+    "copy: past the caches": 0.4,
+    "copy: past the caches, proof": 0.3,
+    "set: windows": 0.5,
+    "set: string instructions, proof": 0.4,
+    "set: past the caches": 0.6,
+    "set: past the caches, proof": 0.95,
+}
+HELD_OUT_AHEAD = (8, 40, 300, 900, 1400)
 
 
 @dataclass(frozen=True)
@@ -98,9 +117,11 @@ class Tuning:
         mixes: Sequence[Asked] = (),
         largest: int | None = None,
         seed: int = 0,
+        limit: float = LIMIT,
         progress: Progress = lambda what, cells: Watcher(),
     ):
-        """`mixes` are measured in place of the built-in ones."""
+        """`mixes` are measured in place of the built-in ones. What does not fit into `limit` seconds, for neighbours of
+        the machine, is left out, here and there; the notes say how much."""
         self.reported = reported
         self.extent = extent
         self.mixes = list(mixes)
@@ -114,14 +135,21 @@ class Tuning:
         }
         self.last_level = reported.get("last_level") or 16 << 20
         self.largest = min(largest or extent.largest, extent.largest)
+        self.limit = limit
+        self._ends = math.inf  # of time.monotonic()
         self._campaigns = 0
+        # Of rows with the destination ahead: the row, and log of the turned loop's time over that of the plan.
+        self._turned: list[tuple[Row, float]] = []
 
     def run(self) -> Tuned:
         began = time.monotonic()
+        self._ends = began + self.limit
         try:
             self._choice()
             for side in ("copy", "set"):
                 self._windows(side)
+                if side == "copy":
+                    self._direction()
                 self._stream(side)
         except _InterruptedError:
             self.result.interrupted = True
@@ -130,13 +158,23 @@ class Tuning:
 
     def _take(self, what: str, rows: Sequence[Row], own: dict[str, Plan], processes: int):
         self._campaigns += 1
+        now = time.monotonic()
         campaign = PlanCampaign(
-            rows, own, processes=processes, seed=self.seed + 1000 * self._campaigns
+            rows,
+            own,
+            processes=processes,
+            seed=self.seed + 1000 * self._campaigns,
+            deadline=now + _SHARES[what] * max(self._ends - now, 0),
         )
         campaign.watcher = self.progress(what, campaign.total_cells())
         campaign.run()
         if campaign.interrupted:
             raise _InterruptedError
+        every = len(rows) * processes
+        if len(campaign.done) < every and campaign.out_of_time:
+            self.result.notes.append(
+                f"{what}: {len(campaign.done)} of {every} rows in the time there was"
+            )
         for problem in campaign.problems:
             if problem.kind != "skip":
                 self.result.notes.append(f"{problem.routine} {problem.kind}: {problem.message}")
@@ -249,6 +287,7 @@ class Tuning:
             always |= {"copy_rep_slow_ahead": 0, "copy_rep_all_from": plans.REP_LEAST}
         base = self.result.plan
         own = {"loop": base.changed(**off), "strings": base.changed(**always), TUNED: base}
+        turned = own["loop"].changed(copy_backward_ahead=_turned(base))
         names = ("loop", "strings", TUNED, "libc")
         usual = grids.PLACES if side == "copy" else grids.set_places()
         grid = [n for n in grids.rep_grid(self.extent, self.last_level) if n <= self.largest]
@@ -256,7 +295,8 @@ class Tuning:
         if side == "copy":
             ahead = [(0, None, distance) for distance in grids.AHEAD]
             small = [n for n in grids.small_grid(self.extent) if n <= self.largest]
-            rows += grids.windows(side, names, self.extent, self.caches, small, ahead)
+            own["turned"] = turned
+            rows += grids.windows(side, (*names, "turned"), self.extent, self.caches, small, ahead)
         campaign = self._take(f"{side}: windows", rows, own, self.extent.processes)
         sums: dict[tuple, dict[int, list[float]]] = {}
         near: dict[int, list[float]] = {}
@@ -268,9 +308,13 @@ class Tuning:
                 near.setdefault(row.size, []).append(log)
             elif log is not None:
                 sums.setdefault(place, {}).setdefault(row.size, []).append(log)
+            log = measuring.log_ratio(campaign, i, "turned", "loop")
+            if log is not None:
+                self._turned.append((row, log))
             for name, shown in (("libc", "libc"), (TUNED, "wherry")):
                 ns = measuring.nanoseconds(campaign, i, name)
-                if ns:
+                # Where time ran out, one process alone may have been beside a neighbour: no cliff.
+                if ns and len(campaign.cells[i, name, False].ns) == self.extent.processes:
                     key = (side, shown, row.src_state, place_in_words(row))
                     speeds.setdefault(key, {})[row.size] = ns
         self.result.cliffs += cliffs.find(speeds)
@@ -326,6 +370,53 @@ class Tuning:
         far = (now, found)
         self._settle(
             dimension, lambda: self._window_proof(side, far, (now_near, found_near)), candidate
+        )
+
+    # ---- the direction of the loop ----------------------------------------------------------------------------------
+
+    def _by_loop(self, row: Row) -> bool:
+        """Does the plan take a loop there, and one that may go either way?"""
+        t = self.result.plan.thresholds
+        window = _window_of(self.result.plan, "copy", recent=grids.is_near(row))
+        return EITHER_WAY_FROM <= row.size < t["copy_stream_from"] and not window.has(row.size)
+
+    def _direction(self) -> None:
+        base = self.result.plan
+        now = base.thresholds["copy_backward_ahead"]
+        logs: dict[int, list[float]] = {}
+        for row, log in self._turned:
+            if self._by_loop(row):
+                logs.setdefault(row.delta, []).append(-log if now else log)
+        if not logs:
+            return
+        curves = {ahead: sum(own) / len(own) for ahead, own in logs.items()}
+        found = choose.backward_ahead(curves, MARGIN, plans.BACKWARD_AHEAD)
+        differ = [
+            log * (1 if ahead <= found else -1)
+            for ahead, log in curves.items()
+            if (ahead <= found) != (ahead <= now)
+        ]
+        gain = 1 - math.exp(sum(differ) / len(differ)) if differ else None
+        if gain is None or gain < WORTH:
+            found = now
+        candidate = base.changed(copy_backward_ahead=found)
+
+        def held_out() -> list[Row]:
+            sizes = [
+                n
+                for n in grids.off_grid(EITHER_WAY_FROM, min(self.extent.largest, 4 * MIB), 1)
+                if n <= self.largest
+            ]
+            ahead = [(5, None, n) for n in HELD_OUT_AHEAD if (n <= found) != (n <= now)]
+            rows = grids.windows(
+                "copy", (DEFAULT, TUNED), self.extent, self.caches, sizes[::2], ahead
+            )
+            return [_with_rounds(r, self.extent.proof_rounds) for r in rows if self._by_loop(r)]
+
+        self._settle(
+            Dimension("copy: direction", _backward_words(now), _backward_words(found), gain),
+            held_out,
+            candidate,
         )
 
     def _both_near(self, base: Plan, side: str) -> int:
@@ -475,6 +566,14 @@ def _window_changes(
         f"{side}_rep_to": max(end, found.start),
         f"{side}_rep_recent_from": recent,
     }
+
+
+def _turned(plan: Plan) -> int:
+    return 0 if plan.thresholds["copy_backward_ahead"] else plans.BACKWARD_AHEAD
+
+
+def _backward_words(ahead: int) -> str:
+    return f"backward 1 to {ahead} B ahead" if ahead else "forward"
 
 
 def _from_words(size: int) -> str:

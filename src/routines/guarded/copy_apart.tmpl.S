@@ -136,7 +136,7 @@ AT(apart_513):
     cmpq    %rdx, %rax
     jb      AT(sixteen)
     cmpq    $-TIGHT, %rax
-    ja      AT(maybe_tight)
+    ja      AT(tight)
     jmp     AT(loop)
 
 /* All registers of a class into the stack, in the places of the largest. What a smaller one has not loaded lies where the

@@ -61,23 +61,26 @@ AT(not_by_rep):
     cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx
     jae     AT(maybe_stream)
 AT(by_loop):
-    andl    $(ALIAS_BYTES - 1), %eax
-    subl    $1, %eax
 #if V == 32
     cmpq    $ALIAS_FROM, %rdx
     jae     AT(maybe_aliased)       /* and back to not_aliased */
 AT(not_aliased):
 #elif V > 32
+    movl    %eax, %r9d
+    andl    $(ALIAS_BYTES - 1), %r9d
+    subl    $1, %r9d
     cmpq    $CHUNK, %rdx
     jbe     AT(maybe_one_chunk)
 AT(not_one_chunk):
-    cmpl    $ALIAS_SPAN, %eax
+    cmpl    wherry_thresholds + COPY_BACKWARD_AHEAD(%rip), %r9d
     jb      AT(maybe_chunks)
 AT(not_aliased):
 #endif
-    subl    $(ALIAS_BYTES - TIGHT), %eax
-    cmpl    $(TIGHT - 1), %eax
-    jb      AT(maybe_tight)
+/* The source begins less than TIGHT bytes behind the destination: a block at the first byte would overwrite what the loop has
+ * yet to load. Then blocks from the first byte on, unaligned. */
+    addq    $(TIGHT - 1), %rax
+    cmpq    $(TIGHT - 1), %rax
+    jb      AT(tight)
 
 /* clang-format off */
 /* r8 the last boundary that the destination reaches (V = 32: a vector before its end), r10 its source, r11 where up to 4V are
@@ -114,8 +117,8 @@ AT(loop):
     LOOP_BEGINS
 #if V == 16
     .p2align 6
-    .nops   32                      /* half of the loop in either line of code, and both additions behind the first */
-#else                               /* store: 49 ns for 4096 bytes; the order below takes 53, one line of code 49 to 53 */
+    .nops   32                      /* half of the loop in either line of code: 49 ns for 4096 bytes, in one line to 53 */
+#else
     .p2align 4
 #endif
 AT(step):
@@ -123,7 +126,7 @@ AT(step):
     LOAD(AT(step_0), MOVE V(%rsi), R(6))
     LOAD(AT(step_0), MOVE 2 * V(%rsi), R(7))
     LOAD(AT(step_0), MOVE 3 * V(%rsi), R(8))
-#if V == 16
+#if V < 64                          /* both additions behind the first store: as in copy_avx2 */
     STORE(AT(step_0), MOVE R(5), (%rdi))
     MOVE_ON(4 * V)
     STORE(AT(ahead_3), MOVE R(6), -3 * V(%rdi))
@@ -147,7 +150,7 @@ AT(step):
     xorl    %eax, %eax
     ret
 
-#if V == 16
+#if V < 64
 /* Both cursors are on this many vectors too far. */
 AT(ahead_3):
     MOVE_ON(-V)
@@ -160,10 +163,15 @@ AT(ahead_1):
 
 #if V == 32
 AT(maybe_aliased):
+    cmpl    $0, wherry_thresholds + COPY_BACKWARD_AHEAD(%rip)
+    je      AT(not_aliased)
+    movl    %eax, %r9d
+    andl    $(ALIAS_BYTES - 1), %r9d
+    subl    $1, %r9d
     cmpq    $CHUNK, %rdx
     jbe     AT(maybe_one_chunk)
 AT(not_one_chunk):
-    cmpl    $ALIAS_SPAN, %eax
+    cmpl    wherry_thresholds + COPY_BACKWARD_AHEAD(%rip), %r9d
     jb      AT(maybe_chunks)
     jmp     AT(not_aliased)
 #endif
@@ -204,13 +212,7 @@ AT(rest):
     CLEAN
     jmp     AT(forward)
 
-/* The source begins less than TIGHT bytes behind the destination (mod 4096). If truly so, a block at the first byte would
- * overwrite what the loop has yet to load: then blocks from the first byte on, unaligned. */
-AT(maybe_tight):
-    movq    %rsi, %r8
-    subq    %rdi, %r8
-    cmpq    $TIGHT, %r8
-    jae     AT(loop)
+AT(tight):
     leaq    -4 * V(%rdi,%rdx), %r11
 AT(tight_step):
     LOAD(AT(step_0), MOVE (%rsi), R(5))
@@ -336,7 +338,7 @@ AT(maybe_chunks):
     movq    %rsi, %r8
     subq    %rdi, %r8
     cmpq    %rdx, %r8
-    jb      AT(loop)
+    jb      AT(not_aliased)
     LOOP_BEGINS
     LOAD(AT(step_0), MOVE (%rsi), R(5))
     jmp     AT(first_chunk)         /* whose first page, of the destination, has been stored to */
@@ -389,7 +391,6 @@ AT(not_the_last):
     .p2align 4
 AT(maybe_one_chunk):
     movq    %rsi, %r8
-    movl    %eax, %r9d
     subq    %rdi, %r8
     cmpq    %rdx, %r8
     jb      AT(not_one_chunk)
@@ -403,7 +404,7 @@ AT(maybe_one_chunk):
     subq    %rdi, %rdx              /* 4V for each step but the first two, and a rest */
     movq    %rdx, %r10
     andq    $(-4 * V), %r10
-    cmpl    $ALIAS_SPAN, %r9d
+    cmpl    wherry_thresholds + COPY_BACKWARD_AHEAD(%rip), %r9d
     sbbq    %r9, %r9
     andq    %r9, %r10
     andq    $(-8 * V), %r9

@@ -4,8 +4,8 @@
  *   disjoint, n in the rep window, and below copy_rep_recent_from a destination that was not written lately, above
  *   addresses that suit it                                   rep movsb
  *   disjoint, n >= copy_stream_from                          forward loop with non-temporal stores
- *   disjoint, n >= ALIAS_FROM, loads would wait for stores
- *   4 KiB apart                                              backward loop
+ *   disjoint, n >= ALIAS_FROM, the destination less than
+ *   copy_backward_ahead ahead (mod ALIAS_BYTES)              backward loop
  *   else                                                     forward loop
  *
  * The loops move four vectors a step, the destination aligned to a line. They load the first and the last block before
@@ -173,7 +173,7 @@ INLINE void move_large(uint8_t *dst, const uint8_t *src, size_t n)
         move_stream(dst, src, n);
         return;
     }
-    if (n >= ALIAS_FROM && ahead_mod - 1 < ALIAS_SPAN && disjoint)
+    if (n >= ALIAS_FROM && ahead_mod - 1 < wherry_thresholds.copy_backward_ahead && disjoint)
         move_backward(dst, src, n);
     else
         move_forward(dst, src, n);

@@ -1,0 +1,13 @@
+"""Which way the loops of large copies go, by the distance of source and destination modulo 4096."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from conftest import run
+
+
+def test_backward_where_the_plan_says_so(build_dir: Path):
+    answer = run(build_dir / "tests/c/direction-test", check=False)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "sse2 looked at" in answer.stdout

@@ -1,0 +1,55 @@
+"""The AVX-512 tier on a CPU without AVX-512, in an emulated computer: nothing else would run an instruction of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from emulated import KERNEL, compute, need_emulator
+
+VERIFY = "wherry-run verify --brief --jobs 1"
+# Without the families that take the longest there and add the least; nor watch-test, whose calls are too many.
+MOST = "sweep,guard,overlap,empty,values,state,delta,huge,neighbour,reentry,ordering,sums,zeros"
+FAULTS = "nofault-read,nofault-write"
+COMMANDS = {
+    "memcpy": f"{VERIFY} wherry@avx512:wherry_memcpy --family {MOST}",
+    "memcpy, apart": f"{VERIFY} wherry@avx512_ladder:wherry_memcpy --family {MOST}",
+    "memcpy, together": f"{VERIFY} wherry@avx512_together:wherry_memcpy --family {MOST}",
+    "memset": f"{VERIFY} wherry@avx512:wherry_memset --family {MOST}",
+    "memset, apart": f"{VERIFY} wherry@avx512_ladder:wherry_memset --family {MOST}",
+    "memset, together": f"{VERIFY} wherry@avx512_together:wherry_memset --family {MOST}",
+    "the others": f"{VERIFY} wherry@avx512 --family sweep",
+    **{
+        f"{function}_nofault": f"{VERIFY} nofault@avx512:wherry_{function}_nofault --family {FAULTS}"
+        for function in ("copy", "set", "csum_copy")
+    },
+    "copy_nofault, apart": f"{VERIFY} nofault@avx512_ladder:wherry_copy_nofault --family sweep,overlap,{FAULTS}",
+    "copy_nofault, together": f"{VERIFY} nofault@avx512_together:wherry_copy_nofault --family sweep,overlap,{FAULTS}",
+    "directions": "direction-test",
+    "recency": "recent-test",
+    "a fault's signals": "nofault-own one_signal",
+}
+SECONDS = 840  # below the limit of a test
+
+
+def test_the_avx512_tier_in_an_emulated_computer(build_dir: Path, wherry_run: Path, tmp_path: Path):
+    if "avx512bw" in Path("/proc/cpuinfo").read_text().split():
+        pytest.skip("this CPU has AVX-512: all other tests run it")
+    need_emulator()
+    tests = build_dir / "tests/c"
+    programs = [
+        wherry_run,
+        tests / "direction-test",
+        tests / "recent-test",
+        tests / "nofault/nofault-own",
+    ]
+    done = compute(tmp_path, programs, COMMANDS, SECONDS)
+    if "has AVX-512" not in done:
+        pytest.skip(f"this Bochs does not get as far as AVX-512 with the kernel {KERNEL}")
+    for name in COMMANDS:
+        if name not in done and "end" not in done:
+            # Slow is no mistake; what did run was right.
+            continue
+        assert done[name].status == 0, f"{name}: {done[name].output[-2000:]}"
+        assert "lacks" not in done[name].output, f"{name} was skipped: {done[name].output[-500:]}"
+    assert "memcpy" in done, "not even the first command came to its end"
