@@ -156,7 +156,7 @@ copy_avx2_by_routine:
     .cfi_adjust_cfa_offset -8
     ret
 
-    .p2align 5
+    .p2align 6                      /* the whole of it in one line of code: a cycle less */
 copy_avx2_65_to_128:
     leal    -2(%rdx,%rdx), %ecx
     andl    $64, %ecx               /* 64 when n > 96 */
@@ -194,8 +194,8 @@ copy_avx2_129_to_256:
     vzeroupper
     ret
 
-/* Four blocks of 4 bytes, or three of 1. */
-    .p2align 4
+/* Four blocks of 4 bytes, or three of 1; the latter in one line of code too, a cycle less for either. */
+    .p2align 6
 copy_avx2_to_15:
     movl    %edx, %ecx
     shrl    $1, %ecx
@@ -214,6 +214,7 @@ copy_avx2_to_15:
     movl    %r10d, -4(%rdi,%rdx)
     ret
 
+    .p2align 5
 copy_avx2_to_3:
     testl   %edx, %edx
     jz      copy_avx2_none

@@ -71,7 +71,7 @@ set_avx2_maybe_by_string:
     RECENT_FIND_SET(wherry_routine_set_avx2)
     jmp     set_avx2_not_by_string
 
-    .p2align 5
+    .p2align 6
 set_avx2_65_to_128:
     leal    -2(%rdx,%rdx), %ecx     /* as in copy_avx2 */
     andl    $64, %ecx
@@ -132,8 +132,8 @@ set_avx2_257_to_512:
     vzeroupper
     ret
 
-/* Four blocks of 4 bytes, or three of 1. */
-    .p2align 4
+/* Four blocks of 4 bytes, or three of 1: in one line of code. */
+    .p2align 6
 set_avx2_to_15:
     movl    %edx, %ecx
     shrl    $1, %ecx
