@@ -34,7 +34,7 @@ static void help(void)
          "  --peer NAME=PATH[:PREFIX]  load a shared object and verify its functions too\n"
          "  --only-peers               nothing but the peers\n"
          "  --brief                    what make bench runs (20 s on 2 cores for everything)\n"
-         "  --quick                    the default (60 s); with 12 functions or fewer, more of each\n"
+         "  --quick                    the default (a few minutes); with 12 functions or fewer, more of each\n"
          "  --full                     every case (10 minutes for the public functions)\n"
          "  --family NAME,...          only these families\n"
          "  --isa TIER                 public functions under this tier only (sse2, avx2, avx512)\n"

@@ -22,7 +22,7 @@ import click
 @click.option("--only-peers", is_flag=True, help="Peers and nothing else.")
 @click.option("--full", "level", flag_value="--full", help="Everything (about 20 minutes).")
 @click.option(
-    "--quick", "level", flag_value="--quick", default=True, help="About a minute; the default."
+    "--quick", "level", flag_value="--quick", default=True, help="A few minutes; the default."
 )
 @click.option("--brief", "level", flag_value="--brief", help="What make bench runs, under 20 s.")
 @click.option("--family", metavar="NAME,...", help="Only these families of checks.")
