@@ -104,7 +104,7 @@ AT(half_stores):
     STORE(AT(half_spill), vmovdqu %xmm3, -16(%rdi,%rdx))
     xorl    %eax, %eax
     ret
-    .p2align 5
+    .p2align 6
 #else
 TOP:
     cmpq    $LARGE, %rdx
@@ -226,7 +226,7 @@ AT(sixteen_stores):
 #endif
 
 #if V < 64
-    .p2align 4
+    .p2align 6
 AT(tiny):
     cmpl    $8, %edx
     jb      AT(below_8)
