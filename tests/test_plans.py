@@ -14,6 +14,7 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT / "python"))
 from wherry import planbinary, plans, planwords
 from wherry.errors import WherryError
+from wherry.tune import direction
 
 CPU = plans.Cpu("AuthenticAMD", 26, 2, None, ("erms", "fsrm"), ("fzrm",), 32 << 20)
 THRESHOLDS = {
@@ -167,6 +168,9 @@ def test_each_bit_flip_and_truncation_is_refused():
 def test_the_list_of_thresholds_is_the_libraries():
     header = (ROOT / "src/routines/thresholds.h").read_text()
     assert tuple(re.findall(r"^ +X\((\w+)\)", header, re.MULTILINE)) == plans.FIELDS
+    constants = dict(re.findall(r"^#define (\w+) (\d+)$", header, re.MULTILINE))
+    assert int(constants["ALIAS_SPAN"]) == plans.BACKWARD_AHEAD
+    assert int(constants["ALIAS_FROM"]) == direction.EITHER_WAY_FROM
     source = (ROOT / "src/planfile/planfile.c").read_text()
     assert tuple(re.findall(r'\{WHERRY_CPU_\w+, "(\w+)"\}', source)) == plans.FEATURES
     schema = json.loads((ROOT / "schema/plan.schema.json").read_text())

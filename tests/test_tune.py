@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 from wherry import plans, stats
-from wherry.tune import choose, cliffs, prove, tunables, whole
+from wherry.tune import choose, cliffs, direction, grids, prove, session, tunables
 from wherry.tune.choose import Window
 
 
@@ -114,13 +114,13 @@ REPORTED = {
 
 
 def test_a_dimension_that_is_not_proved_is_not_kept(monkeypatch):
-    tuning = whole.Tuning(REPORTED, whole.grids.QUICK)
+    tuning = session.Session(REPORTED, grids.QUICK)
     default = tuning.result.plan
     candidate = default.changed(copy_rep_from=4096, copy_rep_recent_from=4096)
     for log, kept in ((-0.002, False), (0.1, False), (-0.1, True)):
-        monkeypatch.setattr(tuning, "_prove", lambda *_, log=log: proof(log, 0.001))
-        own = whole.Dimension("copy: string instructions", "x", "y", 0.1)
-        tuning._settle(own, list, candidate)
+        monkeypatch.setattr(tuning, "prove", lambda *_, log=log: proof(log, 0.001))
+        own = session.Dimension("copy: string instructions", "x", "y", 0.1)
+        tuning.settle(own, list, candidate)
         assert own.kept is kept
         assert tuning.result.plan == (candidate if kept else default)
 
@@ -136,23 +136,23 @@ def test_a_dimension_that_is_not_proved_is_not_kept(monkeypatch):
     ],
 )
 def test_the_direction_is_that_of_the_faster_loop(monkeypatch, now, log, found, kept):
-    tuning = whole.Tuning(REPORTED, whole.grids.QUICK)
+    tuning = session.Session(REPORTED, grids.QUICK)
     never = {"copy_rep_from": plans.OFF, "copy_stream_from": plans.OFF, "copy_rep_recent_from": 0}
     tuning.result.plan = tuning.result.plan.changed(copy_backward_ahead=now, **never)
-    rows = whole.grids.windows(
+    rows = grids.windows(
         "copy", ("loop",), tuning.extent, tuning.caches, [2048, 4096, 65536],
-        [(0, None, ahead) for ahead in whole.grids.AHEAD],
+        [(0, None, ahead) for ahead in grids.AHEAD],
     )  # fmt: skip
     # At 2048 bytes the loop has one direction: what was measured there does not count.
-    tuning._turned = [(row, 9.0 if row.size == 2048 else log) for row in rows]
+    turned = [(row, 9.0 if row.size == 2048 else log) for row in rows]
     proved = []
 
     def prove_it(_, rows, *__):
         proved.extend(rows)
         return proof(-0.1, 0.001)
 
-    monkeypatch.setattr(tuning, "_prove", prove_it)
-    tuning._direction()
+    monkeypatch.setattr(tuning, "prove", prove_it)
+    direction.direction(tuning, turned)
     assert tuning.result.plan.thresholds["copy_backward_ahead"] == found
     assert tuning.result.better is kept
     assert bool(proved) is kept and all(row.size > 2048 and row.delta < 1536 for row in proved)

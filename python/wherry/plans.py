@@ -43,7 +43,7 @@ REP_LEAST = 128
 STREAM_LEAST = 64 * KIB
 MOST = 1 << 40
 AHEAD_MOST = 4095
-# What a plan without backward_ahead means, which plans have had since 2026-11-22.
+# What a plan without backward_ahead means: ALIAS_SPAN of src/routines/thresholds.h.
 BACKWARD_AHEAD = 1536
 LARGEST_TEXT = MIB
 

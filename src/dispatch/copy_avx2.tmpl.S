@@ -1,5 +1,6 @@
-/* The copy of AVX2, to the plain loop: the classes of vector/move.tmpl.h for V = 32. Here for the sake of the way to them:
- * each jump taken costs a cycle of the ten that 64 bytes take. A part of public.S. At copy_avx2_rax rax is what to return.
+/* The copy of AVX2, to the plain loop: the classes of vector/move.tmpl.h for V = 32. Here for the sake of the way to
+ * them: each jump taken costs a cycle of the ten that 64 bytes take. A part of public.S. At copy_avx2_rax rax is what
+ * to return.
  */
 /* clang-format off */
 /* What comes before and behind a loop of four blocks a step; it moves rdi and rsi on to the next vector boundary of the
@@ -34,7 +35,7 @@ copy_avx2:
     .cfi_startproc
     movq    %rdi, %rax
 copy_avx2_rax:
-    cmpq    $16, %rdx               /* ascending: where sizes are of all magnitudes, fewest are guessed wrong that way */
+    cmpq    $16, %rdx               /* ascending: with sizes of all magnitudes, fewest are guessed wrong that way */
     jb      copy_avx2_to_15
     cmpq    $64, %rdx
     ja      copy_avx2_65_on
@@ -74,7 +75,8 @@ copy_avx2_not_by_string:
 copy_avx2_forward:
     COPY_AVX2_BEGINS
     .p2align 4
-copy_avx2_step:                     /* both additions behind the first store: behind the last 0.94 to 1.00 as fast */
+/* Both additions behind the first store: 0.92 to 0.94 of the time at misaligned places. */
+copy_avx2_step:
     vmovdqu (%rsi), %ymm0
     vmovdqu 32(%rsi), %ymm1
     vmovdqu 64(%rsi), %ymm2

@@ -1,18 +1,19 @@
-/* The fault-tolerant copy, set, and copy that sums. As in public.S one comparison tells the ways apart, and AVX-512 goes on right here:
+/* The fault-tolerant copy, set, and copy that sums. As in public.S one comparison tells the ways apart, and AVX-512
+ * goes on right here:
  *
  *   size_t wherry_copy_nofault(void *dst rdi, const void *src rsi, size_t n rdx, struct wherry_fault *fault rcx)
  *   size_t wherry_set_nofault(void *dst rdi, int c esi, size_t n rdx, struct wherry_fault *fault rcx)
  *   size_t wherry_csum_copy_nofault(void *dst rdi, const void *src rsi, size_t n rdx, uint32_t *sum rcx,
  *                                   struct wherry_fault *fault r8)
  *
- * wherry_nofault_choice is zero-initialised data and zero means system calls, so a call that comes before anything has been
- * set up is right.
+ * wherry_nofault_choice is zero-initialised data and zero means system calls, so a call that comes before anything has
+ * been set up is right.
  */
 #define VEC_BYTES 64
 #include "routines/asm.h"
 
 /* clang-format off */
-/* The public name, and one that stays inside; the choice is 1 for AVX2, above it for AVX-512, below it for the others. */
+/* The public name, and one that stays inside; the choice is 1 for AVX2, above it for AVX-512, below for the others. */
 #define NOFAULT(symbol, inside, avx2, alignment)            \
     .section .text.symbol, "ax", @progbits;                 \
     .globl symbol, inside;                                  \
@@ -42,14 +43,15 @@ AT(others):                                                 \
 #define TOP .Lcopy
 #define SYMBOL wherry_nofault_copy
 NOFAULT(wherry_copy_nofault, wherry_nofault_copy, wherry_guarded_copy_avx2, 12) /* in one page, as in public.S */
-/* Small sizes go the way that wherry_memcpy has found the better (watch.h), whose choice is 2 where they are apart. It is read
- * and no more: this copy neither counts its calls nor looks. */
+/* Small sizes go the way that wherry_memcpy has found the better (watch.h), whose choice is 2 where they are apart. It
+ * is read and no more: this copy neither counts its calls nor looks. */
     cmpb    $2, wherry_copy_choice(%rip)
     jne     AT(not_apart)
 #include "routines/guarded/copy.tmpl.S"
 
-/* Of the differences from 2 those of sizes together and of a look have even parity, those of the baseline and the ladder odd.
- * That of AVX2 is even too; it is met when a plan has been loaded since the tier was chosen here, and either way is right. */
+/* Of the differences from 2 those of sizes together and of a look have even parity, those of the baseline and the
+ * ladder odd. That of AVX2 is even too; it is met when a plan has been loaded since the tier was chosen here, and
+ * either way is right. */
     .p2align 5
 AT(not_apart):
     jnp     AT(neither)

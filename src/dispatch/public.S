@@ -1,12 +1,13 @@
 /* The public functions.
  *
  * Each begins with one comparison of its choice (dispatch.h): the tier of the AVX2 and the baseline are one jump
- * away, and AVX-512, where a whole block costs no more than a byte, goes on right here, so that nothing at all stands between
- * a caller and the smallest copies. What is not small and not the plain loop the routine of the registry does.
- * The blocks are those of routines/vector/move.tmpl.h and set.tmpl.h, which say why; verification and measurement call both.
+ * away, and AVX-512, where a whole block costs no more than a byte, goes on right here, so that nothing at all stands
+ * between a caller and the smallest copies. What is not small and not the plain loop the routine of the registry does.
+ * The blocks are those of routines/vector/move.tmpl.h and set.tmpl.h, which say why; verification and measurement call
+ * both.
  *
- * In AVX-512 there are two ways for sizes to 1024: apart, with the blocks that each needs behind branches, and together,
- * with the same run of instructions for a whole class. watch.h says which is when.
+ * In AVX-512 there are two ways for sizes to 1024: apart, with the blocks that each needs behind branches, and
+ * together, with the same run of instructions for a whole class. watch.h says which is when.
  *
  * The choices are zero-initialised data and zero is the baseline, so a call that comes before this object's
  * constructors, or before its relocations, is right.
@@ -14,8 +15,8 @@
  * All that copies lies in one page of 4 KiB, and so does all that sets: a jump taken to another page costs a cycle more
  * (Zen 4: 64 bytes with AVX2 12 cycles instead of 11).
  *
- * Of AVX-512 only zmm16 to zmm31 and k1 are used: they need no vzeroupper. The drop-in assembles this file again with names of
- * its own for PUBLIC(). copy_avx2.tmpl.S and set_avx2.tmpl.S are its parts for AVX2.
+ * Of AVX-512 only zmm16 to zmm31 and k1 are used: they need no vzeroupper. The drop-in assembles this file again with
+ * names of its own for PUBLIC(). copy_avx2.tmpl.S and set_avx2.tmpl.S are its parts for AVX2.
  */
 #include "dispatch/watch.h"
 #include "routines/asm.h"
@@ -39,7 +40,7 @@ symbol:                                        \
     je      avx2;                              \
     jl      others
 
-/* Those below 1. Of their differences from 1 only that of sizes together has odd parity; what comes next is for them. */
+/* Those below 1. Of their differences from 1 only that of sizes together has odd parity; what comes next is theirs. */
 #define OTHERS(label)                          \
 label:                                         \
     jp      label##_but_together
@@ -81,8 +82,8 @@ label:                                         \
     .cfi_adjust_cfa_offset -8;                 \
     then
 
-/* Sizes together: a call that is done is watched and returns. Here, since a branch on the size that was guessed wrong is found
- * out the sooner the fewer instructions come before it. */
+/* Sizes together: a call that is done is watched and returns. Here, since a branch on the size that was guessed wrong
+ * is found out the sooner the fewer instructions come before it. */
 #define RETURN_WATCHED(watch, look, uncounted) \
     WATCH(watch, look, uncounted);             \
     ret
@@ -110,8 +111,8 @@ label:                                         \
     STORE_6;                                   \
     vmovdqu64 %zmm22, 384(%rdi)
 
-/* Sizes together, from 256 bytes on: n from a line on is in rdx; ecx is the least multiple of 64 from where three blocks
- * reach n - 128, and 0 at least. Loses r9. Then the same, but limit at most. */
+/* Sizes together, from 256 bytes on: n from a line on is in rdx; ecx is the least multiple of 64 from where three
+ * blocks reach n - 128, and 0 at least. Loses r9. Then the same, but limit at most. */
 #define FARTHEST_3                             \
     xorl    %r9d, %r9d;                        \
     leal    -257(%rdx), %ecx;                  \
@@ -122,7 +123,8 @@ label:                                         \
     cmpl    to, %ecx;                          \
     cmovbl  %ecx, to
 
-/* What comes before a loop of four blocks a step. It moves rdi and rsi on to the next line of the destination, and loses r10.
+/* What comes before a loop of four blocks a step. It moves rdi and rsi on to the next line of the destination, and
+ * loses r10.
  *
  *   r8  the last line that the destination reaches
  *   r9  the destination as it was
@@ -296,9 +298,9 @@ move_step_apart:
     vmovdqu64 %zmm16, (%r9)
     ret
 
-/* The first block and the last two, and between them thirteen that begin at a line of the source: a load across lines costs
- * as much as a store across them. Three of those are fixed; of the others those that n does not reach repeat what the last
- * of them copies. They reach 960 bytes at most from that line, so above that they follow the first block.
+/* The first block and the last two, and between them thirteen that begin at a line of the source: a load across lines
+ * costs as much as a store across them. Three of those are fixed; of the others those that n does not reach repeat what
+ * the last of them copies. They reach 960 bytes at most from that line, so above that they follow the first block.
  *
  *   rcx X, the least multiple of 64 from where three blocks reach what the last two do not
  *   r8  the destination as it was
@@ -358,7 +360,7 @@ move_256_to_1024:
     OTHERS(move_others)
     movq    %rdi, %rax
 move_together:
-    cmpq    $1024, %rdx             /* the largest first: in real mixes they are few, so that this branch is seldom guessed */
+    cmpq    $1024, %rdx             /* the largest first: in real mixes they are few, so this branch is seldom guessed */
     ja      move_1025_on            /* wrong, and the next then has them out of its way */
     cmpl    $255, %edx
     ja      move_256_to_1024
@@ -430,8 +432,8 @@ move_1025_on:
 move_not_by_string:
     cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx
     jae     move_by_routine
-/* Where loads would wait for stores 4 KiB apart (copy_backward_ahead), from the end down: the same steps in another order, so that there is no
- * branch, which would be guessed wrong where the distance changes from call to call. */
+/* Where loads would wait for stores 4 KiB apart (copy_backward_ahead), from the end down: the same steps in another
+ * order, so that there is no branch, which would be guessed wrong where the distance changes from call to call. */
 move_loop:
     andl    $(ALIAS_BYTES - 1), %ecx
     subl    $1, %ecx

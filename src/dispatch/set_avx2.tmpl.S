@@ -97,8 +97,9 @@ set_avx2_129_to_256:
     vzeroupper
     ret
 
-/* The first vector and the last, seven from the first vector boundary on, and seven that end at the last one. Of the middle they
- * leave one vector at most: an eighth before the last boundary, or at the destination where that would begin before it.
+/* The first vector and the last, seven from the first vector boundary on, and seven that end at the last one. Of the middle
+ * they leave one vector at most: an eighth before the last boundary, or at the destination where that would begin
+ * before it.
  *
  *   rcx the place of the eighth
  *   r9  the last vector boundary that the destination reaches
@@ -132,7 +133,7 @@ set_avx2_257_to_512:
     vzeroupper
     ret
 
-/* Four blocks of 4 bytes, or three of 1: in one line of code. */
+/* Four blocks of 4 bytes, or three of 1, each in one line of code. */
     .p2align 6
 set_avx2_to_15:
     movl    %edx, %ecx

@@ -18,8 +18,8 @@
  *   copy_rep_slow_ahead               from copy_rep_recent_from on not with the destination 1 to so many bytes ahead
  *                                     of the source (mod ALIAS_BYTES), where rep movsb is slow
  *   copy_rep_all_from                 from this size on even so
- *   copy_backward_ahead               disjoint copies of at least ALIAS_FROM bytes by the loop go from the end down
- * with the destination 1 to so many bytes ahead of the source (mod ALIAS_BYTES)
+ *   copy_backward_ahead               copies by the loop with the destination 1 to so many bytes ahead of the source
+ *                                     (mod ALIAS_BYTES) go from the end down, from ALIAS_FROM bytes on
  *
  * SIZE_MAX in a "from" turns its method off. Any value of any field is safe: a method that needs a least size for its
  * own sake has it in its code.

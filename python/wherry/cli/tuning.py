@@ -16,7 +16,7 @@ from wherry.plans import Plan
 from wherry.replay import parts
 from wherry.tables import Block, Column, Figure, layout
 from wherry.tune import grids, whole
-from wherry.tune.whole import Dimension, Tuned
+from wherry.tune.session import Asked, Dimension, Session, Tuned
 from wherry.units import percent, seconds_in_words
 
 DEFAULT_OUTPUT = "wherry-plan.toml"
@@ -48,14 +48,14 @@ class Shown:
         return CampaignProgress(self._bar)
 
 
-def given_mixes(given, caches: dict[str, int]) -> tuple[list[whole.Asked], int | None]:
+def given_mixes(given, caches: dict[str, int]) -> tuple[list[Asked], int | None]:
     """Their parts, hot and one cache further out, and the largest size of all."""
     asked, largest = [], None
     for text in given:
         subject = parts.subject(text, caches)
         for part in subject.parts:
             states = dict.fromkeys((part.states["hot"], part.states["warm"]))
-            asked += [whole.Asked(part.op, part.spec, state, part.calls) for state in states]
+            asked += [Asked(part.op, part.spec, state, part.calls) for state in states]
             largest = max(largest or 0, part.largest)
     return asked, largest
 
@@ -71,9 +71,10 @@ def tune(given, output: str | None, *, quick: bool, seed: int | None, as_json: b
     seed = time.time_ns() % 2**32 if seed is None else seed
     extent = grids.QUICK if quick else grids.FULL
     with Shown() as progress:
-        tuned = whole.Tuning(
+        session = Session(
             reported, extent, mixes=rows, largest=largest, seed=seed, progress=progress
-        ).run()
+        )
+        tuned = whole.tune(session)
     plan = _named(tuned, given)
     # Half of the dimensions are no plan that was proved.
     wanted = not tuned.interrupted and (tuned.better or output is not None)

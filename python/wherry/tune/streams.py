@@ -1,0 +1,83 @@
+"""The sizes from which stores go past the caches."""
+
+from __future__ import annotations
+
+import math
+
+from wherry import plans
+from wherry.plans import OFF
+from wherry.row import Row
+from wherry.tune import choose, grids, measuring
+from wherry.tune.prove import DEFAULT, TUNED
+from wherry.tune.session import MARGIN, WORTH, Dimension, Session, from_words, with_rounds
+
+
+def streams(session: Session, side: str) -> None:
+    base = session.result.plan
+    grid = [
+        n for n in grids.stream_grid(session.extent, session.last_level) if n <= session.largest
+    ]
+    now = base.thresholds[f"{side}_stream_from"]
+    if len(grid) < 2:
+        return
+    key, to = f"{side}_stream_from", f"{side}_rep_to"
+    strings = base.thresholds[f"{side}_rep_from"] != OFF
+    cached = {key: OFF} | ({to: OFF} if strings else {})
+    first = grid[0] // 2
+    past = {key: first}
+    if strings:
+        past[to] = max(first, base.thresholds[f"{side}_rep_from"])
+    own = {"cached": base.changed(**cached), "past": base.changed(**past)}
+    rows = grids.streams(side, ("cached", "past"), session.extent, grid)
+    campaign = session.take(f"{side}: past the caches", rows, own, session.extent.processes)
+    curves: dict[int, dict[int, list[float]]] = {}
+    for i, row in enumerate(rows):
+        log = measuring.log_ratio(campaign, i, "past", "cached")
+        if log is not None:
+            curves.setdefault(row.threads, {}).setdefault(row.size, []).append(log)
+    means = {
+        threads: {size: sum(logs) / len(logs) for size, logs in own.items()}
+        for threads, own in curves.items()
+    }
+    starts = {threads: choose.from_on(curve, MARGIN) for threads, curve in means.items()}
+    found = choose.safer(*starts.values()) if starts else None
+    told = ", ".join(
+        f"{'alone' if threads == 1 else f'{threads} CPUs at once'}: "
+        + (f"from {plans.size_text(start)}" if start is not None else "at no size")
+        for threads, start in sorted(starts.items())
+    )
+    session.result.notes.append(f"{side}: stores past the caches win {told}")
+    start = OFF if found is None else found
+    both = choose.mean_curve(list(means.values()))
+    differ = [n for n in both if (n >= start) != (n >= now)]
+    gain = None
+    if differ:
+        saved = sum(both[n] * (1 if n >= now else -1) for n in differ) / len(differ)
+        gain = 1 - math.exp(-saved)
+    changes = {}
+    if differ and gain >= WORTH:
+        changes = {key: start}
+        if strings:
+            ended = base.thresholds[to]
+            end = start if ended == now else min(ended, start)
+            changes[to] = max(end, base.thresholds[f"{side}_rep_from"])
+    candidate = base.changed(**changes)
+    dimension = Dimension(
+        f"{side}: past the caches",
+        from_words(now),
+        from_words(candidate.thresholds[key]),
+        gain,
+    )
+
+    def held_out() -> list[Row]:
+        sizes = [
+            n
+            for n in grids.off_grid(
+                grid[0], min(session.extent.largest, 2 * max(grid)), session.extent.step
+            )
+            if (n >= start) != (n >= now)
+        ]
+        rows = grids.streams(side, (DEFAULT, TUNED), session.extent, sizes[:4])
+        return [with_rounds(row, session.extent.proof_rounds) for row in rows]
+
+    session.settle(dimension, held_out, candidate)
