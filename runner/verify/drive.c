@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "nofault.h"
 #include "verify.h"
 
 /* What a child sends when its unit has ended; small enough for one atomic write to a pipe. */
@@ -326,8 +327,10 @@ int verify_drive(const struct target *const *targets, size_t target_count, const
             struct unit *unit = &c.units[c.unit_count];
             unit->target = targets[t];
             unit->family = families[f];
-            unit->level = options->level;
-            unit->few = options->few;
+            const bool sampled =
+                options->level == LEVEL_FULL && is_further_nofault(targets[t]) && !families[f]->samples;
+            unit->level = sampled ? LEVEL_QUICK : options->level;
+            unit->few = sampled || options->few;
             unit->seed = options->seed;
             unit->random = options->seed ^ (c.unit_count + 1) * 0x9e3779b97f4a7c15u;
             c.target_of[c.unit_count++] = t;

@@ -183,6 +183,11 @@ static bool further_way(const struct target *target)
     return target->forced && (target->isa == WHERRY_ISA_AVX512_LADDER || target->isa == WHERRY_ISA_AVX512_TOGETHER);
 }
 
+bool is_further_nofault(const struct target *target)
+{
+    return is_nofault(target) && (target->method != METHOD_PLANNED || zeroes(target) || further_way(target));
+}
+
 /* Each fault takes some microseconds, so everything but the copy itself, which is done whole, gets a sample; so do the
  * further ways of it, of each place a few offsets. */
 static void generate(struct unit *unit, void (*run)(struct unit *, const struct vcase *))
@@ -218,8 +223,9 @@ static void generate_write(struct unit *unit) { generate(unit, run_write); }
 
 static bool copies_nofault(const struct target *target) { return is_nofault(target) && !is_set(target); }
 
-const struct family family_nofault_read = {"nofault-read",
-                                           "every size to 512, every place in it where the source ends, two signals",
-                                           copies_nofault, generate_read, run_read};
-const struct family family_nofault_write = {"nofault-write", "the same where the destination ends", is_nofault,
-                                            generate_write, run_write};
+const struct family family_nofault_read = {
+    "nofault-read", "every size to 512, every place in it where the source ends, two signals",
+    copies_nofault, generate_read,
+    run_read,       true};
+const struct family family_nofault_write = {
+    "nofault-write", "the same where the destination ends", is_nofault, generate_write, run_write, true};
