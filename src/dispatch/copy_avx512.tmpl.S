@@ -1,0 +1,389 @@
+/* The copy of AVX-512, to the plain loop: goes on behind memcpy's one comparison, so that nothing stands between a
+ * caller and the smallest copies. A part of public.S. At move rax is what to return. */
+/* clang-format off */
+/* Stores of blocks that were loaded in order, from the destination on. */
+#define STORE_3                                \
+    vmovdqu64 %zmm16, (%rdi);                  \
+    vmovdqu64 %zmm17, 64(%rdi);                \
+    vmovdqu64 %zmm18, 128(%rdi)
+#define STORE_4                                \
+    STORE_3;                                   \
+    vmovdqu64 %zmm19, 192(%rdi)
+#define STORE_5                                \
+    STORE_4;                                   \
+    vmovdqu64 %zmm20, 256(%rdi)
+#define STORE_6                                \
+    STORE_5;                                   \
+    vmovdqu64 %zmm21, 320(%rdi)
+#define STORE_7                                \
+    STORE_6;                                   \
+    vmovdqu64 %zmm22, 384(%rdi)
+
+/* What comes before a loop of four blocks a step. It moves rdi and rsi on to the next line of the destination, and
+ * loses r10.
+ *
+ *   r8  the last line that the destination reaches
+ *   r9  the destination as it was
+ *   r11 up to 256 bytes are left from here on
+ */
+#define LOOP_BEGINS                            \
+    leaq    -1(%rdi,%rdx), %r8;                \
+    andq    $-64, %r8;                         \
+    movq    %r8, %r10;                         \
+    subq    %rdi, %r10;                        \
+    addq    %rsi, %r10;                        \
+    vmovdqu64 (%rsi), %zmm16;                  \
+    vmovdqu64 -192(%r10), %zmm17;              \
+    vmovdqu64 -128(%r10), %zmm18;              \
+    vmovdqu64 -64(%r10), %zmm19;               \
+    vmovdqu64 -64(%rsi,%rdx), %zmm20;          \
+    movq    %rdi, %r9;                         \
+    leaq    -256(%rdi,%rdx), %r11;             \
+    orq     $63, %rdi;                         \
+    subq    %r9, %rsi;                         \
+    addq    $1, %rdi;                          \
+    addq    %rdi, %rsi
+
+/* rcx becomes dst - src; below: the two sides overlap. Loses r8 and r10. */
+#define DISTANCE                               \
+    movq    %rdi, %rcx;                        \
+    leaq    -1(%rdx,%rdx), %r8;                \
+    subq    %rsi, %rcx;                        \
+    leaq    -1(%rcx,%rdx), %r10;               \
+    cmpq    %r8, %r10
+/* clang-format on */
+
+move:
+    cmpq    $64, %rdx
+    ja      move_65_on
+    cmpq    $4096, %rsi             /* null, or what stands for an empty slice in Rust: then n is 0, and even a */
+    jb      move_from_page_0        /* block under an empty mask takes 180 ns where nothing is mapped */
+move_masked:
+    movl    %edi, %ecx
+    orl     %esi, %ecx
+    leaq    -64(%rdx), %r8
+    andl    $0xfc0, %ecx
+    xorl    %r9d, %r9d
+    cmpl    $0xfc0, %ecx            /* might a whole block from here reach into another page? (masked_block) */
+    movq    $-1, %rcx
+    cmovneq %r9, %r8                /* then take the one that ends where the buffer ends, else the one here */
+    bzhiq   %rdx, %rcx, %rcx
+    subl    %r8d, %r9d
+    shlxq   %r9, %rcx, %rcx         /* n bits, the upper ones (by 64 - n, modulo 64) or the lower */
+    kmovq   %rcx, %k1
+    vmovdqu8 (%rsi,%r8), %zmm16{%k1}{z}
+    vmovdqu8 %zmm16, (%rdi,%r8){%k1}
+    ret
+
+move_from_page_0:
+    testl   %edx, %edx
+    jnz     move_masked
+    ret
+
+/* Sizes apart. Stores always in ascending order: one across lines is then joined with its neighbours. */
+    .p2align 5
+move_65_on:
+    cmpq    $256, %rdx
+    ja      move_257_on
+    cmpl    $128, %edx
+    ja      move_129_on
+    vmovdqu64 (%rsi), %zmm16
+    vmovdqu64 -64(%rsi,%rdx), %zmm31
+    vmovdqu64 %zmm16, (%rdi)
+    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    ret
+
+    .p2align 5
+move_129_on:
+    WATCH(wherry_watch_copies, move_look, move_129_uncounted)
+move_129_to_256:
+    vmovdqu64 (%rsi), %zmm16
+    vmovdqu64 64(%rsi), %zmm17
+    vmovdqu64 -64(%rsi,%rdx), %zmm31
+    cmpl    $192, %edx
+    jbe     move_3_blocks
+    vmovdqu64 128(%rsi), %zmm18
+    STORE_3
+    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    ret
+
+move_3_blocks:
+    vmovdqu64 %zmm16, (%rdi)
+    vmovdqu64 %zmm17, 64(%rdi)
+    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    ret
+
+    .p2align 5
+move_257_on:
+    cmpq    $1024, %rdx
+    ja      move_1025_on
+    WATCH(wherry_watch_copies, move_look, move_257_uncounted)
+move_257_to_1024:
+    cmpl    $512, %edx
+    ja      move_513_apart
+    vmovdqu64 (%rsi), %zmm16
+    vmovdqu64 64(%rsi), %zmm17
+    vmovdqu64 128(%rsi), %zmm18
+    vmovdqu64 192(%rsi), %zmm19
+    vmovdqu64 -64(%rsi,%rdx), %zmm31
+    cmpl    $384, %edx
+    jbe     move_to_384
+    vmovdqu64 256(%rsi), %zmm20
+    vmovdqu64 320(%rsi), %zmm21
+    cmpl    $448, %edx
+    jbe     move_7_blocks
+    vmovdqu64 384(%rsi), %zmm22
+    STORE_7
+    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    ret
+
+move_7_blocks:
+    STORE_6
+    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    ret
+
+move_to_384:
+    cmpl    $320, %edx
+    jbe     move_5_blocks
+    vmovdqu64 256(%rsi), %zmm20
+    STORE_5
+    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    ret
+
+move_5_blocks:
+    STORE_4
+    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    ret
+
+/* Where the branches of a loop are guessed rightly it has the fewest blocks. Forward, whatever the distance. */
+    .p2align 5
+move_513_apart:
+    movq    %rdi, %rcx
+    subq    %rsi, %rcx
+    cmpq    %rdx, %rcx              /* the destination begins inside the source */
+    jb      move_256_to_1024
+    LOOP_BEGINS
+    .p2align 4
+move_step_apart:
+    vmovdqu64 (%rsi), %zmm21
+    vmovdqu64 64(%rsi), %zmm22
+    vmovdqu64 128(%rsi), %zmm23
+    vmovdqu64 192(%rsi), %zmm24
+    addq    $256, %rsi
+    vmovdqa64 %zmm21, (%rdi)
+    vmovdqa64 %zmm22, 64(%rdi)
+    vmovdqa64 %zmm23, 128(%rdi)
+    vmovdqa64 %zmm24, 192(%rdi)
+    addq    $256, %rdi
+    cmpq    %r11, %rdi
+    jb      move_step_apart
+    vmovdqa64 %zmm17, -192(%r8)
+    vmovdqa64 %zmm18, -128(%r8)
+    vmovdqa64 %zmm19, -64(%r8)
+    vmovdqu64 %zmm20, 192(%r11)
+    vmovdqu64 %zmm16, (%r9)
+    ret
+
+/* The first block and the last two, and between them thirteen that begin at a line of the source: a load across lines
+ * costs as much as a store across them. Three of those are fixed; of the others those that n does not reach repeat what
+ * the last of them copies. They reach 960 bytes at most from that line, so above that they follow the first block.
+ *
+ *   rcx X, the least multiple of 64 from where three blocks reach what the last two do not
+ *   r8  the destination as it was
+ *   r9, r10, r11 X where it is less than 192, 384, 576, else that: three blocks, three, and one, and at X three again
+ */
+    .p2align 5
+move_256_to_1024:
+    movl    %esi, %ecx
+    negl    %ecx
+    andl    $63, %ecx               /* 0 .. 63, to that line */
+    movl    $64, %r8d
+    cmpl    $960, %edx
+    cmoval  %r8d, %ecx
+    movq    %rdi, %r8
+    vmovdqu64 (%rsi), %zmm16
+    addq    %rcx, %rsi
+    addq    %rcx, %rdi
+    subq    %rcx, %rdx              /* 193 .. 960 */
+    vmovdqu64 (%rsi), %zmm17
+    vmovdqu64 64(%rsi), %zmm18
+    vmovdqu64 128(%rsi), %zmm19
+    FARTHEST_3
+    LIMITED(192, %r9d)
+    vmovdqu64 (%rsi,%r9), %zmm20
+    vmovdqu64 64(%rsi,%r9), %zmm21
+    vmovdqu64 128(%rsi,%r9), %zmm22
+    LIMITED(384, %r10d)
+    vmovdqu64 (%rsi,%r10), %zmm23
+    vmovdqu64 64(%rsi,%r10), %zmm24
+    vmovdqu64 128(%rsi,%r10), %zmm25
+    LIMITED(576, %r11d)
+    vmovdqu64 (%rsi,%r11), %zmm26
+    vmovdqu64 (%rsi,%rcx), %zmm27
+    vmovdqu64 64(%rsi,%rcx), %zmm28
+    vmovdqu64 128(%rsi,%rcx), %zmm29
+    vmovdqu64 -128(%rsi,%rdx), %zmm30
+    vmovdqu64 -64(%rsi,%rdx), %zmm31
+    vmovdqu64 %zmm16, (%r8)
+    vmovdqu64 %zmm17, (%rdi)
+    vmovdqu64 %zmm18, 64(%rdi)
+    vmovdqu64 %zmm19, 128(%rdi)
+    vmovdqu64 %zmm20, (%rdi,%r9)
+    vmovdqu64 %zmm21, 64(%rdi,%r9)
+    vmovdqu64 %zmm22, 128(%rdi,%r9)
+    vmovdqu64 %zmm23, (%rdi,%r10)
+    vmovdqu64 %zmm24, 64(%rdi,%r10)
+    vmovdqu64 %zmm25, 128(%rdi,%r10)
+    vmovdqu64 %zmm26, (%rdi,%r11)
+    vmovdqu64 %zmm27, (%rdi,%rcx)
+    vmovdqu64 %zmm28, 64(%rdi,%rcx)
+    vmovdqu64 %zmm29, 128(%rdi,%rcx)
+    vmovdqu64 %zmm30, -128(%rdi,%rdx)
+    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
+
+    .p2align 5
+    OTHERS(move_others)
+    movq    %rdi, %rax
+move_together:
+    cmpq    $1024, %rdx             /* the largest first: in real mixes they are few, so this branch is seldom guessed */
+    ja      move_1025_on            /* wrong, and the next then has them out of its way */
+    cmpl    $255, %edx
+    ja      move_256_to_1024
+/* One block under a mask, four times, or four whole ones of which those that n does not reach repeat the first. */
+move_to_255:
+    cmpq    $4096, %rsi             /* as above */
+    jb      move_together_page_0
+move_four:
+    movl    %edi, %ecx
+    xorl    %r9d, %r9d
+    orl     %esi, %ecx
+    movq    %rdx, %r10
+    andl    $0xfc0, %ecx
+    subq    $64, %r10
+    movq    %r10, %r8
+    cmovnsq %r9, %r8                /* the place of the first block: n - 64, where n is less and the block that begins */
+    cmovsq  %r9, %r10               /* that of the last; at the buffer might reach into another page; else 0 */
+    cmpl    $0xfc0, %ecx
+    movq    $-1, %rcx
+    cmovneq %r9, %r8
+    bzhiq   %rdx, %rcx, %rcx        /* all ones from 64 on */
+    subl    %r8d, %r9d
+    shlxq   %r9, %rcx, %rcx
+    addq    %r8, %rsi
+    addq    %rdi, %r8
+    kmovq   %rcx, %k1
+    rorxl   $1, %edx, %ecx
+    leal    (%rdx,%rdx), %r9d
+    andl    $64, %ecx               /* 64 from 128 on */
+    andl    %edx, %r9d
+    andl    $128, %r9d              /* 128 from 192 on */
+    vmovdqu8 (%rsi), %zmm16{%k1}{z}
+    vmovdqu8 (%rsi,%rcx), %zmm17{%k1}{z}
+    vmovdqu8 (%rsi,%r9), %zmm18{%k1}{z}
+    vmovdqu8 (%rsi,%r10), %zmm19{%k1}{z}
+    vmovdqu8 %zmm16, (%r8){%k1}
+    vmovdqu8 %zmm17, (%r8,%rcx){%k1}
+    vmovdqu8 %zmm18, (%r8,%r9){%k1}
+    vmovdqu8 %zmm19, (%r8,%r10){%k1}
+    RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
+
+move_together_page_0:
+    testl   %edx, %edx
+    jnz     move_four
+    ret
+
+    UNCOUNTED(move_uncounted, wherry_watch_copies, %rsi, move_look_back, ret)
+    UNCOUNTED(move_129_uncounted, wherry_watch_copies, %rsi, move_look, jmp move_129_to_256)
+    UNCOUNTED(move_257_uncounted, wherry_watch_copies, %rsi, move_look, jmp move_257_to_1024)
+    LOOK(move_look_back, wherry_watch_copies, ret)
+    OTHERS_BUT_TOGETHER(move_others, wherry_copy_choice, wherry_routine_move_sse2, move_looked_at, wherry_routine_move_avx512_ladder)
+move_looked_at:
+    movq    %rdi, %rax
+/* From here on as if sizes were together. */
+    LOOK(move_look, wherry_watch_copies,)
+    cmpq    $255, %rdx
+    jbe     move_to_255
+    cmpq    $1024, %rdx
+    jbe     move_256_to_1024
+    jmp     move_1025_on
+
+/* The loop of large.tmpl.h. Whatever it is not for goes to the routine. */
+    .p2align 6
+move_1025_on:
+    DISTANCE
+    jb      move_overlapping
+    cmpq    wherry_thresholds + COPY_REP_FROM(%rip), %rdx
+    jae     move_maybe_by_string
+move_not_by_string:
+    cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx
+    jae     move_by_routine
+/* Where loads would wait for stores 4 KiB apart (copy_backward_ahead), from the end down: the same steps in another
+ * order, so that there is no branch, which would be guessed wrong where the distance changes from call to call. */
+move_loop:
+    andl    $(ALIAS_BYTES - 1), %ecx
+    subl    $1, %ecx
+move_loop_by_distance:
+    LOOP_BEGINS
+    vmovdqu64 (%rsi), %zmm21        /* the first step, while it is found out where the next is */
+    vmovdqu64 64(%rsi), %zmm22
+    vmovdqu64 128(%rsi), %zmm23
+    vmovdqu64 192(%rsi), %zmm24
+    leaq    -257(%r11), %rdx
+    subq    %rdi, %rdx              /* 256 for each step but the first two, and a rest */
+    movq    %rdx, %r10
+    andq    $-256, %r10             /* from the second to the last */
+    cmpl    wherry_thresholds + COPY_BACKWARD_AHEAD(%rip), %ecx
+    sbbq    %rcx, %rcx
+    andq    %rcx, %r10
+    shlq    $9, %rcx
+    addq    $256, %rcx              /* to the next step: -256 or 256 */
+    vmovdqu64 %zmm16, (%r9)
+    vmovdqa64 %zmm21, (%rdi)
+    vmovdqa64 %zmm22, 64(%rdi)
+    vmovdqa64 %zmm23, 128(%rdi)
+    vmovdqa64 %zmm24, 192(%rdi)
+    addq    %r10, %rsi
+    addq    %r10, %rdi
+    .p2align 4
+move_step:
+    vmovdqu64 256(%rsi), %zmm21
+    vmovdqu64 320(%rsi), %zmm22
+    vmovdqu64 384(%rsi), %zmm23
+    vmovdqu64 448(%rsi), %zmm24
+    addq    %rcx, %rsi
+    vmovdqa64 %zmm21, 256(%rdi)
+    vmovdqa64 %zmm22, 320(%rdi)
+    vmovdqa64 %zmm23, 384(%rdi)
+    vmovdqa64 %zmm24, 448(%rdi)
+    addq    %rcx, %rdi
+    subq    $256, %rdx
+    jae     move_step
+    vmovdqa64 %zmm17, -192(%r8)
+    vmovdqa64 %zmm18, -128(%r8)
+    vmovdqa64 %zmm19, -64(%r8)
+    vmovdqu64 %zmm20, 192(%r11)
+    ret
+
+move_overlapping:
+    cmpq    %rdx, %rcx              /* the destination begins inside the source */
+    jb      move_by_routine
+    movl    $-1, %ecx               /* else it is the source that begins inside the destination: upwards */
+    jmp     move_loop_by_distance
+
+/* rcx, which is dst - src, stays. */
+move_maybe_by_string:
+    cmpq    wherry_thresholds + COPY_REP_RECENT_FROM(%rip), %rdx
+    jae     move_by_routine
+    RECENT_FIND_COPY(move_by_routine)   /* which enters it there */
+    jmp     move_not_by_string
+
+move_by_routine:
+    cmpq    %rdi, %rax              /* mempcpy wants another result than the routine gives */
+    je      wherry_routine_move_avx512_large
+    pushq   %rax
+    .cfi_adjust_cfa_offset 8
+    call    wherry_routine_move_avx512_large
+    popq    %rax
+    .cfi_adjust_cfa_offset -8
+    ret

@@ -1,0 +1,204 @@
+/* The set of AVX-512, to the plain loop: as copy_avx512.tmpl.S. A part of public.S. */
+set:
+    vpbroadcastb %esi, %zmm16
+    movq    %rdi, %rax
+    cmpq    $64, %rdx
+    ja      set_65_on
+    cmpq    $4096, %rdi             /* as in move */
+    jb      set_page_0
+set_masked:
+    movl    %edi, %ecx
+    leaq    -64(%rdx), %r8
+    andl    $0xfc0, %ecx
+    xorl    %r9d, %r9d
+    cmpl    $0xfc0, %ecx            /* as in move */
+    movq    $-1, %rcx
+    cmovneq %r9, %r8
+    bzhiq   %rdx, %rcx, %rcx
+    subl    %r8d, %r9d
+    shlxq   %r9, %rcx, %rcx
+    kmovq   %rcx, %k1
+    vmovdqu8 %zmm16, (%rdi,%r8){%k1}
+    ret
+
+set_page_0:
+    testl   %edx, %edx
+    jnz     set_masked
+    ret
+
+/* To 512 bytes nothing is gained by fewer stores than a class has. */
+    .p2align 5
+set_65_on:
+    cmpq    $256, %rdx
+    ja      set_257_on
+    leal    -1(%rdx), %ecx          /* 64 .. 255 */
+    movl    %ecx, %r8d
+    shrl    $1, %ecx
+    leal    (%r8,%r8), %r9d
+    andl    $64, %ecx               /* 64 when n > 128 */
+    andl    %r9d, %r8d
+    andl    $128, %r8d              /* 128 when n > 192 */
+    vmovdqu64 %zmm16, (%rdi)
+    vmovdqu64 %zmm16, (%rdi,%rcx)
+    vmovdqu64 %zmm16, (%rdi,%r8)
+    vmovdqu64 %zmm16, -64(%rdi,%rdx)
+    ret
+
+    .p2align 5
+set_257_on:
+    cmpq    $1024, %rdx
+    ja      set_1025_on
+    cmpl    $512, %edx
+    jbe     set_257_to_512
+    WATCH(wherry_watch_sets, set_look, set_513_uncounted)
+    jmp     set_forward
+
+    .p2align 5
+set_257_to_512:
+    movl    %edi, %ecx
+    negl    %ecx
+    andl    $63, %ecx               /* 0 .. 63, to the next line */
+    vmovdqu64 %zmm16, (%rdi)
+    vmovdqu64 %zmm16, -128(%rdi,%rdx)
+    vmovdqu64 %zmm16, -64(%rdi,%rdx)
+    addq    %rcx, %rdi
+    subl    %ecx, %edx              /* 194 .. 512 from there on */
+    movl    $320, %ecx              /* which three lines and which one beside the first three and the last two: ecx */
+    subl    %edx, %ecx              /* becomes 192 when n > 320, r8d 320 when n > 448, else 0 */
+    sarl    $31, %ecx
+    andl    $192, %ecx
+    movl    $448, %r8d
+    subl    %edx, %r8d
+    sarl    $31, %r8d
+    andl    $320, %r8d
+    vmovdqa64 %zmm16, (%rdi)
+    vmovdqa64 %zmm16, 64(%rdi)
+    vmovdqa64 %zmm16, 128(%rdi)
+    vmovdqa64 %zmm16, (%rdi,%rcx)
+    vmovdqa64 %zmm16, 64(%rdi,%rcx)
+    vmovdqa64 %zmm16, (%rdi,%r8)
+    ret
+
+/* As move_256_to_1024; two blocks at r11, since those from a line on reach to the end, 193 to 1024 bytes further. */
+    .p2align 5
+set_256_to_1024:
+    movl    %edi, %ecx
+    negl    %ecx
+    andl    $63, %ecx
+    vmovdqu64 %zmm16, (%rdi)
+    vmovdqu64 %zmm16, -128(%rdi,%rdx)
+    vmovdqu64 %zmm16, -64(%rdi,%rdx)
+    addq    %rcx, %rdi
+    subl    %ecx, %edx
+    FARTHEST_3
+    LIMITED(192, %r9d)
+    LIMITED(384, %r10d)
+    LIMITED(576, %r11d)
+    vmovdqa64 %zmm16, (%rdi)
+    vmovdqa64 %zmm16, 64(%rdi)
+    vmovdqa64 %zmm16, 128(%rdi)
+    vmovdqa64 %zmm16, (%rdi,%r9)
+    vmovdqa64 %zmm16, 64(%rdi,%r9)
+    vmovdqa64 %zmm16, 128(%rdi,%r9)
+    vmovdqa64 %zmm16, (%rdi,%r10)
+    vmovdqa64 %zmm16, 64(%rdi,%r10)
+    vmovdqa64 %zmm16, 128(%rdi,%r10)
+    vmovdqa64 %zmm16, (%rdi,%r11)
+    vmovdqa64 %zmm16, 64(%rdi,%r11)
+    vmovdqa64 %zmm16, (%rdi,%rcx)
+    vmovdqa64 %zmm16, 64(%rdi,%rcx)
+    vmovdqa64 %zmm16, 128(%rdi,%rcx)
+    RETURN_WATCHED(wherry_watch_sets, set_look_back, set_uncounted)
+
+    .p2align 5
+    OTHERS(set_others)
+    vpbroadcastb %esi, %zmm16
+    movq    %rdi, %rax
+    cmpq    $1024, %rdx
+    ja      set_1025_on
+    cmpl    $255, %edx
+    ja      set_256_to_1024
+set_to_255:                         /* as move_to_255 */
+    cmpq    $4096, %rdi
+    jb      set_together_page_0
+set_four:
+    movl    %edi, %ecx
+    xorl    %r9d, %r9d
+    movq    %rdx, %r10
+    andl    $0xfc0, %ecx
+    subq    $64, %r10
+    movq    %r10, %r8
+    cmovnsq %r9, %r8
+    cmovsq  %r9, %r10
+    cmpl    $0xfc0, %ecx
+    movq    $-1, %rcx
+    cmovneq %r9, %r8
+    bzhiq   %rdx, %rcx, %rcx
+    subl    %r8d, %r9d
+    shlxq   %r9, %rcx, %rcx
+    addq    %rdi, %r8
+    kmovq   %rcx, %k1
+    rorxl   $1, %edx, %ecx
+    leal    (%rdx,%rdx), %r9d
+    andl    $64, %ecx
+    andl    %edx, %r9d
+    andl    $128, %r9d
+    vmovdqu8 %zmm16, (%r8){%k1}
+    vmovdqu8 %zmm16, (%r8,%rcx){%k1}
+    vmovdqu8 %zmm16, (%r8,%r9){%k1}
+    vmovdqu8 %zmm16, (%r8,%r10){%k1}
+    RETURN_WATCHED(wherry_watch_sets, set_look_back, set_uncounted)
+
+set_together_page_0:
+    testl   %edx, %edx
+    jnz     set_four
+    ret
+
+    UNCOUNTED(set_uncounted, wherry_watch_sets, %rax, set_look_back, ret)
+    UNCOUNTED(set_513_uncounted, wherry_watch_sets, %rax, set_look, jmp set_forward)
+    LOOK(set_look_back, wherry_watch_sets, ret)
+    OTHERS_BUT_TOGETHER(set_others, wherry_set_choice, wherry_routine_set_sse2, set_looked_at, wherry_routine_set_avx512_ladder)
+set_looked_at:
+    vpbroadcastb %esi, %zmm16
+    movq    %rdi, %rax
+    LOOK(set_look, wherry_watch_sets,)  /* esi and zmm16 stay too */
+    cmpq    $255, %rdx
+    jbe     set_to_255
+    cmpq    $1024, %rdx
+    jbe     set_256_to_1024
+    jmp     set_1025_on
+
+    .p2align 6
+set_1025_on:
+    cmpq    wherry_thresholds + SET_REP_FROM(%rip), %rdx
+    jae     set_maybe_by_string
+set_not_by_string:
+    cmpq    wherry_thresholds + SET_STREAM_FROM(%rip), %rdx
+    jae     wherry_routine_set_avx512
+set_forward:
+    leaq    -256(%rdi,%rdx), %r8    /* up to 256 bytes are left from here on */
+    leaq    -1(%rdi,%rdx), %r9
+    andq    $-64, %r9               /* the last line that the destination reaches */
+    vmovdqu64 %zmm16, (%rdi)
+    andq    $-64, %rdi
+    addq    $64, %rdi
+    .p2align 4
+set_step:
+    vmovdqa64 %zmm16, (%rdi)
+    vmovdqa64 %zmm16, 64(%rdi)
+    vmovdqa64 %zmm16, 128(%rdi)
+    vmovdqa64 %zmm16, 192(%rdi)
+    addq    $256, %rdi
+    cmpq    %r8, %rdi
+    jb      set_step
+    vmovdqa64 %zmm16, -192(%r9)
+    vmovdqa64 %zmm16, -128(%r9)
+    vmovdqa64 %zmm16, -64(%r9)
+    vmovdqu64 %zmm16, 192(%r8)
+    ret
+
+set_maybe_by_string:
+    cmpq    wherry_thresholds + SET_REP_RECENT_FROM(%rip), %rdx
+    jae     wherry_routine_set_avx512
+    RECENT_FIND_SET(wherry_routine_set_avx512)
+    jmp     set_not_by_string
