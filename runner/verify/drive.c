@@ -327,8 +327,7 @@ int verify_drive(const struct target *const *targets, size_t target_count, const
             struct unit *unit = &c.units[c.unit_count];
             unit->target = targets[t];
             unit->family = families[f];
-            const bool sampled =
-                options->level == LEVEL_FULL && is_further_nofault(targets[t]) && !families[f]->samples;
+            const bool sampled = options->level == LEVEL_FULL && sampled_in_full(targets[t], families[f]);
             unit->level = sampled ? LEVEL_QUICK : options->level;
             unit->few = sampled || options->few;
             unit->seed = options->seed;

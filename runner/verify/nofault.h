@@ -25,9 +25,9 @@ void nofault_begin(struct unit *unit);
 bool is_nofault(const struct target *target);
 bool zeroes(const struct target *target);
 
-/* Shares most of its code with a target that gets all of a full run, which this one gets of the matrix alone: a further
- * method or a further way of small sizes, or the copy that clears. */
-bool is_further_nofault(const struct target *target);
+/* A further method or a further way of small sizes, or the copy that clears, which share most of their code with a
+ * target that gets all of a full run; and not a family of the matrix, which takes a sample of them by itself. */
+bool sampled_in_full(const struct target *target, const struct family *family);
 
 /* Calls, and holds it to what a fault behind `whole` bytes must give: the count, the report, the bytes and what lies
  * around them, with dst inside [low, high) whose bytes are those of back before the call. Puts back what it found.

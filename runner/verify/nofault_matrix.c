@@ -183,7 +183,7 @@ static bool further_way(const struct target *target)
     return target->forced && (target->isa == WHERRY_ISA_AVX512_LADDER || target->isa == WHERRY_ISA_AVX512_TOGETHER);
 }
 
-bool is_further_nofault(const struct target *target)
+static bool further(const struct target *target)
 {
     return is_nofault(target) && (target->method != METHOD_PLANNED || zeroes(target) || further_way(target));
 }
@@ -223,9 +223,13 @@ static void generate_write(struct unit *unit) { generate(unit, run_write); }
 
 static bool copies_nofault(const struct target *target) { return is_nofault(target) && !is_set(target); }
 
-const struct family family_nofault_read = {
-    "nofault-read", "every size to 512, every place in it where the source ends, two signals",
-    copies_nofault, generate_read,
-    run_read,       true};
-const struct family family_nofault_write = {
-    "nofault-write", "the same where the destination ends", is_nofault, generate_write, run_write, true};
+const struct family family_nofault_read = {"nofault-read",
+                                           "every size to 512, every place in it where the source ends, two signals",
+                                           copies_nofault, generate_read, run_read};
+const struct family family_nofault_write = {"nofault-write", "the same where the destination ends", is_nofault,
+                                            generate_write, run_write};
+
+bool sampled_in_full(const struct target *target, const struct family *family)
+{
+    return further(target) && family != &family_nofault_read && family != &family_nofault_write;
+}

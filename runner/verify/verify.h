@@ -82,7 +82,6 @@ struct family {
     bool (*applies)(const struct target *target);
     void (*generate)(struct unit *unit);                     /* all the cases of the level */
     void (*run)(struct unit *unit, const struct vcase *one); /* one case */
-    bool samples;                                            /* by itself, what is_further_nofault in a full run */
 };
 
 /* The families, in the order in which they run; NULL past the last. */

@@ -20,9 +20,9 @@ AT(first_chunk):
     cmpq    $CHUNK, %rax
     ja      AT(not_the_last)
     STORE(AT(step_0), MOVE R(4), 3 * V(%r11))
-    STORE(AT(step_0), MOVE R(3), -V(%r8))
-    STORE(AT(step_0), MOVE R(2), -2 * V(%r8))
-    STORE(AT(step_0), MOVE R(1), -3 * V(%r8))
+    STORE(AT(step_0), MOVE R(3), END_BLOCK(1))
+    STORE(AT(step_0), MOVE R(2), END_BLOCK(2))
+    STORE(AT(step_0), MOVE R(1), END_BLOCK(3))
 AT(chunk_begins):
     leaq    (%rsi,%rax), %r10
     addq    %rdi, %rax
@@ -96,9 +96,9 @@ AT(either_way):
     addq    %r9, %rax
     subq    $(4 * V), %rdx
     jae     AT(either_way)
-    STORE(AT(step_0), MOVE R(1), -3 * V(%r8))
-    STORE(AT(step_0), MOVE R(2), -2 * V(%r8))
-    STORE(AT(step_0), MOVE R(3), -V(%r8))
+    STORE(AT(step_0), MOVE R(1), END_BLOCK(3))
+    STORE(AT(step_0), MOVE R(2), END_BLOCK(2))
+    STORE(AT(step_0), MOVE R(3), END_BLOCK(1))
     CLEAN
     xorl    %eax, %eax
     ret

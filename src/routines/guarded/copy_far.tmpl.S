@@ -1,5 +1,9 @@
 /* Of copy_large.tmpl.S: the string instruction, or past the caches; only what is disjoint. rax is dst - src. */
 AT(maybe_by_rep):
+#if V > 16
+    testq   %rdx, %rdx              /* sums of an address and n would wrap */
+    js      AT(probe)
+#endif
     cmpq    wherry_thresholds + COPY_REP_RECENT_FROM(%rip), %rdx
     jae     AT(large_by_rep)
     RECENT_FIND_COPY(AT(far))
@@ -32,6 +36,10 @@ AT(by_rep):
     jmp     AT(forward)
 
 AT(maybe_stream):
+#if V > 16
+    testq   %rdx, %rdx
+    js      AT(probe)
+#endif
     movq    %rsi, %r8
     subq    %rdi, %r8
     cmpq    %rdx, %r8

@@ -51,10 +51,14 @@
 AT(large):
     movq    %rdi, %rax
     subq    %rsi, %rax
-    cmpq    %rdx, %rax
-    jb      AT(probe)
+    leaq    TIGHT - 1(%rax), %r8
+    leaq    TIGHT - 1(%rdx), %r9
+    cmpq    %r9, %r8
+    jb      AT(close)
+#if V == 16
     testq   %rdx, %rdx              /* sums of an address and n would wrap */
     js      AT(probe)
+#endif                              /* else n is looked at on each way that so large a one may go */
     cmpq    wherry_thresholds + COPY_REP_FROM(%rip), %rdx
     jae     AT(maybe_by_rep)
 AT(not_by_rep):
@@ -72,37 +76,36 @@ AT(not_aliased):
     cmpq    $CHUNK, %rdx
     jbe     AT(maybe_one_chunk)
 AT(not_one_chunk):
+    testq   %rdx, %rdx
+    js      AT(probe)
     cmpl    wherry_thresholds + COPY_BACKWARD_AHEAD(%rip), %r9d
     jb      AT(maybe_chunks)
 AT(not_aliased):
 #endif
-/* The source begins less than TIGHT bytes behind the destination: a block at the first byte would overwrite what the loop has
- * yet to load. Then blocks from the first byte on, unaligned. */
-    addq    $(TIGHT - 1), %rax
-    cmpq    $(TIGHT - 1), %rax
-    jb      AT(tight)
 
 /* clang-format off */
-/* r8 the last boundary that the destination reaches (V = 32: a vector before its end), r10 its source, r11 where up to 4V are
- * left; and the head */
+/* r11 where up to 4V are left; END_BLOCK(k) k vectors before the last boundary that the destination reaches, END_SOURCE(k) its
+ * source; and the head. With V = 32 it is no boundary, but a vector before the end. */
 #if V == 32
-#define LAST_BOUNDARY                                       \
-    leaq    -V(%rdi,%rdx), %r8;                             \
-    leaq    -V(%rsi,%rdx), %r10
+#define LAST_BOUNDARY
+#define END_BLOCK(k) (3 - k) * V(%r11)
+#define END_SOURCE(k) (-1 - k) * V(%rsi,%rdx)
 #else
+#define END_BLOCK(k) -k * V(%r8)
+#define END_SOURCE(k) -k * V(%r10)
 #define LAST_BOUNDARY                                       \
     leaq    -1(%rdi,%rdx), %r8;                             \
     andq    $-V, %r8;                                       \
     movq    %r8, %r10;                                      \
     subq    %rdi, %r10;                                     \
-    addq    %rsi, %r10
+    addq    %rsi, %r10;
 #endif
 #define LOOP_BEGINS                                         \
-    LAST_BOUNDARY;                                          \
+    LAST_BOUNDARY                                           \
     LOAD_HEAD;                                              \
-    LOAD(AT(redo), MOVE -3 * V(%r10), R(1));                \
-    LOAD(AT(redo), MOVE -2 * V(%r10), R(2));                \
-    LOAD(AT(redo), MOVE -V(%r10), R(3));                    \
+    LOAD(AT(redo), MOVE END_SOURCE(3), R(1));                \
+    LOAD(AT(redo), MOVE END_SOURCE(2), R(2));                \
+    LOAD(AT(redo), MOVE END_SOURCE(1), R(3));                \
     LOAD(AT(redo), MOVE -V(%rsi,%rdx), R(4));               \
     leaq    -4 * V(%rdi,%rdx), %r11;                        \
     movl    %edi, %eax;                                     \
@@ -142,9 +145,9 @@ AT(step):
 #endif
     cmpq    %r11, %rdi
     jb      AT(step)
-    STORE(AT(step_0), MOVE R(1), -3 * V(%r8))
-    STORE(AT(tail_1), MOVE R(2), -2 * V(%r8))
-    STORE(AT(tail_2), MOVE R(3), -V(%r8))
+    STORE(AT(step_0), MOVE R(1), END_BLOCK(3))
+    STORE(AT(tail_1), MOVE R(2), END_BLOCK(2))
+    STORE(AT(tail_2), MOVE R(3), END_BLOCK(1))
     STORE(AT(tail_3), MOVE R(4), 3 * V(%r11))
     CLEAN
     xorl    %eax, %eax
@@ -163,6 +166,8 @@ AT(ahead_1):
 
 #if V == 32
 AT(maybe_aliased):
+    testq   %rdx, %rdx              /* sums of an address and n would wrap */
+    js      AT(probe)
     cmpl    $0, wherry_thresholds + COPY_BACKWARD_AHEAD(%rip)
     je      AT(not_aliased)
     movl    %eax, %r9d
@@ -178,13 +183,13 @@ AT(not_one_chunk):
 
 /* Everything before the store that faulted has been stored; of its source nothing has been overwritten. */
 AT(tail_1):
-    leaq    -2 * V(%r8), %rax
+    leaq    END_BLOCK(2), %rax
     jmp     AT(tail)
 AT(tail_2):
-    leaq    -V(%r8), %rax
+    leaq    END_BLOCK(1), %rax
     jmp     AT(tail)
 AT(tail_3):
-    movq    %r8, %rax
+    leaq    END_BLOCK(0), %rax
 AT(tail):
     subq    %rdi, %rax
     jbe     AT(step_0)
@@ -212,6 +217,13 @@ AT(rest):
     CLEAN
     jmp     AT(forward)
 
+/* The destination begins inside the source; or the source begins less than TIGHT bytes behind the destination, where a block at
+ * the first byte would overwrite what the loop has yet to load: then blocks from the first byte on, unaligned. */
+AT(close):
+    cmpq    %rdx, %rax
+    jb      AT(probe)
+    testq   %rdx, %rdx
+    js      AT(probe)
 AT(tight):
     leaq    -4 * V(%rdi,%rdx), %r11
 AT(tight_step):
