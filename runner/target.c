@@ -109,6 +109,8 @@ const char *target_unavailable(const struct target *target)
         return "needs SSE4.2 and PCLMULQDQ, which this CPU lacks";
     case WHERRY_NEEDS_VPCLMUL:
         return "needs VPCLMULQDQ and AVX-512, which this CPU or its operating system lacks";
+    case WHERRY_NEEDS_VPCLMUL_AVX2:
+        return "needs VPCLMULQDQ and AVX2, which this CPU or its operating system lacks";
     case WHERRY_NEEDS_VNNI:
         return "needs AVX512_VNNI and AVX-512, which this CPU or its operating system lacks";
     default:

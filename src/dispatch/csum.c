@@ -11,9 +11,10 @@
 
 wherry_csum_fn wherry_routine_csum_sse2, wherry_routine_csum_avx2, wherry_routine_csum_avx512, wherry_routine_csum_vnni;
 wherry_copy_csum_fn wherry_routine_copy_csum_sse2, wherry_routine_copy_csum_avx2, wherry_routine_copy_csum_avx512;
-wherry_crc32c_fn wherry_routine_crc32c_table, wherry_routine_crc32c_pclmul, wherry_routine_crc32c_vpclmul;
+wherry_crc32c_fn wherry_routine_crc32c_table, wherry_routine_crc32c_pclmul, wherry_routine_crc32c_vpclmul_avx2,
+    wherry_routine_crc32c_vpclmul;
 wherry_copy_crc32c_fn wherry_routine_copy_crc32c_table, wherry_routine_copy_crc32c_pclmul,
-    wherry_routine_copy_crc32c_vpclmul;
+    wherry_routine_copy_crc32c_vpclmul_avx2, wherry_routine_copy_crc32c_vpclmul;
 
 static inline signed char choice(void) { return atomic_load_explicit(&wherry_choice, memory_order_relaxed); }
 
@@ -106,6 +107,8 @@ size_t wherry_guarded_csum_by_calls(uint8_t *dst, const uint8_t *src, size_t n, 
     const signed char chosen = atomic_load_explicit(&wherry_crc_choice, memory_order_relaxed);                         \
     if (chosen == WHERRY_NEEDS_CRC32)                                                                                  \
         return wherry_routine_##routine##_pclmul(__VA_ARGS__);                                                         \
+    if (chosen == WHERRY_NEEDS_VPCLMUL_AVX2)                                                                           \
+        return wherry_routine_##routine##_vpclmul_avx2(__VA_ARGS__);                                                   \
     if (chosen == WHERRY_NEEDS_BASE)                                                                                   \
         return wherry_routine_##routine##_table(__VA_ARGS__);                                                          \
     return wherry_routine_##routine##_vpclmul(__VA_ARGS__)

@@ -24,6 +24,11 @@ static bool has_vpclmul(const struct wherry_cpu *cpu)
     return has_avx512(cpu) && has_crc32(cpu) && wherry_cpu_has(cpu, WHERRY_CPU_VPCLMULQDQ);
 }
 
+static bool has_vpclmul_avx2(const struct wherry_cpu *cpu)
+{
+    return has_avx2(cpu) && has_crc32(cpu) && wherry_cpu_has(cpu, WHERRY_CPU_VPCLMULQDQ);
+}
+
 static bool has_vnni(const struct wherry_cpu *cpu)
 {
     return has_avx512(cpu) && wherry_cpu_has(cpu, WHERRY_CPU_AVX512_VNNI);
@@ -42,6 +47,8 @@ bool wherry_plan_can_run(const struct wherry_cpu *cpu, enum wherry_needs needs)
         return has_crc32(cpu);
     case WHERRY_NEEDS_VPCLMUL:
         return has_vpclmul(cpu);
+    case WHERRY_NEEDS_VPCLMUL_AVX2:
+        return has_vpclmul_avx2(cpu);
     case WHERRY_NEEDS_VNNI:
         return has_vnni(cpu);
     }
@@ -53,6 +60,8 @@ enum wherry_needs wherry_plan_crc(const struct wherry_cpu *cpu, enum wherry_isa 
     const bool own = isa == wherry_plan_isa(cpu);
     if (has_vpclmul(cpu) && (own || wherry_plan_needs(isa) == WHERRY_NEEDS_AVX512))
         return WHERRY_NEEDS_VPCLMUL;
+    if (own && has_vpclmul_avx2(cpu))
+        return WHERRY_NEEDS_VPCLMUL_AVX2;
     return has_crc32(cpu) && (own || isa != WHERRY_ISA_SSE2) ? WHERRY_NEEDS_CRC32 : WHERRY_NEEDS_BASE;
 }
 

@@ -27,7 +27,8 @@ enum wherry_needs {
     WHERRY_NEEDS_AVX512,
     WHERRY_NEEDS_CRC32,
     WHERRY_NEEDS_VPCLMUL,
-    WHERRY_NEEDS_VNNI
+    WHERRY_NEEDS_VNNI,
+    WHERRY_NEEDS_VPCLMUL_AVX2
 };
 
 enum wherry_trait {

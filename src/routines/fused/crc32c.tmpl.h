@@ -1,4 +1,4 @@
-/* CRC-32C by carry-less multiplication, for 16- and 64-byte vectors; with COPY each vector is stored on its way.
+/* CRC-32C by carry-less multiplication, for 16-, 32- and 64-byte vectors; with COPY each vector is stored on its way.
  *
  * What lies D bits before the end counts as much as its product with x^D, modulo the polynomial. So a 128-bit lane is
  * carried forward over what follows by two products, one for each half, and added (exclusive or) to what is there. Four
@@ -17,9 +17,17 @@
 #define FACTORS_256 0x33ccbbbc00000000, 0xa2158b3400000000
 #define FACTORS_384 0xa46ef4aa00000000, 0x6051243f00000000
 #define FACTORS_512 0x1c19243b00000000, 0x75bba45b00000000
+#define FACTORS_1024 0x6577b24500000000, 0x7417153f00000000
 #define FACTORS_2048 0xe9a5d8be00000000, 0x1426a81500000000
 #define LOW_HIGH(low, high) (long long)(low), (long long)(high)
 #define PAIR(factors) LOW_HIGH(factors)
+
+#if VEC_BYTES > 16
+#define PRODUCTS(lane, factors)                                                                                        \
+    _mm_xor_si128(_mm_clmulepi64_si128(lane, factors, 0x00), _mm_clmulepi64_si128(lane, factors, 0x11))
+#define SWAPPED(low, high) _mm_set_epi64x((long long)(high), (long long)(low))
+#define FACTORS(pair) SWAPPED(pair)
+#endif
 
 #if VEC_BYTES == 64
 #define OVER_STEP FACTORS_2048
@@ -36,12 +44,23 @@ INLINE __m128i last_lane(vec v)
 {
     const __m128i a = _mm512_castsi512_si128(v), b = _mm512_extracti32x4_epi32(v, 1);
     const __m128i c = _mm512_extracti32x4_epi32(v, 2), d = _mm512_extracti32x4_epi32(v, 3);
-#define PRODUCTS(lane, factors)                                                                                        \
-    _mm_xor_si128(_mm_clmulepi64_si128(lane, factors, 0x00), _mm_clmulepi64_si128(lane, factors, 0x11))
-#define SWAPPED(low, high) _mm_set_epi64x((long long)(high), (long long)(low))
-#define FACTORS(pair) SWAPPED(pair)
     return _mm_xor_si128(_mm_xor_si128(PRODUCTS(a, FACTORS(FACTORS_384)), PRODUCTS(b, FACTORS(FACTORS_256))),
                          _mm_xor_si128(PRODUCTS(c, FACTORS(FACTORS_128)), d));
+}
+#elif VEC_BYTES == 32
+#define OVER_STEP FACTORS_1024
+#define OVER_VECTOR FACTORS_256
+INLINE vec vec_factors(long long low, long long high) { return _mm256_set_epi64x(high, low, high, low); }
+INLINE vec vec_xor(vec a, vec b) { return _mm256_xor_si256(a, b); }
+INLINE vec carry(vec v, vec factors, vec next)
+{
+    return vec_xor(vec_xor(_mm256_clmulepi64_epi128(v, factors, 0x00), _mm256_clmulepi64_epi128(v, factors, 0x11)),
+                   next);
+}
+INLINE vec vec_from_crc(uint32_t crc) { return _mm256_zextsi128_si256(_mm_cvtsi32_si128((int)crc)); }
+INLINE __m128i last_lane(vec v)
+{
+    return _mm_xor_si128(PRODUCTS(_mm256_castsi256_si128(v), FACTORS(FACTORS_128)), _mm256_extracti128_si256(v, 1));
 }
 #else
 #define OVER_STEP FACTORS_512
