@@ -9,9 +9,9 @@
  *                                          |-- last --|  a vector that ends at the end: its last `rest` bytes count
  *
  *   n <= 64, V = 64   one block under a mask of n bits
- *   8 .. V, V < 64    words, and the one that ends at the end
- *   beyond            the picture above; the steps by non-temporal stores from copy_stream_from on, and with V = 64 in
- *                     chunks, each from its end down, where loads would wait for stores: as copy_large.tmpl.S, which says why.
+ *   8 .. V, V < 64    words, and the one that ends at the end; with PLAIN to 64 bytes, and below 8 too
+ *   beyond            the picture above; the steps by non-temporal stores from copy_stream_from on, and with V = 64, or 32 and
+ *                     PLAIN, in chunks, each from its end down, where loads would wait for stores: as copy_large.tmpl.S, which says why.
  *                     It pays in the first-level cache, so beyond a chunk what was written lately is asked for (recent.h)
  *
  * At the first fault it stops and leaves the rest to copied.h's function, telling it how many bytes from the first on are
@@ -26,7 +26,7 @@
  *
  * `all` adds 64-bit lanes and wraps, `high` adds their upper halves, as in fused/csum_vec.h.
  *
- * With PLAIN it is the copy that knows of no faults, for V = 64 and buffers apart, from the label TOP on:
+ * With PLAIN it is the copy that knows of no faults, for V = 64 and 32 and buffers apart, from the label TOP on:
  *
  *   uint32_t (void *dst rdi, const void *src rsi, size_t n rdx, uint32_t sum ecx), sum and that of the bytes
  *
@@ -41,6 +41,9 @@
 #define STORE(resume, ...) __VA_ARGS__
 #endif
 
+#if V == 64 || V == 32 && defined PLAIN
+#define IN_CHUNKS
+#endif
 #define CHUNK 4096
 #define FORWARD_MOST 2048 /* to here a loop upwards is as fast, whatever the distance */
 #define NEAR_MOST 24576   /* two of these fill the first-level cache; outside it a loop upwards is faster again */
@@ -230,6 +233,12 @@ TOP:
 #if V == 64
     cmpq    $V, %rdx
     jbe     AT(short)
+#elif defined PLAIN
+    cmpq    $64, %rdx
+    ja      AT(long)
+#include "copy_csum_words.tmpl.S"
+    .p2align 6
+AT(long):
 #endif
 #ifdef PLAIN
     xorl    %r8d, %r8d              /* behind what the sums hold at a time */
@@ -272,7 +281,7 @@ AT(part):
     ja      AT(ones)
     cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx
     jae     AT(stream)
-#if V == 64
+#ifdef IN_CHUNKS
     cmpq    $FORWARD_MOST, %rdx
     ja      AT(maybe_chunks)
 AT(forward):
@@ -364,14 +373,18 @@ AT(streamed):
     jmp     AT(stopped)
 #endif
 
-#if V == 64
+#ifdef IN_CHUNKS
 /* rdi is a chunk's beginning, r10 its end */
 AT(maybe_chunks):
     movl    %esi, %r10d
     negl    %r10d
     andl    $(ALIAS_BYTES - 1), %r10d
     subl    $1, %r10d
+#if V == 64
     cmpl    $ALIAS_SPAN, %r10d
+#else
+    cmpl    wherry_thresholds + COPY_BACKWARD_AHEAD(%rip), %r10d
+#endif
     jae     AT(forward)
     cmpq    $CHUNK, %rdx
     jbe     AT(chunk)               /* as fast in either case */
@@ -428,8 +441,10 @@ AT(chunk_lost):
 #endif
 #endif
 
+#if V == 64 || !defined PLAIN
     .p2align 4
 AT(short):
+#endif
 #if V == 64
     testl   %edx, %edx
     jz      AT(none)
@@ -465,7 +480,7 @@ AT(none):
     xorl    %eax, %eax
     ret
 #endif
-#else
+#elif !defined PLAIN
     cmpl    $8, %edx
     jb      AT(all_is_left)
     leal    -1(%rdx), %r9d
