@@ -19,8 +19,8 @@ bench:
 	@tools/setup run
 	@$(WHERRY) bench --verify sizes zero small alignment --quick --report
 
-# Two at a time, a file's tests one after the other, the files in the order of tests/conftest.py; PYTEST_ARGS= runs all in turn.
-PYTEST_ARGS = -n 2 --dist loadfile --no-loadscope-reorder
+# Two at a time, a file's tests one after the other; PYTEST_ARGS= runs all in turn.
+PYTEST_ARGS = -n 2 --dist loadfile
 test:
 	@tools/setup test
 	@.venv/bin/python -m pytest $(PYTEST_ARGS)

@@ -19,25 +19,6 @@ ROOT = Path(__file__).resolve().parent.parent
 TOOLS = Path(sys.prefix) / "bin"
 os.environ["PATH"] = f"{TOOLS}{os.pathsep}{os.environ['PATH']}"
 
-# The files that take longest, first, so that at the end no worker waits for another that has just begun one of them.
-LONGEST = (
-    "test_emulated.py",
-    "test_verify.py",
-    "test_nofault.py",
-    "test_report.py",
-    "test_build.py",
-    "test_replay.py",
-    "test_fleet_hosts.py",
-    "test_tune.py",
-    "test_scoreboard.py",
-    "test_stripes.py",
-)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    place = {name: i for i, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: place.get(item.path.name, len(place)))
-
 
 def run(*command: str | Path, check: bool = True, **options) -> subprocess.CompletedProcess[str]:
     """Runs a command; when it fails, the test fails with what the command said."""
