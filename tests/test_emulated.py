@@ -45,6 +45,10 @@ def computed(build_dir: Path, wherry_run: Path, tmp_path_factory) -> dict[str, D
     done = compute(tmp_path_factory.mktemp("computer"), programs, COMMANDS, SECONDS)
     if "has AVX-512" not in done:
         pytest.skip(f"this Bochs does not get as far as AVX-512 with the kernel {KERNEL}")
+    if not any(name in done for name in COMMANDS):
+        pytest.fail(
+            f"it has AVX-512, and no command came to an end within {SECONDS} s", pytrace=False
+        )
     return done
 
 

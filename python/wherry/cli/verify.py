@@ -21,7 +21,9 @@ import click
 )
 @click.option("--only-peers", is_flag=True, help="Peers and nothing else.")
 @click.option("--full", "level", flag_value="--full", help="Everything (about 20 minutes).")
-@click.option("--quick", "level", flag_value="--quick", default=True, help="Minutes; the default.")
+@click.option(
+    "--quick", "level", flag_value="--quick", default=True, help="Two minutes; the default."
+)
 @click.option("--brief", "level", flag_value="--brief", help="What make bench runs, half a minute.")
 @click.option("--family", metavar="NAME,...", help="Only these families of checks.")
 @click.option("--isa", metavar="TIER", help="The public functions forced to this tier.")

@@ -1,5 +1,5 @@
-/* copy_csum_avx2: that of the fault-tolerant copy, without its fault table. GCC stores four vectors one after the other and adds
- * then: 1.2 times as long at 4 KiB. */
+/* copy_csum_avx2: that of the fault-tolerant copy, without its fault table. GCC stores four vectors one after the other
+ * and adds then: 1.25 times as long at 4 KiB. */
 #define VEC_BYTES 32
 #define SYMBOL wherry_routine_copy_csum_avx2
 #define TOP .Ltop

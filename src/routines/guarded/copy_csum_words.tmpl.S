@@ -1,6 +1,15 @@
 /* Of copy_csum.tmpl.S, PLAIN: to 64 bytes. Words added with carry, as many at once as there are: fewer instructions than
  * vectors take, whose lanes must be brought together in the end. r8 is the word that ends at the end, r9 how many of its
  * bytes count. */
+/* clang-format off */
+#define TWO_WORDS(at, add)                                  \
+    movq    at(%rsi), %rcx;                                 \
+    movq    at + 8(%rsi), %r10;                             \
+    movq    %rcx, at(%rdi);                                 \
+    movq    %r10, at + 8(%rdi);                             \
+    add     %rcx, %rax;                                     \
+    adcq    %r10, %rax
+/* clang-format on */
     cmpl    $8, %edx
     jb      AT(bytes)
     leal    -1(%rdx), %r9d
@@ -12,30 +21,15 @@
     subl    %r9d, %edx              /* 0, 8 .. 56 */
     testb   $32, %dl
     jz      AT(below_32)
-    movq    (%rsi), %rcx
-    movq    8(%rsi), %r10
-    movq    %rcx, (%rdi)
-    movq    %r10, 8(%rdi)
-    addq    %rcx, %rax
-    adcq    %r10, %rax
-    movq    16(%rsi), %rcx
-    movq    24(%rsi), %r10
-    movq    %rcx, 16(%rdi)
-    movq    %r10, 24(%rdi)
-    adcq    %rcx, %rax
-    adcq    %r10, %rax
+    TWO_WORDS(0, addq)
+    TWO_WORDS(16, adcq)
     adcq    $0, %rax
     addq    $32, %rsi
     addq    $32, %rdi
 AT(below_32):
     testb   $16, %dl
     jz      AT(below_16)
-    movq    (%rsi), %rcx
-    movq    8(%rsi), %r10
-    movq    %rcx, (%rdi)
-    movq    %r10, 8(%rdi)
-    addq    %rcx, %rax
-    adcq    %r10, %rax
+    TWO_WORDS(0, addq)
     adcq    $0, %rax
     addq    $16, %rsi
     addq    $16, %rdi

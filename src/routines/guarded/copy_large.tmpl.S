@@ -103,9 +103,9 @@ AT(not_aliased):
 #define LOOP_BEGINS                                         \
     LAST_BOUNDARY                                           \
     LOAD_HEAD;                                              \
-    LOAD(AT(redo), MOVE END_SOURCE(3), R(1));                \
-    LOAD(AT(redo), MOVE END_SOURCE(2), R(2));                \
-    LOAD(AT(redo), MOVE END_SOURCE(1), R(3));                \
+    LOAD(AT(redo), MOVE END_SOURCE(3), R(1));               \
+    LOAD(AT(redo), MOVE END_SOURCE(2), R(2));               \
+    LOAD(AT(redo), MOVE END_SOURCE(1), R(3));               \
     LOAD(AT(redo), MOVE -V(%rsi,%rdx), R(4));               \
     leaq    -4 * V(%rdi,%rdx), %r11;                        \
     movl    %edi, %eax;                                     \
