@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "python"))
-from wherry import diagnosis
+from wherry import diagnosis, machine
 
 CPUS = Path(__file__).parent / "fixtures/cpus"
 VENDORS = {"AuthenticAMD": "AMD", "GenuineIntel": "Intel"}
@@ -137,6 +137,13 @@ def test_rep_movsb_of_zen_3_and_4():
 
 def test_huge_pages_off():
     assert "transparent huge pages are off" in whats(judged("haswell-4710mq", thp="never"))
+
+
+def test_the_load_is_a_note():
+    record = {**machine.record(), "load": [3.04, 1.0, 0.5]}
+    assert "load 3.0 when it began" in [item["what"] for item in machine.uncontrolled(record)]
+    record["load"] = [0.3, 3.0, 3.0]
+    assert not any(i["what"].startswith("load ") for i in machine.uncontrolled(record))
 
 
 def test_what_the_loader_lists():
