@@ -60,8 +60,10 @@ void pace_init(struct pace *pace, size_t l2, struct reading known)
                           .patience_ms = PATIENCE_MS,
                           .bytes = l2 < MOST_BYTES ? l2 : MOST_BYTES};
     /* Not the public function: its tier is forced now and then, and the copy must stay the same. */
-    char name[32];
-    snprintf(name, sizeof name, "move_%s", wherry_isa_names[wherry_dispatch_isa()]);
+    struct wherry_cpu cpu;
+    wherry_cpu_detect(&cpu);
+    char name[32]; /* of the CPU, not of the plan in force: not every choice has a routine of its name */
+    snprintf(name, sizeof name, "move_%s", wherry_isa_names[wherry_plan_isa(&cpu)]);
     pace->copy = wherry_routine_find(name)->copy;
     void *memory = mmap(NULL, 2 * pace->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pace->bytes && memory != MAP_FAILED) {

@@ -1,6 +1,6 @@
 /* copy_csum_scalar64: csum_scalar64 with each word stored on the way: four loads, four additions with carry and four
  * stores a turn. What Linux did in place of a copy and a checksum when Kuznetsov and Takahashi wrote. */
-#include "csum.h"
+#include "../csum.h"
 
 uint32_t wherry_routine_copy_csum_scalar64(void *dst, const void *src, size_t n, uint32_t sum)
 {

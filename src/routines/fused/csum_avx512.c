@@ -29,8 +29,6 @@ INLINE vec lanes_of(vec v) { return vec_add64(_mm512_and_si512(v, _mm512_set1_ep
 
 INLINE uint32_t csum_part(const uint8_t *p, size_t n, uint32_t sum)
 {
-    if (n <= CSUM_SHORT)
-        return csum_fold64(csum_short(p, n, sum));
     const uintptr_t start = (uintptr_t)p, end = start + n - 1;
     const uint8_t *line = p - start % 64;
     const uint8_t *const last = p + n - 1 - end % 64;
@@ -69,13 +67,19 @@ INLINE uint32_t csum_part(const uint8_t *p, size_t n, uint32_t sum)
     return csum_add32(own, sum);
 }
 
-uint32_t wherry_routine_csum_avx512(const void *src, size_t n, uint32_t sum)
+/* Beside the entry, as in csum.tmpl.h. */
+__attribute__((noinline)) static uint32_t csum_parts(const uint8_t *p, size_t n, uint32_t sum)
 {
-    for (const uint8_t *p = src;; p += CSUM_PART) {
+    for (;; p += CSUM_PART) {
         const size_t part = n < CSUM_PART ? n : CSUM_PART;
-        sum = csum_part(p, part, sum);
+        sum = part <= CSUM_SHORT ? csum_fold64(csum_short(p, part, sum)) : csum_part(p, part, sum);
         n -= part;
         if (n == 0)
             return sum;
     }
+}
+
+uint32_t wherry_routine_csum_avx512(const void *src, size_t n, uint32_t sum)
+{
+    return n <= CSUM_SHORT ? csum_fold64(csum_short(src, n, sum)) : csum_parts(src, n, sum);
 }

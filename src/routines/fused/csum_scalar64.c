@@ -1,7 +1,7 @@
 /* csum_scalar64: eight 8-byte words a turn, added with the carry of the one before; then single words. The loop that
  * kernels and user-space stacks have where no vectors are to be had, and what a vector routine must not be slower than.
  */
-#include "csum.h"
+#include "../csum.h"
 
 uint32_t wherry_routine_csum_scalar64(const void *src, size_t n, uint32_t sum)
 {

@@ -4,8 +4,8 @@
 #ifndef WHERRY_CSUM_VEC_H
 #define WHERRY_CSUM_VEC_H
 
+#include "../csum.h"
 #include "../vec.h"
-#include "csum.h"
 
 /* Of at most this many bytes no lane overflows, nor do all lanes together. Even, so that sums go on from part to part.
  */
@@ -60,6 +60,24 @@ INLINE vec vec_turn_by(vec v, __m128i left, __m128i right)
 #endif
 INLINE vec vec_first_bytes(vec v, size_t n) { return vec_and(v, vec_load(kept_bytes + 2 * VEC_BYTES - n)); }
 INLINE vec vec_last_bytes(vec v, size_t n) { return vec_and(v, vec_load(kept_bytes + n)); }
+#if VEC_BYTES == 32
+INLINE vec vec_mean16(vec a, vec b) { return _mm256_avg_epu16(a, b); } /* rounded up */
+INLINE vec vec_top16(vec v) { return _mm256_srli_epi64(v, 48); }
+INLINE vec vec_over16(vec v) { return _mm256_srli_epi64(v, 16); }
+INLINE vec vec_set64(long long n) { return _mm256_set1_epi64x(n); }
+#else
+INLINE vec vec_mean16(vec a, vec b) { return _mm_avg_epu16(a, b); }
+INLINE vec vec_top16(vec v) { return _mm_srli_epi64(v, 48); }
+INLINE vec vec_over16(vec v) { return _mm_srli_epi64(v, 16); }
+INLINE vec vec_set64(long long n) { return _mm_set1_epi64x(n); }
+#endif
+/* Loaded once: left alone, GCC loads what two instructions use twice. */
+INLINE vec vec_load_once(const void *p)
+{
+    vec v = vec_load(p);
+    __asm__("" : "+x"(v));
+    return v;
+}
 INLINE vec vec_turn(vec v, size_t odd)
 {
     const int left = (int)(odd & 1) * 8;
@@ -107,5 +125,39 @@ INLINE uint64_t csum_total(vec lanes)
 #endif
     return (uint64_t)_mm_cvtsi128_si64(_mm_add_epi64(two, _mm_unpackhi_epi64(two, two)));
 }
+
+#if VEC_BYTES < 64
+/* Steps of four vectors, of which `all` adds whole lanes and wraps, as above. How often it did takes no sum of every
+ * upper half: `quarters` sums a quarter of a step's four top words, by means of two and two that round up. In units of
+ * 2^48, four quarters are at most 3 more than the four top words, and those less than 4 below what they are the top of.
+ * So after CSUM_STEPS steps the true sum lies from 3 * CSUM_STEPS below four times `quarters` to less than 4 *
+ * CSUM_STEPS above, which is less than 2^16 apart, and `all` has its lower 16 bits. Nine instructions a step, where
+ * adding every vector's upper half takes twelve. */
+struct csum_steps {
+    vec all, quarters;
+};
+enum { CSUM_STEPS = 1 << 13 };
+_Static_assert(7 * CSUM_STEPS <= 1 << 16, "what the true sum can be is told by 16 bits");
+
+INLINE struct csum_steps csum_no_steps(void) { return (struct csum_steps){vec_zero(), vec_zero()}; }
+
+INLINE void csum_take_step(struct csum_steps *sum, const uint8_t *p)
+{
+    const vec a = vec_load_once(p), b = vec_load_once(p + VEC_BYTES);
+    const vec c = vec_load_once(p + 2 * VEC_BYTES), d = vec_load_once(p + 3 * VEC_BYTES);
+    const vec quarter = vec_mean16(vec_mean16(a, b), vec_mean16(c, d));
+    sum->quarters = vec_add64(sum->quarters, vec_top16(quarter));
+    sum->all = vec_add64(sum->all, vec_add64(vec_add64(a, b), vec_add64(c, d)));
+}
+
+/* How often each lane of `all` wrapped: the true sum, in those units, less what `all` has of it, is a multiple of 2^16,
+ * and the only one within 4 * CSUM_STEPS of four times `quarters`. */
+INLINE vec csum_wraps(struct csum_steps sum)
+{
+    const vec halves = vec_add64(sum.quarters, sum.quarters);
+    const vec most = vec_add64(vec_add64(halves, halves), vec_set64(4 * CSUM_STEPS));
+    return vec_over16(vec_sub64(most, vec_top16(sum.all)));
+}
+#endif
 
 #endif

@@ -51,7 +51,7 @@ CSUM_INLINE uint64_t csum_last(const uint8_t *p, size_t n)
 }
 
 /* To here additions with carry win over vectors, whose lanes must be brought together in the end. */
-enum { CSUM_SHORT = 128 };
+enum { CSUM_SHORT = 127 };
 
 CSUM_INLINE uint64_t csum_word(const uint8_t *p)
 {
@@ -60,37 +60,39 @@ CSUM_INLINE uint64_t csum_word(const uint8_t *p)
     return word;
 }
 
-/* Eight words a turn, then four, two and one; then the rest, which is the upper part of the word that ends where the
- * buffer ends. */
+/* clang-format off */
+#define CSUM_TWO(first, at) first " " #at "(%[p]), %[total]\n\tadc " #at "+8(%[p]), %[total]\n\t"
+#define CSUM_FOUR(first, at) CSUM_TWO(first, at) CSUM_TWO("adc", at + 16)
+#define CSUM_EIGHT(first, at) CSUM_FOUR(first, at) CSUM_FOUR("adc", at + 32)
+/* clang-format on */
+#define CSUM_ADD_WORDS(words, bytes)                                                                                   \
+    __asm__(words("add", 0) "adc $0, %[total]"                                                                         \
+            : [total] "+r"(total)                                                                                      \
+            : [p] "r"(p), "m"(*(const uint8_t (*)[bytes])p)                                                            \
+            : "cc")
+
+/* To CSUM_SHORT bytes: eight words, four, two and one, by the bits of the size; then the rest, which is the upper part
+ * of the word that ends where the buffer ends. */
 CSUM_INLINE uint64_t csum_short(const uint8_t *p, size_t n, uint64_t total)
 {
     if (n < 8)
         return csum_add64(total, csum_last(p, n));
-    total = csum_add64(total, csum_word(p + n - 8) >> (63 - n % 8 * 8) >> 1);
-    for (; n >= 64; n -= 64, p += 64)
-        __asm__(
-            "add 0(%[p]), %[total]\n\tadc 8(%[p]), %[total]\n\tadc 16(%[p]), %[total]\n\tadc 24(%[p]), %[total]\n\t"
-            "adc 32(%[p]), %[total]\n\tadc 40(%[p]), %[total]\n\tadc 48(%[p]), %[total]\n\tadc 56(%[p]), %[total]\n\t"
-            "adc $0, %[total]"
-            : [total] "+r"(total)
-            : [p] "r"(p), "m"(*(const uint8_t (*)[64])p)
-            : "cc");
+    const uint64_t last = csum_word(p + n - 8) >> (63 - n % 8 * 8) >> 1;
+    if (n & 64) {
+        CSUM_ADD_WORDS(CSUM_EIGHT, 64);
+        p += 64;
+    }
     if (n & 32) {
-        __asm__("add 0(%[p]), %[total]\n\tadc 8(%[p]), %[total]\n\tadc 16(%[p]), %[total]\n\tadc 24(%[p]), %[total]\n\t"
-                "adc $0, %[total]"
-                : [total] "+r"(total)
-                : [p] "r"(p), "m"(*(const uint8_t (*)[32])p)
-                : "cc");
+        CSUM_ADD_WORDS(CSUM_FOUR, 32);
         p += 32;
     }
     if (n & 16) {
-        __asm__("add 0(%[p]), %[total]\n\tadc 8(%[p]), %[total]\n\tadc $0, %[total]"
-                : [total] "+r"(total)
-                : [p] "r"(p), "m"(*(const uint8_t (*)[16])p)
-                : "cc");
+        CSUM_ADD_WORDS(CSUM_TWO, 16);
         p += 16;
     }
-    return n & 8 ? csum_add64(total, csum_word(p)) : total;
+    if (n & 8)
+        total = csum_add64(total, csum_word(p));
+    return csum_add64(total, last);
 }
 
 CSUM_INLINE uint64_t copy_csum_short(uint8_t *dst, const uint8_t *p, size_t n, uint64_t total)
