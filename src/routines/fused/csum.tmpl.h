@@ -1,6 +1,6 @@
-/* One algorithm for the tiers without byte masks: words to CSUM_SHORT bytes; beyond, vectors from the start on, wherever
- * that lies, four a turn, and for what is less than a vector the one that ends where the buffer ends, without the bytes
- * that are counted already. */
+/* One algorithm for the tiers without byte masks: words to CSUM_SHORT bytes; beyond, vectors from the start on,
+ * wherever that lies, four a turn, and for what is less than a vector the one that ends where the buffer ends, without
+ * the bytes that are counted already. */
 #include "csum_vec.h"
 
 #ifndef CSUM
