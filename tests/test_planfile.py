@@ -210,6 +210,23 @@ def test_copies_are_right_while_plans_come_and_go(program, own, tmp_path):
     assert copies > 100
 
 
+@pytest.mark.parametrize("choice", plans.CHOICES)
+def test_the_runner_measures_under_a_plan_of_any_choice(
+    wherry_run, own, reported, tmp_path, choice
+):
+    plan = own.changed(choice=choice)
+    if lacking := plans.lacks(plan, reported):
+        pytest.skip(f"this CPU has no {lacking}")
+    plans.compile_to(tmp_path / "this.plan", [plan])
+    said = run(
+        wherry_run,
+        "measure",
+        input="id=1 op=copy routines=wherry size=64 rounds=3 batch_us=20\n",
+        env={**os.environ, "WHERRY_PLAN": str(tmp_path / "this.plan")},
+    ).stdout
+    assert '"event":"cell"' in said
+
+
 def test_load_and_status(program, compiled, tmp_path, reported):
     env = {k: v for k, v in os.environ.items() if k != "WHERRY_PLAN"}
     said = run(program, "load", compiled, tmp_path / "none", "-", env=env).stdout.splitlines()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 
@@ -216,3 +217,28 @@ def test_the_script_of_real_programs(wherry_run, tmp_path):
     assert "| gzip |" in text and "ceiling" in text and "With the default plan" in text
     again = call(*options)
     assert again.returncode == 0 and "record" not in again.stderr
+
+
+def test_what_was_measured_with_another_plan_is_measured_again(tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(ROOT / "tools" / "programs.d"))
+    kept = importlib.import_module("kept")
+    plan = tmp_path / "mine.toml"
+    plan.write_text("a")
+    first = kept.digest(plan)
+    plan.write_text("b")
+    second = kept.digest(plan)
+    commands = {"one": "cat", "two": "dd"}
+    kept.write(
+        tmp_path,
+        {
+            "one": {"command": "cat", "plan": first},
+            "two": {"command": "dd if=x", "plan": first},
+            "gone": {"command": "cat", "plan": first},
+        },
+    )
+    assert list(kept.read(tmp_path, commands, first)) == ["one"]
+    assert kept.read(tmp_path, commands, second) == kept.read(tmp_path, commands, None) == {}
+    assert capsys.readouterr().err == ""
+    (tmp_path / kept.FILE).write_text('{"one": {"command": "cat"}}')
+    assert kept.read(tmp_path, commands, None) == {}
+    assert "damaged or old" in capsys.readouterr().err

@@ -100,10 +100,12 @@ static void combined(void)
 static void long_sums(void)
 {
     enum { LENGTH = 4 << 20 };
-    static const uint16_t tops[][4] = {{1, 0, 0, 0}, {0, 1, 1, 1},           {0xffff, 0, 0, 0xfffe},
-                                       {4, 4, 4, 4}, {0xffff, 1, 0xffff, 0}, {0xffff, 0xffff, 0xffff, 0xffff}};
-    static const size_t sizes[] = {(512 << 10) - 2, (512 << 10) + 33, (1 << 20) + 100, LENGTH};
-    static _Alignas(64) uint16_t words[LENGTH / 2];
+    static const uint16_t tops[][4] = {
+        {1, 0, 2, 1}, {1, 1, 0, 2}, /* the same behind one vector, where copies begin their steps */
+        {1, 0, 0, 0}, {0, 1, 1, 1},           {0xffff, 0, 0, 0xfffe},
+        {4, 4, 4, 4}, {0xffff, 1, 0xffff, 0}, {0xffff, 0xffff, 0xffff, 0xffff}};
+    static const size_t sizes[] = {(512 << 10) - 2, 512 << 10, (512 << 10) + 33, 1 << 20, (1 << 20) + 100, LENGTH};
+    static _Alignas(64) uint16_t words[LENGTH / 2], copy[LENGTH / 2];
     for (size_t t = 0; t < sizeof tops / sizeof *tops; t++)
         for (unsigned vector = 8; vector <= 16; vector += 8)
             for (unsigned lower = 0; lower <= 0xffff; lower += 0xffff) {
@@ -117,6 +119,11 @@ static void long_sums(void)
                     const uint64_t all = sum + (sizes[s] % 2 ? words[at] & 0xff : 0);
                     const uint32_t wanted = wherry_csum_fold((uint32_t)(all % 65535 + (all ? 65535 : 0)));
                     expect("a long sum", wherry_csum_fold(wherry_csum_partial(words, sizes[s], 0)), wanted);
+                    expect("a long copy", wherry_csum_fold(wherry_csum_partial_copy(copy, words, sizes[s], 0)), wanted);
+                    expect("as long", (uint32_t)memcmp(copy, words, sizes[s]), 0);
+                    uint32_t survived = 0;
+                    expect("none left", (uint32_t)wherry_csum_copy_nofault(copy, words, sizes[s], &survived, NULL), 0);
+                    expect("a long copy that survives", wherry_csum_fold(survived), wanted);
                 }
             }
 }

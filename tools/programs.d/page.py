@@ -171,7 +171,11 @@ def page(results: Mapping[str, Mapping], left_out: Mapping[str, str]) -> str:
     if left_out:
         listed = "; ".join(f"{name} ({why})" for name, why in left_out.items())
         lines += [*_wrapped(f"Left out: {listed}."), ""]
-    tuned = " and the time of `wherry tune`" if any(TUNED in o["measured"] for o in results.values()) else ""
+    tuned = (
+        " and the time of `wherry tune`"
+        if any(TUNED in o["measured"] for o in results.values())
+        else ""
+    )
     lines += _wrapped(
         f"It took {minutes:.0f} minutes{tuned}. `tools/programs --work DIR` keeps each recording and each run file."
     )

@@ -5,6 +5,7 @@
 #define WHERRY_CSUM_VEC_H
 
 #include "../csum.h"
+#include "../csum_steps.h"
 #include "../vec.h"
 
 /* Of at most this many bytes no lane overflows, nor do all lanes together. Even, so that sums go on from part to part.
@@ -127,17 +128,11 @@ INLINE uint64_t csum_total(vec lanes)
 }
 
 #if VEC_BYTES < 64
-/* Steps of four vectors, of which `all` adds whole lanes and wraps, as above. How often it did takes no sum of every
- * upper half: `quarters` sums a quarter of a step's four top words, by means of two and two that round up. In units of
- * 2^48, four quarters are at most 3 more than the four top words, and those less than 4 below what they are the top of.
- * So after CSUM_STEPS steps the true sum lies from 3 * CSUM_STEPS below four times `quarters` to less than 4 *
- * CSUM_STEPS above, which is less than 2^16 apart, and `all` has its lower 16 bits. Nine instructions a step, where
- * adding every vector's upper half takes twelve. */
+/* As csum_steps.h tells. */
 struct csum_steps {
     vec all, quarters;
 };
-enum { CSUM_STEPS = 1 << 13 };
-_Static_assert(7 * CSUM_STEPS <= 1 << 16, "what the true sum can be is told by 16 bits");
+_Static_assert(8 * CSUM_STEPS <= 1 << 16, "what the true sum can be is told by 16 bits");
 
 INLINE struct csum_steps csum_no_steps(void) { return (struct csum_steps){vec_zero(), vec_zero()}; }
 
@@ -150,12 +145,11 @@ INLINE void csum_take_step(struct csum_steps *sum, const uint8_t *p)
     sum->all = vec_add64(sum->all, vec_add64(vec_add64(a, b), vec_add64(c, d)));
 }
 
-/* How often each lane of `all` wrapped: the true sum, in those units, less what `all` has of it, is a multiple of 2^16,
- * and the only one within 4 * CSUM_STEPS of four times `quarters`. */
+/* How often each lane of `all` wrapped. */
 INLINE vec csum_wraps(struct csum_steps sum)
 {
     const vec halves = vec_add64(sum.quarters, sum.quarters);
-    const vec most = vec_add64(vec_add64(halves, halves), vec_set64(4 * CSUM_STEPS));
+    const vec most = vec_add64(vec_add64(halves, halves), vec_set64(CSUM_STEPS_ROUND));
     return vec_over16(vec_sub64(most, vec_top16(sum.all)));
 }
 #endif

@@ -25,13 +25,15 @@
  *
  * So is what this is not for: sides that overlap, more than GUARDED_CSUM_MOST, less than 8 bytes with V < 64.
  *
- * `all` adds 64-bit lanes and wraps, `high` adds their upper halves, as in fused/csum_vec.h.
+ * `all` adds 64-bit lanes and wraps, `high` adds their upper halves, as in fused/csum_vec.h; with V < 64
+ * beyond FORWARD_MOST bytes by means, as csum_steps.h tells, in ascending order and not past the caches.
  *
  * With PLAIN it is the copy that knows of no faults, for V = 64 and 32 and buffers apart, from the label TOP on:
  *
  *   uint32_t (void *dst rdi, const void *src rsi, size_t n rdx, uint32_t sum ecx), sum and that of the bytes
  *
  * The includer defines VEC_BYTES, SYMBOL (the function), TOP and AT(name), as of copy.tmpl.S. */
+#include "../csum_steps.h"
 #include "copied.h"
 #include "registers.h"
 
@@ -46,7 +48,8 @@
 #define IN_CHUNKS
 #endif
 #define CHUNK 4096
-#define FORWARD_MOST 2048 /* to here a loop upwards is as fast, whatever the distance */
+#define FORWARD_MOST 2048 /* to here a loop upwards is as fast, whatever the distance; and means save no more than they
+                           * take in the end */
 #define NEAR_MOST 24576   /* two of these fill the first-level cache; outside it a loop upwards is faster again */
 
 #define ALL R(0)
@@ -282,10 +285,14 @@ AT(part):
     ja      AT(ones)
     cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx
     jae     AT(stream)
-#ifdef IN_CHUNKS
     cmpq    $FORWARD_MOST, %rdx
+#ifdef IN_CHUNKS
     ja      AT(maybe_chunks)
-AT(forward):
+#else
+    ja      AT(upwards)
+#endif
+#if V == 64
+AT(upwards):
 #endif
     .p2align 6
 AT(step):
@@ -376,6 +383,9 @@ AT(streamed):
 
 #ifdef IN_CHUNKS
 #include "copy_csum_chunks.tmpl.S"
+#endif
+#if V < 64
+#include "copy_csum_means.tmpl.S"
 #endif
 
 #if V == 64 || !defined PLAIN

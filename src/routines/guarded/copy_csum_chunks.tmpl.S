@@ -9,11 +9,11 @@ AT(maybe_chunks):
 #else
     cmpl    wherry_thresholds + COPY_BACKWARD_AHEAD(%rip), %r10d
 #endif
-    jae     AT(forward)
+    jae     AT(upwards)
     cmpq    $CHUNK, %rdx
     jbe     AT(chunk)               /* as fast in either case */
     cmpq    $NEAR_MOST, %rdx
-    jae     AT(forward)
+    jae     AT(upwards)
     movq    %rdi, -8(%rsp)
     movq    %r8, -16(%rsp)
     movq    %r9, -24(%rsp)
@@ -32,7 +32,7 @@ AT(far):
     movq    -16(%rsp), %r8
     movq    -24(%rsp), %r9
     movq    -32(%rsp), %r11
-    jmp     AT(forward)
+    jmp     AT(upwards)
 AT(chunk):
     movq    %r11, %rax
     subq    %rdi, %rax
