@@ -18,6 +18,8 @@
     leaq    -8(%rdi,%rdx), %r11
     addl    $1, %r9d
     movl    %ecx, %eax
+    testb   $64, %dl
+    jnz     AT(all_64)
     subl    %r9d, %edx              /* 0, 8 .. 56 */
     testb   $32, %dl
     jz      AT(below_32)
@@ -81,6 +83,16 @@ AT(below_2):
 AT(all_bytes):
     movl    %ecx, %eax
     addq    %r8, %rax
+    adcq    $0, %rax
+    FOLD
+    ret
+
+/* One sum with carry, without a branch. */
+AT(all_64):
+    TWO_WORDS(0, addq)
+    TWO_WORDS(16, adcq)
+    TWO_WORDS(32, adcq)
+    TWO_WORDS(48, adcq)
     adcq    $0, %rax
     FOLD
     ret
