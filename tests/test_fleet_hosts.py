@@ -152,7 +152,10 @@ def test_a_worker_killed_in_the_middle_is_retried_on_its_host(cluster, fleet, tm
     cluster.host("good")
     cluster.wait_for(2)
 
+    directories = []
+
     def replace():
+        directories.append(Path(f"/proc/{int(marker.read_text())}/cwd").readlink())
         cluster.kill(victim)
         cluster.host("frail")
 
@@ -162,11 +165,16 @@ def test_a_worker_killed_in_the_middle_is_retried_on_its_host(cluster, fleet, tm
     assert hosts["good"]["state"] == "done"
     assert hosts["frail"]["state"] == "done", done.stderr
     assert hosts["frail"]["tries"] > 1
-    # What the lost worker had started has ended with it.
+    # What the lost worker had started has ended with it, and left nothing.
+    (directory,) = directories
+    assert directory.name.startswith("wherry-fleet-")
     end = time.monotonic() + 20
-    while fleet_cluster.running(int(marker.read_text())) and time.monotonic() < end:
+    while (
+        fleet_cluster.running(int(marker.read_text())) or directory.exists()
+    ) and time.monotonic() < end:
         time.sleep(0.2)
     assert not fleet_cluster.running(int(marker.read_text()))
+    assert not directory.exists()
 
 
 def test_what_a_lost_worker_had_measured_is_not_measured_again(cluster, fleet, tmp_path):

@@ -90,9 +90,10 @@ def _alone(ident: str):
         os.close(descriptor)
 
 
-# Started with the campaign in a session of its own: when the worker dies, the campaign ends too, and the host is quiet.
+# Started with the campaign in a session of its own: when the worker dies, the campaign ends too, the host is quiet, and
+# the directory goes that the worker cannot remove any more.
 _KEEPER = """
-import os, signal, subprocess, sys, time
+import os, shutil, signal, subprocess, sys, time
 parent = int(sys.argv[1])
 child = subprocess.Popen(sys.argv[2:])
 def end(*_):
@@ -102,6 +103,8 @@ def end(*_):
         child.wait(10)
     except subprocess.TimeoutExpired:
         pass
+    if os.getppid() != parent:
+        shutil.rmtree(os.getcwd(), ignore_errors=True)
     os.killpg(0, signal.SIGKILL)
 signal.signal(signal.SIGTERM, end)
 while child.poll() is None:
