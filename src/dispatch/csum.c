@@ -28,7 +28,7 @@ static inline signed char choice(void) { return atomic_load_explicit(&wherry_cho
         return wherry_routine_##routine##_sse2(__VA_ARGS__);                                                           \
     return wherry_routine_##routine##_avx512(__VA_ARGS__)
 
-/* Short sums are the same in every tier; before the choice, a cycle or two of ten are saved. */
+/* Short sums are the same in every tier, so they need not wait for the choice. */
 PUBLIC uint32_t wherry_csum_partial(const void *src, size_t n, uint32_t sum)
 {
     if (n <= CSUM_SHORT)

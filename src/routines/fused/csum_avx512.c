@@ -16,13 +16,7 @@ INLINE vec masked_line(const uint8_t *line, uint64_t mask) { return _mm512_maskz
 INLINE vec sum_of(vec a, vec b, vec c) { return _mm512_ternarylogic_epi64(a, b, c, 0x96); }
 INLINE vec carry_of(vec a, vec b, vec c) { return _mm512_ternarylogic_epi64(a, b, c, 0xe8); }
 
-/* Loaded once: left alone, GCC loads what two instructions use twice. */
-INLINE vec line_in_register(const uint8_t *line)
-{
-    vec v = _mm512_load_si512(line);
-    __asm__("" : "+v"(v));
-    return v;
-}
+INLINE vec line_in_register(const uint8_t *line) { return vec_once(_mm512_load_si512(line)); }
 
 /* Words of one or two vectors: no lane wraps. */
 INLINE vec lanes_of(vec v) { return vec_add64(_mm512_and_si512(v, _mm512_set1_epi64(0xffffffff)), vec_upper(v)); }

@@ -72,19 +72,19 @@ INLINE vec vec_top16(vec v) { return _mm_srli_epi64(v, 48); }
 INLINE vec vec_over16(vec v) { return _mm_srli_epi64(v, 16); }
 INLINE vec vec_set64(long long n) { return _mm_set1_epi64x(n); }
 #endif
-/* Loaded once: left alone, GCC loads what two instructions use twice. */
-INLINE vec vec_load_once(const void *p)
-{
-    vec v = vec_load(p);
-    __asm__("" : "+x"(v));
-    return v;
-}
 INLINE vec vec_turn(vec v, size_t odd)
 {
     const int left = (int)(odd & 1) * 8;
     return vec_turn_by(v, _mm_cvtsi32_si128(left), _mm_cvtsi32_si128(32 - left));
 }
 #endif
+
+/* Loaded once: left alone, GCC loads what two instructions use twice. */
+INLINE vec vec_once(vec v)
+{
+    __asm__("" : "+v"(v));
+    return v;
+}
 
 struct csum {
     vec all, high;
@@ -138,8 +138,8 @@ INLINE struct csum_steps csum_no_steps(void) { return (struct csum_steps){vec_ze
 
 INLINE void csum_take_step(struct csum_steps *sum, const uint8_t *p)
 {
-    const vec a = vec_load_once(p), b = vec_load_once(p + VEC_BYTES);
-    const vec c = vec_load_once(p + 2 * VEC_BYTES), d = vec_load_once(p + 3 * VEC_BYTES);
+    const vec a = vec_once(vec_load(p)), b = vec_once(vec_load(p + VEC_BYTES));
+    const vec c = vec_once(vec_load(p + 2 * VEC_BYTES)), d = vec_once(vec_load(p + 3 * VEC_BYTES));
     const vec quarter = vec_mean16(vec_mean16(a, b), vec_mean16(c, d));
     sum->quarters = vec_add64(sum->quarters, vec_top16(quarter));
     sum->all = vec_add64(sum->all, vec_add64(vec_add64(a, b), vec_add64(c, d)));

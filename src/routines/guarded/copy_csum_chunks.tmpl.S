@@ -1,4 +1,11 @@
 /* Of copy_csum.tmpl.S: chunks in ascending order, each from its end down. rdi is a chunk's beginning, r10 its end. */
+/* clang-format off */
+#define RESTORE                                             \
+    movq    -8(%rsp), %rdi;                                 \
+    movq    -16(%rsp), %r8;                                 \
+    movq    -24(%rsp), %r9;                                 \
+    movq    -32(%rsp), %r11
+/* clang-format on */
 AT(maybe_chunks):
     movl    %esi, %r10d
     negl    %r10d
@@ -21,17 +28,11 @@ AT(maybe_chunks):
     leaq    (%r11,%r9), %rdi
     subq    %rdx, %rdi
     RECENT_FIND_COPY(AT(far))
-    movq    -8(%rsp), %rdi
-    movq    -16(%rsp), %r8
-    movq    -24(%rsp), %r9
-    movq    -32(%rsp), %r11
+    RESTORE
     jmp     AT(chunk)
 AT(far):
     RECENT_ENTER(AT(enter), RECENT_COPY_PLACES)
-    movq    -8(%rsp), %rdi
-    movq    -16(%rsp), %r8
-    movq    -24(%rsp), %r9
-    movq    -32(%rsp), %r11
+    RESTORE
     jmp     AT(upwards)
 AT(chunk):
     movq    %r11, %rax

@@ -36,7 +36,7 @@
 
 /* What the steps come to, into ALL and HIGH: the upper half of the true sum, with how often STEPS_ALL wrapped above it. */
 #if V == 16
-#define TAKE_STEPS                                          \
+#define HALVES_OF_STEPS                                     \
     movdqa  STEPS_ALL, R(5);                                \
     psllq   $2, QUARTERS;                                   \
     TOP_WORDS(R(5));                                        \
@@ -46,7 +46,7 @@
     psrlq   $16, QUARTERS;                                  \
     psllq   $32, QUARTERS
 #else
-#define TAKE_STEPS                                          \
+#define HALVES_OF_STEPS                                     \
     vpsllq  $2, QUARTERS, QUARTERS;                         \
     vpsrlq  $48, STEPS_ALL, R(5);                           \
     vpaddq  AT(round)(%rip), QUARTERS, QUARTERS;            \
@@ -55,6 +55,11 @@
     vpsrlq  $16, QUARTERS, QUARTERS;                        \
     vpsllq  $32, QUARTERS, QUARTERS
 #endif
+#define TAKE_STEPS                                          \
+    HALVES_OF_STEPS;                                        \
+    ADD(STEPS_ALL, ALL);                                    \
+    ADD(R(5), HIGH);                                        \
+    ADD(QUARTERS, HIGH)
 /* clang-format on */
 
     .p2align 4
@@ -71,18 +76,12 @@ AT(mean_step):
     cmpq    %r10, %rdi
     jbe     AT(mean_step)
     TAKE_STEPS
-    ADD(STEPS_ALL, ALL)
-    ADD(R(5), HIGH)
-    ADD(QUARTERS, HIGH)
     cmpq    %rax, %rdi
     jbe     AT(upwards)
     jmp     AT(ones)
 #ifndef PLAIN
 AT(means_stopped):
     TAKE_STEPS
-    ADD(STEPS_ALL, ALL)
-    ADD(R(5), HIGH)
-    ADD(QUARTERS, HIGH)
     jmp     AT(stopped)
 #endif
 
