@@ -14,6 +14,7 @@ int command_system(int argc, char **argv);
 int command_hold(int argc, char **argv);
 int command_timed(int argc, char **argv);
 int command_entered(int argc, char **argv);
+int command_rehearse(int argc, char **argv);
 int command_sizes(int argc, char **argv);
 
 /* Prints "wherry-run: " and the message as one line to standard error and returns EXIT_MISUSE. */

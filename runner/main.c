@@ -20,6 +20,7 @@ static const struct {
     {"timed", command_timed, "run a program once and tell what it and all it started used, as a JSON line"},
     {"entered", command_entered,
      "become a program, and have the kernel count how often libc's memory routines are entered"},
+    {"rehearse", command_rehearse, "make small copies, moves and sets, cached, for a recorder to time"},
     {"list", command_list, "the routines there are"},
     {"cpu", command_cpu, "what this CPU is"},
 };

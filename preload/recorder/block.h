@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum {
-    RECORDER_VERSION = 1,
+    RECORDER_VERSION = 2,
     PAGE = 4096,
     OPS = 3,          /* copy, move, set */
     FUNCTIONS = 32,   /* room for recorder_function */
@@ -27,6 +27,13 @@ enum {
     BURSTS = 32,         /* kept of a thread */
     SAMPLE_EACH = 61,    /* of the calls, one has its caller noted */
     ALWAYS_FROM = 16384, /* callers of this size and above are noted each time */
+    TIME_EACH = 4,       /* of those one is timed; of the smaller ones each whose caller is noted, outside of bursts */
+    TIME_FROM = 262144,  /* and of these each */
+    TIME_CLASSES = 80,   /* of sizes, two an octave */
+    PLACES_KNOWN = 3,    /* near: the first two caches; the last one; memory */
+    TURN_SAMPLES = 8,    /* of a trial: about so many noted callers until its next turn */
+    TRIAL_GROUPS = 6,    /* of calls, one after the other, by which the spread of a trial is known */
+    FOLLOWED = 4,        /* calls that the next may go on from */
     MODULES = 256,
     MODULE_PATH = 216,
     BLOCKS = 4096, /* threads at one time */
@@ -44,6 +51,27 @@ struct recorder_caller {
  * 61 the overlap; bit 63 is set, so that what was never written is 0. */
 typedef uint64_t recorded_call;
 
+/* What the calls of one class of sizes took that were timed: in ticks of the processor's clock, without page faults. */
+struct recorder_time {
+    uint64_t calls, bytes, ticks;
+    uint64_t faults, fault_ticks; /* pages that were not there yet, and what the kernel took to bring them */
+    uint64_t late;                /* not counted: interrupted, most likely */
+    uint64_t places[PLACES_KNOWN][PLACES_KNOWN]; /* where the source was, and the destination */
+};
+
+/* In a trial, of the calls of one class of sizes that were timed whole, page faults included: those of the usual
+ * routine and those of the one that is tried. */
+struct recorder_trial {
+    struct {
+        uint64_t calls, ticks;
+    } sides[2][TRIAL_GROUPS];
+};
+
+/* Of the calls of one group of sizes that were looked at: how many went on where one shortly before had been. */
+struct recorder_order {
+    uint64_t calls, source, destination;
+};
+
 struct recorder_block {
     _Alignas(64) uint32_t owner; /* thread; 0: nobody's */
     uint32_t claims;             /* threads that it has counted, one after the other */
@@ -54,7 +82,11 @@ struct recorder_block {
     uint64_t burst_place;        /* where it is written */
     uint64_t bursts_begun;
     uint64_t random;
-    uint64_t uncounted; /* callers without room */
+    uint64_t uncounted;                /* callers without room */
+    uint64_t until_timed;              /* calls of ALWAYS_FROM and more, until the next that is timed */
+    uint64_t timed;                    /* so far, in a trial */
+    uint64_t followed;                 /* calls whose places were kept, so far */
+    uint64_t places_kept[FOLLOWED][3]; /* destination, source and size of the last of them */
     uint64_t functions[FUNCTIONS];
     uint64_t sizes[OPS][SIZES];
     uint64_t log_bytes[OPS][SIZES - EXACT - 1];
@@ -62,6 +94,9 @@ struct recorder_block {
     uint64_t set_places[SET_PLACES];
     struct recorder_caller callers[CALLERS];
     recorded_call bursts[BURSTS][BURST];
+    struct recorder_time times[OPS][TIME_CLASSES];
+    struct recorder_order order[OPS][SIZE_GROUPS];
+    struct recorder_trial trials[OPS][TIME_CLASSES];
 };
 
 struct recorder_module {

@@ -100,7 +100,8 @@ static void *address_of(const struct table *table, const ElfW(Sym) * symbol)
 
 void *recorder_own(enum recorder_function function);
 
-static void *find(enum recorder_function function)
+/* The first object behind this one that has it, or, `past` it, the next. */
+static void *find(enum recorder_function function, bool past)
 {
     const struct link_map *map = _r_debug.r_map;
     while (map && map->l_ld != _DYNAMIC)
@@ -108,10 +109,11 @@ static void *find(enum recorder_function function)
     for (map = map ? map->l_next : NULL; map; map = map->l_next) {
         const struct table table = open_table(map);
         const ElfW(Sym) *symbol = look_up(&table, names[function]);
-        if (symbol)
+        if (symbol && !past)
             return address_of(&table, symbol);
+        past = past && !symbol;
     }
-    return recorder_own(function);
+    return past ? NULL : recorder_own(function);
 }
 
 bool recorder_find_next(void)
@@ -122,7 +124,14 @@ bool recorder_find_next(void)
         return true;
     if (!&_r_debug || !_r_debug.r_map)
         return false;
-    for (unsigned i = 0; i < RECORDER_FUNCTIONS; i++)
-        __atomic_store_n(&recorder_next[i], find((enum recorder_function)i), __ATOMIC_RELEASE);
+    const bool trial = recorder_is_trial();
+    for (unsigned i = 0; i < RECORDER_FUNCTIONS; i++) {
+        const enum recorder_function function = (enum recorder_function)i;
+        void *first = find(function, false), *second = trial ? find(function, true) : NULL;
+        recorder_tried[i] = first;
+        /* Where one object alone has it, it is not tried. */
+        __atomic_store_n(&recorder_next[i], second ? second : first, __ATOMIC_RELEASE);
+    }
+    recorder_trial = trial;
     return true;
 }

@@ -1,5 +1,5 @@
 /* The recorder: the memory functions of libc under their own names, each of which counts its call and goes on in the
- * function that would have been called without it.
+ * function that would have been called without it. Now and then it waits for that and notes what it took.
  *
  * What is counted lies in a mapping that is shared with a file (block.h). There is no lock and no atomic operation: a
  * thread counts in a block of its own. The calls that come before the loader has relocated this object are answered by
@@ -12,6 +12,9 @@
 #define PUBLIC __attribute__((visibility("default")))
 
 void *recorder_next[RECORDER_FUNCTIONS];
+void *recorder_tried[RECORDER_FUNCTIONS];
+void **recorder_now = recorder_next;
+bool recorder_trial;
 
 /* The routines' thresholds: never by string instructions, never past the caches. */
 struct wherry_thresholds wherry_thresholds = {
@@ -33,14 +36,6 @@ static inline unsigned size_class(size_t n)
     return EXACT + 1 + (octave - 10) * OCTAVE + ((unsigned)(n >> (octave - 4)) & (OCTAVE - 1));
 }
 
-static inline unsigned size_group(size_t n)
-{
-    if (UNLIKELY(n == 0))
-        return 0;
-    const unsigned bits = 64u - (unsigned)__builtin_clzll((n - 1) | 8);
-    return bits < SIZE_GROUPS + 2 ? bits - 3 : SIZE_GROUPS - 1;
-}
-
 static inline unsigned alignment(uintptr_t address) { return (unsigned)__builtin_ctzll(address | 64); }
 
 /* 0: none, 1: the destination begins in the source and above it, 2: the other way round, 3: both at one place. */
@@ -52,7 +47,7 @@ static inline unsigned overlap_of(uintptr_t dst, uintptr_t src, size_t n)
     return UNLIKELY(-apart < n) ? 2 : 0;
 }
 
-static inline __attribute__((always_inline)) void count(enum recorder_op op, enum recorder_function function,
+static inline __attribute__((always_inline)) bool count(enum recorder_op op, enum recorder_function function,
                                                         uintptr_t dst, uintptr_t src, size_t n, unsigned overlap,
                                                         uintptr_t caller)
 {
@@ -60,8 +55,9 @@ static inline __attribute__((always_inline)) void count(enum recorder_op op, enu
     if (UNLIKELY((uintptr_t)block <= (uintptr_t)CLAIMING || !*recorder_alive)) {
         block = recorder_claim();
         if (!block)
-            return;
+            return false;
     }
+    bool timed = false;
     add(&block->functions[function], 1);
     if (LIKELY(n <= EXACT)) {
         add(&block->sizes[op][n], 1);
@@ -69,8 +65,14 @@ static inline __attribute__((always_inline)) void count(enum recorder_op op, enu
         const unsigned class = size_class(n);
         add(&block->sizes[op][class], 1);
         add(&block->log_bytes[op][class - EXACT - 1], n);
-        if (UNLIKELY(n >= ALWAYS_FROM))
+        recorder_note_order(block, op, dst, src, n);
+        if (UNLIKELY(n >= ALWAYS_FROM)) {
             recorder_note_caller(block, op, n, caller, true);
+            if (falls_to_zero(&block->until_timed) || n >= TIME_FROM) {
+                block->until_timed = TIME_EACH;
+                timed = true;
+            }
+        }
     }
     const unsigned place = size_group(n) * ALIGNMENTS;
     if (op == OP_SET) {
@@ -82,7 +84,8 @@ static inline __attribute__((always_inline)) void count(enum recorder_op op, enu
         add(&block->places[op][(both * DISTANCES + distance) * OVERLAPS + overlap], 1);
     }
     if (UNLIKELY(falls_to_zero(&block->until_sample)))
-        recorder_event(block, op, dst, src, n, overlap, caller);
+        return recorder_event(block, op, dst, src, n, overlap, caller) || timed;
+    return timed;
 }
 
 #define CALLER ((uintptr_t)__builtin_return_address(0))
@@ -98,7 +101,11 @@ static inline __attribute__((always_inline)) void count(enum recorder_op op, enu
 #define COUNTED_COPY(op, name, unit)                                                                                   \
     const size_t bytes = n * (unit);                                                                                   \
     const unsigned overlap = overlap_of((uintptr_t)dst, (uintptr_t)src, bytes);                                        \
-    count(op, FN_##name, (uintptr_t)dst, (uintptr_t)src, bytes, overlap, CALLER)
+    const bool timed = count(op, FN_##name, (uintptr_t)dst, (uintptr_t)src, bytes, overlap, CALLER)
+
+/* The arguments as the function itself takes them. */
+#define TIMED_COPY(op, name, ...)                                                                                      \
+    recorder_timed(op, FN_##name, (uintptr_t)dst, overlap ? 0 : (uintptr_t)src, bytes, 0, __VA_ARGS__)
 
 #define COPY(op, name, unit, past)                                                                                     \
     PUBLIC void *name(void *dst, const void *src, size_t n)                                                            \
@@ -109,10 +116,12 @@ static inline __attribute__((always_inline)) void count(enum recorder_op op, enu
         }                                                                                                              \
         COUNTED_COPY(op, name, unit);                                                                                  \
         if (UNLIKELY(overlap) && (op) == OP_COPY) {                                                                    \
-            ((void *(*)(void *, const void *, size_t))recorder_next[FN_memmove])(dst, src, bytes);                     \
+            ((void *(*)(void *, const void *, size_t))recorder_now[FN_memmove])(dst, src, bytes);                      \
             return (char *)dst + (past) * bytes;                                                                       \
         }                                                                                                              \
-        return ((void *(*)(void *, const void *, size_t))recorder_next[FN_##name])(dst, src, n);                       \
+        if (UNLIKELY(timed))                                                                                           \
+            return (void *)TIMED_COPY(op, name, (long)dst, (long)src, (long)n, 0);                                     \
+        return ((void *(*)(void *, const void *, size_t))recorder_now[FN_##name])(dst, src, n);                        \
     }
 
 #define COPY_CHECKED(op, name, unit)                                                                                   \
@@ -124,8 +133,10 @@ static inline __attribute__((always_inline)) void count(enum recorder_op op, enu
             return wherry_routine_move_sse2(dst, src, n * (unit));                                                     \
         if (LIKELY(n <= room)) {                                                                                       \
             COUNTED_COPY(op, name, unit);                                                                              \
+            if (UNLIKELY(timed))                                                                                       \
+                return (void *)TIMED_COPY(op, name, (long)dst, (long)src, (long)n, (long)room);                        \
         }                                                                                                              \
-        return ((void *(*)(void *, const void *, size_t, size_t))recorder_next[FN_##name])(dst, src, n, room);         \
+        return ((void *(*)(void *, const void *, size_t, size_t))recorder_now[FN_##name])(dst, src, n, room);          \
     }
 
 COPY(OP_COPY, memcpy, 1, 0)
@@ -149,17 +160,26 @@ PUBLIC void bcopy(const void *src, void *dst, size_t n)
         return;
     }
     COUNTED_COPY(OP_MOVE, bcopy, 1);
-    ((void (*)(const void *, void *, size_t))recorder_next[FN_bcopy])(src, dst, n);
+    if (UNLIKELY(timed)) {
+        TIMED_COPY(OP_MOVE, bcopy, (long)src, (long)dst, (long)n, 0);
+        return;
+    }
+    ((void (*)(const void *, void *, size_t))recorder_now[FN_bcopy])(src, dst, n);
 }
 
 #define COUNTED_SET(name, unit) count(OP_SET, FN_##name, (uintptr_t)dst, 0, n *(unit), 0, CALLER)
+#define TIMED_SET(name, unit, fill, ...)                                                                               \
+    recorder_timed(OP_SET, FN_##name, (uintptr_t)dst, 0, n *(unit), fill, __VA_ARGS__)
+/* Four bytes of what memset sets. */
+#define BYTES(c) ((uint32_t)(unsigned char)(c) * 0x01010101u)
 
 PUBLIC void *memset(void *dst, int c, size_t n)
 {
     if (!STARTED(memset))
         return wherry_routine_set_sse2(dst, c, n);
-    COUNTED_SET(memset, 1);
-    return ((void *(*)(void *, int, size_t))recorder_next[FN_memset])(dst, c, n);
+    if (UNLIKELY(COUNTED_SET(memset, 1)))
+        return (void *)TIMED_SET(memset, 1, BYTES(c), (long)dst, c, (long)n, 0);
+    return ((void *(*)(void *, int, size_t))recorder_now[FN_memset])(dst, c, n);
 }
 
 PUBLIC void *__memset_chk(void *dst, int c, size_t n, size_t room)
@@ -168,9 +188,9 @@ PUBLIC void *__memset_chk(void *dst, int c, size_t n, size_t room)
         __builtin_trap();
     if (!recorder_next[FN___memset_chk])
         return wherry_routine_set_sse2(dst, c, n);
-    if (LIKELY(n <= room))
-        COUNTED_SET(__memset_chk, 1);
-    return ((void *(*)(void *, int, size_t, size_t))recorder_next[FN___memset_chk])(dst, c, n, room);
+    if (LIKELY(n <= room) && UNLIKELY(COUNTED_SET(__memset_chk, 1)))
+        return (void *)TIMED_SET(__memset_chk, 1, BYTES(c), (long)dst, c, (long)n, (long)room);
+    return ((void *(*)(void *, int, size_t, size_t))recorder_now[FN___memset_chk])(dst, c, n, room);
 }
 
 static void *wide_set(void *dst, int c, size_t n)
@@ -184,8 +204,9 @@ PUBLIC void *wmemset(void *dst, int c, size_t n)
 {
     if (!STARTED(wmemset))
         return wide_set(dst, c, n);
-    COUNTED_SET(wmemset, 4);
-    return ((void *(*)(void *, int, size_t))recorder_next[FN_wmemset])(dst, c, n);
+    if (UNLIKELY(COUNTED_SET(wmemset, 4)))
+        return (void *)TIMED_SET(wmemset, 4, (uint32_t)c, (long)dst, c, (long)n, 0);
+    return ((void *(*)(void *, int, size_t))recorder_now[FN_wmemset])(dst, c, n);
 }
 
 PUBLIC void *__wmemset_chk(void *dst, int c, size_t n, size_t room)
@@ -194,9 +215,9 @@ PUBLIC void *__wmemset_chk(void *dst, int c, size_t n, size_t room)
         __builtin_trap();
     if (!recorder_next[FN___wmemset_chk])
         return wide_set(dst, c, n);
-    if (LIKELY(n <= room))
-        COUNTED_SET(__wmemset_chk, 4);
-    return ((void *(*)(void *, int, size_t, size_t))recorder_next[FN___wmemset_chk])(dst, c, n, room);
+    if (LIKELY(n <= room) && UNLIKELY(COUNTED_SET(__wmemset_chk, 4)))
+        return (void *)TIMED_SET(__wmemset_chk, 4, (uint32_t)c, (long)dst, c, (long)n, (long)room);
+    return ((void *(*)(void *, int, size_t, size_t))recorder_now[FN___wmemset_chk])(dst, c, n, room);
 }
 
 #define CLEAR(name)                                                                                                    \
@@ -206,8 +227,11 @@ PUBLIC void *__wmemset_chk(void *dst, int c, size_t n, size_t room)
             wherry_routine_set_sse2(dst, 0, n);                                                                        \
             return;                                                                                                    \
         }                                                                                                              \
-        COUNTED_SET(name, 1);                                                                                          \
-        ((void (*)(void *, size_t))recorder_next[FN_##name])(dst, n);                                                  \
+        if (UNLIKELY(COUNTED_SET(name, 1))) {                                                                          \
+            TIMED_SET(name, 1, 0, (long)dst, (long)n, 0, 0);                                                           \
+            return;                                                                                                    \
+        }                                                                                                              \
+        ((void (*)(void *, size_t))recorder_now[FN_##name])(dst, n);                                                   \
     }
 
 CLEAR(bzero)
@@ -222,9 +246,11 @@ PUBLIC void __explicit_bzero_chk(void *dst, size_t n, size_t room)
         wherry_routine_set_sse2(dst, 0, n);
         return;
     }
-    if (LIKELY(n <= room))
-        COUNTED_SET(__explicit_bzero_chk, 1);
-    ((void (*)(void *, size_t, size_t))recorder_next[FN___explicit_bzero_chk])(dst, n, room);
+    if (LIKELY(n <= room) && UNLIKELY(COUNTED_SET(__explicit_bzero_chk, 1))) {
+        TIMED_SET(__explicit_bzero_chk, 1, 0, (long)dst, (long)n, (long)room, 0);
+        return;
+    }
+    ((void (*)(void *, size_t, size_t))recorder_now[FN___explicit_bzero_chk])(dst, n, room);
 }
 
 /* ---- where libc lacks a name ----------------------------------------------------------------------------------------

@@ -13,6 +13,10 @@
 
 /* recorder.c: the functions that come next, by their place in RECORDED; 0 as long as they are not known. */
 extern void *recorder_next[RECORDER_FUNCTIONS];
+/* In a trial: what was preloaded behind the recorder, which calls go to by turns; recorder_now is one of both. */
+extern void *recorder_tried[RECORDER_FUNCTIONS];
+extern void **recorder_now;
+extern bool recorder_trial;
 /* next.c: finds them. False when this object has not been relocated, so that nobody can tell. */
 bool recorder_find_next(void);
 
@@ -28,13 +32,34 @@ extern struct recorder_file *recorder_file;
 /* modules.c: notes in the file which mapping the address is in, if it is not there yet. */
 void recorder_note_module(uintptr_t address);
 
-/* sample.c: what is done now and then. */
-void recorder_event(struct recorder_block *block, enum recorder_op op, uintptr_t dst, uintptr_t src, size_t n,
+/* sample.c: what is done now and then. True: this call is one to be timed. */
+bool recorder_event(struct recorder_block *block, enum recorder_op op, uintptr_t dst, uintptr_t src, size_t n,
                     unsigned overlap, uintptr_t caller);
 void recorder_note_caller(struct recorder_block *block, enum recorder_op op, size_t n, uintptr_t caller, bool always);
 
+/* Notes whether the call goes on where one shortly before had been. */
+void recorder_note_order(struct recorder_block *block, enum recorder_op op, uintptr_t dst, uintptr_t src, size_t n);
+
+/* timing.c: calls the function with the four arguments and notes what it took. `src`: 0 for sets, and where both sides
+ * overlap; `fill`: of sets, four bytes of what is set. */
+long recorder_timed(enum recorder_op op, enum recorder_function function, uintptr_t dst, uintptr_t src, size_t n,
+                    uint32_t fill, long a, long b, long c, long d);
+
 /* start.c: the directory to write to, out of the environment that the kernel gave; NULL: nothing is to be recorded. */
 const char *recorder_directory(void);
+/* Whether what is preloaded behind the recorder is to be tried. */
+bool recorder_is_trial(void);
+
+/* sample.c: a number that nobody can predict. */
+uint64_t recorder_random(struct recorder_block *block);
+
+static inline unsigned size_group(size_t n)
+{
+    if (UNLIKELY(n == 0))
+        return 0;
+    const unsigned bits = 64u - (unsigned)__builtin_clzll((n - 1) | 8);
+    return bits < SIZE_GROUPS + 2 ? bits - 3 : SIZE_GROUPS - 1;
+}
 
 /* One instruction each: a signal handler that counts as well comes before it or after it. */
 static inline void add(uint64_t *counter, uint64_t some)

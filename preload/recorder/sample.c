@@ -1,7 +1,7 @@
-/* Now and then: who called, and a run of consecutive calls. */
+/* Now and then: who called, a run of consecutive calls, and whether calls go on where others were. */
 #include "recorder.h"
 
-static uint64_t random_of(struct recorder_block *block)
+uint64_t recorder_random(struct recorder_block *block)
 {
     uint64_t x = block->random;
     x ^= x << 13;
@@ -11,7 +11,10 @@ static uint64_t random_of(struct recorder_block *block)
 }
 
 /* 1 to 2 * mean - 1. */
-static uint64_t about(struct recorder_block *block, uint64_t mean) { return 1 + random_of(block) % (2 * mean - 1); }
+static uint64_t about(struct recorder_block *block, uint64_t mean)
+{
+    return 1 + recorder_random(block) % (2 * mean - 1);
+}
 
 void recorder_note_caller(struct recorder_block *block, enum recorder_op op, size_t n, uintptr_t caller, bool always)
 {
@@ -42,8 +45,8 @@ static void begin_burst(struct recorder_block *block)
     block->next_burst = block->samples + about(block, interval);
     uint64_t place = begun;
     if (begun >= BURSTS) {
-        place = random_of(block) % BURSTS;
-        if (random_of(block) % (block->samples + 1) >= (uint64_t)BURSTS * interval)
+        place = recorder_random(block) % BURSTS;
+        if (recorder_random(block) % (block->samples + 1) >= (uint64_t)BURSTS * interval)
             return;
     }
     for (volatile recorded_call *at = block->bursts[place]; at < block->bursts[place] + BURST; at++)
@@ -58,13 +61,42 @@ static void put(struct recorder_block *block, enum recorder_op op, uintptr_t dst
     const uint64_t at = take_one(&block->burst_at);
     if (at >= BURST || block->burst_place >= BURSTS)
         return;
+    if (n <= EXACT)
+        recorder_note_order(block, op, dst, src, n);
     const uint64_t largest = ((uint64_t)1 << 40) - 1;
     block->bursts[block->burst_place][at] = (n < largest ? n : largest) | (uint64_t)op << 40 |
                                             (uint64_t)(src & 63) << 42 | (uint64_t)((dst - src) & (PAGE - 1)) << 48 |
                                             (uint64_t)overlap << 60 | (uint64_t)1 << 63;
 }
 
-void recorder_event(struct recorder_block *block, enum recorder_op op, uintptr_t dst, uintptr_t src, size_t n,
+void recorder_note_order(struct recorder_block *block, enum recorder_op op, uintptr_t dst, uintptr_t src, size_t n)
+{
+    struct recorder_order *order = &block->order[op][size_group(n)];
+    bool source = false, destination = false;
+    for (unsigned i = 0; i < FOLLOWED; i++) {
+        const uint64_t *before = block->places_kept[i], reach = before[2] + PAGE;
+        destination |= dst - before[0] <= reach;
+        source |= src - before[1] <= reach;
+    }
+    add(&order->calls, 1);
+    add(&order->destination, destination);
+    add(&order->source, source);
+    uint64_t *mine = block->places_kept[block->followed++ % FOLLOWED];
+    mine[0] = dst;
+    mine[1] = src;
+    mine[2] = n;
+}
+
+/* In a trial, after so many samples, which routines the next calls go to is drawn anew. */
+static bool take_turns(struct recorder_block *block)
+{
+    if (LIKELY(!recorder_trial) || recorder_random(block) % TURN_SAMPLES)
+        return false;
+    recorder_now = recorder_random(block) >> 63 ? recorder_tried : recorder_next;
+    return true;
+}
+
+bool recorder_event(struct recorder_block *block, enum recorder_op op, uintptr_t dst, uintptr_t src, size_t n,
                     unsigned overlap, uintptr_t caller)
 {
     if (n < ALWAYS_FROM)
@@ -78,8 +110,10 @@ void recorder_event(struct recorder_block *block, enum recorder_op op, uintptr_t
         put(block, op, dst, src, n, overlap);
         if (block->burst_at < BURST) {
             block->until_sample = 1;
-            return;
+            return false;
         }
     }
     block->until_sample = about(block, SAMPLE_EACH);
+    /* Those that begin a turn of the other routines find their code cold. */
+    return !take_turns(block) && n < ALWAYS_FROM;
 }

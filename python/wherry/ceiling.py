@@ -1,22 +1,25 @@
-"""What the copies of a run took of its time: its calls times what each costs on this machine.
+"""What the copies of a run took of its time.
 
-Two figures, because a record knows sizes and places but not caches. `likely`: all data in the nearest cache that holds
-it, sizes that nobody can predict. `at_most`: both sides in memory, those of up to 64 bytes
-in the last-level cache: single lines that miss it are paid by whoever touches them next, if not by the copy. Costs are
-measured with libc's routines by wherry-run, once after each boot."""
+`likely`: of every class of sizes, its calls times what they took inside the program, of which the recorder times some;
+less what timing adds. `at_most`: as far as that may be from the mean of all calls, and with what the kernel took to
+bring pages. A class of which few calls were timed takes what its neighbours take.
+
+Where nothing was timed (older mixes), only sizes are known: then `likely` has all data in the nearest cache that holds
+it, sizes that nobody can predict, and `at_most` both sides in memory, those of up to 64 bytes in the last-level cache:
+single lines that miss it are paid by whoever touches them next, if not by the copy.
+
+Costs are measured with libc's routines by wherry-run, once after each boot."""
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import math
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from wherry import runfile, runner
-from wherry.errors import FailedError, WherryError
+from wherry import bootcache, runner
+from wherry.errors import FailedError
 from wherry.scoreboard.regions import home
 from wherry.units import MIB
 
@@ -73,42 +76,10 @@ def _measure(progress: Callable[[float], None] | None) -> dict:
 # ---- kept as long as the machine runs -------------------------------------------------------------------------------
 
 
-def _key() -> str:
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        boot = ""
-    native = Path(runner.path())
-    try:
-        stamp = f"{native.stat().st_mtime_ns}:{native.stat().st_size}"
-    except OSError:
-        stamp = ""
-    tunables = os.environ.get("GLIBC_TUNABLES", "")
-    return hashlib.sha256(f"{VERSION}:{boot}:{stamp}:{tunables}".encode()).hexdigest()[:32]
-
-
-def _cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    home = Path(base) if base.startswith("/") else Path.home() / ".cache"
-    return home / "wherry" / "costs.json"
-
-
 def costs(progress: Callable[[float], None] | None = None, fresh: bool = False) -> dict:
     """Nanoseconds a call: costs["hot" | "cold"][op][size]. From the cache when it is of this boot."""
-    key, path = _key(), _cache()
-    if not fresh:
-        try:
-            kept = json.loads(path.read_bytes())
-            if kept["key"] == key and _good(kept["costs"]):
-                return kept["costs"]
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            pass
-    found = _measure(progress)
-    try:
-        runfile.write_bytes(path, json.dumps({"key": key, "costs": found}).encode())
-    except (OSError, WherryError):
-        pass  # then it is measured again
-    return found
+    key = bootcache.key(VERSION, [Path(runner.path())])
+    return bootcache.kept(bootcache.path("costs"), key, _good, lambda: _measure(progress), fresh)
 
 
 def _good(found: object) -> bool:
@@ -144,20 +115,81 @@ def _up_to(size: int) -> int | None:
     return bound if size <= bound else None
 
 
+@dataclass(frozen=True)
+class Cost:
+    """Of one class of sizes, nanoseconds a call: what is likely and what it is at most."""
+
+    likely: float
+    at_most: float
+
+
+LINE = 64
+# With fewer calls timed, a class's neighbours tell more of it.
+FEW_TIMED = 8
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What calls took inside the program, of one op."""
+
+    rows: Sequence[Sequence[float]]  # of a mix's `times`
+
+    @property
+    def calls(self) -> int:
+        return int(sum(row[2] for row in self.rows))
+
+    def near(self, size: float) -> tuple[float, float, int] | None:
+        """Nanoseconds of a call without what timing added, those of its page faults, and by how many calls that is
+        known; None: none was timed. From the class of that size, and from as many on both sides of it as it takes to
+        have enough."""
+        order = sorted(
+            (row for row in self.rows if row[2]),
+            key=lambda row: abs(math.log2((row[3] / row[2] + 1) / (size + 1))),
+        )
+        some = []
+        for row in order:
+            if some and sum(own[2] for own in some) >= FEW_TIMED:
+                break
+            some.append(row)
+        calls = sum(row[2] for row in some)
+        if not calls:
+            return None
+        own = faults = 0.0
+        for row in some:
+            # From afar in proportion to the size: what comes late comes line by line.
+            by = (size + LINE) / (row[3] / row[2] + LINE) / calls
+            own += (row[4] - row[5]) * by
+            faults += row[7] * by
+        return own, faults, calls
+
+
+def cost(found: Mapping, op: str, timed: Timed | None, size: float) -> Cost:
+    hot = cost_ns(found["hot"][op], size)
+    near = timed.near(size) if timed else None
+    if near is None:
+        return Cost(hot, max(hot, cost_ns(found["cold"][op], size)))
+    own, faults, calls = near
+    # Repeated sizes take less than those that nobody can predict, but not nothing.
+    likely = max(own, hot / 2)
+    # As if calls differed from each other by as much as they take.
+    return Cost(likely, likely * (1 + 2 / math.sqrt(calls)) + faults)
+
+
 def of(ops: Mapping[str, Mapping], cpu_s: float, found: Mapping) -> dict:
     """The ceiling, as a mix keeps it."""
     parts: dict[tuple, list[float]] = {}
+    calls_timed = 0
     for op, counted in ops.items():
+        timed = Timed(counted["times"]) if counted.get("times") else None
+        calls_timed += timed.calls if timed else 0
         for least, _, calls, total in counted["sizes"]:
             if not calls:
                 continue
-            mean = total / calls
-            hot = cost_ns(found["hot"][op], mean) * calls / 1e9
-            cold = cost_ns(found["cold"][op], mean) * calls / 1e9
+            own = cost(found, op, timed, total / calls)
             entry = parts.setdefault((op, _up_to(least)), [0, 0.0, 0.0])
             entry[0] += calls
-            entry[1] += hot
-            entry[2] += max(hot, cold)
+            entry[1] += own.likely * calls / 1e9
+            entry[2] += own.at_most * calls / 1e9
     likely = sum(part[1] for part in parts.values())
     most = sum(part[2] for part in parts.values())
     # A run cannot have spent more than it took.
@@ -168,6 +200,7 @@ def of(ops: Mapping[str, Mapping], cpu_s: float, found: Mapping) -> dict:
         "at_most_s": round(most, 9),
         "likely": round(share[0], 6),
         "at_most": round(share[1], 6),
+        "timed": calls_timed,
         "parts": [
             {
                 "op": op,

@@ -44,6 +44,7 @@ class Product:
     tables: tuple[int, ...] = ()
     codes: tuple[str, ...] = ()
     contents: tuple[str, ...] = ()
+    ascending: tuple[str, ...] = ()
     pins: tuple[int, ...] = ()
 
     # ---- what cannot be --------------------------------------------------------------------------------------------
@@ -96,6 +97,16 @@ class Product:
             _refuse(f"--src-off: {op} has no source", "--dst-off, or another --op")
         if any(self.dst_offs) and op in READS:
             _refuse(f"--dst-off: {op} has no destination", "--src-off, or another --op")
+        sides = {side for side in self.ascending if side != "none"}
+        if sides & {"source", "both"} and op in FILLS:
+            _refuse(f"--ascending: {op} has no source", "--ascending destination")
+        if sides & {"destination", "both"} and op in READS:
+            _refuse(f"--ascending: {op} has no destination", "--ascending source")
+        if sides & {"destination", "both"} and any(o is not None for o in self.overlaps):
+            _refuse(
+                "--ascending: with --overlap the destination lies where the source does",
+                "--ascending source",
+            )
         for mix in self.mixes:
             if _MIXED_AS.get(op, mix.ops[0]) not in mix.ops:
                 _refuse(
@@ -144,13 +155,14 @@ class Product:
             self.deltas or (None,),
             self.overlaps or (None,),
             self.contents or ("any",),
+            self.ascending or ("none",),
             self.codes or ("warm",),
             self.modes or ("throughput",),
             self.threads or (1,),
             self.huges or (0,),
             self.pins or (None,),
         ):
-            content, code, mode, threads, huge, pin = rest
+            content, ascending, code, mode, threads, huge, pin = rest
             source, destination = state
             if op in FILLS:
                 source = destination
@@ -177,6 +189,7 @@ class Product:
                 src_state=source,
                 dst_state=destination,
                 content=content,
+                ascending=ascending,
                 code=code,
                 mode=mode,
                 threads=threads,

@@ -28,6 +28,9 @@ ALIGNMENTS = (1, 2, 4, 8, 16, 32, 64)
 # (destination - source) mod 4096, by what it does to copies: the string instructions are slow just ahead, forward
 # loops wait for themselves a little further on.
 DISTANCES = {"same": (0, 0), "near": (1, 63), "alias": (64, 1536), "far": (1537, 4095)}
+# Of source and destination, which go upwards; in the words of a row.
+SIDES = {(False, False): "none", (True, False): "source", (False, True): "destination"}
+SIDES[True, True] = "both"
 # Sequences hold what is frequent; of the rarer large calls only the distribution is known well enough.
 ORDERED_TO = 1024
 TABLE = 65536
@@ -66,6 +69,25 @@ class Recording:
     def sizes(self, op: str) -> list[tuple[int, int, int, int]]:
         """(least, greatest, calls, bytes) of each class of sizes."""
         return [tuple(row) for row in self._of(op).get("sizes", ())]
+
+    def times(self, op: str) -> list[list[float]]:
+        """What was timed of it: [least, greatest size, calls, bytes, ns, ns that timing added, page faults, their ns,
+        calls left out] of each class of sizes; empty where nothing was."""
+        return list(self._of(op).get("times") or ())
+
+    def ascending(self, op: str, least: int, most: int) -> str:
+        """The sides on which most calls of these sizes went on where one shortly before had been."""
+        seen = source = destination = 0
+        before = -1
+        for up_to, calls, own_source, own_destination in self._of(op).get("order", ()):
+            end = LARGEST_SIZE if up_to is None else up_to
+            if end >= least and before < most:
+                seen += calls
+                source += own_source if op != "set" else 0
+                destination += own_destination
+            before = end
+        sides = (2 * source > seen, 2 * destination > seen)
+        return SIDES[sides] if seen else "none"
 
     def shares(self, op: str) -> Shares:
         """Sizes, overlaps and alignments by themselves, as the published forms have them."""
@@ -271,6 +293,8 @@ def _fault(document: object) -> str | None:
             if not calls * least <= total <= calls * greatest:
                 return f"ops.{op}.sizes: {calls} calls of {least} to {greatest} bytes are not {total} bytes"
             before = greatest
+        if any(row[5] > row[4] for row in part.get("times", ())):
+            return f"ops.{op}.times: timing added more than a class took"
         for what, column in (("calls", 2), ("bytes", 3)):
             if (found := sum(row[column] for row in part["sizes"])) != part[what]:
                 return f"ops.{op}: {what} is {part[what]}, and its sizes add up to {found}"

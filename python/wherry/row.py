@@ -30,6 +30,7 @@ class Row:
     src_state: str = "L1"
     dst_state: str = "L1"
     content: str = "any"
+    ascending: str = "none"  # the sides whose slots are visited in the order of their addresses
     code: str = "warm"
     mode: str = "throughput"
     threads: int = 1
@@ -68,6 +69,8 @@ class Row:
         own: dict[str, object] = {}
         if self.content != "any":
             own["content"] = self.content
+        if self.ascending != "none":
+            own["ascending"] = self.ascending
         if self.code != "warm":
             own["code"] = self.code
         if self.delta is not None:

@@ -54,6 +54,7 @@ static bool side_plan(struct side *side, const struct row *row, bool is_dst, con
     enum state state = is_dst ? row->dst_state : row->src_state;
     bool pages = row->content != CONTENT_ANY && largest % PAGE == 0; /* what is cleared as pages lies as pages do */
     side->paged = placed || off >= LINE || pages;
+    side->ascending = row->ascending & (is_dst ? ASCENDING_DESTINATION : ASCENDING_SOURCE);
     side->span = most(up(off % LINE + largest + distance, LINE), LINE);
     /* What lies between two sides that do not meet is never touched. */
     const size_t reach = is_dst ? row->reach : 0;
@@ -75,7 +76,11 @@ static bool side_plan(struct side *side, const struct row *row, bool is_dst, con
     if (state == STATE_DRAM) {
         /* Enough slots that what is touched is twice any L3, but no longer a table than that takes. */
         size_t wanted = most(2 * c->l3 / pace, 1024);
-        side->stride = most(side->stride, target / wanted / (side->paged ? PAGE : LINE) * (side->paged ? PAGE : LINE));
+        if (side->ascending) /* one right behind the other */
+            target = least(target, most(wanted * side->stride, 2 * touched));
+        else
+            side->stride =
+                most(side->stride, target / wanted / (side->paged ? PAGE : LINE) * (side->paged ? PAGE : LINE));
     }
     if (!side->paged)
         side->stride |= LINE; /* an odd number of lines: slots come to lie everywhere in a page */
@@ -173,7 +178,8 @@ static void shuffle(uint32_t *items, size_t count, uint64_t *random)
     }
 }
 
-/* The lines where the slots of one side begin, in shuffled order, over and over until there are `count`. */
+/* The lines where the slots of one side begin, in shuffled order unless they ascend, over and over until there are
+ * `count`. */
 static void place(uint32_t *places, size_t count, const struct side *side, bool shifts, uint64_t *random)
 {
     for (size_t done = 0; done < count; done += side->slots) {
@@ -187,7 +193,8 @@ static void place(uint32_t *places, size_t count, const struct side *side, bool 
             size_t at = i * side->stride / LINE;
             all[i] = (uint32_t)(at + (shifts && !side->paged ? random_below(random, PAGE / LINE) : 0));
         }
-        shuffle(all, made, random);
+        if (!side->ascending)
+            shuffle(all, made, random);
         if (all == order)
             memcpy(turn, order, some * sizeof *turn);
     }

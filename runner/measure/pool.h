@@ -22,7 +22,8 @@ struct side {
     size_t bytes; /* of memory that slots may lie in */
     /* Of those, the part that keeps the state: what all but the rare largest sizes of a mix lie in. */
     size_t kept_from, kept;
-    bool paged; /* slots begin at page boundaries */
+    bool paged;     /* slots begin at page boundaries */
+    bool ascending; /* and are visited in the order of their addresses */
 };
 
 /* One thread's memory. */

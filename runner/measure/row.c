@@ -53,6 +53,7 @@ enum key {
     KEY_src_state,
     KEY_dst_state,
     KEY_content,
+    KEY_ascending,
     KEY_code,
     KEY_overlap,
     KEY_mode,
@@ -87,6 +88,7 @@ static const struct {
     [KEY_src_state] = {"src_state", 0, 0, "L1, L2, L3 or DRAM"},
     [KEY_dst_state] = {"dst_state", 0, 0, "L1, L2, L3 or DRAM"},
     [KEY_content] = {"content", 0, 0, "any, dirty, zero or mixed"},
+    [KEY_ascending] = {"ascending", 0, 0, "none, source, destination or both"},
     [KEY_code] = {"code", 0, 0, "warm or cold"},
     [KEY_overlap] = {"overlap", -LARGEST, LARGEST, NULL},
     [KEY_mode] = {"mode", 0, 0, "throughput or latency"},
@@ -187,6 +189,11 @@ static const char *take(struct row *row, enum key key, char *value, unsigned cpu
         word = choice(value, (const char *const[CONTENT_COUNT]){"any", "dirty", "zero", "mixed"}, CONTENT_COUNT);
         row->content = (enum content)word;
         break;
+    case KEY_ascending:
+        word = choice(value, (const char *const[ASCENDING_COUNT]){"none", "source", "destination", "both"},
+                      ASCENDING_COUNT);
+        row->ascending = (enum ascending)word;
+        break;
     case KEY_code:
         word = choice(value, (const char *const[]){"warm", "cold"}, 2);
         row->cold = word == 1;
@@ -256,6 +263,18 @@ static const char *contradiction(struct row *row, const bool *given, bool mixed)
         return say("delta says where dst lies; give no dst_off with it");
     if (row->stream && (mixed || row->overlaps))
         return say("walk=stream takes one size and two buffers of its own; give no mix and no overlap");
+    if (row->stream && row->ascending)
+        return say("walk=stream ascends by itself; give no ascending with it");
+    if (row->ascending & ASCENDING_SOURCE && !row_has_source(row)) {
+        snprintf(problem, sizeof problem, "ascending=%s: op=%s has no source; give destination or none",
+                 row->ascending == ASCENDING_BOTH ? "both" : "source", wherry_op_names[row->op]);
+        return problem;
+    }
+    if (row->ascending & ASCENDING_DESTINATION && (row_only_reads(row) || row->overlaps)) {
+        snprintf(problem, sizeof problem, "ascending: %s; give source or none",
+                 row->overlaps ? "the destination lies where the source does, by overlap" : "there is no destination");
+        return problem;
+    }
     if (row->stream && row->size > row->buffer)
         return say("size is larger than buffer; give a buffer of at least the size");
     if (row->cold && (row->stream || row->latency))
@@ -341,6 +360,12 @@ static const char *draw(struct row *row, const char *spec, uint64_t seed)
         row->placed[i].dst = row->placed[i].src; /* the bases are apart by the overlap already */
         row->placed[i].meets = 0;
     }
+    /* Destinations that follow each other keep their places in their lines, not those in their pages. */
+    for (size_t i = 0; row->placed && row->ascending & ASCENDING_DESTINATION && i < row->table; i++)
+        if (row->placed[i].meets == IN_PAGE) {
+            row->placed[i].meets = 63;
+            row->placed[i].dst &= 63;
+        }
     return survey(row) ? NULL : say("out of memory");
 }
 

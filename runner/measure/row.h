@@ -17,6 +17,9 @@ extern const char *const state_names[STATE_COUNT];
  * a quarter of the lines dirty, at random, the others zero. */
 enum content { CONTENT_ANY, CONTENT_DIRTY, CONTENT_ZERO, CONTENT_MIXED, CONTENT_COUNT };
 
+/* Which sides' slots are visited in the order of their addresses; the others are shuffled. */
+enum ascending { ASCENDING_NONE, ASCENDING_SOURCE, ASCENDING_DESTINATION, ASCENDING_BOTH, ASCENDING_COUNT };
+
 struct row {
     int64_t id;
     enum wherry_op op;
@@ -39,6 +42,7 @@ struct row {
     size_t buffer;
     enum state src_state, dst_state;
     enum content content;
+    enum ascending ascending; /* bits: one a side */
     bool overlaps;
     int64_t overlap;
     bool latency, huge, cold; /* cold: the code of the routine */

@@ -40,6 +40,12 @@ _OPTIONS = (
         "cells: length of the table of a mix; a short one is predictable.",
     ),
     ("code", "codes", "warm,cold", "cells: cold code is evicted before each call."),
+    (
+        "ascending",
+        "ascending",
+        "SIDE,...",
+        "cells: calls go upwards in memory on that side: none, source, destination, both.",
+    ),
     ("content", "contents", "CONTENT,...", "cells: what set and zero find: any, dirty, zero."),
 )
 FLAGS = {parameter: f"--{option}" for option, parameter, _, _ in _OPTIONS}
@@ -230,6 +236,9 @@ def product(
         tables=numbers("table", given.get("tables", ()), 1, 1 << 24),
         codes=_choices("code", given.get("codes", ()), ("warm", "cold")),
         contents=_choices("content", given.get("contents", ()), ("any", "dirty", "zero")),
+        ascending=_choices(
+            "ascending", given.get("ascending", ()), ("none", "source", "destination", "both")
+        ),
         pins=pin if isinstance(pin, tuple) else (),
     )
 

@@ -153,6 +153,9 @@ def _parts_block(printer, subject, campaign, places, routines) -> Block:
         *(Column(f"libc, {heat}", "ns") for heat in parts.HEATS),
         *(Column(f"wherry, {heat}", "ns") for heat in parts.HEATS),
     ]
+    timed = any(part.took for part in subject.parts)
+    if timed:
+        columns += [Column("libc, in the program", "ns"), Column("upwards", left=True)]
     lines = []
     from wherry.tune.measuring import nanoseconds
 
@@ -168,12 +171,23 @@ def _parts_block(printer, subject, campaign, places, routines) -> Block:
             for heat in parts.HEATS:
                 ns = nanoseconds(campaign, places[number, heat], name)
                 line.append(Figure("-" if ns is None else ns_label(ns)))
+        if timed:
+            line.append(Figure("-" if part.took is None else ns_label(part.took)))
+            line.append(Figure("-" if part.ascending == "none" else part.ascending))
         lines.append(line)
     return Block(
         "A call of the mix, in nanoseconds",
         layout(columns, lines, printer.width, keep=2),
         notes=[
-            "hot: in the nearest cache that holds such calls; warm: one further out; cold: in memory"
+            "hot: in the nearest cache that holds such calls; warm: one further out; cold: in memory",
+            *(
+                [
+                    "in the program: what the recorder timed; upwards: the side on which most calls went on where one "
+                    "shortly before had been, and do here"
+                ]
+                if timed
+                else []
+            ),
         ],
     )
 
@@ -188,17 +202,18 @@ def _show(printer, subject, campaign, places, routines, found, predictions, said
     printer.pairs(pairs)
     printer.block(_parts_block(printer, subject, campaign, places, routines))
     columns = [Column("", left=True)]
-    columns += [Column(f"{heat}", left=True) for heat in parts.HEATS]
+    heats = [*parts.HEATS, *([totals.TIMED] if totals.TIMED in found else [])]
+    columns += [Column("as timed" if heat == totals.TIMED else heat, left=True) for heat in heats]
     if predictions:
         columns.append(Column("of the program's CPU time", left=True))
     lines = []
     for name in routines[1:]:
-        own = {heat: found.get(heat, {}).get(name) for heat in parts.HEATS}
+        own = {heat: found.get(heat, {}).get(name) for heat in heats}
         if not any(own.values()):
             continue
         marks = {"faster": "lead", "slower": "bad"}
         line = [Figure(name)]
-        for heat in parts.HEATS:
+        for heat in heats:
             total = own[heat]
             line.append(
                 Figure(_ratio_text(total), style=marks.get(total.call, "") if total else "")
@@ -207,7 +222,9 @@ def _show(printer, subject, campaign, places, routines, found, predictions, said
             line.append(Figure(_prediction(predictions.get(name))))
         lines.append(line)
     floors = [
-        f"{heat} ±{percent(next(iter(own.values())).floor)}" for heat, own in found.items() if own
+        f"{'as timed' if heat == totals.TIMED else heat} ±{percent(next(iter(own.values())).floor)}"
+        for heat, own in found.items()
+        if own and heat in heats
     ]
     printer.block(
         Block(

@@ -27,14 +27,18 @@ _HEADS = {
     "cpu": ("CPU", ""),
 }
 _ORDER = ("op", "size", "mix", "table", "src_off", "dst_off", "delta", "overlap", "state")
-_ORDER += ("content", "code", "mode", "threads", "huge", "cpu")
+_ORDER += ("ascending", "content", "code", "mode", "threads", "huge", "cpu")
+
+
+_USUAL = {"delta": "any", "overlap": "apart", "content": "any", "code": "warm"}
+_USUAL |= {"ascending": "none"}
 
 
 def _value(row: dict, key: str) -> str:
     if key == "state":
         return dimensions.states(row).replace(" → ", "/")
     if key not in row:
-        return {"delta": "any", "overlap": "apart", "content": "any", "code": "warm"}.get(key, "-")
+        return _USUAL.get(key, "-")
     value = row[key]
     if key in ("size", "table"):
         return size_label(value) if key == "size" else f"{value:,}"
@@ -48,7 +52,7 @@ def _value(row: dict, key: str) -> str:
 class Cells(Experiment):
     takes = frozenset({"product", "routines", "sizes", "states", "ops", "mixes", "isa"}) | {
         *("src_offs", "dst_offs", "deltas", "overlaps", "modes", "threads", "huges", "tables"),
-        *("codes", "contents"),
+        *("codes", "contents", "ascending"),
     }
     weight = 0.0  # there is nothing to measure unless somebody says what
 

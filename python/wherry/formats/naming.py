@@ -36,6 +36,7 @@ _USUAL = {
     "dst_off": 0,
     "walk": "pool",
     "content": "any",
+    "ascending": "none",
     "code": "warm",
     "threads": 1,
     "table": 65536,
@@ -102,6 +103,7 @@ _ALLOWED = {
     "walk": ("pool", "stream"),
     "mode": ("throughput", "latency"),
     "content": ("any", "dirty", "zero", "mixed"),
+    "ascending": ("none", "source", "destination", "both"),
     "code": ("warm", "cold"),
     "huge": ("0", "1"),
 }
@@ -173,7 +175,9 @@ def read(name: str, sign: str, size: float | None = None, ours: bool = False) ->
     if "mix" in told.dimensions:
         told.dimensions.pop("size", None)
     if ours and told.experiment:
-        usual = {k: v for k, v in _USUAL.items() if k not in ("content", "code", "table")}
+        usual = {
+            k: v for k, v in _USUAL.items() if k not in ("content", "ascending", "code", "table")
+        }
         told.dimensions = usual | told.dimensions
     return told
 

@@ -14,6 +14,7 @@ _USUAL = {
     "threads": 1,
     "huge": False,
     "content": "any",
+    "ascending": "none",
     "code": "warm",
 }
 _WORDS = {
@@ -23,6 +24,7 @@ _WORDS = {
     "overlap": "overlap {:+}",
     "threads": "{} threads",
     "content": "{} pages",
+    "ascending": "{} ascending",
     "code": "{} code",
     "mode": "{}",
     "name": "{}",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-MAGIC, VERSION = b"WHERRYRC", 1
+MAGIC, VERSION = b"WHERRYRC", 2
 PAGE = 4096
 OPS = ("copy", "move", "set")
 FUNCTIONS = (
@@ -24,6 +24,9 @@ SIZE_GROUPS, ALIGNMENTS, DISTANCES, OVERLAPS = 19, 7, 4, 4
 SET_PLACES = SIZE_GROUPS * ALIGNMENTS
 PLACES = SET_PLACES * ALIGNMENTS * DISTANCES * OVERLAPS
 CALLERS, BURST, BURSTS, MODULES, MODULE_PATH = 512, 256, 32, 256, 216
+TIME_CLASSES, FOLLOWED, PLACES_KNOWN = 80, 4, 3
+TRIAL_GROUPS = 6
+TIME_FIELDS = 6 + PLACES_KNOWN * PLACES_KNOWN
 
 _BLOCK = np.dtype(
     [
@@ -37,6 +40,10 @@ _BLOCK = np.dtype(
         ("bursts_begun", "<u8"),
         ("random", "<u8"),
         ("uncounted", "<u8"),
+        ("until_timed", "<u8"),
+        ("timed", "<u8"),
+        ("followed", "<u8"),
+        ("places_kept", "<u8", (FOLLOWED, 3)),
         ("functions", "<u8", 32),
         ("sizes", "<u8", (3, SIZES)),
         ("log_bytes", "<u8", (3, SIZES - EXACT - 1)),
@@ -44,6 +51,12 @@ _BLOCK = np.dtype(
         ("set_places", "<u8", SET_PLACES),
         ("callers", "<u8", (CALLERS, 5)),
         ("bursts", "<u8", (BURSTS, BURST)),
+        # calls, bytes, ticks, faults, ticks of faults, late; then where both sides were
+        ("times", "<u8", (3, TIME_CLASSES, TIME_FIELDS)),
+        # calls, on from a source, on from a destination
+        ("order", "<u8", (3, SIZE_GROUPS, 3)),
+        # of both sides of a trial: calls and ticks of each group
+        ("trials", "<u8", (3, TIME_CLASSES, 2, TRIAL_GROUPS, 2)),
     ]
 )
 _HEADER = struct.Struct("<8sIIIIQIIII512s")
@@ -125,6 +138,15 @@ def size_range(index: int) -> tuple[int, int]:
     return max(least, EXACT + 1), (1 << 62) if index == SIZES - 1 else least + (
         1 << (octave + 6)
     ) - 1
+
+
+def time_range(index: int) -> tuple[int, int]:
+    """The least and the greatest size of a class of those that were timed."""
+    if index < 2:
+        return index, index
+    octave, part = divmod(index, 2)
+    least = (2 + part) << (octave - 1)
+    return least, (1 << 62) if index == TIME_CLASSES - 1 else least + (1 << (octave - 1)) - 1
 
 
 def group_up_to(group: int) -> int | None:

@@ -31,6 +31,9 @@ class Merger:
         self._log_bytes = np.zeros((3, blocks.SIZES - blocks.EXACT - 1), np.uint64)
         self._places = np.zeros((2, blocks.PLACES), np.uint64)
         self._set_places = np.zeros(blocks.SET_PLACES, np.uint64)
+        self._times = np.zeros((3, blocks.TIME_CLASSES, blocks.TIME_FIELDS), np.uint64)
+        self._trials = np.zeros((3, blocks.TIME_CLASSES, 2, blocks.TRIAL_GROUPS, 2), np.uint64)
+        self._order = np.zeros((3, blocks.SIZE_GROUPS, 3), np.uint64)
         self._bursts: list[tuple[float, list[tuple]]] = []
         self._chance = random.Random(20261121)
 
@@ -50,6 +53,9 @@ class Merger:
             self._log_bytes += block["log_bytes"]
             self._places += block["places"]
             self._set_places += block["set_places"]
+            self._times += block["times"]
+            self._order += block["order"]
+            self._trials += block["trials"]
             calls = int(block["sizes"].sum())
             if calls:
                 self._add_callers(process, block)
@@ -134,6 +140,33 @@ class Merger:
             "functions": dict(sorted(functions.items(), key=lambda item: -item[1])),
             "sizes": rows,
             "places": self._places_of(number, op),
+            "order": [
+                [blocks.group_up_to(group), *self._order[number][group].tolist()]
+                for group in np.flatnonzero(self._order[number][:, 0]).tolist()
+            ],
+        }
+
+    def trials(self) -> dict[str, list[list]]:
+        """By op: least and greatest size, then of the usual routine's calls and of the tried one's the number and the
+        ticks, each of some groups."""
+        return {
+            op: [
+                [*blocks.time_range(index), *self._trials[number][index].swapaxes(1, 2).tolist()]
+                for index in np.flatnonzero(self._trials[number].any(axis=(1, 2, 3))).tolist()
+            ]
+            for number, op in enumerate(blocks.OPS)
+        }
+
+    def times(self) -> dict[str, list[list[int]]]:
+        """By op: least and greatest size, calls that were timed, their bytes and ticks, pages that the kernel had to
+        bring and its ticks for them, calls that took too long to be the copy's own time; and how often the source was
+        near, in the last cache, in memory, by where the destination was."""
+        return {
+            op: [
+                [*blocks.time_range(index), *self._times[number][index].tolist()]
+                for index in np.flatnonzero(self._times[number].any(axis=1)).tolist()
+            ]
+            for number, op in enumerate(blocks.OPS)
         }
 
     def _places_of(self, number: int, op: str) -> list[list]:

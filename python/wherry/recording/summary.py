@@ -105,10 +105,15 @@ def ceiling_in_words(ceiling: Mapping) -> str:
     """`at most 1.4 % of this run: ...`"""
     if ceiling["cpu_s"] <= 0:
         return "the run took no time that could be measured"
+    run = f"of this run ({seconds(ceiling['at_most_s'])} of {seconds(ceiling['cpu_s'])} of processor time)"
+    if not ceiling.get("timed"):
+        return (
+            f"at most {percent(ceiling['at_most'])} {run}, about {percent(ceiling['likely'])} if the data lay in the "
+            "nearest cache: even a free memcpy could gain no more"
+        )
     return (
-        f"at most {percent(ceiling['at_most'])} of this run ({seconds(ceiling['at_most_s'])} of "
-        f"{seconds(ceiling['cpu_s'])} of processor time), about "
-        f"{percent(ceiling['likely'])} if the data lay in the nearest cache: even a free memcpy could gain no more"
+        f"at most {percent(ceiling['at_most'])} {run}, about {percent(ceiling['likely'])} without page faults, by "
+        f"{_several(ceiling['timed'], 'timed call')}: even a free memcpy could gain no more"
     )
 
 

@@ -26,8 +26,10 @@ def _machine() -> dict:
     return {"cpu": brand, "kernel": platform.release(), "libc": libc}
 
 
-def _ceiling(ops: Mapping, cpu_s: float) -> dict | None:
+def _ceiling(ops: dict[str, dict], timed: Mapping[str, list], cpu_s: float) -> dict | None:
+    """What the copies took of the run; each op gets its `times` when its calls could be told by them."""
     from wherry import ceiling
+    from wherry.recording import rehearsal
 
     if not ops:
         return {
@@ -36,10 +38,18 @@ def _ceiling(ops: Mapping, cpu_s: float) -> dict | None:
             "at_most_s": 0,
             "likely": 0,
             "at_most": 0,
+            "timed": 0,
             "parts": [],
         }
     try:
-        return ceiling.of(ops, cpu_s, ceiling.costs())
+        costs = ceiling.costs()
+        try:
+            rehearsed = rehearsal.hot()
+            for op, part in ops.items():
+                part["times"] = rehearsal.rows(timed[op], op, rehearsed, costs)
+        except WherryError as error:
+            print(f"wherry record: what was timed is left out: {error}", file=sys.stderr)
+        return ceiling.of(ops, cpu_s, costs)
     except WherryError as error:
         print(f"wherry record: no ceiling: {error}", file=sys.stderr)
         return None
@@ -59,6 +69,7 @@ def document(
     from wherry import version
 
     ops = merger.ops()
+    found = _ceiling(ops, merger.times(), ran.user_s + ran.system_s) if ceilings else None
     return {
         "format": recordings.FORMAT,
         "version": recordings.VERSION,
@@ -81,7 +92,7 @@ def document(
         "ops": ops,
         "sequences": merger.sequences(),
         "callers": callers.named(merger.callers),
-        "ceiling": _ceiling(ops, ran.user_s + ran.system_s) if ceilings else None,
+        "ceiling": found,
     }
 
 

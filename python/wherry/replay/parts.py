@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from wherry import mixes, recordings
+from wherry.ceiling import Timed
 from wherry.errors import WherryError, unknown
 from wherry.mixfiles import LARGEST_SIZE
 from wherry.recordings import Recording
@@ -20,6 +21,8 @@ LEVELS = ("L1", "L2", "L3", "DRAM")
 # What of a cache the runner gives to one call, both sides together.
 ROOM = {"L1": 3 / 4, "L2": 3 / 4, "L3": 1 / 4}
 LINE = 64
+# Of the pairs of places so many are measured at most, and only those that hold as many of a band's calls.
+MOST_PLACES, LEAST_SHARE = 5, 0.05
 # Hot: the nearest cache that holds it. Warm: one level further out. Cold: in memory.
 HEATS = ("hot", "warm", "cold")
 
@@ -33,6 +36,10 @@ class Part:
     mean: float  # bytes
     largest: int
     states: Mapping[str, str]  # heat to cache state
+    ascending: str = "none"  # the sides on which most calls went upwards
+    took: float | None = None  # nanoseconds of a call inside the program; None: not known
+    # (source's state, destination's) to the share of the calls that found their data so; empty: not known
+    found_in: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,7 @@ def _states(size: int, caches: Mapping[str, int], copies: bool) -> dict[str, str
 def _of_recording(recording: Recording, caches: Mapping[str, int], seed: int) -> list[Part]:
     found = []
     for op in recording.ops:
+        timed = Timed(recording.times(op))
         for low, high in bands(caches, op != "set"):
             inside = [row for row in recording.sizes(op) if low <= row[0] <= high and row[2]]
             calls, total = (sum(row[i] for row in inside) for i in (2, 3))
@@ -101,9 +109,49 @@ def _of_recording(recording: Recording, caches: Mapping[str, int], seed: int) ->
                     total / calls,
                     inside[-1][1],
                     _states(min(usual, high), caches, op != "set"),
+                    recording.ascending(op, low, high),
+                    _took(timed, inside, calls),
+                    _found_in(
+                        recording, op, low, high, _states(min(usual, high), caches, op != "set")
+                    ),
                 )
             )
     return found
+
+
+def _found_in(
+    recording: Recording, op: str, low: int, high: int, states: Mapping[str, str]
+) -> dict[tuple[str, str], float]:
+    """Where the calls of this band had their data, in states that the runner can keep."""
+    near, last = states["hot"], "L3" if states["hot"] in ("L1", "L2") else states["hot"]
+    if "L3" not in (near, last, states["warm"]):
+        last = near  # a machine without one
+    levels = (near, last, "DRAM")
+    shares: dict[tuple[str, str], float] = {}
+    for row in recording.times(op):
+        if row[0] > high or row[1] < low or not row[2] or not sum(row[9]):
+            continue
+        # Of a class that reaches into the next band by as much as lies in this one.
+        inside = (min(row[1], high) - max(row[0], low) + 1) / (row[1] - row[0] + 1)
+        for i, calls in enumerate(row[9]):
+            source, destination = levels[i // 3], levels[i % 3]
+            pair = (destination if op == "set" else source, destination)
+            shares[pair] = shares.get(pair, 0) + calls * inside
+    most = sorted(shares.items(), key=lambda item: -item[1])[:MOST_PLACES]
+    kept = {pair: calls for pair, calls in most if calls >= LEAST_SHARE * sum(shares.values())}
+    whole = sum(kept.values())
+    return {pair: calls / whole for pair, calls in kept.items()} if whole else {}
+
+
+def _took(timed: Timed, sizes: Sequence, calls: int) -> float | None:
+    """Of a call of these classes of sizes."""
+    total = 0.0
+    for _, _, own, size in sizes:
+        near = timed.near(size / own)
+        if near is None:
+            return None
+        total += own * near[0]
+    return total / calls if total > 0 else None
 
 
 def subject(given: str, caches: Mapping[str, int], seed: int = 1) -> Subject:

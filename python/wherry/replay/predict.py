@@ -1,6 +1,7 @@
 """What a replay means for the program: the share of its time that copies take, times what they would gain.
 
-How warm a program's data are, a recording does not tell. The likely change is that of hot data; its interval takes in
+Where the recorder timed calls, the share is what they took, and the gain is that of data where they were, as far as the
+recorder told by looking at a line of each side, or else as warm as makes libc take so long. Of older recordings only sizes are known: the likely change is that of hot data then, and its interval takes in
 what warm data would give, with the share that copies take then. What is not clear of nothing by that interval, or is
 smaller than ab can tell, is called not measurable: a claim that ab refutes would be worth less than none."""
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from wherry.replay.totals import LIBC, Total
+from wherry.replay.totals import LIBC, TIMED, Total
 from wherry.units import percent
 
 # What ab seldom tells less than, on a machine with neighbours; --noise says another.
@@ -40,6 +41,9 @@ def signed(fraction: float) -> str:
 
 def shares(ceiling: Mapping, totals: Mapping[str, Mapping[str, Total]]) -> dict[str, float]:
     """By heat, the share of the run's CPU time that its copies took with libc, if its data were so warm."""
+    if TIMED in totals:
+        cpu_s = ceiling["cpu_s"]
+        return {TIMED: min(totals[TIMED][LIBC].seconds / cpu_s, 1.0) if cpu_s > 0 else 0.0}
     likely, most = ceiling["likely"], max(ceiling["at_most"], ceiling["likely"])
     hot = totals.get("hot", {}).get(LIBC)
     found = {}
@@ -59,7 +63,7 @@ def predict(
 ) -> Prediction | None:
     share = shares(ceiling, totals)
     ranges = []
-    for heat in ("hot", "warm"):
+    for heat in (TIMED,) if TIMED in totals else ("hot", "warm"):
         own = totals.get(heat, {}).get(routine)
         if own is None or own.ratio is None or heat not in share:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,13 @@ from wherry.replay.parts import HEATS, Part, Subject
 from wherry.row import Row
 
 LIBC = "libc"
+# Beside the heats: data where the program had them, and libc taking what it took there.
+TIMED = "timed"
 EXPERIMENT = "replay"
+
+
+# Which row stands for a part (by its number) at a heat, or at a pair of states.
+Places = dict[tuple[int, str | tuple[str, str]], int]
 
 
 @dataclass(frozen=True)
@@ -34,16 +41,17 @@ class Total:
 
 def rows(
     subject: Subject, routines: Sequence[str], rounds: int, batch_us: int, heats: Sequence[str]
-) -> tuple[list[Row], dict[tuple[int, str], int]]:
+) -> tuple[list[Row], Places]:
     """The rows, and which stands for each part and heat; what is the same at two heats is measured once."""
     found: list[Row] = []
-    places: dict[tuple[int, str], int] = {}
+    places: Places = {}
     for number, part in enumerate(subject.parts):
-        known: dict[str, int] = {}
-        for heat in heats:
-            state = part.states[heat]
-            if state not in known:
-                known[state] = len(found)
+        known: dict[tuple[str, str], int] = {}
+        wanted = [(heat, (part.states[heat], part.states[heat])) for heat in heats]
+        wanted += [(pair, pair) for pair in part.found_in]
+        for where, pair in wanted:
+            if pair not in known:
+                known[pair] = len(found)
                 found.append(
                     Row(
                         EXPERIMENT,
@@ -51,46 +59,48 @@ def rows(
                         tuple(routines),
                         mix=part.spec,
                         mix_name=f"@{subject.name}-{part.op}-{part.band}".replace(" ", "-"),
-                        src_state=state,
-                        dst_state=state,
+                        src_state=pair[0],
+                        dst_state=pair[1],
+                        ascending=part.ascending,
                         rounds=rounds,
                         batch_us=batch_us,
                     )
                 )
-            places[number, heat] = known[state]
+            places[number, where] = known[pair]
     return found, places
 
 
 def _table(
     campaign: Campaign,
     parts: Sequence[Part],
-    places: Mapping[tuple[int, str], int],
-    heat: str,
+    shares: Sequence[Mapping[int, float]],
     routine: str,
     twin: bool,
 ) -> dict[int, np.ndarray]:
-    """By process, nanoseconds of all calls in each round; empty when any part lacks the routine."""
+    """By process, nanoseconds of all calls in each round; empty when any part lacks the routine.
+    `shares`: of each part, how much of which row stands for it."""
     sums: dict[int, np.ndarray] = {}
-    for number, part in enumerate(parts):
-        cell = campaign.cells.get((places[number, heat], routine, twin))
-        if cell is None or not cell.ns:
-            return {}
-        for process in list(sums) if number else list(cell.ns):
-            if process not in cell.ns:
-                sums.pop(process, None)
-                continue
-            own = cell.ns[process] * part.calls
-            before = sums.get(process)
-            if before is not None:
-                n = min(len(before), len(own))
-                own = before[:n] + own[:n]
-            sums[process] = own
+    first = True
+    for part, rows in zip(parts, shares, strict=True):
+        for row, share in rows.items():
+            cell = campaign.cells.get((row, routine, twin))
+            if cell is None or not cell.ns:
+                return {}
+            for process in list(cell.ns) if first else list(sums):
+                if process not in cell.ns:
+                    sums.pop(process, None)
+                    continue
+                own = cell.ns[process] * (part.calls * share)
+                before = sums.get(process)
+                if before is not None:
+                    n = min(len(before), len(own))
+                    own = before[:n] + own[:n]
+                sums[process] = own
+            first = False
     return sums
 
 
-def measured(
-    campaign: Campaign, subject: Subject, places: Mapping[tuple[int, str], int], heat: str
-) -> list[int]:
+def measured(campaign: Campaign, subject: Subject, places: Places, heat: str) -> list[int]:
     """The parts that libc was measured in; what this machine cannot measure, nobody is."""
     return [
         number
@@ -99,24 +109,83 @@ def measured(
     ]
 
 
+def _libc(campaign: Campaign, row: int) -> float | None:
+    """Nanoseconds of a call."""
+    cell = campaign.cells.get((row, LIBC, False))
+    return float(np.median(stats.pooled(cell.ns))) if cell and cell.ns else None
+
+
+def _between(took: float, known: Sequence[tuple[float, int]]) -> dict[int, float]:
+    """Of the rows that `known` has with libc's time, as much as makes up what a call took; of one alone where it lies
+    beyond them all."""
+    known = sorted(known)
+    if took <= known[0][0]:
+        return {known[0][1]: took / known[0][0]}
+    for (low, below), (high, above) in itertools.pairwise(known):
+        if took <= high:
+            part = (took - low) / (high - low) if high > low else 1.0
+            return {below: 1 - part, above: part}
+    return {known[-1][1]: took / known[-1][0]}
+
+
+def _as_found(
+    campaign: Campaign, number: int, part: Part, places: Places, heats: Sequence[str]
+) -> dict[int, float]:
+    """The rows that stand for a part's calls as the program made them, and how much of each."""
+    some = {
+        places[number, pair]: share
+        for pair, share in part.found_in.items()
+        if _libc(campaign, places[number, pair])
+    }
+    if some:
+        # Together they take what libc took there.
+        whole = sum(share * _libc(campaign, row) for row, share in some.items())
+        scale = part.took / whole if part.took else 1 / sum(some.values())
+        return {row: share * scale for row, share in some.items()}
+    known = [
+        (ns, row)
+        for row in dict.fromkeys(places[number, heat] for heat in heats)
+        if (ns := _libc(campaign, row))
+    ]
+    if not known:
+        return {}
+    return _between(part.took, known) if part.took else {known[0][1]: 1.0}
+
+
+def as_timed(
+    campaign: Campaign, subject: Subject, places: Places, heats: Sequence[str]
+) -> tuple[list[int], list[dict[int, float]]]:
+    """The parts that count and what stands for them; none when nothing was timed."""
+    numbers, shares = [], []
+    for number, part in enumerate(subject.parts):
+        own = _as_found(campaign, number, part, places, heats)
+        if own:
+            numbers.append(number)
+            shares.append(own)
+    return (numbers, shares) if any(part.took for part in subject.parts) else ([], [])
+
+
 def add_up(
     campaign: Campaign,
     subject: Subject,
-    places: Mapping[tuple[int, str], int],
+    places: Places,
     routines: Sequence[str],
     heats: Sequence[str] = HEATS,
 ) -> dict[str, dict[str, Total]]:
-    """By heat, then by routine."""
+    """By heat, then by routine; as timed too when the recording tells what calls took."""
     rng = np.random.default_rng(campaign.seed)
-    found: dict[str, dict[str, Total]] = {}
+    kinds = {}
     for heat in heats:
         kept = measured(campaign, subject, places, heat)
+        kinds[heat] = kept, [{places[number, heat]: 1.0} for number in kept]
+    kinds[TIMED] = as_timed(campaign, subject, places, heats)
+    found: dict[str, dict[str, Total]] = {}
+    for heat, (kept, shares) in kinds.items():
         parts = [subject.parts[number] for number in kept]
-        where = {(i, heat): places[number, heat] for i, number in enumerate(kept)}
-        libc = _table(campaign, parts, where, heat, LIBC, False)
+        libc = _table(campaign, parts, shares, LIBC, False)
         if not parts or not libc:
             continue
-        again = _table(campaign, parts, where, heat, LIBC, True)
+        again = _table(campaign, parts, shares, LIBC, True)
         twin = stats.bootstrap(stats.log_ratios(again, libc), rng)
         floor = stats.LEAST_FLOOR
         if twin is not None:
@@ -124,9 +193,7 @@ def add_up(
             floor = max(floor, twin.high - 1, 1 / twin.low - 1)
         own = {}
         for routine in routines:
-            table = (
-                libc if routine == LIBC else _table(campaign, parts, where, heat, routine, False)
-            )
+            table = libc if routine == LIBC else _table(campaign, parts, shares, routine, False)
             if not table:
                 continue
             seconds = float(np.median(stats.pooled(table))) / 1e9

@@ -206,6 +206,7 @@ def _other(key: str, value: object) -> str:
         "table": "table of {:,}",
         "cpu": "CPU {}",
         "content": "{} pages",
+        "ascending": "{} ascending",
         "code": "{} code",
     }
     try:

@@ -68,7 +68,7 @@ def _maps(rows: Sequence[dict]) -> tuple[list[list[dict]], list[dict]]:
 
 
 # What may differ between the panels of one picture.
-_PANELS = ("src_state", "dst_state", "walk", "buffer", "content", "code")
+_PANELS = ("src_state", "dst_state", "walk", "buffer", "content", "ascending", "code")
 _PANELS += ("mix", "cpu", "huge", "threads")
 
 

@@ -1,0 +1,154 @@
+/* What a call takes inside the program, with the caches and the branches as they are there.
+ *
+ * A page that is not there yet is brought by the kernel at its first access, which takes longer than copying it and is
+ * no fault of the routine's. So before the clock starts, a byte of each page of the destination gets what the call
+ * would put there anyway; calls that are too small to be told from that are left out when they take as long as a page
+ * fault.
+ */
+#include "recorder.h"
+
+enum {
+    TOUCHES = 16,             /* pages of one call at most; of a larger one these stand for all */
+    FAULT_TICKS = 1200,       /* an access that takes longer was a page fault: memory takes at most half of it */
+    SMALL = 1024,             /* calls below it are not touched: the lines would be there then */
+    SMALL_FAULT_TICKS = 2048, /* nor do they take so long without a page fault */
+    NEAR_TICKS = 24,          /* a load from the second cache takes less than this more, from the last one more */
+    CACHED_TICKS = 160,       /* a load from the last cache takes less than this more, from memory more */
+    LATE_TICKS = 1 << 17,     /* what a call may take besides its bytes; longer: another program ran */
+    LATE_TICKS_A_BYTE = 4,
+};
+
+static inline uint64_t ticks(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("lfence\n\trdtsc\n\tlfence" : "=a"(low), "=d"(high) : : "memory");
+    return (uint64_t)high << 32 | low;
+}
+
+static unsigned time_class(size_t n)
+{
+    if (n < 2)
+        return (unsigned)n;
+    const unsigned octave = 63u - (unsigned)__builtin_clzll(n);
+    const unsigned class = 2 * octave + ((unsigned)(n >> (octave - 1)) & 1);
+    return class < TIME_CLASSES ? class : TIME_CLASSES - 1;
+}
+
+struct touched {
+    uint64_t faults, ticks; /* of these pages */
+    uint64_t left;          /* ticks that the others may take during the call */
+};
+
+/* The first byte of the call in its page number `page`. */
+static size_t in_page(uintptr_t dst, size_t page) { return page ? page * PAGE - (dst & (PAGE - 1)) : 0; }
+
+static struct touched touch(uintptr_t dst, uintptr_t src, size_t pages, uint32_t fill)
+{
+    struct touched found = {0, 0, 0};
+    const size_t some = pages < TOUCHES ? pages : TOUCHES;
+    for (size_t i = 0; i < some; i++) {
+        const size_t at = in_page(dst, i * pages / some);
+        const uint64_t begin = ticks();
+        *(volatile unsigned char *)(dst + at) =
+            src ? *(const volatile unsigned char *)(src + at) : (unsigned char)(fill >> 8 * (at & 3));
+        const uint64_t took = ticks() - begin;
+        if (took > FAULT_TICKS && took < LATE_TICKS) {
+            found.faults++;
+            found.ticks += took;
+        }
+    }
+    if (found.faults)
+        found.left = found.ticks * (pages - some) / some;
+    return found;
+}
+
+static uint64_t load_ticks(uintptr_t address)
+{
+    const uint64_t begin = ticks();
+    (void)*(const volatile unsigned char *)address;
+    return ticks() - begin;
+}
+
+/* Where a line is, by how much longer it takes than one that has just been used. */
+static unsigned place_of(uintptr_t address, uint64_t usual)
+{
+    const uint64_t took = load_ticks(address);
+    return took <= usual + NEAR_TICKS ? 0 : took <= usual + CACHED_TICKS ? 1 : 2;
+}
+
+/* Looks at one line of each side, half a page behind one that was touched, so that its page is known to the processor.
+ */
+static void find_places(struct recorder_time *time, uintptr_t dst, uintptr_t src, size_t n, size_t pages)
+{
+    const size_t some = pages < TOUCHES ? pages : TOUCHES;
+    const size_t behind = in_page(dst, time->calls % some * pages / some) + PAGE / 2;
+    const size_t at = behind < n ? behind : n / 2;
+    load_ticks((uintptr_t)time);
+    const uint64_t usual = load_ticks((uintptr_t)time);
+    const unsigned source = src ? place_of(src + at, usual) : 0;
+    add(&time->places[source][place_of(dst + at, usual)], 1);
+}
+
+/* In a trial: the whole of the call, nothing of it touched beforehand. True when it was that. */
+static bool tried(struct recorder_block *block, enum recorder_op op, enum recorder_function function, size_t n,
+                  const long arguments[4], long *result)
+{
+    if (LIKELY(!recorder_trial) || recorder_next[function] == recorder_tried[function])
+        return false;
+    const uint64_t random = recorder_random(block);
+    const unsigned side = n >= ALWAYS_FROM ? (unsigned)(random >> 63) : recorder_now == recorder_tried;
+    /* Of the usual routine's, half are timed as without a trial. */
+    if (!side && random >> 40 & 1)
+        return false;
+    void *called = side ? recorder_tried[function] : recorder_next[function];
+    const unsigned group = (unsigned)(take_one(&block->timed) / 8 % TRIAL_GROUPS);
+    const uint64_t begin = ticks();
+    *result = ((long (*)(long, long, long, long))called)(arguments[0], arguments[1], arguments[2], arguments[3]);
+    const uint64_t took = ticks() - begin;
+    if (took > LATE_TICKS + LATE_TICKS_A_BYTE * n || !*recorder_alive || recorder_mine != block)
+        return true;
+    struct recorder_trial *trial = &block->trials[op][time_class(n)];
+    add(&trial->sides[side][group].calls, 1);
+    add(&trial->sides[side][group].ticks, took);
+    return true;
+}
+
+long recorder_timed(enum recorder_op op, enum recorder_function function, uintptr_t dst, uintptr_t src, size_t n,
+                    uint32_t fill, long a, long b, long c, long d)
+{
+    struct recorder_block *block = recorder_mine;
+    long result;
+    if (tried(block, op, function, n, (const long[4]){a, b, c, d}, &result))
+        return result;
+    struct recorder_time *time = &block->times[op][time_class(n)];
+    struct touched touched = {0, 0, 0};
+    /* Of ranges that overlap no byte may come before its turn. */
+    if (n >= SMALL && (src || op == OP_SET)) {
+        const size_t pages = ((dst & (PAGE - 1)) + n + PAGE - 1) / PAGE;
+        touched = touch(dst, src, pages, fill);
+        find_places(time, dst, src, n, pages);
+    }
+    const uint64_t begin = ticks();
+    result = ((long (*)(long, long, long, long))recorder_next[function])(a, b, c, d);
+    const uint64_t took = ticks() - begin;
+    /* A handler may have forked meanwhile: the child has no such block. */
+    if (UNLIKELY(!*recorder_alive || recorder_mine != block))
+        return result;
+    add(&time->faults, touched.faults);
+    add(&time->fault_ticks, touched.ticks);
+    if (n < SMALL && took > SMALL_FAULT_TICKS && took < LATE_TICKS) {
+        add(&time->faults, 1);
+        add(&time->fault_ticks, took);
+    } else if (took > LATE_TICKS + LATE_TICKS_A_BYTE * n) {
+        add(&time->late, 1);
+    } else {
+        /* At least a quarter is the call's own: the pages that were not touched are guessed. */
+        const uint64_t left = touched.left < took / 4 * 3 ? touched.left : took / 4 * 3;
+        add(&time->fault_ticks, left);
+        add(&time->faults, touched.faults ? left * touched.faults / touched.ticks : 0);
+        add(&time->calls, 1);
+        add(&time->bytes, n);
+        add(&time->ticks, took - left);
+    }
+    return result;
+}

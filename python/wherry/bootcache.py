@@ -1,0 +1,54 @@
+"""What was measured once and holds as long as the machine runs and the native programs are the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from wherry import runfile
+from wherry.errors import WherryError
+
+
+def key(version: int, natives: list[Path]) -> str:
+    """Of this boot, of the native programs as they are, and of what glibc was told."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        boot = ""
+    stamps = []
+    for native in natives:
+        try:
+            stamps.append(f"{native.stat().st_mtime_ns}:{native.stat().st_size}")
+        except OSError:
+            stamps.append("")
+    tunables = os.environ.get("GLIBC_TUNABLES", "")
+    text = f"{version}:{boot}:{':'.join(stamps)}:{tunables}"
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def path(name: str) -> Path:
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    home = Path(base) if base.startswith("/") else Path.home() / ".cache"
+    return home / "wherry" / f"{name}.json"
+
+
+def kept(
+    place: Path, known: str, good: Callable[[object], bool], make: Callable[[], dict], fresh: bool
+) -> dict:
+    """What lies at `place` under the key `known`, when it is `good`; else it is made and put there."""
+    if not fresh:
+        try:
+            found = json.loads(place.read_bytes())
+            if found["key"] == known and good(found["costs"]):
+                return found["costs"]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            pass
+    made = make()
+    try:
+        runfile.write_bytes(place, json.dumps({"key": known, "costs": made}).encode())
+    except (OSError, WherryError):
+        pass  # then it is measured again
+    return made

@@ -1,0 +1,92 @@
+"""What the recorder's way of timing makes of calls whose data are in the nearest cache.
+
+A call that is timed alone takes longer than one among others: the processor waits before and after. So `wherry-run
+rehearse` makes small calls under the recorder, once after each boot; what they take there more than among others is
+what timing adds, to a program's calls too."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from wherry import bootcache, ceiling, preloading, runner
+from wherry.errors import FailedError
+from wherry.recording.merge import Merger
+
+VERSION = 2
+LIMIT_S = 60.0
+# Fewer tell nothing.
+LEAST_CALLS = 8
+
+
+def hot(fresh: bool = False) -> dict:
+    """Ticks of the processor's clock: hot["ticks_per_ns"], and hot[op][least size of a class], a call."""
+    natives = [Path(runner.path()), preloading.library("recorder")]
+    place = bootcache.path("rehearsal")
+    return bootcache.kept(place, bootcache.key(VERSION, natives), _good, _measure, fresh)
+
+
+def _good(found: object) -> bool:
+    return found["ticks_per_ns"] > 0 and all(
+        int(least) >= 0 and 0 < ticks < 1e12
+        for op in ceiling.OPS
+        for least, ticks in found[op].items()
+    )
+
+
+def _measure() -> dict:
+    home = Path(tempfile.mkdtemp(prefix="wherry-rehearse-"))
+    try:
+        env = preloading.environment(os.environ, [preloading.library("recorder")])
+        env["WHERRY_RECORD"] = str(home)
+        try:
+            done = subprocess.run(
+                [runner.path(), "rehearse"],
+                env=env,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=LIMIT_S,
+                check=False,
+            )
+            said = json.loads(done.stdout.strip().splitlines()[-1])
+            rate = float(said["ticks_per_ns"])
+        except (OSError, subprocess.TimeoutExpired, ValueError, IndexError, KeyError, TypeError):
+            raise FailedError("the recorder's own time could not be measured") from None
+        merger = Merger()
+        for part in home.iterdir():
+            merger.add(part)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+    found: dict = {"ticks_per_ns": rate}
+    for op, rows in merger.times().items():
+        found[op] = {
+            str(least): round(ticks / calls, 2)
+            for least, _, calls, _, ticks, *_ in rows
+            if calls >= LEAST_CALLS
+        }
+    if rate <= 0 or any(len(found[op]) < 10 for op in ceiling.OPS):
+        raise FailedError("the recorder's own time could not be measured")
+    return found
+
+
+def rows(timed: list[list[int]], op: str, rehearsed: dict, costs: dict) -> list[list]:
+    """Of what was timed in a program, as a mix keeps it: least and greatest size, calls, bytes, nanoseconds of all of
+    them, of those what timing added, page faults, nanoseconds of those, calls left out; and how often both sides were
+    near, the source
+    near and the destination in the last cache, ... and both in memory."""
+    rate, known = rehearsed["ticks_per_ns"], {int(k): v for k, v in rehearsed[op].items()}
+    found = []
+    for least, greatest, calls, total, ticks, faults, fault_ticks, late, *places in timed:
+        # Of larger calls as of the largest rehearsed: nothing goes on beside them.
+        near = max((own for own in known if own <= least), default=min(known))
+        size = near * 5 / 4 if near < least or not calls else total / calls
+        added = max(known[near] / rate - ceiling.cost_ns(costs["hot"][op], size), 0)
+        whole = ticks / rate
+        times = [round(ns, 1) for ns in (whole, min(calls * added, whole), fault_ticks / rate)]
+        found.append([least, greatest, calls, total, *times[:2], faults, times[2], late, places])
+    return found
