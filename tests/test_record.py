@@ -39,9 +39,17 @@ def known(build_dir: Path) -> Path:
 class Recorded:
     """A command run under the bare recorder, and what is in its files."""
 
-    def __init__(self, recorder: Path, home: Path, *command: str | Path, check: bool = True):
+    def __init__(
+        self,
+        recorder: Path | str,
+        home: Path,
+        *command: str | Path,
+        check: bool = True,
+        more: dict[str, str] | None = None,
+    ):
         home.mkdir(exist_ok=True)
         env = {**os.environ, "LD_PRELOAD": str(recorder), "WHERRY_RECORD": str(home)}
+        env |= more or {}
         self.done = run(*command, check=check, env=env, timeout=120)
         self.merger = Merger()
         self.processes = []
@@ -51,8 +59,12 @@ class Recorded:
         assert self.merger.damaged == []
         self.ops = self.merger.ops()
 
-    def count(self, size: int, op: str = "copy") -> int:
-        return sum(row[2] for row in self.ops.get(op, {"sizes": []})["sizes"] if row[0] == size)
+    def count(self, size: int, op: str = "copy", exact: bool = True) -> int:
+        return sum(
+            row[2]
+            for row in self.ops.get(op, {"sizes": []})["sizes"]
+            if (row[0] == size if exact else row[0] <= size <= row[1])
+        )
 
 
 @pytest.fixture
@@ -185,6 +197,81 @@ def test_inlined_frames_are_named(recorder, tmp_path):
     assert re.fullmatch(r"[0-9a-f]{40}", row["build_id"])
 
 
+# --- what calls take ------------------------------------------------------------------------------
+def test_time_classes_join():
+    for index in range(1, blocks.TIME_CLASSES):
+        assert blocks.time_range(index)[0] == blocks.time_range(index - 1)[1] + 1
+
+
+def test_some_calls_are_timed(recorded):
+    found = recorded("times", "200000")
+    (row,) = [row for row in found.merger.times()["copy"] if row[0] <= 700 <= row[1]]
+    _, _, calls, size, ticks, faults, fault_ticks, late, *places = row
+    # One in 61, outside of the sampled sequences.
+    assert 200000 / 61 / 4 < calls + late + faults < 200000 / 30
+    assert size == 700 * calls
+    assert ticks > calls
+    assert (faults == 0) == (fault_ticks == 0)
+    assert sum(places) == 0  # looked for from 1 KiB on
+    assert found.merger.trials() == {"copy": [], "move": [], "set": []}
+
+
+def test_pages_that_are_not_there_are_told_apart(recorded):
+    def of(mode: str) -> tuple[int, int, int]:
+        (row,) = [r for r in recorded(mode, "7000").merger.times()["copy"] if r[0] == 8192]
+        return row[2], row[5], sum(row[8:])
+
+    calls, faults, looked = of("fresh")
+    # Two or three pages a call, of which the one before has touched one at times.
+    assert calls <= faults <= 3 * calls
+    assert 0 < looked <= calls
+
+
+@pytest.mark.parametrize(("mode", "ascends"), [("ascending", True), ("scattered", False)])
+def test_calls_that_go_on_where_one_was(recorded, mode: str, ascends: bool):
+    (row,) = [r for r in recorded(mode, "20000").ops["copy"]["order"] if r[0] == 8192]
+    _, calls, source, destination = row
+    assert 1000 < calls <= 20000
+    assert source == calls  # the same again and again
+    assert destination > 0.95 * calls if ascends else destination < 0.1 * calls
+
+
+@pytest.fixture
+def trial(recorder, build_dir, known, tmp_path):
+    """A run under the recorder with the drop-in behind it, to be tried."""
+
+    def call(*arguments: str, tries: bool = True) -> Recorded:
+        dropin = build_dir / "preload/libwherry-dropin.so"
+        more = {"WHERRY_TRIAL": "1"} if tries else {}
+        return Recorded(f"{recorder}:{dropin}", tmp_path / "parts", known, *arguments, more=more)
+
+    return call
+
+
+def test_a_trial_gives_both_their_turns(trial):
+    found = trial("ascending", "100000")
+    assert found.count(8192, exact=False) == 100000
+    (row,) = [r for r in found.merger.trials()["copy"] if r[0] == 8192]
+    for calls, ticks in row[2:]:
+        assert len(calls) == len(ticks) == blocks.TRIAL_GROUPS
+        assert sum(calls) > 50
+        assert sum(ticks) > sum(calls)
+    # What tells of the program without a trial is of libc's calls alone.
+    (own,) = [r for r in found.merger.times()["copy"] if r[0] == 8192]
+    assert own[2] > 20
+
+
+@pytest.mark.parametrize(
+    "mode", ["names", "sizes", "places", "fork", "vfork", "threads", "signals"]
+)
+def test_a_trial_changes_no_result(trial, known, mode: str):
+    assert trial(mode, "8").done.stdout == run(known, mode, "8").stdout
+
+
+def test_what_lies_behind_is_not_tried_unasked(trial):
+    assert not any(trial("ascending", "20000", tries=False).merger.trials().values())
+
+
 # --- processes and threads ------------------------------------------------------------------------
 def test_fork(recorded):
     found = recorded("fork", "20")
@@ -310,6 +397,43 @@ def test_the_exit_status_is_the_programs(record, known):
     assert mix["run"]["exit"] == 137
     assert "signal 9" in done.stderr
     assert record("--no-ceiling", "--", "no-such-command")[0].returncode == 127
+
+
+def test_record_tries_the_drop_in(record, known, wherry, tmp_path):
+    done, mix = record("--", known, "ascending", "100000")
+    assert done.returncode == 0
+    words = " ".join(done.stderr.split())
+    assert re.search(r"without page faults, by [\d,]+ timed calls: even a free memcpy", words)
+    assert re.search(
+        r"trial calls of more than 4 KiB took [\d.]+ times as long with the drop-in as with libc",
+        words,
+    )
+    assert mix["trial"]["routines"] == "dropin" and mix["trial"]["plan"] == "default"
+    (row,) = [r for r in mix["ops"]["copy"]["times"] if r[0] == 8192]
+    assert row[2] > 0 and row[4] >= row[5] >= 0 and len(row[9]) == 9
+    assert mix["ceiling"]["timed"] >= row[2]
+    # The other way round: nothing tried, and all that there is with libc.
+    done, mix = record("--no-trial", "--", known, "ascending", "100000")
+    assert "trial" not in mix and " trial " not in done.stderr
+    assert mix["ops"]["copy"]["times"]
+    assert wherry("plan", "default", "-o", tmp_path / "mine.toml").returncode == 0
+    done, mix = record("--plan", "mine.toml", "--", known, "ascending", "100000")
+    assert "with the drop-in and this plan" in " ".join(done.stderr.split())
+    assert re.fullmatch("[0-9a-f]{64}", mix["trial"]["plan"])
+
+
+@pytest.mark.parametrize("other", ["--no-trial", "--no-ceiling", "--unseen"])
+def test_a_plan_is_of_the_trial(record, other: str):
+    done, mix = record(other, "--plan", "mine.toml", "--", "true")
+    assert done.returncode == 2
+    assert f"which {other} leaves out" in done.stderr
+    assert mix is None
+
+
+def test_a_plan_that_is_not_there(record):
+    done, mix = record("--plan", "gone.toml", "--", "true")
+    assert (done.returncode, mix) == (2, None)
+    assert "gone.toml: there is no such file" in done.stderr
 
 
 def test_what_cannot_be_recorded_is_named(record, build_dir):

@@ -9,8 +9,9 @@ import random
 
 import pytest
 from conftest import ROOT
-from wherry import ceiling, mixes, recordings
+from wherry import bootcache, ceiling, mixes, recordings
 from wherry.errors import WherryError
+from wherry.recording import trial
 
 SMALL = {
     "format": "wherry-mix",
@@ -29,9 +30,16 @@ SMALL = {
             "bytes": 200,
             "sizes": [[100, 100, 2, 200]],
             "places": [[128, 64, 8, "near", "above", 2]],
+            "order": [[128, 2, 1, 2]],
+            "times": [[96, 127, 2, 200, 90.5, 60.0, 1, 700.0, 0, [2, 0, 0, 0, 0, 0, 0, 0, 0]]],
         },
     },
     "sequences": {"calls": [["copy", 12, 8, 2561, "none"]], "bursts": ["0 0"]},
+    "trial": {
+        "routines": "dropin",
+        "plan": "default",
+        "ops": {"move": [[96, 127, [1] * 6, [9.5] * 6, [1] * 6, [8.0] * 6]]},
+    },
 }
 
 
@@ -68,6 +76,18 @@ def test_there_and_back(tmp_path):
         (lambda d: d["sequences"].update(bursts=["0 x"]), "sequences.bursts.0"),
         (lambda d: d["sequences"].update(bursts=["9" * 5000]), "call 999999999999 of 1"),
         (lambda d: d.update(ceiling={"cpu_s": -1}), "ceiling"),
+        (lambda d: d["ops"]["move"]["times"][0].__setitem__(5, 91), "timing added 91 of 90.5 ns"),
+        (lambda d: d["ops"]["move"]["times"][0].__setitem__(0, 128), "are not 200 bytes"),
+        (lambda d: d["ops"]["move"]["times"][0].pop(), "ops.move.times.0"),
+        (lambda d: d["ops"]["move"]["times"][0].__setitem__(4, 1e19), "ops.move.times.0.4"),
+        (
+            lambda d: d["ops"]["move"]["times"].append(d["ops"]["move"]["times"][0]),
+            "sort them upwards",
+        ),
+        (lambda d: d["ops"]["move"]["order"][0].__setitem__(3, 3), "more calls went on than were"),
+        (lambda d: d["trial"]["ops"].update(set=[]), "trial.ops.set: ops has no such calls"),
+        (lambda d: d["trial"]["ops"]["move"][0].__setitem__(0, 128), "sort them upwards"),
+        (lambda d: d["trial"]["ops"]["move"][0][2].pop(), "trial.ops.move.0.2"),
     ],
 )
 def test_what_is_wrong_is_said(change, said):
@@ -217,10 +237,59 @@ def test_the_ceiling_is_calls_times_cost():
     assert ceiling.cost_ns({"64": 2.0, "256": 8.0}, 2560) == pytest.approx(80)
 
 
+def test_the_ceiling_is_what_was_timed():
+    flat = {op: {"0": 2.0, "64": 2.0, "4096": 2.0} for op in ceiling.OPS}
+    costs = {"hot": flat, "cold": {op: {"64": 20.0, "4096": 200.0} for op in ceiling.OPS}}
+    # 100 calls of 150 ns, of which timing added 50, and 2000 ns of page faults among them.
+    times = [[4096, 6143, 100, 409600, 15000.0, 5000.0, 4, 2000.0, 0, [0] * 9]]
+    ops = {"copy": {"sizes": [[4096, 4096, 1000, 4096000]], "times": times}}
+    found = ceiling.of(ops, 1.0, costs)
+    assert found["timed"] == 100
+    assert found["likely_s"] == pytest.approx(1000 * 100e-9)
+    # As sure as 100 calls make it, and the faults.
+    assert found["at_most_s"] == pytest.approx(1000 * (100e-9 * 1.2 + 20e-9))
+    # Larger ones take in proportion to their lines; smaller than half of a hot call is not believed.
+    timed = ceiling.Timed(times)
+    assert timed.near(2 * 4096 + 64)[0] == pytest.approx(200)
+    assert ceiling.Timed([]).near(100) is None
+    assert ceiling.Timed([[4096, 6143, 0, 0, 0, 0, 0, 0.0, 3, [0] * 9]]).near(4096) is None
+    cheap = [[4096, 6143, 100, 409600, 5000.0, 5000.0, 0, 0.0, 0, [0] * 9]]
+    assert ceiling.cost(costs, "copy", ceiling.Timed(cheap), 4096).likely == 1.0
+
+
+def test_what_goes_upwards():
+    order = [[4096, 100, 90, 10], [8192, 100, 90, 90], [None, 10, 0, 10]]
+    document = {"ops": {"copy": {"order": order}, "set": {"order": order}}}
+    found = recordings.Recording(document)
+    assert found.ascending("copy", 0, 4096) == "source"
+    assert found.ascending("copy", 4097, 8192) == "both"
+    assert found.ascending("copy", 8193, 1 << 30) == "destination"
+    assert found.ascending("set", 4097, 8192) == "destination"
+    assert found.ascending("set", 0, 4096) == "none"
+    assert found.ascending("move", 0, 4096) == "none"
+
+
+def test_a_trial_is_calls_times_the_difference():
+    op = {"sizes": [[100, 100, 50, 5000], [9000, 9000, 1000, 9000000], [70000, 70000, 9, 630000]]}
+    usual, tried = [20] * 6, [40] * 6
+    row = [8192, 12287, usual, [20 * 500.0] * 6, tried, [40 * 400.0] * 6]
+    own = trial.change(op, [row], 4097, 1 << 30)
+    # 1000 calls of 500 and of 400 ns; the bytes of which nothing is known are as those.
+    assert own.seconds == pytest.approx(-1070 * 100e-9)
+    assert own.libc.mean() == pytest.approx(1070 * 500e-9)
+    assert own.half == pytest.approx(0)
+    assert trial.change(op, [row], 65536, 1 << 30) is None
+    few = [8192, 12287, [1] * 6, [500.0] * 6, [1] * 6, [400.0] * 6]
+    assert trial.change(op, [few], 4097, 1 << 30) is None
+    uneven = [8192, 12287, usual, [20 * 500.0] * 6, tried, [40.0 * ns for ns in (200, 600) * 3]]
+    own = trial.change(op, [uneven], 4097, 10000)
+    assert own.seconds == pytest.approx(-1000 * 100e-9) and own.half > 1000 * 100e-9
+
+
 def test_a_damaged_cache_of_costs_is_measured_again(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     good = {kind: {op: {"64": 2.0} for op in ceiling.OPS} for kind in ("hot", "cold")}
-    monkeypatch.setattr(ceiling, "_key", lambda: "key")
+    monkeypatch.setattr(bootcache, "key", lambda version, natives: "key")
     monkeypatch.setattr(ceiling, "_measure", lambda progress: good)
     path = tmp_path / "wherry" / "costs.json"
     for text in (None, "", "[]", '{"key": "key"}', '{"key": "key", "costs": {"hot": 1}}'):

@@ -10,7 +10,9 @@ import pytest
 from conftest import ROOT
 from wherry import runfile, stats
 from wherry.errors import WherryError
+from wherry.recording.trial import Change
 from wherry.replay import parts, predict
+from wherry.replay import totals as measured
 from wherry.replay.totals import Total
 
 CACHES = {"L1": 48 << 10, "L2": 1 << 20, "L3": 32 << 20}
@@ -110,6 +112,74 @@ def test_what_may_be_nothing_is_not_claimed():
     assert tie.low < 0 < tie.high and not tie.measurable
 
 
+def timed_mix(**more) -> dict:
+    """Calls of 80,000 bytes that took 20 us inside the program, with their data where the last array tells."""
+    mix = json.loads(json.dumps(MIX))
+    places = [0, 0, 30, 0, 0, 0, 0, 1, 69]
+    mix["ops"]["copy"]["times"] = [
+        [192, 255, 50, 50 * 200, 50 * 45.0, 50 * 40.0, 0, 0.0, 0, [0] * 9],
+        [65536, 98303, 100, 8_000_000, 2_000_000.0, 0.0, 0, 0.0, 0, places],
+    ]
+    mix["ops"]["copy"]["order"] = [[131072, 100, 0, 90]]
+    return mix | more
+
+
+def test_parts_know_where_their_data_were(tmp_path):
+    (tmp_path / "timed.mix.json").write_text(json.dumps(timed_mix()))
+    small, large, sets = parts.subject("timed.mix.json", CACHES).parts
+    assert large.took == pytest.approx(20000) and large.ascending == "destination"
+    # What holds fewer calls than one in twenty is left out.
+    assert large.found_in == {
+        ("DRAM", "DRAM"): pytest.approx(69 / 99),
+        ("L2", "DRAM"): pytest.approx(30 / 99),
+    }
+    assert small.found_in == {} and small.ascending == "none" and small.took > 0
+    assert sets.took is None and sets.found_in == {}
+    # Without a cache between, the last one is the nearest.
+    (_, large, _) = parts.subject("timed.mix.json", {"L1": 48 << 10, "L2": 1 << 20}).parts
+    assert set(large.found_in) == {("DRAM", "DRAM"), ("L2", "DRAM")}
+
+
+def test_as_much_of_each_cache_as_makes_up_the_time():
+    known = [(10.0, 1), (30.0, 2), (130.0, 3)]
+    assert measured._between(20.0, known) == {1: 0.5, 2: 0.5}
+    assert measured._between(105.0, known) == {2: 0.25, 3: 0.75}
+    assert measured._between(5.0, known) == {1: 0.5}
+    assert measured._between(260.0, known) == {3: 2.0}
+
+
+def test_what_was_timed_is_predicted_by(tmp_path):
+    found = totals(0.8, 0.9)
+    interval = stats.Ratio(0.7, 0.69, 0.71)
+    found["timed"] = {
+        "libc": Total("libc", "timed", 0.5, None, 0.01, 1.0),
+        "wherry": Total("wherry", "timed", 0.35, interval, 0.01, 1e-6),
+    }
+    own = predict.predict("wherry", MIX["ceiling"], found)
+    assert own.change == pytest.approx(0.5 * -0.3) and own.measurable and not own.tried
+    assert (own.low, own.high) == pytest.approx((0.5 * -0.31, 0.5 * -0.29))
+
+
+def test_what_was_tried_comes_first():
+    import numpy as np
+
+    found = totals(0.8, 0.9)
+    interval = stats.Ratio(0.9, 0.9, 0.9)
+    found["timed_rest"] = {
+        "libc": Total("libc", "timed_rest", 0.1, None, 0.01, 1.0),
+        "wherry": Total("wherry", "timed_rest", 0.09, interval, 0.01, 1e-6),
+    }
+    tried = [Change(np.array([-0.1, -0.1, -0.1, -0.2, -0.2, -0.2]), np.full(6, 0.5))]
+    own = predict.predict("wherry", MIX["ceiling"], found, tried=tried)
+    assert own.tried and own.measurable
+    assert own.change == pytest.approx(-0.15 - 0.01)
+    # The spread of the groups; that of the rest is none.
+    assert own.high - own.change == pytest.approx(tried[0].half) == own.change - own.low
+    assert "by what was tried in the program" in predict.verdict(
+        MIX["ceiling"], {"wherry": own}, found, {"wherry": "wherry ab -- CMD"}, predict.NOISE
+    )
+
+
 def test_the_share_is_never_above_the_ceiling():
     assert predict.shares({"likely": 0.5, "at_most": 0.6}, totals(1, 1)) == {
         "hot": 0.5,
@@ -159,6 +229,25 @@ def test_replay_as_json_with_a_plan(wherry):
     assert {"wherry", "mine"} <= set(found["predictions"]) and found["verdict"]
     low, change, high = (found["predictions"]["mine"][key] for key in ("low", "change", "high"))
     assert low <= change <= high
+
+
+def test_replay_of_a_trial(wherry, tmp_path):
+    """Of the plan that was tried, what was tried; of another, what is measured here."""
+    rows = [[65536, 98303, [10] * 6, [10 * 20000.0] * 6, [10] * 6, [10 * 10000.0] * 6]]
+    trial = {"routines": "dropin", "plan": "default", "ops": {"copy": rows}}
+    (tmp_path / "timed.mix.json").write_text(json.dumps(timed_mix(trial=trial)))
+    assert wherry("plan", "default", "-o", "mine.toml").returncode == 0
+    done = wherry("replay", "timed.mix.json", *QUICK, "--plan", "mine.toml", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["predictions"]["wherry"]["tried"] and not found["predictions"]["mine"]["tried"]
+    # 100 calls that take 10 us less, of one second.
+    assert found["predictions"]["wherry"]["change"] == pytest.approx(-1e-3, abs=4e-4)
+    assert {"timed", "timed_rest"} <= set(found["totals"])
+    done = wherry("replay", "timed.mix.json", *QUICK)
+    words = " ".join(done.stdout.split())
+    for text in ("as timed", "libc, in the program", "upwards", "destination", ", tried"):
+        assert text in words, text
 
 
 @pytest.mark.parametrize(

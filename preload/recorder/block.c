@@ -93,6 +93,7 @@ static bool make_state(void)
         CALL(SYS_munmap, page, PAGE);
         return false;
     }
+    recorder_learn_fault((volatile unsigned char *)page);
     state = (struct state *)page;
     recorder_alive = &state->alive;
     return true;

@@ -27,13 +27,15 @@ enum {
     BURSTS = 32,         /* kept of a thread */
     SAMPLE_EACH = 61,    /* of the calls, one has its caller noted */
     ALWAYS_FROM = 16384, /* callers of this size and above are noted each time */
-    TIME_EACH = 4,       /* of those one is timed; of the smaller ones each whose caller is noted, outside of bursts */
-    TIME_FROM = 262144,  /* and of these each */
-    TIME_CLASSES = 80,   /* of sizes, two an octave */
-    PLACES_KNOWN = 3,    /* near: the first two caches; the last one; memory */
-    TURN_SAMPLES = 8,    /* of a trial: about so many noted callers until its next turn */
-    TRIAL_GROUPS = 6,    /* of calls, one after the other, by which the spread of a trial is known */
-    FOLLOWED = 4,        /* calls that the next may go on from */
+    TIME_EACH = 16, /* of those about one is timed; of the smaller ones each whose caller is noted, outside of bursts */
+    TIME_FROM = 262144, /* and of these each */
+    TIME_CLASSES = 80,  /* of sizes, two an octave */
+    PLACES_KNOWN = 3,   /* near: the first two caches; the last one; memory */
+    TURN_SAMPLES = 8,   /* of a trial: about so many noted callers until its next turn */
+    TRIAL_GROUPS = 6,   /* of calls, one after the other, by which the spread of a trial is known */
+    FOLLOWED = 4,       /* calls that the next may go on from */
+    ORDER_EACH = 64,    /* of calls of more than EXACT bytes, */
+    ORDER_SOME = 8,     /* the first so many are looked at for that */
     MODULES = 256,
     MODULE_PATH = 216,
     BLOCKS = 4096, /* threads at one time */
@@ -85,6 +87,7 @@ struct recorder_block {
     uint64_t uncounted;                /* callers without room */
     uint64_t until_timed;              /* calls of ALWAYS_FROM and more, until the next that is timed */
     uint64_t timed;                    /* so far, in a trial */
+    uint64_t larger;                   /* calls of more than EXACT bytes, so far */
     uint64_t followed;                 /* calls whose places were kept, so far */
     uint64_t places_kept[FOLLOWED][3]; /* destination, source and size of the last of them */
     uint64_t functions[FUNCTIONS];

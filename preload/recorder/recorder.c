@@ -65,11 +65,13 @@ static inline __attribute__((always_inline)) bool count(enum recorder_op op, enu
         const unsigned class = size_class(n);
         add(&block->sizes[op][class], 1);
         add(&block->log_bytes[op][class - EXACT - 1], n);
-        recorder_note_order(block, op, dst, src, n);
+        const uint64_t place = block->larger++ % ORDER_EACH;
+        if (place < ORDER_SOME)
+            recorder_note_order(block, op, dst, src, n, place > 0);
         if (UNLIKELY(n >= ALWAYS_FROM)) {
             recorder_note_caller(block, op, n, caller, true);
             if (falls_to_zero(&block->until_timed) || n >= TIME_FROM) {
-                block->until_timed = TIME_EACH;
+                block->until_timed = recorder_about(block, TIME_EACH);
                 timed = true;
             }
         }

@@ -37,8 +37,9 @@ bool recorder_event(struct recorder_block *block, enum recorder_op op, uintptr_t
                     unsigned overlap, uintptr_t caller);
 void recorder_note_caller(struct recorder_block *block, enum recorder_op op, size_t n, uintptr_t caller, bool always);
 
-/* Notes whether the call goes on where one shortly before had been. */
-void recorder_note_order(struct recorder_block *block, enum recorder_op op, uintptr_t dst, uintptr_t src, size_t n);
+/* Notes whether the call goes on where one shortly before had been; unless `counts`, just where it is. */
+void recorder_note_order(struct recorder_block *block, enum recorder_op op, uintptr_t dst, uintptr_t src, size_t n,
+                         bool counts);
 
 /* timing.c: calls the function with the four arguments and notes what it took. `src`: 0 for sets, and where both sides
  * overlap; `fill`: of sets, four bytes of what is set. */
@@ -50,8 +51,12 @@ const char *recorder_directory(void);
 /* Whether what is preloaded behind the recorder is to be tried. */
 bool recorder_is_trial(void);
 
-/* sample.c: a number that nobody can predict. */
+/* timing.c: touches a page that is new, and takes a page fault for what that took. */
+void recorder_learn_fault(volatile unsigned char *page);
+
+/* sample.c: a number that nobody can predict; one from 1 to 2 * mean - 1. */
 uint64_t recorder_random(struct recorder_block *block);
+uint64_t recorder_about(struct recorder_block *block, uint64_t mean);
 
 static inline unsigned size_group(size_t n)
 {

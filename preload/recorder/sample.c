@@ -10,8 +10,7 @@ uint64_t recorder_random(struct recorder_block *block)
     return block->random = x;
 }
 
-/* 1 to 2 * mean - 1. */
-static uint64_t about(struct recorder_block *block, uint64_t mean)
+uint64_t recorder_about(struct recorder_block *block, uint64_t mean)
 {
     return 1 + recorder_random(block) % (2 * mean - 1);
 }
@@ -42,7 +41,7 @@ static void begin_burst(struct recorder_block *block)
 {
     const uint64_t begun = block->bursts_begun++;
     const uint64_t interval = block->samples / 64 > 8 ? block->samples / 64 : 8;
-    block->next_burst = block->samples + about(block, interval);
+    block->next_burst = block->samples + recorder_about(block, interval);
     uint64_t place = begun;
     if (begun >= BURSTS) {
         place = recorder_random(block) % BURSTS;
@@ -62,14 +61,15 @@ static void put(struct recorder_block *block, enum recorder_op op, uintptr_t dst
     if (at >= BURST || block->burst_place >= BURSTS)
         return;
     if (n <= EXACT)
-        recorder_note_order(block, op, dst, src, n);
+        recorder_note_order(block, op, dst, src, n, at > 0);
     const uint64_t largest = ((uint64_t)1 << 40) - 1;
     block->bursts[block->burst_place][at] = (n < largest ? n : largest) | (uint64_t)op << 40 |
                                             (uint64_t)(src & 63) << 42 | (uint64_t)((dst - src) & (PAGE - 1)) << 48 |
                                             (uint64_t)overlap << 60 | (uint64_t)1 << 63;
 }
 
-void recorder_note_order(struct recorder_block *block, enum recorder_op op, uintptr_t dst, uintptr_t src, size_t n)
+void recorder_note_order(struct recorder_block *block, enum recorder_op op, uintptr_t dst, uintptr_t src, size_t n,
+                         bool counts)
 {
     struct recorder_order *order = &block->order[op][size_group(n)];
     bool source = false, destination = false;
@@ -78,9 +78,11 @@ void recorder_note_order(struct recorder_block *block, enum recorder_op op, uint
         destination |= dst - before[0] <= reach;
         source |= src - before[1] <= reach;
     }
-    add(&order->calls, 1);
-    add(&order->destination, destination);
-    add(&order->source, source);
+    if (counts) {
+        add(&order->calls, 1);
+        add(&order->destination, destination);
+        add(&order->source, source);
+    }
     uint64_t *mine = block->places_kept[block->followed++ % FOLLOWED];
     mine[0] = dst;
     mine[1] = src;
@@ -113,7 +115,10 @@ bool recorder_event(struct recorder_block *block, enum recorder_op op, uintptr_t
             return false;
         }
     }
-    block->until_sample = about(block, SAMPLE_EACH);
-    /* Those that begin a turn of the other routines find their code cold. */
-    return !take_turns(block) && n < ALWAYS_FROM;
+    block->until_sample = recorder_about(block, SAMPLE_EACH);
+    /* A call that begins a turn of the other routines finds their code cold. */
+    if (take_turns(block))
+        return false;
+    /* What is timed of larger calls takes longer; of the largest it is not asked here. */
+    return n <= EXACT || (n < ALWAYS_FROM && recorder_random(block) & 1);
 }

@@ -8,15 +8,20 @@
 #include "recorder.h"
 
 enum {
-    TOUCHES = 16,             /* pages of one call at most; of a larger one these stand for all */
-    FAULT_TICKS = 1200,       /* an access that takes longer was a page fault: memory takes at most half of it */
-    SMALL = 1024,             /* calls below it are not touched: the lines would be there then */
-    SMALL_FAULT_TICKS = 2048, /* nor do they take so long without a page fault */
-    NEAR_TICKS = 24,          /* a load from the second cache takes less than this more, from the last one more */
-    CACHED_TICKS = 160,       /* a load from the last cache takes less than this more, from memory more */
-    LATE_TICKS = 1 << 17,     /* what a call may take besides its bytes; longer: another program ran */
+    TOUCHES = 16,            /* pages of one call at most; of a larger one these stand for all */
+    LEAST_FAULT_TICKS = 500, /* an access to memory takes less */
+    MOST_FAULT_TICKS = 1500, /* and a page fault more */
+    SMALL = 1024,            /* calls below it are not touched: the lines would be there then */
+    SMALL_TICKS = 800,       /* what they take at most beside a page fault */
+    NEAR_TICKS = 24,         /* a load from the second cache takes less than this more, from the last one more */
+    CACHED_TICKS = 160,      /* a load from the last cache takes less than this more, from memory more */
+    LOOK_EACH = 4,           /* of these calls it is looked where both sides are */
+    LATE_TICKS = 1 << 17,    /* what a call may take besides its bytes; longer: another program ran */
     LATE_TICKS_A_BYTE = 4,
 };
+
+/* An access that takes longer was a page fault. */
+static uint64_t fault_ticks = MOST_FAULT_TICKS;
 
 static inline uint64_t ticks(void)
 {
@@ -32,6 +37,15 @@ static unsigned time_class(size_t n)
     const unsigned octave = 63u - (unsigned)__builtin_clzll(n);
     const unsigned class = 2 * octave + ((unsigned)(n >> (octave - 1)) & 1);
     return class < TIME_CLASSES ? class : TIME_CLASSES - 1;
+}
+
+void recorder_learn_fault(volatile unsigned char *page)
+{
+    const uint64_t begin = ticks();
+    *page = 0;
+    /* The first is slower than those that follow: the page's table may be new as well. */
+    const uint64_t some = (ticks() - begin) / 3;
+    fault_ticks = some < LEAST_FAULT_TICKS ? LEAST_FAULT_TICKS : some > MOST_FAULT_TICKS ? MOST_FAULT_TICKS : some;
 }
 
 struct touched {
@@ -52,7 +66,7 @@ static struct touched touch(uintptr_t dst, uintptr_t src, size_t pages, uint32_t
         *(volatile unsigned char *)(dst + at) =
             src ? *(const volatile unsigned char *)(src + at) : (unsigned char)(fill >> 8 * (at & 3));
         const uint64_t took = ticks() - begin;
-        if (took > FAULT_TICKS && took < LATE_TICKS) {
+        if (took > fault_ticks && took < LATE_TICKS) {
             found.faults++;
             found.ticks += took;
         }
@@ -81,7 +95,7 @@ static unsigned place_of(uintptr_t address, uint64_t usual)
 static void find_places(struct recorder_time *time, uintptr_t dst, uintptr_t src, size_t n, size_t pages)
 {
     const size_t some = pages < TOUCHES ? pages : TOUCHES;
-    const size_t behind = in_page(dst, time->calls % some * pages / some) + PAGE / 2;
+    const size_t behind = in_page(dst, time->calls / LOOK_EACH % some * pages / some) + PAGE / 2;
     const size_t at = behind < n ? behind : n / 2;
     load_ticks((uintptr_t)time);
     const uint64_t usual = load_ticks((uintptr_t)time);
@@ -126,7 +140,8 @@ long recorder_timed(enum recorder_op op, enum recorder_function function, uintpt
     if (n >= SMALL && (src || op == OP_SET)) {
         const size_t pages = ((dst & (PAGE - 1)) + n + PAGE - 1) / PAGE;
         touched = touch(dst, src, pages, fill);
-        find_places(time, dst, src, n, pages);
+        if (time->calls % LOOK_EACH == 0)
+            find_places(time, dst, src, n, pages);
     }
     const uint64_t begin = ticks();
     result = ((long (*)(long, long, long, long))recorder_next[function])(a, b, c, d);
@@ -136,7 +151,7 @@ long recorder_timed(enum recorder_op op, enum recorder_function function, uintpt
         return result;
     add(&time->faults, touched.faults);
     add(&time->fault_ticks, touched.ticks);
-    if (n < SMALL && took > SMALL_FAULT_TICKS && took < LATE_TICKS) {
+    if (n < SMALL && took > fault_ticks + SMALL_TICKS && took < LATE_TICKS) {
         add(&time->faults, 1);
         add(&time->fault_ticks, took);
     } else if (took > LATE_TICKS + LATE_TICKS_A_BYTE * n) {

@@ -13,7 +13,7 @@ import functools
 import itertools
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,14 +78,12 @@ class Recording:
     def ascending(self, op: str, least: int, most: int) -> str:
         """The sides on which most calls of these sizes went on where one shortly before had been."""
         seen = source = destination = 0
-        before = -1
         for up_to, calls, own_source, own_destination in self._of(op).get("order", ()):
-            end = LARGEST_SIZE if up_to is None else up_to
-            if end >= least and before < most:
+            begin, end = _group(up_to)
+            if end >= least and begin <= most:
                 seen += calls
                 source += own_source if op != "set" else 0
                 destination += own_destination
-            before = end
         sides = (2 * source > seen, 2 * destination > seen)
         return SIDES[sides] if seen else "none"
 
@@ -164,6 +162,13 @@ class Recording:
                 if total >= count:
                     break
         return made
+
+
+def _group(up_to: int | None) -> tuple[int, int]:
+    """The sizes of a group of them, as the recorder has them: 0; to 16, 32 ... 1 MiB; above."""
+    if up_to is None:
+        return (1 << 20) + 1, LARGEST_SIZE
+    return (up_to // 2 + 1 if up_to > 16 else min(up_to, 1)), up_to
 
 
 def _overlapping(size: int, delta: int, overlap: str) -> int | None:
@@ -293,11 +298,18 @@ def _fault(document: object) -> str | None:
             if not calls * least <= total <= calls * greatest:
                 return f"ops.{op}.sizes: {calls} calls of {least} to {greatest} bytes are not {total} bytes"
             before = greatest
-        if any(row[5] > row[4] for row in part.get("times", ())):
-            return f"ops.{op}.times: timing added more than a class took"
+        if fault := _fault_of_times(part.get("times", ())):
+            return f"ops.{op}.times: {fault}"
+        if any(max(row[2:]) > row[1] for row in part.get("order", ())):
+            return f"ops.{op}.order: more calls went on than were looked at"
         for what, column in (("calls", 2), ("bytes", 3)):
             if (found := sum(row[column] for row in part["sizes"])) != part[what]:
                 return f"ops.{op}: {what} is {part[what]}, and its sizes add up to {found}"
+    for op, rows in document.get("trial", {}).get("ops", {}).items():
+        if op not in document["ops"]:
+            return f"trial.ops.{op}: ops has no such calls"
+        if fault := _fault_of_classes(rows):
+            return f"trial.ops.{op}: {fault}"
     sequences = document.get("sequences")
     if sequences:
         known = len(sequences["calls"])
@@ -308,6 +320,24 @@ def _fault(document: object) -> str | None:
             if wrong is not None:
                 return f"sequences.bursts: call {wrong[:12]} of {known}"
     return None
+
+
+def _fault_of_classes(rows: Sequence) -> str | None:
+    before = -1
+    for least, greatest, *_ in rows:
+        if least > greatest or least <= before:
+            return f"[{least}, {greatest}] comes after {before}; sort them upwards"
+        before = greatest
+    return None
+
+
+def _fault_of_times(rows: Sequence) -> str | None:
+    for least, greatest, calls, total, ns, added, *_ in rows:
+        if not calls * least <= total <= calls * greatest:
+            return f"{calls} calls of {least} to {greatest} bytes are not {total} bytes"
+        if added > ns:
+            return f"timing added {added} of {ns} ns"
+    return _fault_of_classes(rows)
 
 
 def parse(data: bytes, where: str) -> Recording:

@@ -84,3 +84,9 @@ def percent(fraction: float) -> str:
     """0.0123 is 1.2 %; above ten there is no decimal."""
     value = fraction * 100
     return f"{value:.1f} %" if abs(value) < 9.95 else f"{value:.0f} %"
+
+
+def signed(fraction: float) -> str:
+    """Per cent with a sign, without the unit: -0.019 is −1.9."""
+    text = f"{fraction * 100:+.1f}"
+    return "0.0" if text in ("+0.0", "-0.0") else text.replace("-", "−")

@@ -53,8 +53,32 @@ def _parts() -> Path:
     return home
 
 
+def _trial(env: dict[str, str], plan: Path | None) -> tuple[dict[str, str], str] | None:
+    """The environment that tries the drop-in by turns, and the plan's identity; None where it is not built."""
+    from wherry import plans, preloading
+    from wherry.recording import trial
+
+    try:
+        library = preloading.library("dropin")
+    except FailedError as error:
+        _say(f"nothing is tried: {error}")
+        return None
+    env = {key: value for key, value in env.items() if key != "WHERRY_PLAN"}
+    compiled = plans.library_form(plan) if plan else None
+    env = preloading.environment(env, [preloading.library("recorder"), library], compiled)
+    env[trial.VARIABLE] = "1"
+    return env, trial.identity(compiled)
+
+
 def _record(
-    command: tuple[str, ...], target: Path, note: str, quiet: bool, ceilings: bool, count: bool
+    command: tuple[str, ...],
+    target: Path,
+    note: str,
+    quiet: bool,
+    ceilings: bool,
+    count: bool,
+    tries: bool,
+    plan: Path | None,
 ) -> int:
     from wherry import preloading
     from wherry.recording import running, unseen, writing
@@ -67,7 +91,11 @@ def _record(
     home = _parts()
     merger = Merger()
     try:
-        env = preloading.environment(os.environ, [preloading.library("recorder")])
+        env, tried = dict(os.environ), None
+        if ceilings and not count and tries and (given := _trial(env, plan)):
+            env, tried = given
+        else:
+            env = preloading.environment(env, [preloading.library("recorder")])
         env["WHERRY_RECORD"] = str(home)
         if not verdict.helps:
             _say(f"{command[0]} itself cannot be recorded: {verdict.reason}")
@@ -92,6 +120,7 @@ def _record(
             unrecorded=running.unrecorded(ran, merger.programs, os.environ),
             ceilings=ceilings and not count,
             unseen=not_seen,
+            tried=tried,
         )
         writing.save(target, document)
     finally:
@@ -123,6 +152,15 @@ def _record(
     help="Also count what libc copies inside itself, by probes of the kernel (CAP_PERFMON). Each call takes some 10 us "
     "longer then, so no ceiling is told.",
 )
+@click.option(
+    "--no-trial",
+    is_flag=True,
+    help="All calls go to libc. Otherwise they go to libc's routines and to the drop-in's by turns, and the mix tells "
+    "what each took.",
+)
+@click.option(
+    "--plan", metavar="FILE", help="The drop-in is tried with this plan instead of the default."
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print no summary.")
 @click.argument(
     "command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD [ARG]..."
@@ -132,14 +170,27 @@ def command(
     note: str,
     no_ceiling: bool,
     unseen: bool,
+    no_trial: bool,
+    plan: str | None,
     quiet: bool,
     command: tuple[str, ...],
 ) -> int:
     """Runs a program with a recorder preloaded and writes what it copied, moved and set as a mix.
 
     Counts every call of memcpy, memmove, memset and their relatives by size, alignment, distance and overlap, in all
-    processes and threads, and prints what even a free memcpy could gain. The summary goes to standard error; exit
+    processes and threads, times some of them, tries the drop-in's routines by turns with libc's, and prints what even a
+    free memcpy could gain and what the drop-in does. The summary goes to standard error; exit
     status and standard streams are the program's own. What libc copies inside itself, what the compiler inlined, static
     and set-user-ID programs are not seen, and the summary says so."""
     target = _target(output, command[0])
-    return _record(command, target, note, quiet, not no_ceiling, unseen) or 0
+    chosen = None
+    if plan is not None:
+        if no_trial or no_ceiling or unseen:
+            other = "--no-trial" if no_trial else "--no-ceiling" if no_ceiling else "--unseen"
+            raise WherryError(f"--plan is of the trial, which {other} leaves out; give one of them")
+        chosen = Path(plan)
+        if not chosen.is_file():
+            raise WherryError(
+                f"--plan {plan}: there is no such file; wherry plan default -o FILE or wherry tune -o FILE writes one"
+            )
+    return _record(command, target, note, quiet, not no_ceiling, unseen, not no_trial, chosen) or 0

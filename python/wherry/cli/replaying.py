@@ -15,6 +15,7 @@ from wherry.cli.printer import Printer
 from wherry.cli.progress import CampaignProgress, Progress
 from wherry.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, FailedError, WherryError
 from wherry.plans import Plan
+from wherry.recording import trial
 from wherry.replay import parts, predict, totals
 from wherry.replay.predict import Prediction
 from wherry.tables import Block, Column, Figure, layout
@@ -46,7 +47,7 @@ def replay(
     if save:
         runfile.check_target(Path(save))
     subject = parts.subject(mix, parts.caches_of(reported))
-    given, usable = _plans(plan_files, reported)
+    given, usable, identities = _plans(plan_files, reported)
     specs = _peers(peers, no_found_peers, {totals.LIBC, WHERRY, *given})
     routines = [totals.LIBC, WHERRY, *given, *(spec.partition("=")[0] for spec in specs)]
     rows, places = totals.rows(
@@ -72,7 +73,8 @@ def replay(
     predictions = {}
     if ceiling:
         for name in routines[1:]:
-            own = predict.predict(name, ceiling, found, noise / 100)
+            tried = subject.tried if identities.get(name, "") == subject.tried_plan else ()
+            own = predict.predict(name, ceiling, found, noise / 100, tried)
             if own is not None:
                 predictions[name] = own
     said = (
@@ -97,8 +99,10 @@ def replay(
     return EXIT_FAILED if bad or not found else EXIT_OK
 
 
-def _plans(files, reported: dict) -> tuple[dict[str, Plan], dict[str, str]]:
-    """The plans beside the default by the names of their columns, and of each how a program is given it."""
+def _plans(files, reported: dict) -> tuple[dict[str, Plan], dict[str, str], dict[str, str]]:
+    """The plans beside the default by the names of their columns; of each how a program is given it, and as what a
+    trial would know it."""
+    identities = {WHERRY: trial.DEFAULT_PLAN}
     own = plans.default(reported)
     usable = {WHERRY: "wherry ab -- CMD"}
     found = {}
@@ -119,8 +123,9 @@ def _plans(files, reported: dict) -> tuple[dict[str, Plan], dict[str, str]]:
         while name in found or name in (WHERRY, totals.LIBC):
             name += "~"
         found[name] = plan
+        identities[name] = trial.identity(plans.library_form(path))
         usable[name] = f"wherry ab --a libc --b plan:{text} -- CMD"
-    return found, usable
+    return found, usable, identities
 
 
 def _peers(given, without_found: bool, taken: set[str]) -> list[str]:
@@ -226,11 +231,17 @@ def _show(printer, subject, campaign, places, routines, found, predictions, said
         for heat, own in found.items()
         if own and heat in heats
     ]
+    notes = [f"noise: {', '.join(floors)}"] if floors else []
+    if any(own.tried for own in predictions.values()):
+        notes.append(
+            "tried: of calls of more than 4 KiB, by what they took when the recorded program gave some of them to "
+            "these routines"
+        )
     printer.block(
         Block(
             "Time of all calls over libc's, with a 95 % interval",
             layout(columns, lines, printer.width),
-            notes=[f"noise: {', '.join(floors)}"] if floors else [],
+            notes=notes,
         )
     )
     printer.text()
@@ -240,7 +251,8 @@ def _show(printer, subject, campaign, places, routines, found, predictions, said
 def _prediction(own: Prediction | None) -> str:
     if own is None:
         return "-"
-    return own.words() + ("" if own.measurable else ", not measurable")
+    tried = ", tried" if own.tried else ""
+    return own.words() + tried + ("" if own.measurable else ", not measurable")
 
 
 def _rounded(value: float) -> float:

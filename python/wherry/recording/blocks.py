@@ -42,6 +42,7 @@ _BLOCK = np.dtype(
         ("uncounted", "<u8"),
         ("until_timed", "<u8"),
         ("timed", "<u8"),
+        ("larger", "<u8"),
         ("followed", "<u8"),
         ("places_kept", "<u8", (FOLLOWED, 3)),
         ("functions", "<u8", 32),

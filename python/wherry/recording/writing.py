@@ -55,6 +55,14 @@ def _ceiling(ops: dict[str, dict], timed: Mapping[str, list], cpu_s: float) -> d
         return None
 
 
+def _trial(merger: Merger, plan: str) -> dict:
+    from wherry.recording import rehearsal, trial
+
+    rate = rehearsal.hot()["ticks_per_ns"]
+    ops = {op: trial.rows(own, rate) for op, own in merger.trials().items() if own}
+    return {"routines": "dropin", "plan": plan, "ops": ops}
+
+
 def document(
     *,
     name: str,
@@ -65,11 +73,15 @@ def document(
     unrecorded: Sequence[Mapping],
     ceilings: bool,
     unseen: Mapping | None = None,
+    tried: str | None = None,
 ) -> dict:
     from wherry import version
 
     ops = merger.ops()
     found = _ceiling(ops, merger.times(), ran.user_s + ran.system_s) if ceilings else None
+    more = {}
+    if tried and found and any("times" in part for part in ops.values()):
+        more["trial"] = _trial(merger, tried)
     return {
         "format": recordings.FORMAT,
         "version": recordings.VERSION,
@@ -93,6 +105,7 @@ def document(
         "sequences": merger.sequences(),
         "callers": callers.named(merger.callers),
         "ceiling": found,
+        **more,
     }
 
 

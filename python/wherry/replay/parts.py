@@ -10,6 +10,8 @@ from wherry import mixes, recordings
 from wherry.ceiling import Timed
 from wherry.errors import WherryError, unknown
 from wherry.mixfiles import LARGEST_SIZE
+from wherry.recording import trial
+from wherry.recording.trial import Change
 from wherry.recordings import Recording
 from wherry.units import KIB, size_label
 
@@ -40,6 +42,7 @@ class Part:
     took: float | None = None  # nanoseconds of a call inside the program; None: not known
     # (source's state, destination's) to the share of the calls that found their data so; empty: not known
     found_in: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    tried: Change | None = None  # what the recording's trial made of these calls
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,11 @@ class Subject:
     parts: tuple[Part, ...]
     ceiling: dict | None
     command: tuple[str, ...] = ()
+    tried_plan: str | None = None  # of the recording's trial
+
+    @property
+    def tried(self) -> tuple[Change, ...]:
+        return tuple(part.tried for part in self.parts if part.tried)
 
     @property
     def calls(self) -> float:
@@ -85,8 +93,10 @@ def _states(size: int, caches: Mapping[str, int], copies: bool) -> dict[str, str
 
 def _of_recording(recording: Recording, caches: Mapping[str, int], seed: int) -> list[Part]:
     found = []
+    tried = (recording.document.get("trial") or {}).get("ops", {})
     for op in recording.ops:
         timed = Timed(recording.times(op))
+        counted = recording.document["ops"][op]
         for low, high in bands(caches, op != "set"):
             inside = [row for row in recording.sizes(op) if low <= row[0] <= high and row[2]]
             calls, total = (sum(row[i] for row in inside) for i in (2, 3))
@@ -114,6 +124,9 @@ def _of_recording(recording: Recording, caches: Mapping[str, int], seed: int) ->
                     _found_in(
                         recording, op, low, high, _states(min(usual, high), caches, op != "set")
                     ),
+                    trial.change(counted, tried[op], low, high)
+                    if op in tried and low > trial.FROM
+                    else None,
                 )
             )
     return found
@@ -186,6 +199,7 @@ def subject(given: str, caches: Mapping[str, int], seed: int = 1) -> Subject:
         tuple(parts),
         recording.document.get("ceiling"),
         tuple(how.get("command", ())),
+        (recording.document.get("trial") or {}).get("plan"),
     )
 
 

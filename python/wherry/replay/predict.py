@@ -1,17 +1,24 @@
 """What a replay means for the program: the share of its time that copies take, times what they would gain.
 
-Where the recorder timed calls, the share is what they took, and the gain is that of data where they were, as far as the
-recorder told by looking at a line of each side, or else as warm as makes libc take so long. Of older recordings only sizes are known: the likely change is that of hot data then, and its interval takes in
-what warm data would give, with the share that copies take then. What is not clear of nothing by that interval, or is
-smaller than ab can tell, is called not measurable: a claim that ab refutes would be worth less than none."""
+What the recorder tried inside the program is known best: what calls of more than 4 KiB took there with libc and with
+the drop-in. Of all other calls, and of other routines, the share is what the recorder timed, and the gain is that of
+data where the recorder found them, or else as warm as makes libc take so long.
+
+Of recordings without times only sizes are known: the likely change is that of hot data then, and its interval takes in
+what warm data would give, with the share that copies take then.
+
+What is not clear of nothing by its interval, or is smaller than ab can tell, is called not measurable: a claim that ab
+refutes would be worth less than none."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from wherry.replay.totals import LIBC, TIMED, Total
-from wherry.units import percent
+from wherry.recording.trial import Change
+from wherry.replay.totals import LIBC, REST, TIMED, Total
+from wherry.units import percent, signed
 
 # What ab seldom tells less than, on a machine with neighbours; --noise says another.
 NOISE = 0.01
@@ -28,15 +35,11 @@ class Prediction:
     low: float
     high: float
     measurable: bool
+    tried: bool = False  # in the program itself, as far as that tells
 
     def words(self) -> str:
         low, high = (signed(value) for value in (self.low, self.high))
         return f"{signed(self.change)} % [{low}, {high}] %"
-
-
-def signed(fraction: float) -> str:
-    text = f"{fraction * 100:+.1f}"
-    return "0.0" if text in ("+0.0", "-0.0") else text.replace("-", "−")
 
 
 def shares(ceiling: Mapping, totals: Mapping[str, Mapping[str, Total]]) -> dict[str, float]:
@@ -55,35 +58,63 @@ def shares(ceiling: Mapping, totals: Mapping[str, Mapping[str, Total]]) -> dict[
     return found
 
 
+def _range(own: Total, share: float) -> tuple[float, float, float]:
+    """Change of the program's time, its lowest and its highest."""
+    low, high = own.ratio.low, own.ratio.high
+    # A tie may be a gain or a loss of as much as the noise.
+    if own.call == "tie":
+        low, high = min(low, 1 / (1 + own.floor)), max(high, 1 + own.floor)
+    return tuple(share * (ratio - 1) for ratio in (own.ratio.median, low, high))
+
+
+def _clear(low: float, high: float, change: float, noise: float) -> bool:
+    return (low > 0 or high < 0) and abs(change) > noise
+
+
 def predict(
     routine: str,
     ceiling: Mapping,
     totals: Mapping[str, Mapping[str, Total]],
     noise: float = NOISE,
+    tried: Sequence[Change] = (),
 ) -> Prediction | None:
+    """`tried`: what the recording's trial tells of this routine."""
+    if tried:
+        return _of_trial(routine, ceiling, totals, noise, tried)
     share = shares(ceiling, totals)
     ranges = []
     for heat in (TIMED,) if TIMED in totals else ("hot", "warm"):
         own = totals.get(heat, {}).get(routine)
-        if own is None or own.ratio is None or heat not in share:
-            continue
-        # A tie may be a gain or a loss of as much as the noise.
-        low, high = own.ratio.low, own.ratio.high
-        if own.call == "tie":
-            low, high = min(low, 1 / (1 + own.floor)), max(high, 1 + own.floor)
-        ranges.append(
-            (
-                share[heat] * (own.ratio.median - 1),
-                share[heat] * (low - 1),
-                share[heat] * (high - 1),
-            )
-        )
+        if own is not None and own.ratio is not None and heat in share:
+            ranges.append(_range(own, share[heat]))
     if not ranges:
         return None
     low, high = min(r[1] for r in ranges), max(r[2] for r in ranges)
     change = ranges[0][0]
-    clear = low > 0 or high < 0
-    return Prediction(routine, change, low, high, clear and abs(change) > noise)
+    return Prediction(routine, change, low, high, _clear(low, high, change, noise))
+
+
+def _of_trial(
+    routine: str,
+    ceiling: Mapping,
+    totals: Mapping[str, Mapping[str, Total]],
+    noise: float,
+    tried: Sequence[Change],
+) -> Prediction | None:
+    cpu_s = ceiling["cpu_s"]
+    if cpu_s <= 0:
+        return None
+    change = sum(own.seconds for own in tried) / cpu_s
+    below = above = sum((own.half / cpu_s) ** 2 for own in tried)
+    rest = totals.get(REST, {})
+    own = rest.get(routine)
+    if own is not None and own.ratio is not None:
+        middle, low, high = _range(own, min(rest[LIBC].seconds / cpu_s, 1.0))
+        change += middle
+        below += (middle - low) ** 2
+        above += (high - middle) ** 2
+    low, high = change - math.sqrt(below), change + math.sqrt(above)
+    return Prediction(routine, change, low, high, _clear(low, high, change, noise), True)
 
 
 def verdict(
@@ -101,7 +132,8 @@ def verdict(
     if not own:
         return f"{share}; nothing that could serve it was measured; keep libc."
     best = min(own.values(), key=lambda found: found.change)
-    said = f"replay predicts {best.words()} of its CPU time with {best.routine}"
+    how = ", by what was tried in the program" if best.tried else ""
+    said = f"replay predicts {best.words()} of its CPU time with {best.routine}{how}"
     if ceiling["at_most"] < SMALL_SHARE:
         return f"{share}: even a copy that costs nothing would gain no more; {said}; keep libc."
     if best.change >= 0:

@@ -16,6 +16,8 @@ from wherry.row import Row
 LIBC = "libc"
 # Beside the heats: data where the program had them, and libc taking what it took there.
 TIMED = "timed"
+# The same of those parts alone that the recording's trial tells nothing of.
+REST = "timed_rest"
 EXPERIMENT = "replay"
 
 
@@ -178,7 +180,10 @@ def add_up(
     for heat in heats:
         kept = measured(campaign, subject, places, heat)
         kinds[heat] = kept, [{places[number, heat]: 1.0} for number in kept]
-    kinds[TIMED] = as_timed(campaign, subject, places, heats)
+    kinds[TIMED] = numbers, shares = as_timed(campaign, subject, places, heats)
+    if any(part.tried for part in subject.parts):
+        rest = [i for i, number in enumerate(numbers) if not subject.parts[number].tried]
+        kinds[REST] = [numbers[i] for i in rest], [shares[i] for i in rest]
     found: dict[str, dict[str, Total]] = {}
     for heat, (kept, shares) in kinds.items():
         parts = [subject.parts[number] for number in kept]

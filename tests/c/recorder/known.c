@@ -2,11 +2,13 @@
  * base of every mode are calls of sizes that nothing else uses. */
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -126,6 +128,26 @@ static void places(void)
     moves(to, to + 500, 500); /* just not */
 }
 
+/* One call where the one before it has ended, or anywhere in 64 MiB; or in pages that nobody has touched. */
+static void walk(unsigned long count, bool ascends, bool fresh)
+{
+    const size_t bytes = (size_t)64 << 20, n = 8192, step = 8256;
+    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        fail("mmap");
+    if (!fresh)
+        for (size_t i = 0; i < bytes; i += 4096)
+            ((volatile char *)memory)[i] = 1;
+    uint64_t random = 1;
+    for (unsigned long i = 0; i < count; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        const size_t slot = (ascends ? i : random >> 33) % (bytes / step);
+        copy(memory + slot * step, from, n);
+        if (memory[slot * step + n - 1] != from[n - 1])
+            fail("a copy into a walk");
+    }
+}
+
 static int child(void (*what)(void))
 {
     const pid_t pid = fork();
@@ -146,6 +168,12 @@ int main(int argc, char **argv)
     const unsigned long count = argc > 2 ? strtoul(argv[2], NULL, 10) : 1;
     if (strcmp(mode, "names") == 0)
         every_name();
+    else if (strcmp(mode, "ascending") == 0)
+        walk(count, true, false);
+    else if (strcmp(mode, "scattered") == 0)
+        walk(count, false, false);
+    else if (strcmp(mode, "fresh") == 0)
+        walk(count, true, true);
     else if (strcmp(mode, "places") == 0)
         places();
     else if (strcmp(mode, "times") == 0)

@@ -1,0 +1,112 @@
+"""The trial of a recorded run: some calls went to the drop-in's routines instead of libc's, by turns, and the recorder
+timed some of both whole.
+
+Only calls of more than 4 KiB tell something: a timed call is alone, since the processor waits before and after, and
+what a routine of small sizes gains or loses is mostly how its calls overlap with what is around them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from wherry.units import KIB, signed
+
+VARIABLE = "WHERRY_TRIAL"
+DEFAULT_PLAN = "default"
+FROM = 4 * KIB
+# Groups of calls one after the other, as many as the recorder keeps; their spread tells how sure it is.
+GROUPS = 6
+# Student's t for 95 % with one degree of freedom less.
+_T = 2.571
+# With fewer calls of a side in a class it tells nothing.
+LEAST_CALLS = 12
+
+
+def identity(compiled: Path | None) -> str:
+    """Of the plan that is tried."""
+    return hashlib.sha256(compiled.read_bytes()).hexdigest() if compiled else DEFAULT_PLAN
+
+
+def rows(counted: Sequence[Sequence], ticks_per_ns: float) -> list[list]:
+    """As a mix keeps it: least and greatest size; calls and nanoseconds of libc, then of what was tried, by group."""
+    found = []
+    for least, greatest, usual, tried in counted:
+        sides = []
+        for calls, ticks in (usual, tried):
+            sides += [calls, [round(own / ticks_per_ns, 1) for own in ticks]]
+        found.append([least, greatest, *sides])
+    return found
+
+
+@dataclass(frozen=True)
+class Change:
+    """Seconds of the whole run that what was tried takes more, by group; and what libc takes for the same calls."""
+
+    groups: np.ndarray
+    libc: np.ndarray
+
+    @property
+    def seconds(self) -> float:
+        return float(self.groups.mean())
+
+    @property
+    def half(self) -> float:
+        """Half of the 95 % interval."""
+        return _T * float(self.groups.std(ddof=1)) / math.sqrt(len(self.groups))
+
+
+def summed(document: Mapping) -> Change | None:
+    """Of all calls of a mix of more than 4 KiB."""
+    found = [
+        own
+        for op, rows in document.get("trial", {}).get("ops", {}).items()
+        if (own := change(document["ops"][op], rows, FROM + 1, 1 << 62))
+    ]
+    return Change(sum(c.groups for c in found), sum(c.libc for c in found)) if found else None
+
+
+def in_words(document: Mapping) -> str | None:
+    """What the trial of a mix tells; None when too little was timed for it to tell anything."""
+    own, cpu_s = summed(document), document["ceiling"]["cpu_s"]
+    if own is None or cpu_s <= 0:
+        return None
+    middle, low, high = (
+        signed(value / cpu_s)
+        for value in (own.seconds, own.seconds - own.half, own.seconds + own.half)
+    )
+    return (
+        f"calls of more than 4 KiB took {1 + own.seconds / float(own.libc.mean()):.2f} times as long with "
+        f"{'the drop-in' if document['trial']['plan'] == DEFAULT_PLAN else 'the drop-in and this plan'} as with libc: "
+        f"{middle} % [{low}, {high}] % of this run, had they all gone there"
+    )
+
+
+def change(op: Mapping, tried: Sequence[Sequence], low: int, high: int) -> Change | None:
+    """Of all calls of one op with sizes from `low` to `high`; None when too few were timed. `op`: the mix's counts."""
+    groups, libc, known = np.zeros(GROUPS), np.zeros(GROUPS), 0
+    sizes = [(row[3] / row[2], row[2], row[3]) for row in op["sizes"] if row[2]]
+    sizes = [row for row in sizes if low <= row[0] <= high]
+    for least, greatest, *sides in tried:
+        calls = sum(own for mean, own, _ in sizes if least <= mean <= greatest)
+        means = []
+        for number, ns in (sides[:2], sides[2:]):
+            number, ns = np.array(number, float), np.array(ns, float)
+            if number.sum() < LEAST_CALLS:
+                break
+            mean = ns.sum() / number.sum()
+            means.append(np.where(number > 0, ns / np.maximum(number, 1), mean))
+        if len(means) < 2 or not calls:
+            continue
+        known += sum(total for mean, _, total in sizes if least <= mean <= greatest)
+        groups += calls * (means[1] - means[0]) / 1e9
+        libc += calls * means[0] / 1e9
+    # Bytes of which nothing is known are as the others, when those are the most.
+    whole = sum(total for _, _, total in sizes)
+    if not known or known < whole / 2:
+        return None
+    return Change(groups * (whole / known), libc * (whole / known))
