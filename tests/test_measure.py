@@ -78,6 +78,8 @@ ROWS = {
     "overlap, latency": "op=move routines=libc,wherry mix=log:1-4096 overlap=-9 mode=latency",
     "tiers": "op=copy routines=wherry,wherry@sse2,wherry@avx2,wherry@avx512 size=700 aa=wherry@sse2",
     "calls": "op=copy routines=libc size=64 calls=1000",
+    "ascending": "op=copy routines=libc,wherry mix=uniform:0-999 ascending=both dst_state=L2",
+    "ascending set": "op=set routines=libc,wherry size=4096 ascending=destination dst_state=L2",
 }
 
 
@@ -248,6 +250,14 @@ def test_row_that_this_machine_cannot_hold(runner, row):
         ("id=1 op=copy routines=libc size=8 code=cold walk=stream", "walk=pool"),
         ("id=1 op=zero routines=libc size=8 code=cold content=dirty", "one of them"),
         ("id=1 op=zero routines=libc size=8 content=old", "any, dirty, zero or mixed"),
+        ("id=1 op=copy routines=libc size=8 ascending=up", "none, source, destination or both"),
+        ("id=1 op=set routines=libc size=8 ascending=both", "op=set has no source"),
+        ("id=1 op=csum routines=csum_sse2 size=8 ascending=destination", "no destination"),
+        (
+            "id=1 op=move routines=libc size=8 overlap=1 ascending=destination",
+            "where the source does",
+        ),
+        ("id=1 op=copy routines=libc size=8 walk=stream ascending=source", "by itself"),
         ("hello", "not a key=value"),
     ],
 )
@@ -323,6 +333,16 @@ __attribute__((destructor)) static void tell_places(void)
   if (!file) return;
   fprintf(file, "{"); row_of(file, "src", src_at); row_of(file, "dst", dst_at);
   fprintf(file, "\\"same\\": %lu, \\"met\\": %lu, \\"down\\": %lu}", same, met, down); fclose(file); }
+static unsigned long walked[2][1 << 16], walked_count;
+void *walked_memcpy(void *d, const void *s, size_t n)
+{ if (walked_count < sizeof walked[0] / sizeof *walked[0]) {
+    walked[0][walked_count] = (unsigned long)s; walked[1][walked_count++] = (unsigned long)d; }
+  return good_memcpy(d, s, n); }
+__attribute__((destructor)) static void tell_walk(void)
+{ const char *path = getenv("WALK"); FILE *file = path ? fopen(path, "w") : NULL;
+  if (!file) return;
+  for (unsigned long i = 0; i < walked_count; i++) fprintf(file, "%lu %lu\\n", walked[0][i], walked[1][i]);
+  fclose(file); }
 static unsigned short listed[1 << 20];
 static unsigned long listed_count;
 void *listed_memcpy(void *d, const void *s, size_t n)

@@ -1,5 +1,6 @@
 """What each call of a mix gets: its size, alignment, overlap and order; and code that is cold."""
 
+import itertools
 import json
 
 import pytest
@@ -118,6 +119,30 @@ def test_rare_large_sizes_of_a_mix_reach_beyond_its_state(runner, tmp_path):
     mix.write_text("16:0.5,1000000:0.5\n")
     events, _ = measure(runner, rows)
     assert of(events, "skip")[0]["routine"] is None
+
+
+@pytest.mark.parametrize("state", ["L2", "DRAM"])
+@pytest.mark.parametrize("sides", ["none", "source", "destination", "both"])
+@pytest.mark.parametrize("placed", [False, True])
+def test_calls_go_upwards_where_asked(runner, peers, tmp_path, monkeypatch, sides, state, placed):
+    told = tmp_path / "walk"
+    monkeypatch.setenv("WALK", str(told))
+    spec = "uniform:900-1100"
+    if placed:  # calls with their places in the page, as of a recorded mix
+        (tmp_path / "calls").write_text(
+            "calls\n" + "".join(f"1000 {i % 64} {i * 97 % 4096}\n-\n" for i in range(500))
+        )
+        spec = f"@{tmp_path / 'calls'}"
+    row = (
+        f"id=1 op=copy routines=p mix={spec} src_state={state} dst_state={state} ascending={sides}"
+    )
+    measure(runner, [f"{row} calls=2000 rounds=2 batch_us=20"], "--peer", f"p={peers}:walked_")
+    seen = [tuple(map(int, line.split())) for line in told.read_text().splitlines()]
+    seen = seen[-3000:-200]  # without the verification at both ends
+    for side, name in enumerate(("source", "destination")):
+        steps = [after[side] - before[side] for before, after in itertools.pairwise(seen)]
+        near = sum(0 < step < 3 * 1024 for step in steps) / len(steps)
+        assert near > 0.95 if sides in (name, "both") else near < 0.2, (name, near)
 
 
 def test_routines_of_a_round_get_the_same_sizes_in_another_order(
