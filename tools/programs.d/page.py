@@ -24,10 +24,7 @@ def _cpu(own: Mapping, which: str) -> Mapping | None:
 
 
 def _prediction(own: Mapping, which: str) -> Mapping | None:
-    predictions = own["predictions"]
-    if which == DEFAULT:
-        return predictions.get("wherry")
-    return next((p for name, p in predictions.items() if name not in ("wherry", "ladder")), None)
+    return own["predictions"].get(which)
 
 
 def _predicted(own: Mapping | None) -> str:
@@ -148,9 +145,11 @@ def page(results: Mapping[str, Mapping], left_out: Mapping[str, str]) -> str:
     )
     lines.append("")
     for item in (
-        "- **Ceiling**: what copies took by `wherry record`, all data in the nearest cache (at most: in memory).",
-        "- **Predicted**: the change that `wherry replay` derives from the recording, with a 95 % interval. *Not "
-        "measurable*: nothing is claimed.",
+        "- **Ceiling**: what copies took by `wherry record`, which timed some (at most: with page faults, and as far "
+        "as those that it timed may be from the mean).",
+        "- **Predicted**: the change that `wherry replay` derives from the recording of several runs, with a 95 % "
+        "interval: of calls of more than 4 KiB by what they took when the program gave them to libc and to the drop-in "
+        "by turns, of the others by what replay measures. *Not measurable*: nothing is claimed.",
         "- **Measured**: the change that `wherry ab` saw, libc against the drop-in in turns, "
         f"{min(rounds) * 2} to {max(rounds) * 2} runs of each, with a 95 % interval, ± the noise of the same runs. "
         "Of twenty programs whose two sides are equal about one is called different by chance.",

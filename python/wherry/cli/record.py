@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -70,65 +72,99 @@ def _trial(env: dict[str, str], plan: Path | None) -> tuple[dict[str, str], str]
     return env, trial.identity(compiled)
 
 
-def _record(
-    command: tuple[str, ...],
-    target: Path,
-    note: str,
-    quiet: bool,
-    ceilings: bool,
-    count: bool,
-    tries: bool,
-    plan: Path | None,
-) -> int:
-    from wherry import preloading
-    from wherry.recording import running, unseen, writing
-    from wherry.recording.merge import Merger
+@dataclass(frozen=True)
+class _Asked:
+    command: tuple[str, ...]
+    target: Path
+    note: str
+    ceilings: bool
+    count: bool  # what nobody else sees
+    tries: bool
+    plan: Path | None
+    runs: int
+    prepare: str | None
 
-    verdict = preloading.examine(command[0])
-    if verdict.path is None:
-        _say(f"{command[0]}: {verdict.reason}")
-        return verdict.exit_code
-    home = _parts()
-    merger = Merger()
-    try:
-        env, tried = dict(os.environ), None
-        if ceilings and not count and tries and (given := _trial(env, plan)):
-            env, tried = given
-        else:
-            env = preloading.environment(env, [preloading.library("recorder")])
-        env["WHERRY_RECORD"] = str(home)
-        if not verdict.helps:
-            _say(f"{command[0]} itself cannot be recorded: {verdict.reason}")
-        path, argv = verdict.argv(command[1:])
+
+def _prepare(shell: str) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", shell], stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        more = f": {said[-1]}" if said else ""
+        raise FailedError(f"--prepare ended with status {done.returncode}{more}; mend it: {shell}")
+
+
+def _runs(asked: _Asked, verdict, home: Path, merger, counting) -> tuple:
+    """The command, as often as asked for; what it took in all, and what was tried."""
+    from wherry import preloading
+    from wherry.recording import running
+
+    env, tried = dict(os.environ), None
+    if asked.ceilings and not asked.count and asked.tries and (given := _trial(env, asked.plan)):
+        env, tried = given
+    else:
+        env = preloading.environment(env, [preloading.library("recorder")])
+    env["WHERRY_RECORD"] = str(home)
+    path, argv = verdict.argv(asked.command[1:])
+    ran = None
+    for number in range(asked.runs):
+        if asked.prepare is not None:
+            _prepare(asked.prepare)
+        merger.begin_run(number, asked.runs)
         try:
-            counting = unseen.Counting() if count else None
-            ran = running.run(argv, path, env, home, merger, counting)
+            own = running.run(argv, path, env, home, merger, counting)
         except OSError as error:
             raise FailedError(f"cannot execute {path}: {error.strerror}") from None
         for part in sorted(home.iterdir()):
             merger.add(part)
+            part.unlink()
+        ran = own if ran is None else ran.followed_by(own)
+        if own.exit:
+            if number + 1 < asked.runs:
+                _say(f"run {number + 1} of {asked.runs} failed; there is none after it")
+            break
+    return ran, tried
+
+
+def _record(asked: _Asked, quiet: bool) -> int:
+    from wherry import preloading
+    from wherry.recording import running, unseen, writing
+    from wherry.recording.merge import Merger
+
+    verdict = preloading.examine(asked.command[0])
+    if verdict.path is None:
+        _say(f"{asked.command[0]}: {verdict.reason}")
+        return verdict.exit_code
+    home = _parts()
+    merger = Merger()
+    try:
+        if not verdict.helps:
+            _say(f"{asked.command[0]} itself cannot be recorded: {verdict.reason}")
+        counting = unseen.Counting() if asked.count else None
+        ran, tried = _runs(asked, verdict, home, merger, counting)
         not_seen = None
         if counting is not None:
             seen = sum(part["calls"] for part in merger.ops().values()) + merger.uncounted
             not_seen = unseen.judged(counting.finish(), seen)
         document = writing.document(
-            name=_name(target.name.removesuffix(".json").removesuffix(".mix")),
-            command=command,
-            note=note,
+            name=_name(asked.target.name.removesuffix(".json").removesuffix(".mix")),
+            command=asked.command,
+            note=asked.note,
             ran=ran,
             merger=merger,
             unrecorded=running.unrecorded(ran, merger.programs, os.environ),
-            ceilings=ceilings and not count,
+            ceilings=asked.ceilings and not asked.count,
             unseen=not_seen,
             tried=tried,
         )
-        writing.save(target, document)
+        writing.save(asked.target, document)
     finally:
         shutil.rmtree(home, ignore_errors=True)
     if not quiet:
         from wherry.recording import summary
 
-        summary.show(document, target, merger, ran)
+        summary.show(document, asked.target, merger, ran)
     return ran.exit
 
 
@@ -161,6 +197,15 @@ def _record(
 @click.option(
     "--plan", metavar="FILE", help="The drop-in is tried with this plan instead of the default."
 )
+@click.option(
+    "--runs",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="The command so often, into one mix. From three on the trial's interval tells how runs differ.",
+)
+@click.option("--prepare", metavar="SHELL", help="Before each run, not recorded: rm -rf copy")
 @click.option("-q", "--quiet", is_flag=True, help="Print no summary.")
 @click.argument(
     "command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD [ARG]..."
@@ -172,6 +217,8 @@ def command(
     unseen: bool,
     no_trial: bool,
     plan: str | None,
+    runs: int,
+    prepare: str | None,
     quiet: bool,
     command: tuple[str, ...],
 ) -> int:
@@ -182,7 +229,8 @@ def command(
     free memcpy could gain and what the drop-in does. The summary goes to standard error; exit
     status and standard streams are the program's own. What libc copies inside itself, what the compiler inlined, static
     and set-user-ID programs are not seen, and the summary says so."""
-    target = _target(output, command[0])
+    if unseen and runs > 1:
+        raise WherryError("--unseen counts in one run; leave out --runs")
     chosen = None
     if plan is not None:
         if no_trial or no_ceiling or unseen:
@@ -193,4 +241,8 @@ def command(
             raise WherryError(
                 f"--plan {plan}: there is no such file; wherry plan default -o FILE or wherry tune -o FILE writes one"
             )
-    return _record(command, target, note, quiet, not no_ceiling, unseen, not no_trial, chosen) or 0
+    target = _target(output, command[0])
+    asked = _Asked(
+        command, target, note, not no_ceiling, unseen, not no_trial, chosen, runs, prepare
+    )
+    return _record(asked, quiet) or 0

@@ -12,6 +12,8 @@ from wherry.recording import blocks
 
 # In the file: about as many calls as a processor cannot learn, and few enough to be read.
 KEPT_BURSTS = 96
+# From so many runs on their differences tell more than those within one.
+LEAST_RUNS = 3
 DISTANCES = ("same", "near", "alias", "far")
 OVERLAPS = ("none", "above", "below", "same")
 _EXACT_SIZES = np.arange(blocks.EXACT + 1, dtype=np.uint64)
@@ -35,7 +37,12 @@ class Merger:
         self._trials = np.zeros((3, blocks.TIME_CLASSES, 2, blocks.TRIAL_GROUPS, 2), np.uint64)
         self._order = np.zeros((3, blocks.SIZE_GROUPS, 3), np.uint64)
         self._bursts: list[tuple[float, list[tuple]]] = []
+        self._group: int | None = None
         self._chance = random.Random(20261121)
+
+    def begin_run(self, number: int, runs: int) -> None:
+        """What comes from here on is of this run. Of several, the groups of the trial are runs."""
+        self._group = number % blocks.TRIAL_GROUPS if runs >= LEAST_RUNS else None
 
     def add(self, path: Path) -> None:
         try:
@@ -55,7 +62,10 @@ class Merger:
             self._set_places += block["set_places"]
             self._times += block["times"]
             self._order += block["order"]
-            self._trials += block["trials"]
+            if self._group is None:
+                self._trials += block["trials"]
+            else:
+                self._trials[:, :, :, self._group] += block["trials"].sum(axis=3)
             calls = int(block["sizes"].sum())
             if calls:
                 self._add_callers(process, block)

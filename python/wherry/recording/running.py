@@ -30,6 +30,22 @@ class Ran:
     system_s: float
     seen: dict[str, set[int]]  # program file -> processes seen running it
     still: int  # processes that outlived the command
+    runs: int = 1
+
+    def followed_by(self, other: Ran) -> Ran:
+        """Both in one; the exit status is the later's."""
+        seen = {program: set(pids) for program, pids in self.seen.items()}
+        for program, pids in other.seen.items():
+            seen.setdefault(program, set()).update(pids)
+        return dataclasses.replace(
+            other,
+            elapsed_s=self.elapsed_s + other.elapsed_s,
+            user_s=self.user_s + other.user_s,
+            system_s=self.system_s + other.system_s,
+            seen=seen,
+            still=self.still + other.still,
+            runs=self.runs + other.runs,
+        )
 
 
 class _Look(threading.Thread):

@@ -131,11 +131,12 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
 
     run, ops = document["run"], document["ops"]
     say()
+    runs = f" of {_several(ran.runs, 'run')}" if ran.runs > 1 else ""
     ended = f"signal {ran.signal}" if ran.signal else f"exit status {run['exit']}"
     paragraph(
         "recorded",
         f"{_count(sum(p['calls'] for p in ops.values()))} calls in {_several(run['processes'], 'process')} and "
-        f"{_several(run['threads'], 'thread')}; {ended} after {seconds(run['elapsed_s'])} "
+        f"{_several(run['threads'], 'thread')}{runs}; {ended} after {seconds(run['elapsed_s'])} "
         f"(user {seconds(run['user_s'])}, system {seconds(run['system_s'])})",
     )
     if ops:

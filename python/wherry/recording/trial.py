@@ -19,10 +19,10 @@ from wherry.units import KIB, signed
 VARIABLE = "WHERRY_TRIAL"
 DEFAULT_PLAN = "default"
 FROM = 4 * KIB
-# Groups of calls one after the other, as many as the recorder keeps; their spread tells how sure it is.
+# Groups of calls one after the other, as many as the recorder keeps, or runs; their spread tells how sure it is.
 GROUPS = 6
-# Student's t for 95 % with one degree of freedom less.
-_T = 2.571
+# Student's t for 95 %, by the number of groups.
+_T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571}
 # With fewer calls of a side in a class it tells nothing.
 LEAST_CALLS = 12
 
@@ -57,7 +57,8 @@ class Change:
     @property
     def half(self) -> float:
         """Half of the 95 % interval."""
-        return _T * float(self.groups.std(ddof=1)) / math.sqrt(len(self.groups))
+        count = len(self.groups)
+        return _T[count] * float(self.groups.std(ddof=1)) / math.sqrt(count)
 
 
 def summed(document: Mapping) -> Change | None:
@@ -67,6 +68,8 @@ def summed(document: Mapping) -> Change | None:
         for op, rows in document.get("trial", {}).get("ops", {}).items()
         if (own := change(document["ops"][op], rows, FROM + 1, 1 << 62))
     ]
+    # Groups that one op lacks and another has tell nothing together.
+    found = [own for own in found if len(own.groups) == len(found[0].groups)]
     return Change(sum(c.groups for c in found), sum(c.libc for c in found)) if found else None
 
 
@@ -89,6 +92,7 @@ def in_words(document: Mapping) -> str | None:
 def change(op: Mapping, tried: Sequence[Sequence], low: int, high: int) -> Change | None:
     """Of all calls of one op with sizes from `low` to `high`; None when too few were timed. `op`: the mix's counts."""
     groups, libc, known = np.zeros(GROUPS), np.zeros(GROUPS), 0
+    there = np.zeros(GROUPS, bool)
     sizes = [(row[3] / row[2], row[2], row[3]) for row in op["sizes"] if row[2]]
     sizes = [row for row in sizes if low <= row[0] <= high]
     for least, greatest, *sides in tried:
@@ -102,11 +106,12 @@ def change(op: Mapping, tried: Sequence[Sequence], low: int, high: int) -> Chang
             means.append(np.where(number > 0, ns / np.maximum(number, 1), mean))
         if len(means) < 2 or not calls:
             continue
+        there |= np.array(sides[0]) + np.array(sides[2]) > 0
         known += sum(total for mean, _, total in sizes if least <= mean <= greatest)
         groups += calls * (means[1] - means[0]) / 1e9
         libc += calls * means[0] / 1e9
     # Bytes of which nothing is known are as the others, when those are the most.
     whole = sum(total for _, _, total in sizes)
-    if not known or known < whole / 2:
+    if not known or known < whole / 2 or there.sum() < 2:
         return None
-    return Change(groups * (whole / known), libc * (whole / known))
+    return Change(groups[there] * (whole / known), libc[there] * (whole / known))

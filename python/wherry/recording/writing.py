@@ -92,6 +92,7 @@ def document(
         "machine": _machine(),
         "run": {
             "exit": ran.exit,
+            "runs": ran.runs,
             "elapsed_s": round(ran.elapsed_s, 6),
             "user_s": round(ran.user_s, 6),
             "system_s": round(ran.system_s, 6),
