@@ -12,7 +12,7 @@
 #include "measure/random.h"
 
 enum {
-    LARGEST_LOG = 10, /* classes of two an octave, below this */
+    LARGEST_LOG = 11, /* classes of two an octave, below this */
     CALLS = 8000,     /* the recorder times one in 61 */
     PAGE = 4096,
     FAR = PAGE / 2,
@@ -47,7 +47,7 @@ static void rehearse_class(char *to, const char *from, size_t least, size_t size
 int command_rehearse(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--help") == 0)
-        return puts("usage: wherry-run rehearse\n\nCopies, moves and sets below 1 KiB, cached, so that a recorder can "
+        return puts("usage: wherry-run rehearse\n\nCopies, moves and sets below 2 KiB, cached, so that a recorder can "
                     "time them, "
                     "and tells how many\nticks the processor's clock makes in a nanosecond. For wherry record, which "
                     "preloads its recorder into\nit once after each boot."),

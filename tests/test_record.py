@@ -422,6 +422,33 @@ def test_record_tries_the_drop_in(record, known, wherry, tmp_path):
     assert re.fullmatch("[0-9a-f]{64}", mix["trial"]["plan"])
 
 
+def test_several_runs_are_one_mix(record, known, tmp_path):
+    prepare = f"echo x >> {tmp_path / 'prepared'}"
+    words = ("--runs", "3", "--prepare", prepare, "--", known, "ascending", "50000")
+    done, mix = record(*words)
+    assert done.returncode == 0 and done.stdout == "done\n" * 3
+    assert "of 3 runs; exit status 0" in " ".join(done.stderr.split())
+    assert (tmp_path / "prepared").read_text() == "x\n" * 3
+    assert mix["run"]["runs"] == mix["run"]["processes"] == 3
+    calls = sum(r[2] for r in mix["ops"]["copy"]["sizes"] if r[0] <= 8192 <= r[1])
+    assert calls == 3 * 50000
+    # Each run is a group of its own; there are six.
+    (row,) = [r for r in mix["trial"]["ops"]["copy"] if r[0] == 8192]
+    for calls in (row[2], row[4]):
+        assert all(calls[:3]) and not any(calls[3:])
+
+
+def test_runs_end_with_one_that_fails(record):
+    done, mix = record("--no-ceiling", "--runs", "3", "--", "sh", "-c", "exit 5")
+    assert done.returncode == mix["run"]["exit"] == 5
+    assert mix["run"]["runs"] == 1
+    assert "run 1 of 3 failed" in done.stderr
+    done, mix = record("--runs", "2", "--prepare", "echo no >&2; false", "--", "true")
+    assert done.returncode == 1 and "--prepare ended with status 1: no; mend it" in done.stderr
+    done, _ = record("--unseen", "--runs", "2", "--", "true")
+    assert done.returncode == 2 and "leave out --runs" in done.stderr
+
+
 @pytest.mark.parametrize("other", ["--no-trial", "--no-ceiling", "--unseen"])
 def test_a_plan_is_of_the_trial(record, other: str):
     done, mix = record(other, "--plan", "mine.toml", "--", "true")

@@ -48,6 +48,15 @@ void recorder_learn_fault(volatile unsigned char *page)
     fault_ticks = some < LEAST_FAULT_TICKS ? LEAST_FAULT_TICKS : some > MOST_FAULT_TICKS ? MOST_FAULT_TICKS : some;
 }
 
+/* As above, and what was stored has left the processor: else copies of cold lines would leave most of their time to
+ * whatever comes after them. Of small ones it is hidden there. */
+static inline uint64_t ticks_after(size_t n)
+{
+    if (n >= SMALL)
+        __asm__ volatile("mfence" : : : "memory");
+    return ticks();
+}
+
 struct touched {
     uint64_t faults, ticks; /* of these pages */
     uint64_t left;          /* ticks that the others may take during the call */
@@ -118,7 +127,7 @@ static bool tried(struct recorder_block *block, enum recorder_op op, enum record
     const unsigned group = (unsigned)(take_one(&block->timed) / 8 % TRIAL_GROUPS);
     const uint64_t begin = ticks();
     *result = ((long (*)(long, long, long, long))called)(arguments[0], arguments[1], arguments[2], arguments[3]);
-    const uint64_t took = ticks() - begin;
+    const uint64_t took = ticks_after(n) - begin;
     if (took > LATE_TICKS + LATE_TICKS_A_BYTE * n || !*recorder_alive || recorder_mine != block)
         return true;
     struct recorder_trial *trial = &block->trials[op][time_class(n)];
@@ -145,7 +154,7 @@ long recorder_timed(enum recorder_op op, enum recorder_function function, uintpt
     }
     const uint64_t begin = ticks();
     result = ((long (*)(long, long, long, long))recorder_next[function])(a, b, c, d);
-    const uint64_t took = ticks() - begin;
+    const uint64_t took = ticks_after(n) - begin;
     /* A handler may have forked meanwhile: the child has no such block. */
     if (UNLIKELY(!*recorder_alive || recorder_mine != block))
         return result;

@@ -17,7 +17,7 @@ from wherry import bootcache, ceiling, preloading, runner
 from wherry.errors import FailedError
 from wherry.recording.merge import Merger
 
-VERSION = 2
+VERSION = 3
 LIMIT_S = 60.0
 # Fewer tell nothing.
 LEAST_CALLS = 8
