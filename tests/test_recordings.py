@@ -6,6 +6,7 @@ import collections
 import copy
 import json
 import random
+import re
 
 import pytest
 from conftest import ROOT
@@ -375,6 +376,25 @@ def test_a_mix_is_drawn(wherry, tmp_path):
     assert "Ceiling: at most" in page
     assert page.count("<svg") == 1
     assert (tmp_path / "a.svg").read_text().startswith("<svg")
+
+
+def test_what_calls_took_is_on_the_page(wherry, tmp_path):
+    document = copy.deepcopy(SMALL)
+    times = [96, 127, 20, 2000, 900.0, 600.0, 10, 700.0, 0, [15, 0, 5, 0, 0, 0, 0, 0, 0]]
+    document["ops"]["move"]["times"] = [times]
+    rows = [[8192, 12287, [10] * 6, [1000.0] * 6, [5] * 6, [400.0] * 6]]
+    document["trial"]["ops"] = {"copy": rows, "move": []}
+    path = tmp_path / "timed.mix.json"
+    recordings.write(path, document)
+    assert wherry("report", path).returncode == 0
+    page = (tmp_path / "timed.mix.html").read_text()
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", page)
+    # 300 ns of 20 calls, 2000 bytes; half a fault a call; all sources near, a quarter of destinations in memory.
+    at = cells.index("96–127")
+    assert cells[at : at + 5] == ["96–127", "20", "15.0 ns", "6.67", "0.5"]
+    assert cells[at + 5 : at + 11] == ["100 %", "0.0 %", "0.0 %", "75 %", "0.0 %", "25 %"]
+    at = cells.index("60", at - 60 if at > 60 else 0)
+    assert cells[at : at + 5] == ["60", "30", "100.0 ns", "80.0 ns", "0.80"]
 
 
 def test_what_a_mix_says_is_text_on_its_page(wherry, tmp_path):

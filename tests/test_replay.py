@@ -46,7 +46,7 @@ def _elsewhere(tmp_path, monkeypatch):
 def test_a_mix_is_cut_by_op_and_band():
     subject = parts.subject("hand.mix.json", CACHES)
     assert [(part.op, part.band, part.calls) for part in subject.parts] == [
-        ("copy", "to 4K", 2000),
+        ("copy", "to 1K", 2000),
         ("copy", "to 383K", 100),
         ("set", "to 8191K", 2),
     ]
@@ -61,15 +61,15 @@ def test_each_cache_is_a_band():
     """What fits the nearest is measured there, whatever larger calls there are."""
     found = parts.bands(CACHES, copies=True)
     assert found == [
-        (0, 4 << 10),
-        ((4 << 10) + 1, 17 << 10),
+        (0, 1 << 10),
+        ((1 << 10) + 1, 17 << 10),
         ((17 << 10) + 1, 383 << 10),
         ((383 << 10) + 1, 4095 << 10),
         ((4095 << 10) + 1, parts.LARGEST_SIZE),
     ]
     for (_, end), hot in zip(found, ("L1", "L1", "L2", "L3", "DRAM"), strict=True):
         assert parts._states(end, CACHES, True)["hot"] == hot
-    assert parts.bands({}, copies=True) == [(0, 4 << 10), ((4 << 10) + 1, parts.LARGEST_SIZE)]
+    assert parts.bands({}, copies=True) == [(0, 1 << 10), ((1 << 10) + 1, parts.LARGEST_SIZE)]
     assert [end for _, end in parts.bands(CACHES, copies=False)][1:3] == [35 << 10, 767 << 10]
 
 

@@ -148,7 +148,7 @@ def page(results: Mapping[str, Mapping], left_out: Mapping[str, str]) -> str:
         "- **Ceiling**: what copies took by `wherry record`, which timed some (at most: with page faults, and as far "
         "as those that it timed may be from the mean).",
         "- **Predicted**: the change that `wherry replay` derives from the recording of several runs, with a 95 % "
-        "interval: of calls of more than 4 KiB by what they took when the program gave them to libc and to the drop-in "
+        "interval: of calls of more than 1 KiB by what they took when the program gave them to libc and to the drop-in "
         "by turns, of the others by what replay measures. *Not measurable*: nothing is claimed.",
         "- **Measured**: the change that `wherry ab` saw, libc against the drop-in in turns, "
         f"{min(rounds) * 2} to {max(rounds) * 2} runs of each, with a 95 % interval, ± the noise of the same runs. "

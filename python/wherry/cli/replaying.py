@@ -234,7 +234,7 @@ def _show(printer, subject, campaign, places, routines, found, predictions, said
     notes = [f"noise: {', '.join(floors)}"] if floors else []
     if any(own.tried for own in predictions.values()):
         notes.append(
-            "tried: of calls of more than 4 KiB, by what they took when the recorded program gave some of them to "
+            "tried: of calls of more than 1 KiB, by what they took when the recorded program gave some of them to "
             "these routines"
         )
     printer.block(

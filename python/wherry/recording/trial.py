@@ -1,7 +1,7 @@
 """The trial of a recorded run: some calls went to the drop-in's routines instead of libc's, by turns, and the recorder
 timed some of both whole.
 
-Only calls of more than 4 KiB tell something: a timed call is alone, since the processor waits before and after, and
+Only calls of more than 1 KiB tell something: a timed call is alone, since the processor waits before and after, and
 what a routine of small sizes gains or loses is mostly how its calls overlap with what is around them."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from wherry.units import KIB, signed
 
 VARIABLE = "WHERRY_TRIAL"
 DEFAULT_PLAN = "default"
-FROM = 4 * KIB
+FROM = KIB
 # Groups of calls one after the other, as many as the recorder keeps, or runs; their spread tells how sure it is.
 GROUPS = 6
 # Student's t for 95 %, by the number of groups.
@@ -62,7 +62,7 @@ class Change:
 
 
 def summed(document: Mapping) -> Change | None:
-    """Of all calls of a mix of more than 4 KiB."""
+    """Of all calls of a mix of more than 1 KiB."""
     found = [
         own
         for op, rows in document.get("trial", {}).get("ops", {}).items()
@@ -83,7 +83,7 @@ def in_words(document: Mapping) -> str | None:
         for value in (own.seconds, own.seconds - own.half, own.seconds + own.half)
     )
     return (
-        f"calls of more than 4 KiB took {1 + own.seconds / float(own.libc.mean()):.2f} times as long with "
+        f"calls of more than 1 KiB took {1 + own.seconds / float(own.libc.mean()):.2f} times as long with "
         f"{'the drop-in' if document['trial']['plan'] == DEFAULT_PLAN else 'the drop-in and this plan'} as with libc: "
         f"{middle} % [{low}, {high}] % of this run, had they all gone there"
     )

@@ -18,7 +18,7 @@ from wherry.units import KIB, size_label
 # Within a band sizes follow each other as they did in the program; the small ones, whose branches a processor must
 # guess, are all in one. Above them each cache is a band of its own: which routine is the faster changes with the cache
 # that holds a call, so what fits the nearest must not be measured in the next because of larger calls beside it.
-SMALL = 4 * KIB
+SMALL = KIB
 LEVELS = ("L1", "L2", "L3", "DRAM")
 # What of a cache the runner gives to one call, both sides together.
 ROOM = {"L1": 3 / 4, "L2": 3 / 4, "L3": 1 / 4}

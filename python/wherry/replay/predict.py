@@ -1,6 +1,6 @@
 """What a replay means for the program: the share of its time that copies take, times what they would gain.
 
-What the recorder tried inside the program is known best: what calls of more than 4 KiB took there with libc and with
+What the recorder tried inside the program is known best: what calls of more than 1 KiB took there with libc and with
 the drop-in. Of all other calls, and of other routines, the share is what the recorder timed, and the gain is that of
 data where the recorder found them, or else as warm as makes libc take so long.
 

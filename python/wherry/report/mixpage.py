@@ -9,7 +9,7 @@ from pathlib import Path
 from wherry.errors import FailedError
 from wherry.recording import summary, unseen
 from wherry.recordings import Recording
-from wherry.report import hypertext, look, still
+from wherry.report import hypertext, look, mixtimes, still
 from wherry.units import percent, size_in_words, size_label
 
 # A step of the curve each; more cannot be told apart.
@@ -203,6 +203,8 @@ def page(recording: Recording) -> str:
         f'<figure class="mix" role="img" aria-label="sizes by calls and by bytes">{drawn}</figure>',
         "<h2>What was called</h2>",
         _ops(recording) if recording.ops else hypertext.paragraph("No call was recorded."),
+        mixtimes.tried(document),
+        mixtimes.taken(recording),
         _places(recording),
         _callers(document),
         hypertext.paragraph(

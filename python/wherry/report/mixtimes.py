@@ -1,0 +1,96 @@
+"""What the calls of a recorded mix took inside the program, and what was tried, as tables of its page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wherry.recording import trial
+from wherry.recordings import Recording
+from wherry.report import hypertext
+from wherry.units import ns_label, percent, size_label
+
+# Of a class with fewer there is nothing to tell.
+LEAST_CALLS = 8
+
+
+def sizes(least: int, greatest: int) -> str:
+    return size_label(least) if least == greatest else f"{size_label(least)}–{size_label(greatest)}"
+
+
+def _where(places: list[int]) -> list[str]:
+    """Shares of calls whose source was near, in the last cache, in memory; then the destination's."""
+    whole = sum(places)
+    if not whole:
+        return [""] * 6
+    sources = [sum(places[3 * i : 3 * i + 3]) for i in range(3)]
+    destinations = [sum(places[i::3]) for i in range(3)]
+    return [percent(count / whole) for count in (*sources, *destinations)]
+
+
+def taken(recording: Recording) -> str:
+    """By class of sizes: how long calls took, and where their data lay."""
+    rows = []
+    for op in recording.ops:
+        for least, greatest, calls, total, ns, added, faults, _, _, places in recording.times(op):
+            if calls < LEAST_CALLS:
+                continue
+            where = _where(places)
+            if op == "set":
+                where[:3] = ["", "", ""]
+            rows.append(
+                [
+                    op,
+                    sizes(least, greatest),
+                    f"{calls:,}",
+                    f"{ns_label((ns - added) / calls)} ns",
+                    f"{total / (ns - added):.3g}" if ns > added else "",
+                    f"{faults / calls:.2g}" if faults else "",
+                    *where,
+                ]
+            )
+    if not rows:
+        return ""
+    heads = ["op", "bytes", "timed", "a call", "GB/s", "page faults a call"]
+    heads += [
+        f"{side} {place}"
+        for side in ("source", "destination")
+        for place in ("near", "in L3", "in memory")
+    ]
+    note = (
+        "What libc's calls took inside the program, without what timing adds and without page faults. Near: in the "
+        "first two caches."
+    )
+    table = hypertext.table(heads, rows, "What calls took")
+    return f"<h2>What calls took</h2>{hypertext.paragraph(note, 'note')}{table}"
+
+
+def tried(document: Mapping) -> str:
+    """By class of sizes: libc's routines and the drop-in's, which had their turns."""
+    rows = []
+    for op, classes in (document.get("trial") or {}).get("ops", {}).items():
+        for least, greatest, calls, ns, other_calls, other_ns in classes:
+            usual, other = sum(calls), sum(other_calls)
+            if greatest <= trial.FROM or min(usual, other) < trial.LEAST_CALLS:
+                continue
+            one, two = sum(ns) / usual, sum(other_ns) / other
+            rows.append(
+                [
+                    op,
+                    sizes(least, greatest),
+                    f"{usual:,}",
+                    f"{other:,}",
+                    f"{ns_label(one)} ns",
+                    f"{ns_label(two)} ns",
+                    f"{two / one:.2f}" if one else "",
+                ]
+            )
+    said = trial.in_words(document) if rows and document.get("ceiling") else None
+    if not rows:
+        return ""
+    heads = ["op", "bytes", "libc's calls", "the drop-in's", "libc", "drop-in", "drop-in over libc"]
+    note = "Calls of the program went to libc's routines and to the drop-in's by turns; page faults are in the times."
+    summed = hypertext.paragraph(f"Trial: {said}.") if said else ""
+    return (
+        f"<h2>What was tried</h2>{summed}{hypertext.paragraph(note, 'note')}"
+        f"{hypertext.table(heads, rows, 'What was tried')}"
+    )
