@@ -180,6 +180,23 @@ def test_what_was_tried_comes_first():
     )
 
 
+def test_what_was_not_tried_is_taken_as_what_was():
+    def of(change: float, low: float, high: float) -> predict.Prediction:
+        return predict.Prediction("x", change, low, high, True)
+
+    # Of the drop-in a half of what is measured here was seen in the program.
+    own = predict.as_the_trial(of(-0.2, -0.3, -0.1), of(-0.4, -0.4, -0.4), of(-0.2, -0.2, -0.2))
+    assert (own.change, own.low, own.high) == pytest.approx((-0.1, -0.3, -0.05))
+    assert own.measurable
+    # None of it, or the other way round.
+    own = predict.as_the_trial(of(-0.2, -0.3, -0.1), of(-0.4, -0.4, -0.4), of(0.1, 0.1, 0.1))
+    assert (own.change, own.low, own.high) == pytest.approx((0, -0.3, 0)) and not own.measurable
+    # More than all of it is not believed, nor is anything told by what is nothing.
+    for model, tried in ((-0.1, -0.4), (-0.001, -0.4)):
+        own = predict.as_the_trial(of(-0.2, -0.3, -0.1), of(model, model, model), of(tried, 0, 0))
+        assert own.change == pytest.approx(-0.2)
+
+
 def test_the_share_is_never_above_the_ceiling():
     assert predict.shares({"likely": 0.5, "at_most": 0.6}, totals(1, 1)) == {
         "hot": 0.5,

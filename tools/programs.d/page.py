@@ -41,6 +41,11 @@ def _measured(own: Mapping | None) -> str:
     return f"{middle} [{low}, {high}] ±{_bare(percent(own['noise_floor']))}"
 
 
+def within(predicted: Mapping, measured: Mapping) -> bool:
+    """Whether the predicted change lies in the interval of the measured one."""
+    return measured["ratio"]["low"] <= 1 + predicted["change"] <= measured["ratio"]["high"]
+
+
 def agreement(predicted: Mapping | None, measured: Mapping | None) -> str:
     """Whether what was predicted and what was measured are the same."""
     if predicted is None or measured is None or measured["ratio"] is None:
@@ -53,7 +58,11 @@ def agreement(predicted: Mapping | None, measured: Mapping | None) -> str:
         same = (predicted["change"] < 0) == (seen < 0)
         return f"nothing claimed; sign {'right' if same else 'wrong'}"
     if called == "tie":
-        return "no: claimed, not seen"
+        return (
+            "undecided: ab's interval holds the claim"
+            if within(predicted, measured)
+            else "no: claimed, not seen"
+        )
     if called != ("faster" if predicted["change"] < 0 else "slower"):
         return "no: refuted"
     size = predicted["change"] / seen
@@ -100,12 +109,15 @@ def _sentences(results: Mapping[str, Mapping], which: str) -> list[str]:
     called: dict[str, list[str]] = {"faster": [], "slower": [], "tie": []}
     told: dict[str, str] = {}
     above = []
+    inside = 0
     for name, own in results.items():
         measured = _cpu(own, which)
         if measured is None or measured["ratio"] is None:
             continue
         called[measured["call"]].append(name)
         told[name] = agreement(_prediction(own, which), measured)
+        predicted = _prediction(own, which)
+        inside += predicted is not None and within(predicted, measured)
         gain = 1 - measured["ratio"]["high"]
         if measured["call"] == "faster" and own["ceiling"] and gain > own["ceiling"]["at_most"]:
             above.append(name)
@@ -113,6 +125,7 @@ def _sentences(results: Mapping[str, Mapping], which: str) -> list[str]:
     gained = [name for name in called["faster"] if name in high]
     refuted = [name for name, text in told.items() if text == "no: refuted"]
     unseen = [name for name, text in told.items() if text == "no: claimed, not seen"]
+    open_ = [name for name, text in told.items() if text.startswith("undecided")]
     wrong = [name for name, text in told.items() if text.endswith("sign wrong")]
     right = [name for name, text in told.items() if text.endswith("sign right")]
     held = [name for name, text in told.items() if text.startswith(("yes, size", "in sign"))]
@@ -123,8 +136,10 @@ def _sentences(results: Mapping[str, Mapping], which: str) -> list[str]:
     )
     claims = (
         f"Claims of replay that ab confirmed: {len(held)}; refuted: {_list(refuted)}; claimed and not seen: "
-        f"{_list(unseen)}. Where replay claimed nothing and ab saw a difference, {len(right)} times it had the sign "
+        f"{_list(unseen)}; undecided, in ab's interval, which does not leave out the noise: {_list(open_)}. "
+        f"Where replay claimed nothing and ab saw a difference, {len(right)} times it had the sign "
         f"that replay took for likelier; the other sign: {_list(wrong)}. "
+        f"The predicted change lies in ab's interval for {inside} of {len(told)} programs. "
         f"Gains larger than the ceiling: {_list(above)}."
     )
     return [*_wrapped(calls), "", *_wrapped(claims)]

@@ -72,11 +72,7 @@ def replay(
     ceiling = subject.ceiling
     predictions = {}
     if ceiling:
-        for name in routines[1:]:
-            tried = subject.tried if identities.get(name, "") == subject.tried_plan else ()
-            own = predict.predict(name, ceiling, found, noise / 100, tried)
-            if own is not None:
-                predictions[name] = own
+        predictions = _predictions(subject, routines[1:], identities, found, noise / 100)
     said = (
         predict.verdict(ceiling, predictions, found, usable, noise / 100)
         if found
@@ -126,6 +122,24 @@ def _plans(files, reported: dict) -> tuple[dict[str, Plan], dict[str, str], dict
         identities[name] = trial.identity(plans.library_form(path))
         usable[name] = f"wherry ab --a libc --b plan:{text} -- CMD"
     return found, usable, identities
+
+
+def _predictions(subject, routines, identities, found, noise) -> dict[str, Prediction]:
+    """Of what was tried in the program by that; of the others by what is measured here, as far as that holds for what
+    was tried."""
+    predictions, measured, tried = {}, None, None
+    for name in routines:
+        own = predict.predict(name, subject.ceiling, found, noise)
+        if subject.tried and identities.get(name, "") == subject.tried_plan:
+            measured = own
+            tried = own = predict.predict(name, subject.ceiling, found, noise, subject.tried)
+        if own is not None:
+            predictions[name] = own
+    if measured and tried:
+        for name, own in predictions.items():
+            if not own.tried:
+                predictions[name] = predict.as_the_trial(own, measured, tried, noise)
+    return predictions
 
 
 def _peers(given, without_found: bool, taken: set[str]) -> list[str]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wherry.recording.trial import Change
 from wherry.replay.totals import LIBC, REST, TIMED, Total
@@ -92,6 +92,21 @@ def predict(
     low, high = min(r[1] for r in ranges), max(r[2] for r in ranges)
     change = ranges[0][0]
     return Prediction(routine, change, low, high, _clear(low, high, change, noise))
+
+
+def as_the_trial(
+    own: Prediction, drop_in: Prediction, tried: Prediction, noise: float = NOISE
+) -> Prediction:
+    """What was not tried, by how much of what is measured here the trial saw of the drop-in: at most all of it. The
+    interval holds both."""
+    if abs(drop_in.change) <= noise:
+        return own
+    part = min(max(tried.change / drop_in.change, 0.0), 1.0)
+    ends = (own.low, own.high, own.low * part, own.high * part)
+    low, high, change = min(ends), max(ends), own.change * part
+    return replace(
+        own, change=change, low=low, high=high, measurable=_clear(low, high, change, noise)
+    )
 
 
 def _of_trial(

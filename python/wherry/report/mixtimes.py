@@ -11,10 +11,17 @@ from wherry.units import ns_label, percent, size_label
 
 # Of a class with fewer there is nothing to tell.
 LEAST_CALLS = 8
+# Of smaller calls bytes are no measure.
+LEAST_BYTES = 64
 
 
 def sizes(least: int, greatest: int) -> str:
-    return size_label(least) if least == greatest else f"{size_label(least)}–{size_label(greatest)}"
+    """The second number is the next class's first."""
+    return (
+        size_label(least)
+        if least == greatest
+        else f"{size_label(least)}–{size_label(greatest + 1)}"
+    )
 
 
 def _where(places: list[int]) -> list[str]:
@@ -42,15 +49,15 @@ def taken(recording: Recording) -> str:
                     op,
                     sizes(least, greatest),
                     f"{calls:,}",
-                    f"{ns_label((ns - added) / calls)} ns",
-                    f"{total / (ns - added):.3g}" if ns > added else "",
+                    ns_label((ns - added) / calls),
+                    f"{total / (ns - added):.3g}" if ns > added and least >= LEAST_BYTES else "",
                     f"{faults / calls:.2g}" if faults else "",
                     *where,
                 ]
             )
     if not rows:
         return ""
-    heads = ["op", "bytes", "timed", "a call", "GB/s", "page faults a call"]
+    heads = ["op", "bytes", "timed", "ns a call", "GB/s", "page faults a call"]
     heads += [
         f"{side} {place}"
         for side in ("source", "destination")
@@ -79,15 +86,23 @@ def tried(document: Mapping) -> str:
                     sizes(least, greatest),
                     f"{usual:,}",
                     f"{other:,}",
-                    f"{ns_label(one)} ns",
-                    f"{ns_label(two)} ns",
+                    ns_label(one),
+                    ns_label(two),
                     f"{two / one:.2f}" if one else "",
                 ]
             )
     said = trial.in_words(document) if rows and document.get("ceiling") else None
     if not rows:
         return ""
-    heads = ["op", "bytes", "libc's calls", "the drop-in's", "libc", "drop-in", "drop-in over libc"]
+    heads = [
+        "op",
+        "bytes",
+        "libc's calls",
+        "the drop-in's",
+        "libc, ns",
+        "drop-in, ns",
+        "drop-in over libc",
+    ]
     note = "Calls of the program went to libc's routines and to the drop-in's by turns; page faults are in the times."
     summed = hypertext.paragraph(f"Trial: {said}.") if said else ""
     return (
