@@ -9,6 +9,7 @@ import shutil
 import pytest
 from conftest import ROOT
 from wherry import runfile, stats
+from wherry.cli import tuning
 from wherry.errors import WherryError
 from wherry.recording.trial import Change
 from wherry.replay import parts, predict
@@ -138,6 +139,22 @@ def test_parts_know_where_their_data_were(tmp_path):
     # Without a cache between, the last one is the nearest.
     (_, large, _) = parts.subject("timed.mix.json", {"L1": 48 << 10, "L2": 1 << 20}).parts
     assert set(large.found_in) == {("DRAM", "DRAM"), ("L2", "DRAM")}
+
+
+def test_tune_has_the_data_where_they_were(tmp_path):
+    (tmp_path / "timed.mix.json").write_text(json.dumps(timed_mix()))
+    asked, largest = tuning.given_mixes(["timed.mix.json"], CACHES)
+    rows = [own.row(("libc",), 3, 50) for own in asked]
+    assert [(r.op, r.src_state, r.dst_state, r.ascending) for r in rows] == [
+        ("copy", "L1", "L1", "none"),
+        ("copy", "L2", "L2", "none"),
+        ("copy", "DRAM", "DRAM", "destination"),
+        ("copy", "L2", "DRAM", "destination"),
+        ("set", "L3", "L3", "none"),
+        ("set", "DRAM", "DRAM", "none"),
+    ]
+    assert [own.calls for own in asked[2:4]] == pytest.approx([100 * 69 / 99, 100 * 30 / 99])
+    assert largest == 2 << 20
 
 
 def test_as_much_of_each_cache_as_makes_up_the_time():

@@ -49,13 +49,18 @@ class Shown:
 
 
 def given_mixes(given, caches: dict[str, int]) -> tuple[list[Asked], int | None]:
-    """Their parts, hot and one cache further out, and the largest size of all."""
+    """Their parts, with their data where the recording found them, or hot and one cache further out, and the largest
+    size of all."""
     asked, largest = [], None
     for text in given:
         subject = parts.subject(text, caches)
         for part in subject.parts:
             states = dict.fromkeys((part.states["hot"], part.states["warm"]))
-            asked += [Asked(part.op, part.spec, state, part.calls) for state in states]
+            places = part.found_in or {(state, state): 1.0 for state in states}
+            asked += [
+                Asked(part.op, part.spec, *pair, part.calls * share, part.ascending)
+                for pair, share in places.items()
+            ]
             largest = max(largest or 0, part.largest)
     return asked, largest
 

@@ -13,9 +13,8 @@ from wherry.cli.printer import Printer
 from wherry.cli.progress import Progress
 from wherry.errors import EXIT_INTERRUPTED, EXIT_OK, WherryError
 from wherry.replay import parts
-from wherry.row import Row
 from wherry.tables import Block, Column, Figure, layout
-from wherry.tune import grids, libc, tunables
+from wherry.tune import libc, tunables
 from wherry.units import percent, seconds_in_words, size_in_words
 
 
@@ -27,19 +26,7 @@ def tune(given, output: str | None, *, quick: bool, seed: int | None, as_json: b
     extent = libc.QUICK if quick else libc.FULL
     caches = parts.caches_of(reported)
     rows, largest = tuning.given_mixes(given, caches)
-    mix_rows = [
-        Row(
-            grids.EXPERIMENT,
-            own.op,
-            ("libc",),
-            mix=own.spec,
-            src_state=own.state,
-            dst_state=own.state,
-            rounds=extent.rounds,
-            batch_us=100,
-        )
-        for own in rows
-    ]
+    mix_rows = [own.row(("libc",), extent.rounds, 100) for own in rows]
     seed = time.time_ns() % 2**32 if seed is None else seed
     with Progress("glibc", "processes", 1) as progress:
         found = libc.Search(

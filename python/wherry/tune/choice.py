@@ -59,16 +59,4 @@ def _mix_rows(session: Session, names: Sequence[str], rounds: int, held_out: boo
             row if row.rounds == rounds else with_rounds(row, rounds)
             for row in grids.choice(names, extent, mixes)
         ]
-    return [
-        Row(
-            grids.EXPERIMENT,
-            own.op,
-            tuple(names),
-            mix=own.spec,
-            src_state=own.state,
-            dst_state=own.state,
-            rounds=rounds,
-            batch_us=session.extent.batch_us,
-        )
-        for own in session.mixes
-    ]
+    return [own.row(names, rounds, session.extent.batch_us) for own in session.mixes]

@@ -44,8 +44,23 @@ class Asked:
 
     op: str
     spec: str  # what the runner takes
-    state: str  # cache
+    src_state: str
+    dst_state: str
     calls: float
+    ascending: str = "none"
+
+    def row(self, routines: Sequence[str], rounds: int, batch_us: int) -> Row:
+        return Row(
+            grids.EXPERIMENT,
+            self.op,
+            tuple(routines),
+            mix=self.spec,
+            src_state=self.src_state,
+            dst_state=self.dst_state,
+            ascending=self.ascending,
+            rounds=rounds,
+            batch_us=batch_us,
+        )
 
 
 @dataclass
