@@ -342,6 +342,24 @@ def test_the_script_of_real_programs(wherry_run, tmp_path):
     assert again.returncode == 0 and "record" not in again.stderr
 
 
+def test_what_the_page_calls_agreement(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools" / "programs.d"))
+    page = importlib.import_module("page")
+
+    def of(change: float, claimed: bool, call: str, low: float, high: float) -> str:
+        predicted = {"change": change, "measurable": claimed}
+        ratio = {"median": 1 + (low + high) / 2, "low": 1 + low, "high": 1 + high}
+        return page.agreement(predicted, {"call": call, "ratio": ratio})
+
+    assert of(-0.05, True, "faster", -0.06, -0.04) == "yes, size too"
+    assert of(-0.05, True, "faster", -0.12, -0.08) == "in sign; 0.5 times the size"
+    assert of(-0.05, True, "slower", 0.01, 0.02) == "no: refuted"
+    assert of(-0.05, True, "tie", -0.06, 0.01).startswith("undecided")
+    assert of(-0.05, True, "tie", -0.01, 0.01) == "no: claimed, not seen"
+    assert of(-0.05, False, "tie", -0.01, 0.01).startswith("yes: nothing claimed")
+    assert of(-0.001, False, "slower", 0.02, 0.04) == "nothing claimed; sign wrong"
+
+
 def test_what_was_measured_with_another_plan_is_measured_again(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(ROOT / "tools" / "programs.d"))
     kept = importlib.import_module("kept")
