@@ -135,6 +135,7 @@ static void walk(unsigned long count, bool ascends, bool fresh)
     char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         fail("mmap");
+    madvise(memory, bytes, MADV_NOHUGEPAGE);
     if (!fresh)
         for (size_t i = 0; i < bytes; i += 4096)
             ((volatile char *)memory)[i] = 1;
