@@ -30,6 +30,9 @@ HOT = (0, 16, 32, 64, 128, 256, 512, *(1 << n for n in range(10, 25)))
 COLD_IN_L3 = 64
 COLD = (16, 64, 256, 1024, 4096, 16384, 65536, 1 << 20, 1 << 24)
 ROUNDS, BATCH_US = 3, 100
+LINE = 64
+# With fewer calls timed, a class's neighbours tell more of it.
+FEW_TIMED = 8
 
 
 def _rows() -> list[tuple[str, str, int, str]]:
@@ -121,11 +124,6 @@ class Cost:
 
     likely: float
     at_most: float
-
-
-LINE = 64
-# With fewer calls timed, a class's neighbours tell more of it.
-FEW_TIMED = 8
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,12 @@ ALIGNMENTS = (1, 2, 4, 8, 16, 32, 64)
 # loops wait for themselves a little further on.
 DISTANCES = {"same": (0, 0), "near": (1, 63), "alias": (64, 1536), "far": (1537, 4095)}
 # Of source and destination, which go upwards; in the words of a row.
-SIDES = {(False, False): "none", (True, False): "source", (False, True): "destination"}
-SIDES[True, True] = "both"
+SIDES = {
+    (False, False): "none",
+    (True, False): "source",
+    (False, True): "destination",
+    (True, True): "both",
+}
 # Sequences hold what is frequent; of the rarer large calls only the distribution is known well enough.
 ORDERED_TO = 1024
 TABLE = 65536
@@ -72,7 +76,7 @@ class Recording:
 
     def times(self, op: str) -> list[list[float]]:
         """What was timed of it: [least, greatest size, calls, bytes, ns, ns that timing added, page faults, their ns,
-        calls left out] of each class of sizes; empty where nothing was."""
+        calls left out, [how often both sides lay where]] of each class of sizes; empty where nothing was."""
         return list(self._of(op).get("times") or ())
 
     def ascending(self, op: str, least: int, most: int) -> str:

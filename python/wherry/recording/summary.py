@@ -124,9 +124,13 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
     def paragraph(label: str, text: str) -> None:
         indent = " " * 12
         say(
+            # A figure keeps its sign of per cent: a blank that does not break, until the lines are made.
             textwrap.fill(
-                f"{label:<12}{text}", WIDTH, subsequent_indent=indent, break_on_hyphens=False
-            )
+                f"{label:<12}{text}".replace(" %", "\u00a0%"),
+                WIDTH,
+                subsequent_indent=indent,
+                break_on_hyphens=False,
+            ).replace("\u00a0%", " %")
         )
 
     run, ops = document["run"], document["ops"]

@@ -76,7 +76,7 @@ def summed(document: Mapping) -> Change | None:
 def in_words(document: Mapping) -> str | None:
     """What the trial of a mix tells; None when too little was timed for it to tell anything."""
     own, cpu_s = summed(document), document["ceiling"]["cpu_s"]
-    if own is None or cpu_s <= 0:
+    if own is None or cpu_s <= 0 or own.libc.mean() <= 0:
         return None
     middle, low, high = (
         signed(value / cpu_s)

@@ -26,10 +26,30 @@ def _machine() -> dict:
     return {"cpu": brand, "kernel": platform.release(), "libc": libc}
 
 
-def _ceiling(ops: dict[str, dict], timed: Mapping[str, list], cpu_s: float) -> dict | None:
-    """What the copies took of the run; each op gets its `times` when its calls could be told by them."""
+def _timed(ops: dict[str, dict], merger: Merger, costs: Mapping, plan: str | None) -> dict:
+    """Gives each op its `times`; what the mix keeps of the trial. Nothing where what timing adds is not known."""
+    from wherry.recording import rehearsal, trial
+
+    try:
+        rehearsed = rehearsal.hot()
+    except WherryError as error:
+        print(f"wherry record: what was timed is left out: {error}", file=sys.stderr)
+        return {}
+    times = merger.times()
+    for op, part in ops.items():
+        part["times"] = rehearsal.rows(times[op], op, rehearsed, costs)
+    if plan is None:
+        return {}
+    rate = rehearsed["ticks_per_ns"]
+    tried = {op: trial.rows(own, rate) for op, own in merger.trials().items() if own}
+    return {"trial": {"routines": "dropin", "plan": plan, "ops": tried}}
+
+
+def _ceiling(
+    ops: dict[str, dict], merger: Merger, cpu_s: float, plan: str | None
+) -> tuple[dict | None, dict]:
+    """What the copies took of the run; and, when a plan was tried, the trial."""
     from wherry import ceiling
-    from wherry.recording import rehearsal
 
     if not ops:
         return {
@@ -40,27 +60,14 @@ def _ceiling(ops: dict[str, dict], timed: Mapping[str, list], cpu_s: float) -> d
             "at_most": 0,
             "timed": 0,
             "parts": [],
-        }
+        }, {}
     try:
         costs = ceiling.costs()
-        try:
-            rehearsed = rehearsal.hot()
-            for op, part in ops.items():
-                part["times"] = rehearsal.rows(timed[op], op, rehearsed, costs)
-        except WherryError as error:
-            print(f"wherry record: what was timed is left out: {error}", file=sys.stderr)
-        return ceiling.of(ops, cpu_s, costs)
     except WherryError as error:
         print(f"wherry record: no ceiling: {error}", file=sys.stderr)
-        return None
-
-
-def _trial(merger: Merger, plan: str) -> dict:
-    from wherry.recording import rehearsal, trial
-
-    rate = rehearsal.hot()["ticks_per_ns"]
-    ops = {op: trial.rows(own, rate) for op, own in merger.trials().items() if own}
-    return {"routines": "dropin", "plan": plan, "ops": ops}
+        return None, {}
+    more = _timed(ops, merger, costs, plan)
+    return ceiling.of(ops, cpu_s, costs), more
 
 
 def document(
@@ -78,10 +85,8 @@ def document(
     from wherry import version
 
     ops = merger.ops()
-    found = _ceiling(ops, merger.times(), ran.user_s + ran.system_s) if ceilings else None
-    more = {}
-    if tried and found and any("times" in part for part in ops.values()):
-        more["trial"] = _trial(merger, tried)
+    cpu_s = ran.user_s + ran.system_s
+    found, more = _ceiling(ops, merger, cpu_s, tried) if ceilings else (None, {})
     return {
         "format": recordings.FORMAT,
         "version": recordings.VERSION,

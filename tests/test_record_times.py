@@ -1,0 +1,184 @@
+"""What `wherry record` times inside a program, what it notes of order and places, and what it tries there."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from conftest import run
+from test_record import Recorded, known, record, recorded, recorder
+from wherry.recording import blocks
+
+__all__ = ["known", "record", "recorded", "recorder"]  # fixtures
+
+
+def test_time_classes_join():
+    for index in range(1, blocks.TIME_CLASSES):
+        assert blocks.time_range(index)[0] == blocks.time_range(index - 1)[1] + 1
+
+
+def test_some_calls_are_timed(recorded):
+    found = recorded("times", "200000")
+    (row,) = [row for row in found.merger.times()["copy"] if row[0] <= 700 <= row[1]]
+    _, _, calls, size, ticks, faults, fault_ticks, late, *places = row
+    # One in 61, outside of the sampled sequences.
+    assert 200000 / 61 / 4 < calls + late + faults < 200000 / 30
+    assert size == 700 * calls
+    assert ticks > calls
+    assert (faults == 0) == (fault_ticks == 0)
+    assert sum(places) == 0  # looked for from 1 KiB on
+    assert found.merger.trials() == {"copy": [], "move": [], "set": []}
+
+
+def test_pages_that_are_not_there_are_told_apart(recorded):
+    def of(mode: str) -> tuple[int, int, int]:
+        (row,) = [r for r in recorded(mode, "7000").merger.times()["copy"] if r[0] == 8192]
+        return row[2], row[5], sum(row[8:])
+
+    calls, faults, looked = of("fresh")
+    # Two or three pages a call, of which the one before has touched one at times; by how long they take, so about.
+    assert calls / 4 < faults <= 3 * calls
+    assert 0 < looked <= calls
+    # The files of both runs are there then.
+    again, there, _ = of("ascending")
+    assert again > calls and (there - faults) / (again - calls) < faults / calls / 4
+
+
+@pytest.mark.parametrize(("mode", "ascends"), [("ascending", True), ("scattered", False)])
+def test_calls_that_go_on_where_one_was(recorded, mode: str, ascends: bool):
+    (row,) = [r for r in recorded(mode, "20000").ops["copy"]["order"] if r[0] == 8192]
+    _, calls, source, destination = row
+    assert 1000 < calls <= 20000
+    assert source == calls  # the same again and again
+    assert destination > 0.95 * calls if ascends else destination < 0.1 * calls
+
+
+@pytest.fixture
+def trial(recorder, build_dir, known, tmp_path):
+    """A run under the recorder with the drop-in behind it, to be tried."""
+
+    def call(*arguments: str, tries: bool = True) -> Recorded:
+        dropin = build_dir / "preload/libwherry-dropin.so"
+        more = {"WHERRY_TRIAL": "1"} if tries else {}
+        return Recorded(f"{recorder}:{dropin}", tmp_path / "parts", known, *arguments, more=more)
+
+    return call
+
+
+def test_a_trial_gives_both_their_turns(trial):
+    found = trial("ascending", "100000")
+    assert found.count(8192, exact=False) == 100000
+    (row,) = [r for r in found.merger.trials()["copy"] if r[0] == 8192]
+    for calls, ticks in row[2:]:
+        assert len(calls) == len(ticks) == blocks.TRIAL_GROUPS
+        assert sum(calls) > 50
+        assert sum(ticks) > sum(calls)
+    # What tells of the program without a trial is of libc's calls alone.
+    (own,) = [r for r in found.merger.times()["copy"] if r[0] == 8192]
+    assert own[2] > 20
+
+
+@pytest.mark.parametrize(
+    "mode", ["names", "sizes", "places", "fork", "vfork", "threads", "signals"]
+)
+def test_a_trial_changes_no_result(trial, known, mode: str):
+    assert trial(mode, "8").done.stdout == run(known, mode, "8").stdout
+
+
+def test_what_lies_behind_is_not_tried_unasked(trial):
+    assert not any(trial("ascending", "20000", tries=False).merger.trials().values())
+
+
+# --- the command ----------------------------------------------------------------------------------
+def test_record_tries_the_drop_in(record, known, wherry, tmp_path):
+    done, mix = record("--", known, "ascending", "100000")
+    assert done.returncode == 0
+    words = " ".join(done.stderr.split())
+    assert re.search(r"without page faults, by [\d,]+ timed calls: even a free memcpy", words)
+    assert re.search(
+        r"trial calls of more than 1 KiB took [\d.]+ times as long with the drop-in as with libc",
+        words,
+    )
+    assert mix["trial"]["routines"] == "dropin" and mix["trial"]["plan"] == "default"
+    (row,) = [r for r in mix["ops"]["copy"]["times"] if r[0] == 8192]
+    assert row[2] > 0 and row[4] >= row[5] >= 0 and len(row[9]) == 9
+    assert mix["ceiling"]["timed"] >= row[2]
+    # The other way round: nothing tried, and all that there is with libc.
+    done, mix = record("--no-trial", "--", known, "ascending", "100000")
+    assert "trial" not in mix and " trial " not in done.stderr
+    assert mix["ops"]["copy"]["times"]
+    assert wherry("plan", "default", "-o", tmp_path / "mine.toml").returncode == 0
+    done, mix = record("--plan", "mine.toml", "--", known, "ascending", "100000")
+    assert "with the drop-in and this plan" in " ".join(done.stderr.split())
+    assert re.fullmatch("[0-9a-f]{64}", mix["trial"]["plan"])
+
+
+def test_several_runs_are_one_mix(record, known, tmp_path):
+    prepare = f"echo x >> {tmp_path / 'prepared'}"
+    words = ("--runs", "3", "--prepare", prepare, "--", known, "ascending", "50000")
+    done, mix = record(*words)
+    assert done.returncode == 0 and done.stdout == "done\n" * 3
+    assert "of 3 runs; exit status 0" in " ".join(done.stderr.split())
+    assert (tmp_path / "prepared").read_text() == "x\n" * 3
+    assert mix["run"]["runs"] == mix["run"]["processes"] == 3
+    calls = sum(r[2] for r in mix["ops"]["copy"]["sizes"] if r[0] <= 8192 <= r[1])
+    assert calls == 3 * 50000
+    # Each run is a group of its own; there are six.
+    (row,) = [r for r in mix["trial"]["ops"]["copy"] if r[0] == 8192]
+    for calls in (row[2], row[4]):
+        assert all(calls[:3]) and not any(calls[3:])
+
+
+def test_runs_end_with_one_that_fails(record):
+    done, mix = record("--no-ceiling", "--runs", "3", "--", "sh", "-c", "exit 5")
+    assert done.returncode == mix["run"]["exit"] == 5
+    assert mix["run"]["runs"] == 1
+    assert "run 1 of 3 failed" in done.stderr
+    done, mix = record("--runs", "2", "--prepare", "echo no >&2; false", "--", "true")
+    assert done.returncode == 1 and "--prepare ended with status 1: no; mend it" in done.stderr
+    done, _ = record("--unseen", "--runs", "2", "--", "true")
+    assert done.returncode == 2 and "leave out --runs" in done.stderr
+
+
+@pytest.mark.parametrize("other", ["--no-trial", "--no-ceiling", "--unseen"])
+def test_a_plan_is_of_the_trial(record, other: str):
+    done, mix = record(other, "--plan", "mine.toml", "--", "true")
+    assert done.returncode == 2
+    assert f"which {other} leaves out" in done.stderr
+    assert mix is None
+
+
+def test_a_plan_that_is_not_there(record):
+    done, mix = record("--plan", "gone.toml", "--", "true")
+    assert (done.returncode, mix) == (2, None)
+    assert "gone.toml: there is no such file" in done.stderr
+
+
+def test_what_timing_adds_is_not_known(monkeypatch, capsys):
+    """The mix is written all the same, by sizes alone."""
+    from wherry import ceiling
+    from wherry.errors import FailedError
+    from wherry.recording import rehearsal, writing
+    from wherry.recording.merge import Merger
+
+    def fails():
+        raise FailedError("no clock")
+
+    flat = {op: {"0": 2.0, "4096": 2.0} for op in ceiling.OPS}
+    monkeypatch.setattr(ceiling, "costs", lambda: {"hot": flat, "cold": flat})
+    monkeypatch.setattr(rehearsal, "hot", fails)
+    ops = {"copy": {"sizes": [[10, 10, 1000, 10000]]}}
+    found, more = writing._ceiling(ops, Merger(), 1.0, "default")
+    assert found["timed"] == 0 and found["likely_s"] == pytest.approx(2e-6)
+    assert more == {} and "times" not in ops["copy"]
+    assert "what was timed is left out: no clock" in capsys.readouterr().err
+
+
+def test_a_trial_that_took_no_time_tells_nothing():
+    from wherry.recording import trial
+
+    rows = [[8192, 12287, [10] * 6, [0.0] * 6, [10] * 6, [0.0] * 6]]
+    op = {"sizes": [[9000, 9000, 100, 900000]]}
+    document = {"ops": {"copy": op}, "ceiling": {"cpu_s": 1.0}}
+    document["trial"] = {"plan": "default", "ops": {"copy": rows}}
+    assert trial.in_words(document) is None
