@@ -4,7 +4,7 @@ import itertools
 import json
 
 import pytest
-from test_measure import QUICK, measure, of, peers, runner
+from measured import QUICK, measure, of, peers, runner
 
 __all__ = ["peers", "runner"]  # fixtures
 

@@ -1,0 +1,139 @@
+"""What tests of the measuring half of wherry-run share: a way to ask it, and peers that tell what they were given."""
+
+import json
+import shutil
+import subprocess
+import textwrap
+
+import pytest
+
+LIMIT_S = 120
+QUICK = "rounds=3 batch_us=20"
+
+
+@pytest.fixture
+def runner(build_dir):
+    path = build_dir / "runner" / "wherry-run"
+    if not path.exists():
+        pytest.skip("wherry-run is not built")
+    return path
+
+
+def measure(runner, rows, *options, status=0):
+    """Runs `wherry-run measure` on rows; returns its events and what it said to standard error."""
+    done = subprocess.run(
+        [runner, "measure", "--seed", "1", *options],
+        input="".join(row + "\n" for row in rows),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == status, done.stderr + done.stdout
+    return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+
+def of(events, kind):
+    return [event for event in events if event["event"] == kind]
+
+
+PEERS = """
+#include <stddef.h>
+void *good_memcpy(void *d, const void *s, size_t n)
+{ char *p = d; const char *q = s; while (n--) { *p++ = *q++; __asm__(""); } return d; }
+void *wrong_memcpy(void *d, const void *s, size_t n)
+{ good_memcpy(d, s, n); if (n > 100) ((char *)d)[n - 1] ^= 1; return d; }
+void *beyond_memcpy(void *d, const void *s, size_t n)
+{ good_memcpy(d, s, n); ((char *)d)[n] ^= 1; return d; }
+void *crash_memcpy(void *d, const void *s, size_t n)
+{ (void)d; (void)s; (void)n; __builtin_trap(); }
+void *hang_memcpy(void *d, const void *s, size_t n)
+{ for (;;) __asm__ volatile("" : : "r"(d), "r"(s), "r"(n)); }
+#include <stdio.h>
+#include <stdlib.h>
+/* What each call found: nothing of what it writes, only that, or some of it. */
+static unsigned long found[3];
+void *witness_memset(void *d, int c, size_t n)
+{ unsigned char *p = d; size_t same = 0;
+  for (size_t i = 0; i < n; i++) same += p[i] == (unsigned char)c;
+  __atomic_fetch_add(&found[same == 0 ? 0 : same == n ? 1 : 2], 1, __ATOMIC_RELAXED);
+  for (size_t i = 0; i < n; i++) { p[i] = (unsigned char)c; __asm__(""); } return d; }
+__attribute__((destructor)) static void tell(void)
+{ const char *path = getenv("WITNESS"); FILE *file = path ? fopen(path, "w") : NULL;
+  if (file) { fprintf(file, "%lu %lu %lu", found[0], found[1], found[2]); fclose(file); } }
+#include <stdint.h>
+/* Where calls lie: by alignment of each side; both sides alike; overlapping, and with the destination below. */
+static unsigned long src_at[7], dst_at[7], same, met, down;
+static int exponent(uintptr_t at)
+{ int e = 0; while (e < 6 && !(at >> e & 1)) e++; return e; }
+static void note(const char *d, const char *s, size_t n)
+{ int to = exponent((uintptr_t)d), from = exponent((uintptr_t)s);
+  dst_at[to]++; src_at[from]++; same += to == from;
+  if (n && d < s + n && s < d + n) met++, down += d < s; }
+void *placed_memcpy(void *d, const void *s, size_t n)
+{ note(d, s, n); return good_memcpy(d, s, n); }
+void *placed_memmove(void *d, const void *s, size_t n)
+{ char *p = d; const char *q = s; note(p, q, n);
+  if (p <= q) return good_memcpy(d, s, n);
+  while (n--) { p[n] = q[n]; __asm__(""); } return d; }
+void *placed_memset(void *d, int c, size_t n)
+{ char *p = d; note(p, p, 0); while (n--) { *p++ = (char)c; __asm__(""); } return d; }
+static void row_of(FILE *file, const char *name, const unsigned long *at)
+{ fprintf(file, "\\"%s\\": [%lu", name, at[0]);
+  for (int i = 1; i < 7; i++) fprintf(file, ", %lu", at[i]);
+  fprintf(file, "], "); }
+__attribute__((destructor)) static void tell_places(void)
+{ const char *path = getenv("PLACES"); FILE *file = path ? fopen(path, "w") : NULL;
+  if (!file) return;
+  fprintf(file, "{"); row_of(file, "src", src_at); row_of(file, "dst", dst_at);
+  fprintf(file, "\\"same\\": %lu, \\"met\\": %lu, \\"down\\": %lu}", same, met, down); fclose(file); }
+static unsigned long walked[2][1 << 16], walked_count;
+void *walked_memcpy(void *d, const void *s, size_t n)
+{ if (walked_count < sizeof walked[0] / sizeof *walked[0]) {
+    walked[0][walked_count] = (unsigned long)s; walked[1][walked_count++] = (unsigned long)d; }
+  return good_memcpy(d, s, n); }
+__attribute__((destructor)) static void tell_walk(void)
+{ const char *path = getenv("WALK"); FILE *file = path ? fopen(path, "w") : NULL;
+  if (!file) return;
+  for (unsigned long i = 0; i < walked_count; i++) fprintf(file, "%lu %lu\\n", walked[0][i], walked[1][i]);
+  fclose(file); }
+static unsigned short listed[1 << 20];
+static unsigned long listed_count;
+void *listed_memcpy(void *d, const void *s, size_t n)
+{ if (listed_count < sizeof listed / sizeof *listed) listed[listed_count++] = (unsigned short)n;
+  return good_memcpy(d, s, n); }
+__attribute__((destructor)) static void tell_sizes(void)
+{ const char *path = getenv("SIZES"); FILE *file = path ? fopen(path, "w") : NULL;
+  if (!file) return;
+  for (unsigned long i = 0; i < listed_count; i++) fprintf(file, "%u ", listed[i]);
+  fclose(file); }
+/* A thousand lines of code that do nothing. */
+void *large_memcpy(void *d, const void *s, size_t n)
+{ __asm__ volatile(".rept 1000\\n\\tjmp 1f\\n\\t.p2align 6\\n1:\\n\\t.endr" ::: "memory");
+  return good_memcpy(d, s, n); }
+static unsigned long calls;
+void *tired_memcpy(void *d, const void *s, size_t n)
+{ good_memcpy(d, s, n); if (++calls > 3000) ((char *)d)[n / 2] ^= 1; return d; }
+"""
+
+
+@pytest.fixture(scope="module")
+def peers(tmp_path_factory):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        pytest.skip("no C compiler")
+    folder = tmp_path_factory.mktemp("peers")
+    (folder / "peers.c").write_text(textwrap.dedent(PEERS))
+    subprocess.run(
+        [
+            compiler,
+            "-O1",
+            "-fno-builtin",
+            "-shared",
+            "-fPIC",
+            "-o",
+            folder / "peers.so",
+            folder / "peers.c",
+        ],
+        check=True,
+    )
+    return folder / "peers.so"

@@ -1,0 +1,148 @@
+"""The measuring half of wherry-run: what bad input gets, and output that cannot be written."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from measured import LIMIT_S, QUICK, measure, of, peers, runner
+
+__all__ = ["peers", "runner"]  # fixtures
+
+
+@pytest.mark.parametrize("pace", ["", "1", "1,", "1,2,3", "fast", "-1,2"])
+def test_a_pace_is_two_figures(runner, pace):
+    _, said = measure(runner, [], "--pace", pace, status=2)
+    assert "--pace" in said
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "op=copy routines=libc size=4194304 src_state=L1 dst_state=L1",
+        "op=copy routines=libc size=70368744177664 src_state=DRAM dst_state=DRAM",
+        "op=set routines=libc walk=stream size=64 buffer=70368744177664",
+    ],
+)
+def test_row_that_this_machine_cannot_hold(runner, row):
+    events, _ = measure(runner, [f"id=1 {row}", f"id=2 op=copy routines=libc size=8 {QUICK}"])
+    (skip,) = of(events, "skip")
+    assert skip["routine"] is None and "choose a smaller size" in skip["reason"]
+    assert {cell["id"] for cell in of(events, "cell")} == {2}
+
+
+@pytest.mark.parametrize(
+    ("row", "hint"),
+    [
+        ("op=copy routines=libc size=8", "id is missing"),
+        ("id=1 routines=libc size=8", "op is missing"),
+        ("id=1 op=copy size=8", "routines is missing"),
+        ("id=1 op=copy routines=libc", "one of size and mix"),
+        ("id=1 op=copy routines=libc size=8 mix=log:1-2", "one of size and mix"),
+        ("id=x op=copy routines=libc size=8", "an integer"),
+        ("id=1 op=jump routines=libc size=8", "give copy, move, set, zero, csum"),
+        ("id=1 op=copy routines=libc size=-1", "0 to"),
+        ("id=1 op=copy routines=libc size=4X", "0 to"),
+        ("id=1 op=copy routines=libc size=99999999999999999999", "0 to"),
+        ("id=1 op=copy routines=libc,libc size=8", "each once"),
+        ("id=1 op=copy routines=libc, size=8", "names with commas"),
+        ("id=1 op=copy routines=nobody size=8", "nobody"),
+        ("id=1 op=copy routines=libc size=8 aa=wherry", "one of the row's routines"),
+        ("id=1 op=copy routines=libc size=8 colour=red", "colour"),
+        ("id=1 op=copy routines=libc size=8 size=9", "twice"),
+        ("id=1 op=copy routines=libc size=8 rounds=0", "1 to 1000"),
+        ("id=1 op=copy routines=libc size=8 threads=100000", "1 to"),
+        ("id=1 op=copy routines=libc size=8 src_off=4096", "0 to 4095"),
+        ("id=1 op=copy routines=libc size=8 src_state=L9", "L1, L2, L3 or DRAM"),
+        ("id=1 op=copy routines=libc size=8 overlap=1", "op=move"),
+        ("id=1 op=move routines=libc size=8 overlap=1 src_state=L2", "the same"),
+        ("id=1 op=copy routines=libc size=8 delta=1 dst_off=5", "no dst_off"),
+        ("id=1 op=copy routines=libc size=99 walk=stream buffer=98", "buffer"),
+        ("id=1 op=copy routines=libc mix=log:0-8", "LO-HI"),
+        ("id=1 op=copy routines=libc mix=uniform:9-8", "LO-HI"),
+        ("id=1 op=copy routines=libc mix=normal:1-8", "@FILE"),
+        ("id=1 op=copy routines=libc mix=@/nonexistent/mix", "cannot be read"),
+        (
+            "id=1 op=copy routines=libc size=8 content=dirty",
+            "needs op=zero, set, iszero or pagezero",
+        ),
+        ("id=1 op=set routines=libc size=8 content=zero", "need op=zero, iszero or pagezero"),
+        ("id=1 op=zero routines=libc mix=uniform:1-8 content=zero", "no mix"),
+        ("id=1 op=zero routines=libc size=0 content=dirty", "from 1 byte on"),
+        ("id=1 op=copy routines=libc size=8 code=tepid", "warm or cold"),
+        ("id=1 op=copy routines=libc size=8 code=cold mode=latency", "mode=throughput"),
+        ("id=1 op=copy routines=libc size=8 code=cold walk=stream", "walk=pool"),
+        ("id=1 op=zero routines=libc size=8 code=cold content=dirty", "one of them"),
+        ("id=1 op=zero routines=libc size=8 content=old", "any, dirty, zero or mixed"),
+        ("id=1 op=copy routines=libc size=8 ascending=up", "none, source, destination or both"),
+        ("id=1 op=set routines=libc size=8 ascending=both", "op=set has no source"),
+        ("id=1 op=csum routines=csum_sse2 size=8 ascending=destination", "no destination"),
+        (
+            "id=1 op=move routines=libc size=8 overlap=1 ascending=destination",
+            "where the source does",
+        ),
+        ("id=1 op=copy routines=libc size=8 walk=stream ascending=source", "by itself"),
+        ("hello", "not a key=value"),
+    ],
+)
+def test_bad_row(runner, row, hint):
+    events, said = measure(runner, ["# first line", row], status=2)
+    assert [event["event"] for event in events] == ["start"]
+    assert said.count("\n") == 1 and "line 2" in said and hint in said
+
+
+@pytest.mark.parametrize("pin", ["4000", "99999999", "-1", "one"])
+@pytest.mark.parametrize("command", ["measure", "sizes"])
+def test_pin_to_a_cpu_that_is_not_there(runner, command, pin):
+    done = subprocess.run(
+        [runner, command, "--pin", pin], input="", capture_output=True, text=True, timeout=LIMIT_S
+    )
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.count("\n") == 1 and pin in done.stderr
+
+
+def test_yardstick_is_no_name_for_a_peer(runner, peers):
+    _, said = measure(runner, [], "--peer", f"read_bandwidth={peers}:good_", status=2)
+    assert "taken" in said
+
+
+def test_closed_output(runner):
+    row = f"id=1 op=copy routines=libc size=8 {QUICK}\n"
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [runner, "measure"], input=row, stdout=writing, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writing)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1 and "cannot write" in done.stderr
+
+
+@pytest.mark.parametrize("command", [["measure"], ["sizes", "--size", "64", "--rounds", "2"]])
+def test_full_disk(runner, command):
+    row = f"id=1 op=copy routines=libc size=8 {QUICK}\n"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [runner, *command], input=row, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1 and "No space left" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--size", "0"],
+        ["--size", "4X"],
+        ["--size", "-1"],
+        ["--rounds", "0"],
+        ["--routine", "nobody"],
+        ["--speed"],
+    ],
+)
+def test_sizes_misuse(runner, options):
+    done = subprocess.run(
+        [runner, "sizes", *options], capture_output=True, text=True, timeout=LIMIT_S
+    )
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.count("\n") == 1 and options[-1] in done.stderr

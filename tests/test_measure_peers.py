@@ -1,0 +1,100 @@
+"""The measuring half of wherry-run and peers: right, wrong, crashing, hanging ones; and what bytes each call finds.
+
+Nothing here depends on how fast anything was.
+"""
+
+import os
+
+import pytest
+from measured import QUICK, measure, of, peers, runner
+
+__all__ = ["peers", "runner"]  # fixtures
+
+
+def test_peer_is_measured(runner, peers):
+    events, _ = measure(
+        runner, [f"id=1 op=copy routines=libc,p size=128 {QUICK}"], "--peer", f"p={peers}:good_"
+    )
+    assert "p" in {cell["routine"] for cell in of(events, "cell")}
+
+
+@pytest.mark.parametrize("prefix", ["wrong_", "beyond_"])
+def test_wrong_peer_has_no_cell(runner, peers, prefix):
+    row = f"id=1 op=copy routines=libc,p size=128 {QUICK}"
+    events, _ = measure(runner, [row], "--peer", f"p={peers}:{prefix}", status=1)
+    (wrong,) = of(events, "wrong")
+    assert wrong["routine"] == "p" and "128 bytes" in wrong["message"]
+    assert {cell["routine"] for cell in of(events, "cell")} == {"libc"}
+    assert events[-1]["event"] == "end"
+
+
+def test_peer_that_is_wrong_later_loses_its_cell(runner, peers):
+    row = f"id=1 op=copy routines=libc,p size=128 aa=p {QUICK}"
+    events, _ = measure(runner, [row], "--peer", f"p={peers}:tired_", status=1)
+    (wrong,) = of(events, "wrong")
+    assert "after timing" in wrong["message"]
+    assert {cell["routine"] for cell in of(events, "cell")} == {"libc"}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_peer_that_crashes(runner, peers, threads):
+    if len(os.sched_getaffinity(0)) < threads:
+        pytest.skip("one CPU")
+    row = f"id=1 op=copy routines=libc,p size=128 threads={threads} {QUICK}"
+    events, _ = measure(runner, [row], "--peer", f"p={peers}:crash_", status=1)
+    assert events[-1]["event"] == "crash"
+    assert events[-1]["routine"] == of(events, "trying")[-1]["routine"] == "p"
+    assert events[-1]["signal"] == 4 and "SIGILL" in events[-1]["message"]
+
+
+def test_peer_that_hangs(runner, peers):
+    row = f"id=1 op=copy routines=libc,p size=128 {QUICK}"
+    events, _ = measure(runner, [row], "--peer", f"p={peers}:hang_", status=1)
+    assert events[-1]["event"] == "hang" and events[-1]["routine"] == "p"
+
+
+CONTENTS = {
+    "pages in L2": "op=zero size=4096 dst_state=L2",
+    "pages in L2, moved": "op=zero size=4096 dst_state=L2 dst_off=64",
+    "pages in DRAM": "op=zero size=4096 dst_state=DRAM calls=300",
+    "few large slots": "op=zero size=300000 dst_state=L3",
+    "odd": "op=zero size=777 dst_state=L2 dst_off=7",
+    "several passes": "op=zero size=4096 dst_state=L2 calls=1000",
+    "a stream": "op=zero size=4096 walk=stream buffer=1000000 dst_off=3",
+    "two threads": "op=zero size=4096 dst_state=L2 threads=2",
+    "a set": "op=set size=4096 dst_state=L2",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        (name, content)
+        for name in CONTENTS
+        for content in ("dirty", "zero")
+        if (name, content) != ("a set", "zero")  # a set leaves no zeros
+    ],
+)
+def test_content_is_what_each_call_finds(runner, peers, tmp_path, monkeypatch, name, content):
+    """A peer looks at what it is handed. Only verification has its own contents: 48 calls before and
+    twice after, and for a stream a walk over its buffer each time."""
+    row = CONTENTS[name]
+    if "threads=2" in row and len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one CPU")
+    told = tmp_path / "found"
+    monkeypatch.setenv("WITNESS", str(told))
+    events, _ = measure(
+        runner,
+        [f"id=1 routines=p,libc,wherry,write_bandwidth content={content} {row} {QUICK}"],
+        "--peer",
+        f"p={peers}:witness_",
+    )
+    calls = [cell["calls"] for cell in of(events, "cell") if cell["routine"] == "p"]
+    assert len(calls) == 2
+    none, only, some = map(int, told.read_text().split())
+    assert some == 0
+    checks = 3 * (48 + (1000000 // 4096 if "stream" in row else 0))
+    if content == "dirty":
+        assert only == 0 and none >= 3 * sum(calls)
+    else:
+        assert none <= checks and only >= 3 * sum(calls)
