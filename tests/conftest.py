@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import fcntl
 import os
 import shutil
@@ -18,6 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # The tools of the interpreter that runs the tests come first: they are the pinned ones.
 TOOLS = Path(sys.prefix) / "bin"
 os.environ["PATH"] = f"{TOOLS}{os.pathsep}{os.environ['PATH']}"
+# At each start numpy makes threads for linear algebra, of which nothing here has any.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def run(*command: str | Path, check: bool = True, **options) -> subprocess.CompletedProcess[str]:
@@ -141,7 +144,10 @@ def disk() -> Path:
     shutil.rmtree(own)
 
 
-def pytest_configure() -> None:
-    """A shell that runs the tests in the background has them ignore Ctrl-C, and what they start would inherit that."""
+def pytest_configure(config: pytest.Config) -> None:
+    # As tools/setup does it, of modules that changed since: a thousand starts of the command compile nothing.
+    if not hasattr(config, "workerinput"):
+        compileall.compile_dir(ROOT / "python" / "wherry", quiet=2)
+    # A shell that runs the tests in the background has them ignore Ctrl-C, and what they start would inherit that.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
