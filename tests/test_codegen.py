@@ -266,7 +266,7 @@ def test_the_text_of_a_call_is_small(build_dir: Path, public: Object, op: str):
         assert entry + text <= MOST_TEXT, row.name
 
 
-# A jump taken to another page costs a cycle (docs/performance.md).
+# A jump taken to another page costs a cycle (docs/performance-avx2.md).
 ONE_PAGE = (
     ("wherry_memcpy", "copy_avx2", "wherry_bcopy", "wherry_mempcpy"),
     ("wherry_memset", "set_avx2", "wherry_bzero"),
