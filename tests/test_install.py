@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, meson_build, need_tool, run
+from wherry.cli import COMMANDS
 
 PROGRAM = """\
 #include <stdio.h>
@@ -63,9 +64,15 @@ def test_everything_is_there(installed: Installed):
         "wherry.pc",
         "wherry-run",
     } <= names
-    assert {"wherry.1", "wherry-run.1", "wherry.3", "wherry_memcpy.3", "libwherry-dropin.7"} <= {
-        name.removesuffix(".gz") for name in names
-    }
+    pages = {page.name for page in (ROOT / "man").glob("*.[137]")}
+    assert {
+        "wherry.1",
+        "wherry-run.1",
+        "wherry.3",
+        "wherry_memcpy.3",
+        "libwherry-dropin.7",
+    } <= pages
+    assert pages <= {name.removesuffix(".gz") for name in names}
     assert SAID.match("carry this over " + installed_version(installed))
 
 
@@ -165,15 +172,30 @@ def test_every_public_function_has_a_page():
         assert " ".join(words) in " ".join(flat), f"{name}.3 has another prototype: {prototype}"
 
 
-@pytest.mark.parametrize("command", ["bench", "verify", "list", "doctor", "record"])
-def test_the_page_knows_every_option(wherry, command: str):
-    page = (ROOT / "man/wherry.1").read_text().replace("\\-", "-")
-    told = set(re.findall(r"--[a-z][a-z-]*", page))
-    said = wherry(command, "--help").stdout
+def test_the_first_page_names_every_command():
+    page = (ROOT / "man/wherry.1").read_text()
+    named = re.findall(r"^\.BR wherry\\-(\w+) \(1\)$", page, flags=re.MULTILINE)
+    assert sorted(named) == sorted(COMMANDS)
+    pages = {path.stem for path in (ROOT / "man").glob("wherry-*.1")}
+    assert pages == {f"wherry-{name}" for name in (*COMMANDS, "run")}
+
+
+def options_of(wherry, *command: str) -> set[str]:
+    """What its --help names, and the --help of each command below it."""
+    said = wherry(*command, "--help").stdout
     options = set(re.findall(r"^ +(?:-\w, )?(--[a-z][a-z-]*)", said, flags=re.MULTILINE))
     assert "--help" in options
-    assert options <= told
-    assert re.search(rf"^\.B {command}$", page, flags=re.MULTILINE)
+    below = re.findall(r"^  (\w+) ", said.partition("\nCommands:\n")[2], flags=re.MULTILINE)
+    return options.union(*(options_of(wherry, *command, name) for name in below))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_page_of_a_command_has_its_options(wherry, command: str):
+    page = (ROOT / f"man/wherry-{command}.1").read_text().replace("\\-", "-")
+    heads = "\n".join(re.findall(r"^\.TP\n(.*)$", page, flags=re.MULTILINE))
+    told = set(re.findall(r"--[a-z][a-z-]*", heads))
+    assert told == options_of(wherry, command) - {"--help"}
+    assert re.search(rf"^wherry-{command} - ", page, flags=re.MULTILINE)
 
 
 def test_the_runners_page_knows_every_option(wherry_run: Path):
