@@ -1,17 +1,16 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -IS
 """A runner that speaks docs/runner-protocol.md and measures nothing, for what a good runner does not do on request:
 crash, hang, write rubbish, take its time. What goes wrong is chosen by the name of a peer: crash, hang, liar, rubbish,
 silent (dies without a word of its own), slow (WHERRY_FAKE_SLOW seconds a routine). WHERRY_FAKE_LOG gets a line for
 every start, WHERRY_FAKE_ROWS one for every row: the options of its process and the row. WHERRY_FAKE_TIMES plants times:
 JSON of routine to factors, as {"alpha": {"all": 0.9, "mix": 0.6, "set": null}}; of the keys that fit a row the last of
-all, mix, overlap, stream and its op counts, and null means that the routine lacks it."""
+all, mix, overlap, stream and its op counts, and null means that the routine lacks it. A campaign starts it a
+dozen times: it asks for no more of the interpreter than it uses each time."""
 
 import json
 import os
-import random
 import sys
 import time
-from pathlib import Path
 
 ROUTINES = [
     ("rep_movsb", "copy", 1, 1978),
@@ -41,6 +40,13 @@ def say(event, **fields):
     print(json.dumps({"event": event, **fields}), flush=True)
 
 
+def note(variable, *words):
+    """A line for the file that the variable names."""
+    if name := os.environ.get(variable):
+        with open(name, "a", encoding="utf-8") as log:  # noqa: PTH123
+            print(*words, file=log)
+
+
 def listing():
     for name, op, quantum, era in ROUTINES:
         say(
@@ -63,7 +69,7 @@ def peers(arguments):
     for i, word in enumerate(arguments):
         if word == "--peer":
             name, _, path = arguments[i + 1].partition("=")
-            if not Path(path.split(":")[0]).exists():
+            if not os.access(path.split(":")[0], os.F_OK):
                 print(
                     f"wherry-run: peer {name}: cannot open {path}: No such file or directory",
                     file=sys.stderr,
@@ -83,6 +89,8 @@ def seed(arguments):
 
 
 def jitter(*key):
+    import random
+
     return 1 + random.Random(repr(key)).uniform(-0.005, 0.005)
 
 
@@ -139,9 +147,7 @@ def measure(arguments):
     )
     rows = 0
     for line in sys.stdin:
-        if os.environ.get("WHERRY_FAKE_ROWS"):
-            with Path(os.environ["WHERRY_FAKE_ROWS"]).open("a", encoding="utf-8") as log:
-                print(*arguments, line.strip(), file=log)
+        note("WHERRY_FAKE_ROWS", *arguments, line.strip())
         row = dict(word.split("=", 1) for word in line.split())
         row["id"] = int(row["id"])
         say("row", id=row["id"], pool_bytes_src=1, pool_bytes_dst=1, huge=False)
@@ -210,9 +216,7 @@ def verify(arguments):
 
 
 def main():
-    if os.environ.get("WHERRY_FAKE_LOG"):
-        with Path(os.environ["WHERRY_FAKE_LOG"]).open("a", encoding="utf-8") as log:
-            print(" ".join(sys.argv[1:]), file=log)
+    note("WHERRY_FAKE_LOG", *sys.argv[1:])
     command = sys.argv[1]
     if command == "--version":
         print("wherry-run 0.1.0")
