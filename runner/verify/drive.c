@@ -330,6 +330,7 @@ int verify_drive(const struct target *const *targets, size_t target_count, const
             const bool sampled = options->level == LEVEL_FULL && sampled_in_full(targets[t], families[f]);
             unit->level = sampled ? LEVEL_QUICK : options->level;
             unit->few = sampled || options->few;
+            unit->thin = options->thin;
             unit->seed = options->seed;
             unit->random = options->seed ^ (c.unit_count + 1) * 0x9e3779b97f4a7c15u;
             c.target_of[c.unit_count++] = t;

@@ -63,6 +63,8 @@ static void generate(struct unit *unit)
     for (one.n = 0; one.n <= 6000; one.n++) {
         if (!size_fits(unit->target, one.n) || (brief && one.n > 600 && one.n % 16 > 1 && one.n % 16 < 15))
             continue;
+        if (unit->thin && one.n > 600 && next_random(&unit->random) % 4)
+            continue;
         for (one.at = 0; one.at < 4 && !unit->failed; one.at++) {
             if (set && one.at & SOURCE_AT_END)
                 continue;

@@ -141,13 +141,18 @@ static void generate_sweep(struct unit *unit)
     unsigned pairs = full && thorough(unit)       ? 4096
                      : full                       ? 512
                      : unit->level == LEVEL_QUICK ? (unit->few ? 1024 : 192)
+                     : unit->thin                 ? 8
                                                   : 40;
     size_t last = full ? 4096 : 1024;
     for (size_t n = 0; n <= last && !unit->failed; n++)
         at_offsets(unit, n, pairs);
     for (size_t n = last + 1; n <= 16384 && !unit->failed; n++) {
         unsigned many = n <= 4160 ? (unit->few ? 256 : 12) : unit->few ? 12 : 2;
-        at_offsets(unit, n, full ? 32 : unit->level == LEVEL_QUICK ? many : n <= 4160 ? 2 : n % 4 == 0);
+        if (unit->thin)
+            many = n <= 4160 || n % 61 == 0; /* every remainder of the loops' blocks comes several times */
+        else if (unit->level == LEVEL_BRIEF)
+            many = n <= 4160 ? 2 : n % 4 == 0;
+        at_offsets(unit, n, full ? 32 : many);
     }
 }
 

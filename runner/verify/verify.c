@@ -176,6 +176,9 @@ static int read_arguments(struct request *r, int argc, char **argv)
             r->only_peers = true;
         } else if (strcmp(word, "--brief") == 0) {
             r->options.level = LEVEL_BRIEF;
+        } else if (strcmp(word, "--thin") == 0) {
+            r->options.level = LEVEL_BRIEF;
+            r->options.thin = true;
         } else if (strcmp(word, "--quick") == 0) {
             r->options.level = LEVEL_QUICK;
         } else if (strcmp(word, "--full") == 0) {

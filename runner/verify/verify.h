@@ -65,6 +65,7 @@ struct unit {
     const struct family *family;
     enum verify_level level;
     bool few;      /* few functions were asked for, so quick can afford more of each */
+    bool thin;     /* still less than brief */
     uint64_t seed; /* of this run */
     uint64_t random;
     uint64_t cases;
@@ -157,6 +158,7 @@ struct verify_options {
     uint64_t seed;
     int jobs;
     bool json, few;
+    bool thin; /* --thin, which no help tells: for tests in an emulated computer, where a call costs a hundred */
     const struct family *only_case_family; /* --case */
     struct vcase only_case;
 };
