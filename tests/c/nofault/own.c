@@ -448,6 +448,9 @@ static void uninitialised(void)
 }
 
 /* --- beyond 4 GiB ------------------------------------------------------------------------------------------------- */
+/* For an emulator, where 4 GiB by a pipe take 14 s. */
+static bool briefly;
+
 static void huge(void)
 {
     const size_t piece = (size_t)64 << 20, whole = (size_t)66 * piece, more = 12345; /* 4.125 GiB */
@@ -468,7 +471,8 @@ static void huge(void)
             begin();
         CHECK(wherry_copy_nofault(to, from, whole + more, &fault) == more);
         CHECK(fault.addr == from + whole && to[whole - 1] == 77);
-        CHECK(wherry_copy_nofault(to, from, (size_t)1 << 40, &fault) == ((size_t)1 << 40) - whole);
+        if (table || !briefly)
+            CHECK(wherry_copy_nofault(to, from, (size_t)1 << 40, &fault) == ((size_t)1 << 40) - whole);
     }
     CHECK(mprotect(to + whole, PAGE, PROT_READ) == 0);
     CHECK(wherry_set_nofault(to, 77, whole + more, &fault) == more);
@@ -496,6 +500,7 @@ int main(int argc, char **argv)
             puts(scenes[i].name);
         } else if (strcmp(argv[1], scenes[i].name) == 0) {
             edge = edge_of(false);
+            briefly = argc > 2 && strcmp(argv[2], "briefly") == 0;
             scenes[i].run();
             return 0;
         }
