@@ -323,6 +323,7 @@ def test_the_script_of_real_programs(wherry_run, tmp_path):
     assert call("gzip", "--runs", "2").returncode == 2
     options = (
         "gzip",
+        "--quick",
         "--work",
         str(tmp_path / "w"),
         "--plan",

@@ -249,13 +249,13 @@ JAVA = """class T {
 """
 
 
-def make_inputs(home: Path, sources: Path) -> None:
-    """The same each time; `sources` is a tree of text files to copy."""
+def make_inputs(home: Path, sources: Path, *, small: bool = False) -> None:
+    """The same each time; `sources` is a tree of text files to copy. A tenth of the lines when it is small."""
     chance = random.Random(1)
     words = [f"{chance.choice('abcdefgh')}{chance.randrange(10**6)}b" for _ in range(50000)]
     lines = (
         f"{chance.choice(words)} {chance.choice(words)} {'x' * chance.randrange(40)}{chance.randrange(10**9)}\n"
-        for _ in range(1_000_000)
+        for _ in range(100_000 if small else 1_000_000)
     )
     (home / "words.txt").write_text("".join(lines))
     (home / "data.bin").write_bytes(chance.randbytes(64 << 20))
