@@ -19,7 +19,7 @@ bench:
 	@tools/setup run
 	@$(WHERRY) bench --verify sizes zero small alignment --quick --report
 
-# Two at a time, a file's tests one after the other; PYTEST_ARGS= runs all in turn. In the order of the files' names: left
+# Two at a time, a file's tests one after the other; PYTEST_ARGS= runs all in turn. In the order of tests/conftest.py: left
 # alone, xdist keeps the file with the fewest tests, which boots a computer, to the end, and one of the two has nothing to do.
 PYTEST_ARGS = -n 2 --dist loadfile --no-loadscope-reorder
 test:

@@ -116,7 +116,14 @@ def checked(path: Path, run: object) -> dict:
 
 
 def encode(run: object) -> bytes:
-    return json.dumps(_clean(run), separators=(",", ":"), allow_nan=False).encode() + b"\n"
+    def text(value: object) -> str:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+    try:
+        own = text(run)
+    except ValueError:  # few documents have any NaN to look for
+        own = text(_clean(run))
+    return own.encode() + b"\n"
 
 
 def _clean(value: object) -> object:
