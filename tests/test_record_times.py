@@ -96,7 +96,7 @@ def test_record_tries_the_drop_in(record, known, wherry, tmp_path):
     words = " ".join(done.stderr.split())
     assert re.search(r"without page faults, by [\d,]+ timed calls: even a free memcpy", words)
     assert re.search(
-        r"trial calls of more than 1 KiB took [\d.]+ times as long with the drop-in as with libc",
+        r"calls of more than 1 KiB took [\d.]+ times as long with the drop-in as with libc",
         words,
     )
     assert mix["trial"]["routines"] == "dropin" and mix["trial"]["plan"] == "default"
@@ -158,7 +158,7 @@ def test_what_timing_adds_is_not_known(monkeypatch, capsys):
     """The mix is written all the same, by sizes alone."""
     from wherry import ceiling
     from wherry.errors import FailedError
-    from wherry.recording import rehearsal, writing
+    from wherry.recording import rehearsal, running, writing
     from wherry.recording.merge import Merger
 
     def fails():
@@ -168,7 +168,8 @@ def test_what_timing_adds_is_not_known(monkeypatch, capsys):
     monkeypatch.setattr(ceiling, "costs", lambda: {"hot": flat, "cold": flat})
     monkeypatch.setattr(rehearsal, "hot", fails)
     ops = {"copy": {"sizes": [[10, 10, 1000, 10000]]}}
-    found, more = writing._ceiling(ops, Merger(), 1.0, "default")
+    ran = running.Ran(0, 0, 1.0, 0.9, 0.1, {}, 0)
+    found, more = writing._ceiling(ops, Merger(), ran, "default")
     assert found["timed"] == 0 and found["likely_s"] == pytest.approx(2e-6)
     assert more == {} and "times" not in ops["copy"]
     assert "what was timed is left out: no clock" in capsys.readouterr().err

@@ -284,6 +284,25 @@ def test_replay_of_a_trial(wherry, tmp_path):
         assert text in words, text
 
 
+def test_replay_of_turns(wherry, tmp_path):
+    """What the whole program told; unless it told less than single calls."""
+    rows = [[65536, 98303, [10] * 6, [10 * 20000.0] * 6, [10] * 6, [10 * 10000.0] * 6]]
+    turns = {"measure": "calls", "pairs": 400, "covered": 0.9, "change": -0.125, "half": 0.01}
+    trial = {"routines": "dropin", "plan": "default", "ops": {"copy": rows}, "turns": turns}
+    (tmp_path / "turned.mix.json").write_text(json.dumps(timed_mix(trial=trial)))
+    done = wherry("replay", "turned.mix.json", *QUICK, "--json")
+    assert done.returncode == 0, done.stderr
+    own = json.loads(done.stdout)["predictions"]["wherry"]
+    assert own["tried"] and own["turned"] and own["measurable"]
+    assert (own["change"], own["low"], own["high"]) == pytest.approx((-0.125, -0.135, -0.115))
+    trial["turns"] = turns | {"half": 0.09}
+    (tmp_path / "wide.mix.json").write_text(json.dumps(timed_mix(trial=trial)))
+    done = wherry("replay", "wide.mix.json", *QUICK, "--json")
+    own = json.loads(done.stdout)["predictions"]["wherry"]
+    assert own["tried"] and not own["turned"]
+    assert own["change"] == pytest.approx(-1e-3, abs=4e-4)
+
+
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [

@@ -1,5 +1,8 @@
 """P-values against known ones, and what they promise: few wrong calls among many cells, real differences found."""
 
+import math
+import statistics
+
 import numpy as np
 import pytest
 from wherry import significance, stats
@@ -90,3 +93,10 @@ def test_a_cell_is_called_only_beyond_the_floor_and_when_it_survives():
     assert stats.call(ratio, 0.2, 0.01) == "tie"
     assert stats.call(stats.Ratio(1.2, 1.1, 1.3), 0.01, 0.001) == "slower"
     assert stats.call(stats.Ratio(1.2, 0.9, 1.3), 0.01, 0.001) == "tie"
+
+
+def test_half_an_interval_is_students():
+    for count, t in ((2, 12.706), (3, 4.303), (6, 2.571), (31, 2.042)):
+        values = [0.0, 1.0] + [0.5] * (count - 2)
+        spread = statistics.stdev(values) / math.sqrt(count)
+        assert significance.half_interval(values) == pytest.approx(t * spread, rel=1e-3)

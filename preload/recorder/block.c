@@ -221,6 +221,11 @@ static struct recorder_block *add_block(uint32_t thread)
     return block;
 }
 
+const struct recorder_block *recorder_block(uint32_t number)
+{
+    return number < BLOCKS ? __atomic_load_n(&blocks[number], __ATOMIC_ACQUIRE) : NULL;
+}
+
 /* SIGXFSZ is avoided above, and nothing else here can raise a signal. */
 struct recorder_block *recorder_claim(void)
 {

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum {
-    RECORDER_VERSION = 2,
+    RECORDER_VERSION = 3,
     PAGE = 4096,
     OPS = 3,          /* copy, move, set */
     FUNCTIONS = 32,   /* room for recorder_function */
@@ -28,14 +28,15 @@ enum {
     SAMPLE_EACH = 61,    /* of the calls, one has its caller noted */
     ALWAYS_FROM = 16384, /* callers of this size and above are noted each time */
     TIME_EACH = 16, /* of those about one is timed; of the smaller ones each whose caller is noted, outside of bursts */
-    TIME_FROM = 262144, /* and of these each */
-    TIME_CLASSES = 80,  /* of sizes, two an octave */
-    PLACES_KNOWN = 3,   /* near: the first two caches; the last one; memory */
-    TURN_SAMPLES = 8,   /* of a trial: about so many noted callers until its next turn */
-    TRIAL_GROUPS = 6,   /* of calls, one after the other, by which the spread of a trial is known */
-    FOLLOWED = 4,       /* calls that the next may go on from */
-    ORDER_EACH = 64,    /* of calls of more than EXACT bytes, */
-    ORDER_SOME = 8,     /* the first so many are looked at for that */
+    TIME_FROM = 262144,   /* and of these each */
+    TIME_CLASSES = 80,    /* of sizes, two an octave */
+    PLACES_KNOWN = 3,     /* near: the first two caches; the last one; memory */
+    TURN_TICKS = 1 << 22, /* of a trial: so long is a turn, 1 to 2 ms, until there are TURNS of them */
+    TURNS = 2048,         /* pairs of turns that are kept */
+    TRIAL_GROUPS = 6,     /* of calls, one after the other, by which the spread of a trial is known */
+    FOLLOWED = 4,         /* calls that the next may go on from */
+    ORDER_EACH = 64,      /* of calls of more than EXACT bytes, */
+    ORDER_SOME = 8,       /* the first so many are looked at for that */
     MODULES = 256,
     MODULE_PATH = 216,
     BLOCKS = 4096, /* threads at one time */
@@ -86,8 +87,8 @@ struct recorder_block {
     uint64_t random;
     uint64_t uncounted;                /* callers without room */
     uint64_t until_timed;              /* calls of ALWAYS_FROM and more, until the next that is timed */
-    uint64_t timed;                    /* so far, in a trial */
-    uint64_t larger;                   /* calls of more than EXACT bytes, so far */
+    uint64_t timed, looks;             /* so far, in a trial; and that may be looked at */
+    uint64_t larger, larger_bytes;     /* calls of more than EXACT bytes, so far */
     uint64_t followed;                 /* calls whose places were kept, so far */
     uint64_t places_kept[FOLLOWED][3]; /* destination, source and size of the last of them */
     uint64_t functions[FUNCTIONS];
@@ -100,6 +101,14 @@ struct recorder_block {
     struct recorder_time times[OPS][TIME_CLASSES];
     struct recorder_order order[OPS][SIZE_GROUPS];
     struct recorder_trial trials[OPS][TIME_CLASSES];
+};
+
+/* In a trial, of two turns of a process, one of the usual routines and one of those that are tried: how long they were,
+ * and how far its threads came meanwhile. */
+struct recorder_turns {
+    struct recorder_turn {
+        uint64_t ticks, calls, larger, larger_bytes;
+    } sides[2];
 };
 
 struct recorder_module {
@@ -117,6 +126,10 @@ struct recorder_file {
     uint32_t complete; /* the rest of this struct is in order */
     char program[512];
     struct recorder_module module[MODULES];
+    uint64_t turn_ends, turn_ticks; /* of the processor's clock: when the turn under way ends; how long turns are */
+    struct recorder_turn before;    /* the clock and what was counted when it began */
+    uint64_t turns;                 /* so far */
+    struct recorder_turns turn[TURNS];
 };
 
 #define HEADER_BYTES ((sizeof(struct recorder_file) + PAGE - 1) / PAGE * PAGE)

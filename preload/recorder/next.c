@@ -100,7 +100,7 @@ static void *address_of(const struct table *table, const ElfW(Sym) * symbol)
 
 void *recorder_own(enum recorder_function function);
 
-/* The first object behind this one that has it, or, `past` it, the next. */
+/* Of the objects behind this one that have it the first, or, `past` it, the next; NULL: there is none. */
 static void *find(enum recorder_function function, bool past)
 {
     const struct link_map *map = _r_debug.r_map;
@@ -113,7 +113,7 @@ static void *find(enum recorder_function function, bool past)
             return address_of(&table, symbol);
         past = past && !symbol;
     }
-    return past ? NULL : recorder_own(function);
+    return NULL;
 }
 
 bool recorder_find_next(void)
@@ -128,6 +128,8 @@ bool recorder_find_next(void)
     for (unsigned i = 0; i < RECORDER_FUNCTIONS; i++) {
         const enum recorder_function function = (enum recorder_function)i;
         void *first = find(function, false), *second = trial ? find(function, true) : NULL;
+        if (!first)
+            first = recorder_own(function);
         recorder_tried[i] = first;
         /* Where one object alone has it, it is not tried. */
         __atomic_store_n(&recorder_next[i], second ? second : first, __ATOMIC_RELEASE);

@@ -65,6 +65,7 @@ static inline __attribute__((always_inline)) bool count(enum recorder_op op, enu
         const unsigned class = size_class(n);
         add(&block->sizes[op][class], 1);
         add(&block->log_bytes[op][class - EXACT - 1], n);
+        add(&block->larger_bytes, n);
         const uint64_t place = block->larger++ % ORDER_EACH;
         if (place < ORDER_SOME)
             recorder_note_order(block, op, dst, src, n, place > 0);

@@ -22,6 +22,8 @@ bool recorder_find_next(void);
 
 /* block.c: this thread's block, claimed when it has none; NULL when it cannot be counted now. */
 struct recorder_block *recorder_claim(void);
+/* Of this process, by their number; NULL behind the last. */
+const struct recorder_block *recorder_block(uint32_t number);
 /* Every process that counts has a page with a word that is 1, and 0 again in the child of a fork. */
 extern uint32_t *recorder_alive;
 extern __thread struct recorder_block *recorder_mine __attribute__((tls_model("initial-exec")));
@@ -45,6 +47,9 @@ void recorder_note_order(struct recorder_block *block, enum recorder_op op, uint
  * overlap; `fill`: of sets, four bytes of what is set. */
 long recorder_timed(enum recorder_op op, enum recorder_function function, uintptr_t dst, uintptr_t src, size_t n,
                     uint32_t fill, long a, long b, long c, long d);
+
+/* turns.c: in a trial, the other routines' turn when the one under way is over. */
+void recorder_take_turn(struct recorder_block *block);
 
 /* start.c: the directory to write to, out of the environment that the kernel gave; NULL: nothing is to be recorded. */
 const char *recorder_directory(void);

@@ -89,15 +89,6 @@ void recorder_note_order(struct recorder_block *block, enum recorder_op op, uint
     mine[2] = n;
 }
 
-/* In a trial, after so many samples, which routines the next calls go to is drawn anew. */
-static bool take_turns(struct recorder_block *block)
-{
-    if (LIKELY(!recorder_trial) || recorder_random(block) % TURN_SAMPLES)
-        return false;
-    recorder_now = recorder_random(block) >> 63 ? recorder_tried : recorder_next;
-    return true;
-}
-
 bool recorder_event(struct recorder_block *block, enum recorder_op op, uintptr_t dst, uintptr_t src, size_t n,
                     unsigned overlap, uintptr_t caller)
 {
@@ -116,9 +107,13 @@ bool recorder_event(struct recorder_block *block, enum recorder_op op, uintptr_t
         }
     }
     block->until_sample = recorder_about(block, SAMPLE_EACH);
-    /* A call that begins a turn of the other routines finds their code cold. */
-    if (take_turns(block))
-        return false;
+    if (UNLIKELY(recorder_trial)) {
+        void **before = recorder_now;
+        recorder_take_turn(block);
+        /* A call that begins a turn of the other routines finds their code cold. */
+        if (recorder_now != before)
+            return false;
+    }
     /* What is timed of larger calls takes longer; of the largest it is not asked here. */
     return n <= EXACT || (n < ALWAYS_FROM && recorder_random(block) & 1);
 }

@@ -101,10 +101,11 @@ static unsigned place_of(uintptr_t address, uint64_t usual)
 
 /* Looks at one line of each side, half a page behind one that was touched, so that its page is known to the processor.
  */
-static void find_places(struct recorder_time *time, uintptr_t dst, uintptr_t src, size_t n, size_t pages)
+static void find_places(struct recorder_time *time, uint64_t looks, uintptr_t dst, uintptr_t src, size_t n,
+                        size_t pages)
 {
     const size_t some = pages < TOUCHES ? pages : TOUCHES;
-    const size_t behind = in_page(dst, time->calls / LOOK_EACH % some * pages / some) + PAGE / 2;
+    const size_t behind = in_page(dst, looks / LOOK_EACH % some * pages / some) + PAGE / 2;
     const size_t at = behind < n ? behind : n / 2;
     load_ticks((uintptr_t)time);
     const uint64_t usual = load_ticks((uintptr_t)time);
@@ -112,51 +113,53 @@ static void find_places(struct recorder_time *time, uintptr_t dst, uintptr_t src
     add(&time->places[source][place_of(dst + at, usual)], 1);
 }
 
-/* In a trial: the whole of the call, nothing of it touched beforehand. True when it was that. */
-static bool tried(struct recorder_block *block, enum recorder_op op, enum recorder_function function, size_t n,
-                  const long arguments[4], long *result)
+/* In a trial: the whole of the call, nothing of it touched beforehand. */
+static long timed_whole(struct recorder_block *block, enum recorder_op op, size_t n, bool side, void *called,
+                        const long arguments[4])
 {
-    if (LIKELY(!recorder_trial) || recorder_next[function] == recorder_tried[function])
-        return false;
-    const uint64_t random = recorder_random(block);
-    const unsigned side = n >= ALWAYS_FROM ? (unsigned)(random >> 63) : recorder_now == recorder_tried;
-    /* Of the usual routine's, half are timed as without a trial. */
-    if (!side && random >> 40 & 1)
-        return false;
-    void *called = side ? recorder_tried[function] : recorder_next[function];
     const unsigned group = (unsigned)(take_one(&block->timed) / 8 % TRIAL_GROUPS);
     const uint64_t begin = ticks();
-    *result = ((long (*)(long, long, long, long))called)(arguments[0], arguments[1], arguments[2], arguments[3]);
+    const long result =
+        ((long (*)(long, long, long, long))called)(arguments[0], arguments[1], arguments[2], arguments[3]);
     const uint64_t took = ticks_after(n) - begin;
     if (took > LATE_TICKS + LATE_TICKS_A_BYTE * n || !*recorder_alive || recorder_mine != block)
-        return true;
+        return result;
     struct recorder_trial *trial = &block->trials[op][time_class(n)];
     add(&trial->sides[side][group].calls, 1);
     add(&trial->sides[side][group].ticks, took);
-    return true;
+    return result;
 }
 
 long recorder_timed(enum recorder_op op, enum recorder_function function, uintptr_t dst, uintptr_t src, size_t n,
                     uint32_t fill, long a, long b, long c, long d)
 {
     struct recorder_block *block = recorder_mine;
-    long result;
-    if (tried(block, op, function, n, (const long[4]){a, b, c, d}, &result))
-        return result;
+    void *called = recorder_next[function];
+    bool side = false;
+    if (UNLIKELY(recorder_trial)) {
+        if (n >= ALWAYS_FROM)
+            recorder_take_turn(block);
+        side = recorder_now == recorder_tried;
+        called = recorder_now[function];
+        /* The other half is timed as without a trial, of either side: neither may pay more for it in its turns. */
+        if (recorder_random(block) >> 40 & 1 && recorder_next[function] != recorder_tried[function])
+            return timed_whole(block, op, n, side, called, (const long[4]){a, b, c, d});
+    }
     struct recorder_time *time = &block->times[op][time_class(n)];
     struct touched touched = {0, 0, 0};
     /* Of ranges that overlap no byte may come before its turn. */
     if (n >= SMALL && (src || op == OP_SET)) {
         const size_t pages = ((dst & (PAGE - 1)) + n + PAGE - 1) / PAGE;
         touched = touch(dst, src, pages, fill);
-        if (time->calls % LOOK_EACH == 0)
-            find_places(time, dst, src, n, pages);
+        const uint64_t looks = take_one(&block->looks);
+        if (looks % LOOK_EACH == 0)
+            find_places(time, looks, dst, src, n, pages);
     }
     const uint64_t begin = ticks();
-    result = ((long (*)(long, long, long, long))recorder_next[function])(a, b, c, d);
+    const long result = ((long (*)(long, long, long, long))called)(a, b, c, d);
     const uint64_t took = ticks_after(n) - begin;
-    /* A handler may have forked meanwhile: the child has no such block. */
-    if (UNLIKELY(!*recorder_alive || recorder_mine != block))
+    /* A handler may have forked meanwhile: the child has no such block. What libc's routines take is what is told. */
+    if (UNLIKELY(!*recorder_alive || recorder_mine != block) || side)
         return result;
     add(&time->faults, touched.faults);
     add(&time->fault_ticks, touched.ticks);

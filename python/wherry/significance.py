@@ -9,6 +9,7 @@ most one in twenty is expected to be neither.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -146,3 +147,19 @@ def corrected(p: np.ndarray) -> np.ndarray:
     found = np.empty_like(p)
     found[order] = np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0)
     return found
+
+
+@functools.cache
+def _t95(df: int) -> float:
+    """What 95 % of Student's t lie within, on both sides of 0."""
+    low, high = 1.0, 16.0
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        low, high = (middle, high) if t_tails(middle, df)[0] > 0.05 else (low, middle)
+    return high
+
+
+def half_interval(values: Sequence[float]) -> float:
+    """Half of the 95 % interval of the mean of two and more independent values."""
+    own = np.asarray(values, dtype=float)
+    return _t95(len(own) - 1) * float(own.std(ddof=1)) / math.sqrt(len(own))

@@ -130,9 +130,13 @@ def _predictions(subject, routines, identities, found, noise) -> dict[str, Predi
     predictions, measured, tried = {}, None, None
     for name in routines:
         own = predict.predict(name, subject.ceiling, found, noise)
-        if subject.tried and identities.get(name, "") == subject.tried_plan:
-            measured = own
-            tried = own = predict.predict(name, subject.ceiling, found, noise, subject.tried)
+        if subject.tried_plan is not None and identities.get(name) == subject.tried_plan:
+            if subject.turned and subject.turned.tells:
+                measured, tried = own, predict.of_turns(name, subject.turned, noise)
+                own = tried
+            elif subject.tried:
+                measured = own
+                tried = own = predict.predict(name, subject.ceiling, found, noise, subject.tried)
         if own is not None:
             predictions[name] = own
     if measured and tried:
@@ -248,7 +252,9 @@ def _show(printer, subject, campaign, places, routines, found, predictions, said
     notes = [f"noise: {', '.join(floors)}"] if floors else []
     if any(own.tried for own in predictions.values()):
         notes.append(
-            "tried: of calls of more than 1 KiB, by what they took when the recorded program gave some of them to "
+            "tried: by how fast the whole of the recorded program was in turns with these routines"
+            if any(own.turned for own in predictions.values())
+            else "tried: of calls of more than 1 KiB, by what they took when the recorded program gave some of them to "
             "these routines"
         )
     printer.block(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-MAGIC, VERSION = b"WHERRYRC", 2
+MAGIC, VERSION = b"WHERRYRC", 3
 PAGE = 4096
 OPS = ("copy", "move", "set")
 FUNCTIONS = (
@@ -25,7 +25,7 @@ SET_PLACES = SIZE_GROUPS * ALIGNMENTS
 PLACES = SET_PLACES * ALIGNMENTS * DISTANCES * OVERLAPS
 CALLERS, BURST, BURSTS, MODULES, MODULE_PATH = 512, 256, 32, 256, 216
 TIME_CLASSES, FOLLOWED, PLACES_KNOWN = 80, 4, 3
-TRIAL_GROUPS = 6
+TRIAL_GROUPS, TURNS = 6, 2048
 TIME_FIELDS = 6 + PLACES_KNOWN * PLACES_KNOWN
 
 _BLOCK = np.dtype(
@@ -42,7 +42,9 @@ _BLOCK = np.dtype(
         ("uncounted", "<u8"),
         ("until_timed", "<u8"),
         ("timed", "<u8"),
+        ("looks", "<u8"),
         ("larger", "<u8"),
+        ("larger_bytes", "<u8"),
         ("followed", "<u8"),
         ("places_kept", "<u8", (FOLLOWED, 3)),
         ("functions", "<u8", 32),
@@ -62,6 +64,10 @@ _BLOCK = np.dtype(
 )
 _HEADER = struct.Struct("<8sIIIIQIIII512s")
 _MODULE = struct.Struct(f"<QQQQQ{MODULE_PATH}s")
+# When a turn ends, how long turns are, what was counted when this one began, how many were; then pairs of them: of both
+# sides ticks, calls, those of more than EXACT bytes and the bytes of these.
+_TURNS = struct.Struct("<2Q4QQ")
+TURN_FIELDS = 4
 
 
 def _pages(size: int) -> int:
@@ -70,7 +76,8 @@ def _pages(size: int) -> int:
 
 # The struct's own alignment rounds it up.
 BLOCK_BYTES = _pages(-(-_BLOCK.itemsize // 64) * 64)
-HEADER_BYTES = _pages(_HEADER.size + MODULES * _MODULE.size)
+_TURNS_AT = _HEADER.size + MODULES * _MODULE.size
+HEADER_BYTES = _pages(_TURNS_AT + _TURNS.size + TURNS * 2 * TURN_FIELDS * 8)
 
 
 class DamagedError(ValueError):
@@ -94,6 +101,7 @@ class Process:
     uncounted: int
     modules: tuple[Module, ...]
     blocks: tuple[np.void, ...]
+    turns: np.ndarray  # pairs of turns, sides, TURN_FIELDS
 
     def module_of(self, address: int) -> Module | None:
         # A later one may lie where an earlier one was unloaded.
@@ -119,12 +127,21 @@ def read(path: Path) -> Process:
     for at in range(min(modules, MODULES)):
         *numbers, name = _MODULE.unpack_from(data, _HEADER.size + at * _MODULE.size)
         found.append(Module(*numbers, _text(name)))
+    turns = min(_TURNS.unpack_from(data, _TURNS_AT)[-1] // 2, TURNS)
+    turned = np.frombuffer(data, "<u8", turns * 2 * TURN_FIELDS, _TURNS_AT + _TURNS.size)
     blocks = []
     for place in range(min(count, (len(data) - HEADER_BYTES) // BLOCK_BYTES)):
         block = np.frombuffer(data, _BLOCK, 1, HEADER_BYTES + place * BLOCK_BYTES)[0]
         if block["claims"]:
             blocks.append(block)
-    return Process(pid, _text(program), uncounted, tuple(found), tuple(blocks))
+    return Process(
+        pid,
+        _text(program),
+        uncounted,
+        tuple(found),
+        tuple(blocks),
+        turned.reshape(turns, 2, TURN_FIELDS),
+    )
 
 
 # ---- what the numbers of counters stand for -------------------------------------------------------------------------

@@ -37,12 +37,16 @@ class Merger:
         self._trials = np.zeros((3, blocks.TIME_CLASSES, 2, blocks.TRIAL_GROUPS, 2), np.uint64)
         self._order = np.zeros((3, blocks.SIZE_GROUPS, 3), np.uint64)
         self._bursts: list[tuple[float, list[tuple]]] = []
+        # of each run the pairs of turns of its processes
+        self.turns: list[list[np.ndarray]] = [[]]
         self._group: int | None = None
         self._chance = random.Random(20261121)
 
     def begin_run(self, number: int, runs: int) -> None:
         """What comes from here on is of this run. Of several, the groups of the trial are runs."""
         self._group = number % blocks.TRIAL_GROUPS if runs >= LEAST_RUNS else None
+        if number:
+            self.turns.append([])
 
     def add(self, path: Path) -> None:
         try:
@@ -53,6 +57,7 @@ class Merger:
         self.processes += 1
         self.uncounted += process.uncounted
         self.programs[process.program] += 1
+        self.turns[-1].append(process.turns)
         for block in process.blocks:
             self.threads += int(block["claims"])
             self._functions += block["functions"]

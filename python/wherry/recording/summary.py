@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from wherry import tables
-from wherry.recording import trial, unseen
+from wherry.recording import trial, turns, unseen
 from wherry.recording.merge import Merger
 from wherry.recording.running import Ran
 from wherry.tables import Column, Figure, layout
@@ -158,8 +158,10 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
         )
     if document["ceiling"]:
         paragraph("ceiling", ceiling_in_words(document["ceiling"]))
-        if document.get("trial") and (said := trial.in_words(document)):
-            paragraph("trial", said)
+        if document.get("trial"):
+            said = [own for own in (turns.in_words(document), trial.in_words(document)) if own]
+            for label, own in zip(("trial", ""), said, strict=False):
+                paragraph(label, own)
     paragraph("not seen", unseen.in_words(run["unseen"]))
     for row in run["unrecorded"][:PROGRAMS_SHOWN]:
         times = f"{row['count']} processes of " if row["count"] != 1 else ""

@@ -7,13 +7,13 @@ what a routine of small sizes gains or loses is mostly how its calls overlap wit
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from wherry.significance import half_interval
 from wherry.units import KIB, signed
 
 VARIABLE = "WHERRY_TRIAL"
@@ -21,8 +21,6 @@ DEFAULT_PLAN = "default"
 FROM = KIB
 # Groups of calls one after the other, as many as the recorder keeps, or runs; their spread tells how sure it is.
 GROUPS = 6
-# Student's t for 95 %, by the number of groups.
-_T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571}
 # With fewer calls of a side in a class it tells nothing.
 LEAST_CALLS = 12
 
@@ -57,8 +55,7 @@ class Change:
     @property
     def half(self) -> float:
         """Half of the 95 % interval."""
-        count = len(self.groups)
-        return _T[count] * float(self.groups.std(ddof=1)) / math.sqrt(count)
+        return half_interval(self.groups)
 
 
 def summed(document: Mapping) -> Change | None:
@@ -73,6 +70,12 @@ def summed(document: Mapping) -> Change | None:
     return Change(sum(c.groups for c in found), sum(c.libc for c in found)) if found else None
 
 
+def whom(document: Mapping) -> str:
+    return (
+        "the drop-in" if document["trial"]["plan"] == DEFAULT_PLAN else "the drop-in and this plan"
+    )
+
+
 def in_words(document: Mapping) -> str | None:
     """What the trial of a mix tells; None when too little was timed for it to tell anything."""
     own, cpu_s = summed(document), document["ceiling"]["cpu_s"]
@@ -84,7 +87,7 @@ def in_words(document: Mapping) -> str | None:
     )
     return (
         f"calls of more than 1 KiB took {1 + own.seconds / float(own.libc.mean()):.2f} times as long with "
-        f"{'the drop-in' if document['trial']['plan'] == DEFAULT_PLAN else 'the drop-in and this plan'} as with libc: "
+        f"{whom(document)} as with libc: "
         f"{middle} % [{low}, {high}] % of this run, had they all gone there"
     )
 

@@ -26,9 +26,11 @@ def _machine() -> dict:
     return {"cpu": brand, "kernel": platform.release(), "libc": libc}
 
 
-def _timed(ops: dict[str, dict], merger: Merger, costs: Mapping, plan: str | None) -> dict:
+def _timed(
+    ops: dict[str, dict], merger: Merger, costs: Mapping, plan: str | None, ran: Ran
+) -> dict:
     """Gives each op its `times`; what the mix keeps of the trial. Nothing where what timing adds is not known."""
-    from wherry.recording import rehearsal, trial
+    from wherry.recording import rehearsal, trial, turns
 
     try:
         rehearsed = rehearsal.hot()
@@ -42,15 +44,18 @@ def _timed(ops: dict[str, dict], merger: Merger, costs: Mapping, plan: str | Non
         return {}
     rate = rehearsed["ticks_per_ns"]
     tried = {op: trial.rows(own, rate) for op, own in merger.trials().items() if own}
-    return {"trial": {"routines": "dropin", "plan": plan, "ops": tried}}
+    found = {"routines": "dropin", "plan": plan, "ops": tried}
+    turned = turns.summed(merger.turns, rate, ran.user_s + ran.system_s, ran.elapsed_s)
+    return {"trial": found | ({"turns": turned} if turned else {})}
 
 
 def _ceiling(
-    ops: dict[str, dict], merger: Merger, cpu_s: float, plan: str | None
+    ops: dict[str, dict], merger: Merger, ran: Ran, plan: str | None
 ) -> tuple[dict | None, dict]:
     """What the copies took of the run; and, when a plan was tried, the trial."""
     from wherry import ceiling
 
+    cpu_s = ran.user_s + ran.system_s
     if not ops:
         return {
             "cpu_s": round(cpu_s, 6),
@@ -66,7 +71,7 @@ def _ceiling(
     except WherryError as error:
         print(f"wherry record: no ceiling: {error}", file=sys.stderr)
         return None, {}
-    more = _timed(ops, merger, costs, plan)
+    more = _timed(ops, merger, costs, plan, ran)
     return ceiling.of(ops, cpu_s, costs), more
 
 
@@ -85,8 +90,7 @@ def document(
     from wherry import version
 
     ops = merger.ops()
-    cpu_s = ran.user_s + ran.system_s
-    found, more = _ceiling(ops, merger, cpu_s, tried) if ceilings else (None, {})
+    found, more = _ceiling(ops, merger, ran, tried) if ceilings else (None, {})
     return {
         "format": recordings.FORMAT,
         "version": recordings.VERSION,

@@ -10,8 +10,9 @@ from wherry import mixes, recordings
 from wherry.ceiling import Timed
 from wherry.errors import WherryError, unknown
 from wherry.mixfiles import LARGEST_SIZE
-from wherry.recording import trial
+from wherry.recording import trial, turns
 from wherry.recording.trial import Change
+from wherry.recording.turns import Turned
 from wherry.recordings import Recording
 from wherry.units import KIB, size_label
 
@@ -54,6 +55,7 @@ class Subject:
     ceiling: dict | None
     command: tuple[str, ...] = ()
     tried_plan: str | None = None  # of the recording's trial
+    turned: Turned | None = None  # what its turns tell of the whole program
 
     @property
     def tried(self) -> tuple[Change, ...]:
@@ -200,6 +202,7 @@ def subject(given: str, caches: Mapping[str, int], seed: int = 1) -> Subject:
         recording.document.get("ceiling"),
         tuple(how.get("command", ())),
         (recording.document.get("trial") or {}).get("plan"),
+        turns.of(recording.document),
     )
 
 

@@ -1,8 +1,9 @@
 """What a replay means for the program: the share of its time that copies take, times what they would gain.
 
-What the recorder tried inside the program is known best: what calls of more than 1 KiB took there with libc and with
-the drop-in. Of all other calls, and of other routines, the share is what the recorder timed, and the gain is that of
-data where the recorder found them, or else as warm as makes libc take so long.
+What the recorder tried inside the program is known best: how fast the whole of it was in its turns with the drop-in.
+Where there were too few turns to tell, what calls of more than 1 KiB took there with libc and with the drop-in. Of all
+other calls, and of other routines, the share is what the recorder timed, and the gain is that of data where the
+recorder found them, or else as warm as makes libc take so long.
 
 Of recordings without times only sizes are known: the likely change is that of hot data then, and its interval takes in
 what warm data would give, with the share that copies take then.
@@ -17,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wherry.recording.trial import Change
+from wherry.recording.turns import Turned
 from wherry.replay.totals import LIBC, REST, TIMED, Total
 from wherry.units import percent, signed
 
@@ -36,6 +38,7 @@ class Prediction:
     high: float
     measurable: bool
     tried: bool = False  # in the program itself, as far as that tells
+    turned: bool = False  # all of it there, by turns
 
     def words(self) -> str:
         low, high = (signed(value) for value in (self.low, self.high))
@@ -92,6 +95,12 @@ def predict(
     low, high = min(r[1] for r in ranges), max(r[2] for r in ranges)
     change = ranges[0][0]
     return Prediction(routine, change, low, high, _clear(low, high, change, noise))
+
+
+def of_turns(routine: str, turned: Turned, noise: float = NOISE) -> Prediction:
+    change, half = turned.change, turned.half
+    low, high = change - half, change + half
+    return Prediction(routine, change, low, high, _clear(low, high, change, noise), True, True)
 
 
 def as_the_trial(

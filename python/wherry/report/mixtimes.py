@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wherry.recording import trial
+from wherry.recording import trial, turns
 from wherry.recordings import Recording
 from wherry.report import hypertext
 from wherry.units import ns_label, percent, size_label
@@ -91,9 +91,12 @@ def tried(document: Mapping) -> str:
                     f"{two / one:.2f}" if one else "",
                 ]
             )
-    said = trial.in_words(document) if rows and document.get("ceiling") else None
+    said = []
+    if document.get("ceiling"):
+        said = [turns.in_words(document), trial.in_words(document) if rows else None]
+    summed = "".join(hypertext.paragraph(f"Trial: {own}.") for own in said if own)
     if not rows:
-        return ""
+        return f"<h2>What was tried</h2>{summed}" if summed else ""
     heads = [
         "op",
         "bytes",
@@ -104,7 +107,6 @@ def tried(document: Mapping) -> str:
         "drop-in over libc",
     ]
     note = "Calls of the program went to libc's routines and to the drop-in's by turns; page faults are in the times."
-    summed = hypertext.paragraph(f"Trial: {said}.") if said else ""
     return (
         f"<h2>What was tried</h2>{summed}{hypertext.paragraph(note, 'note')}"
         f"{hypertext.table(heads, rows, 'What was tried')}"

@@ -1,0 +1,75 @@
+/* A trial by turns: for a millisecond or two all calls of the process go to the usual routines, then as long to those
+ * that are tried, in pairs whose order is drawn at random. How many calls the process makes in a turn tells how fast it
+ * is with these routines, and with all that they do to the code around them. */
+#include "recorder.h"
+
+enum { CALLING = 64 }; /* a process with more threads than that is not looked at so closely */
+
+static struct recorder_turn so_far(uint64_t ticks)
+{
+    struct recorder_turn found = {ticks, 0, 0, 0};
+    const struct recorder_block *block;
+    for (uint32_t i = 0; i < CALLING && (block = recorder_block(i)); i++) {
+        for (unsigned function = 0; function < RECORDER_FUNCTIONS; function++)
+            found.calls += block->functions[function];
+        found.larger += block->larger;
+        found.larger_bytes += block->larger_bytes;
+    }
+    return found;
+}
+
+/* Two pairs become one of turns that are twice as long, and so will those be that come. */
+static void thin(struct recorder_file *file)
+{
+    for (unsigned i = 0; i < TURNS; i++) {
+        const struct recorder_turns *from = &file->turn[i];
+        struct recorder_turns *to = &file->turn[i / 2];
+        for (unsigned side = 0; side < 2; side++) {
+            struct recorder_turn sum = i & 1 ? to->sides[side] : (struct recorder_turn){0, 0, 0, 0};
+            sum.ticks += from->sides[side].ticks;
+            sum.calls += from->sides[side].calls;
+            sum.larger += from->sides[side].larger;
+            sum.larger_bytes += from->sides[side].larger_bytes;
+            to->sides[side] = sum;
+        }
+    }
+    file->turns = TURNS;
+    file->turn_ticks *= 2;
+}
+
+static void keep(struct recorder_file *file, const struct recorder_turn *here)
+{
+    const struct recorder_turn *before = &file->before;
+    struct recorder_turn *turn = &file->turn[file->turns / 2].sides[recorder_now == recorder_tried];
+    turn->ticks = here->ticks - before->ticks;
+    turn->calls = here->calls - before->calls;
+    turn->larger = here->larger - before->larger;
+    turn->larger_bytes = here->larger_bytes - before->larger_bytes;
+    if (++file->turns == 2 * TURNS)
+        thin(file);
+}
+
+void recorder_take_turn(struct recorder_block *block)
+{
+    struct recorder_file *file = recorder_file;
+    uint32_t low, high;
+    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+    const uint64_t now = (uint64_t)high << 32 | low;
+    uint64_t ends = __atomic_load_n(&file->turn_ends, __ATOMIC_ACQUIRE);
+    if (LIKELY(now < ends))
+        return;
+    /* Of several threads that see it one ends the turn; a handler in the middle of this sees one that does not end. */
+    if (!__atomic_compare_exchange_n(&file->turn_ends, &ends, UINT64_MAX, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return;
+    const struct recorder_turn here = so_far(now);
+    if (ends)
+        keep(file, &here);
+    else
+        file->turn_ticks = TURN_TICKS;
+    bool tried = recorder_now != recorder_tried;
+    if (file->turns % 2 == 0)
+        tried = recorder_random(block) >> 63;
+    recorder_now = tried ? recorder_tried : recorder_next;
+    file->before = here;
+    __atomic_store_n(&file->turn_ends, now + file->turn_ticks, __ATOMIC_RELEASE);
+}

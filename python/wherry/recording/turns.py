@@ -1,0 +1,135 @@
+"""What the turns of a trial tell of the whole program.
+
+For a millisecond or two all calls of a process go to libc's routines, then as long to those that are tried, in pairs in
+random order (preload/recorder/turns.c). How far the program came in a turn is told by how many calls it made, or how
+many larger ones, or their bytes. So a pair compares the program with the one and with the other, neighbours in time
+and in what it was doing, with all that a routine does to the code around it.
+
+A program does not make calls evenly, but whether a turn falls on many or on few does not depend on whose turn it is.
+So the logarithms of the two turns' times a call differ by the routines' effect on average, and the spread of many pairs
+tells how sure that is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from wherry.recording.trial import whom
+from wherry.significance import half_interval
+from wherry.units import percent, signed
+
+# By which it is told how far the program came, by their place in the recorder's fields.
+MEASURES = {"calls": 1, "larger": 2, "bytes": 3}
+# Fewer tell nothing.
+LEAST_PAIRS = 24
+# In this share of the pairs both turns must have some of the measure.
+LEAST_VALID = 0.8
+# A pair counts by its time, but at most so many times as much as the one in the middle: one in which the program
+# waited, or the kernel worked, would otherwise outweigh all others.
+MOST_WEIGHT = 2.0
+# Beyond so many deviations (of the middle ones) a pair's difference counts as at that.
+MOST_DEVIATIONS = 4.0
+LEAST_DEVIATION = 0.0125
+# From so many runs on their differences count too.
+LEAST_RUNS = 3
+# Above so wide a half interval, absolute or relative to the change, they tell less than single calls do.
+MOST_HALF = 0.02
+
+
+@dataclass(frozen=True)
+class Turned:
+    """Change of the run's time as fractions, with half of its 95 % interval. `covered`: the part of the run that the
+    turns tell of; the rest is taken to be as it is."""
+
+    measure: str
+    pairs: int
+    covered: float
+    change: float
+    half: float
+
+    @property
+    def tells(self) -> bool:
+        return self.half <= max(MOST_HALF, abs(self.change) / 2)
+
+
+@dataclass(frozen=True)
+class _Mean:
+    value: float
+    error: float
+    ticks: float  # that it stands for
+
+
+def _mean(pairs: np.ndarray, measure: int) -> _Mean | None:
+    """Mean logarithm of the tried turn's time a call over the usual one's."""
+    ticks, done = pairs[:, :, 0], pairs[:, :, measure]
+    valid = (done > 0).all(axis=1) & (ticks > 0).all(axis=1)
+    if valid.sum() < max(LEAST_VALID * len(pairs), 2):
+        return None
+    ticks, done = ticks[valid], done[valid]
+    ratio = np.log(ticks[:, 1] / done[:, 1]) - np.log(ticks[:, 0] / done[:, 0])
+    weight = ticks.sum(axis=1)
+    weight = np.minimum(weight, MOST_WEIGHT * np.median(weight))
+    middle = np.median(ratio)
+    deviation = max(1.4826 * float(np.median(np.abs(ratio - middle))), LEAST_DEVIATION)
+    ratio = np.clip(
+        ratio, middle - MOST_DEVIATIONS * deviation, middle + MOST_DEVIATIONS * deviation
+    )
+    value = float(np.average(ratio, weights=weight))
+    error = float(np.sqrt(((weight * (ratio - value)) ** 2).sum()) / weight.sum())
+    return _Mean(value, error, float(weight.sum()))
+
+
+def summed(
+    runs: Sequence[Sequence[np.ndarray]], ticks_per_ns: float, cpu_s: float, elapsed_s: float
+) -> dict | None:
+    """As a mix keeps it. `runs`: of each run the pairs of its processes; None when there are too few."""
+    joined = [np.concatenate(own).astype(float) for own in runs if any(len(part) for part in own)]
+    if not joined or sum(map(len, joined)) < LEAST_PAIRS:
+        return None
+    whole = np.concatenate(joined)
+    means = {name: _mean(whole, place) for name, place in MEASURES.items()}
+    known = {name: own for name, own in means.items() if own is not None}
+    if not known:
+        return None
+    # Which tells most does not depend on what it tells.
+    measure = min(known, key=lambda name: known[name].error)
+    mean = known[measure]
+    by_run = [own.value for part in joined if (own := _mean(part, MEASURES[measure])) is not None]
+    half = 1.96 * mean.error
+    if len(by_run) >= LEAST_RUNS:
+        half = max(half, half_interval(by_run))
+    # Several threads or processes at once have more time than there is.
+    least_s = min(cpu_s, elapsed_s)
+    covered = min(mean.ticks / ticks_per_ns / 1e9 / least_s, 1.0) if least_s > 0 else 0.0
+    return {
+        "measure": measure,
+        "pairs": len(whole),
+        "covered": round(covered, 4),
+        "change": round(covered * math.expm1(mean.value), 6),
+        "half": round(covered * math.exp(mean.value) * half, 6),
+        "runs": [round(covered * math.expm1(value), 6) for value in by_run],
+    }
+
+
+def of(document: Mapping) -> Turned | None:
+    """What the turns of a mix tell."""
+    found = (document.get("trial") or {}).get("turns")
+    if not found:
+        return None
+    return Turned(
+        found["measure"], found["pairs"], found["covered"], found["change"], found["half"]
+    )
+
+
+def in_words(document: Mapping) -> str | None:
+    own = of(document)
+    if own is None:
+        return None
+    low, high = signed(own.change - own.half), signed(own.change + own.half)
+    return (
+        f"the whole program's time changes by {signed(own.change)} % [{low}, {high}] in turns with {whom(document)}, "
+        f"against turns with libc ({own.pairs:,} pairs of turns, {percent(own.covered)} of the run)"
+    )

@@ -1,0 +1,203 @@
+"""What the turns of a trial tell of the whole program: the estimate by what is known, and the recorder's turns."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+
+import numpy as np
+import pytest
+from conftest import run
+from test_record import Recorded, known, record, recorder
+from wherry.recording import blocks, turns
+from wherry.replay import predict
+
+__all__ = ["known", "record", "recorder"]  # fixtures
+
+TICKS_PER_NS = 2.0
+TURN = 4_000_000  # ticks: 2 ms
+
+
+def made(
+    pairs: int, effect: float, seed: int, spread: float = 0.2, phase: float = 1.0
+) -> np.ndarray:
+    """Pairs of turns of a program that calls unevenly, and in one half of the time `phase` times as often."""
+    chance = np.random.default_rng(seed)
+    found = np.zeros((pairs, 2, blocks.TURN_FIELDS), np.uint64)
+    for i in range(pairs):
+        rate = 5000 * (phase if i < pairs / 2 else 1)
+        for side, own in enumerate((1.0, 1 + effect)):
+            calls = rate / own * np.exp(chance.normal(0, spread))
+            found[i, side] = (TURN, round(calls), round(calls / 10), round(calls * 800))
+    return found
+
+
+def told(runs, elapsed_s: float | None = None) -> turns.Turned:
+    if elapsed_s is None:
+        elapsed_s = sum(int(p[:, :, 0].sum()) for run in runs for p in run) / TICKS_PER_NS / 1e9
+    found = turns.summed(runs, TICKS_PER_NS, elapsed_s, elapsed_s)
+    assert found is not None
+    return turns.of({"trial": {"turns": found}})
+
+
+@pytest.mark.parametrize("effect", [-0.3, -0.05, 0.0, 0.04, 0.5])
+@pytest.mark.parametrize("phase", [1.0, 100.0])
+def test_a_known_effect(effect: float, phase: float):
+    inside = 0
+    for seed in range(10):
+        own = told([[made(1000, effect, seed, phase=phase)]])
+        inside += abs(own.change - effect) <= own.half
+        assert own.half < 0.03 and own.tells
+        assert own.covered == pytest.approx(1, abs=0.02)
+    # 95 % of them; of ten all but two come out with more than 98 % chance, and these seeds stay as they are.
+    assert inside >= 8
+
+
+def test_turns_in_which_the_program_waited():
+    """They are some pairs in a hundred and most of the time; nothing is claimed of it."""
+    pairs = made(1000, -0.2, 1)
+    pairs[::100, 1, 0] *= np.uint64(200)
+    pairs[50::100, 0, 0] *= np.uint64(200)
+    own = told([[pairs]])
+    # 980 pairs of two turns and 20 of 201, which count as four.
+    assert own.covered == pytest.approx((980 * 2 + 20 * 4) / (980 * 2 + 20 * 201), abs=0.01)
+    assert own.change == pytest.approx(-0.2 * own.covered, abs=0.02)
+
+
+def test_runs_that_differ_widen_the_interval():
+    alike = told([[made(300, -0.1, seed)] for seed in range(5)])
+    apart = told([[made(300, effect, 7)] for effect in (-0.2, -0.1, 0.0, -0.15, -0.05)])
+    assert apart.half > 3 * alike.half
+    assert abs(apart.change + 0.1) < apart.half
+    two = told([[made(300, -0.2, 1)], [made(300, 0.0, 2)]])
+    assert two.half < apart.half / 2, "two runs tell nothing of how runs differ"
+
+
+def test_the_measure_that_spreads_least_is_taken():
+    pairs = made(500, -0.1, 3)
+    chance = random.Random(1)
+    for pair in pairs:
+        for side in pair:
+            side[1] = np.uint64(max(1, int(side[1]) * chance.choice([1, 30])))
+    own = told([[pairs]])
+    assert own.measure in ("larger", "bytes")
+    assert own.change == pytest.approx(-0.1, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [],
+        [[]],
+        [[made(turns.LEAST_PAIRS - 1, -0.1, 1)]],
+        [[np.zeros((100, 2, blocks.TURN_FIELDS), np.uint64)]],
+    ],
+)
+def test_too_little_tells_nothing(runs):
+    assert turns.summed(runs, TICKS_PER_NS, 1.0, 1.0) is None
+    assert turns.of({"trial": {}}) is None and turns.of({}) is None
+
+
+def test_no_time_is_no_traceback():
+    found = turns.summed([[made(100, -0.1, 1)]], TICKS_PER_NS, 0.0, 0.0)
+    assert found["covered"] == found["change"] == 0
+
+
+def test_a_prediction_is_what_the_turns_tell():
+    own = predict.of_turns("wherry", turns.Turned("calls", 500, 1.0, -0.05, 0.01))
+    assert (own.change, own.low, own.high) == pytest.approx((-0.05, -0.06, -0.04))
+    assert own.measurable and own.tried
+    assert not predict.of_turns("wherry", turns.Turned("calls", 500, 1.0, -0.05, 0.06)).measurable
+    # Too wide to be of use, unless the change is far wider.
+    assert not turns.Turned("calls", 30, 1.0, -0.01, 0.05).tells
+    assert turns.Turned("calls", 30, 1.0, -0.30, 0.05).tells
+
+
+# --- the recorder's turns -------------------------------------------------------------------------
+@pytest.fixture
+def tried(recorder, build_dir, known, tmp_path):
+    """A run under the recorder, with a library behind it to be tried, or without one."""
+
+    def call(*arguments: str, behind: str | None) -> Recorded:
+        preloaded = f"{recorder}:{build_dir / behind}" if behind else str(recorder)
+        more = {"WHERRY_TRIAL": "1"}
+        return Recorded(preloaded, tmp_path / "parts", known, *arguments, more=more)
+
+    return call
+
+
+SLOW = "tests/c/recorder/librecorder-slow.so"
+
+
+def test_the_recorder_sees_that_the_program_is_slower(tried):
+    """Of calls that take two microseconds more in every other turn."""
+    found = tried("times", "10000000", behind=SLOW)
+    own = told(found.merger.turns)
+    assert own.pairs > 30
+    assert own.change > 1.0
+    (pairs,) = found.merger.turns[0]
+    assert (pairs[:, :, 0] >= 1 << 22).all(), "no turn is shorter than asked for"
+    assert pairs[:, :, 1].sum() <= found.count(700)
+    # 700 bytes are none of the larger ones.
+    assert not pairs[:, :, 2:].any()
+
+
+def test_a_trial_of_nothing_else_finds_no_difference(tried):
+    """Without a library behind it both sides are libc's; as sure as a shared machine lets it be."""
+    own = told(tried("times", "20000000", behind=None).merger.turns)
+    assert own.pairs > 24
+    assert abs(own.change) < 0.5
+
+
+def test_larger_calls_and_their_bytes(tried):
+    found = tried("ascending", "200000", behind="preload/libwherry-dropin.so")
+    (pairs,) = found.merger.turns[0]
+    sides = pairs.sum(axis=(0, 1)).tolist()
+    assert 0 < sides[2] <= 200000 and sides[3] == sides[2] * found_size(found)
+    # Turns go to both, one after the other.
+    assert (pairs[:, :, 0] > 0).all()
+
+
+def found_size(found: Recorded) -> int:
+    (size,) = {row[3] // row[2] for row in found.ops["copy"]["sizes"] if row[0] <= 8192 <= row[1]}
+    return size
+
+
+def test_more_turns_than_are_kept_become_longer(build_dir):
+    """Two pairs become one of turns that are twice as long, and nothing that was counted is lost."""
+    assert run(build_dir / "tests/c/recorder/turns-test").stdout == "turns: kept\n"
+
+
+@pytest.mark.parametrize("mode", ["fork", "threads", "signals", "vfork"])
+def test_turns_of_processes_and_threads(tried, mode: str):
+    for process in tried(mode, "8", behind="preload/libwherry-dropin.so").processes:
+        assert process.turns.shape[1:] == (2, blocks.TURN_FIELDS)
+        assert (process.turns[:, :, 0] < 1 << 50).all()
+
+
+def test_record_tells_what_the_turns_tell(record, known):
+    done, mix = record("--", known, "ascending", "400000")
+    assert done.returncode == 0
+    words = " ".join(done.stderr.split())
+    assert re.search(
+        r"trial the whole program's time changes by \S+ % \[\S+, \S+\] in turns with the drop-in, against turns with "
+        r"libc \([\d,]+ pairs of turns, [\d.]+ % of the run\)",
+        words,
+    )
+    own = mix["trial"]["turns"]
+    assert own["pairs"] >= turns.LEAST_PAIRS and own["half"] >= 0 and len(own["runs"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "covered"), [("x", 1), (-2, 1), (0.1, 1.5), (float("nan"), 1), (0.1, None)]
+)
+def test_a_mix_with_turns_that_cannot_be(wherry, tmp_path, change, covered):
+    from test_replay import MIX
+
+    own = {"measure": "calls", "pairs": 100, "covered": covered, "change": change, "half": 0.1}
+    mix = MIX | {"trial": {"routines": "dropin", "plan": "default", "ops": {}, "turns": own}}
+    (tmp_path / "bad.mix.json").write_text(json.dumps(mix))
+    done = wherry("replay", tmp_path / "bad.mix.json", "--quick")
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1 and "bad.mix.json" in done.stderr
