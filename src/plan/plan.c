@@ -132,8 +132,8 @@ enum { SET_STRINGS_RECENT_FROM = 768 << 10 };
 enum { COPY_STRINGS_SLOW_AHEAD = 63, COPY_STRINGS_ALL_FROM = 32 << 10 };
 
 /* Zen 4 tells a load from a store 4 KiB apart in time, for 15 pairs of pages in 16: backward gains little there in the
- * caches, and with both sides in memory takes a tenth to a fifth longer (docs/performance.md). Zen 3 is its nearest
- * relative. */
+ * caches, and with both sides in memory takes a tenth to a fifth longer (docs/performance-avx2.md). Zen 3 is its
+ * nearest relative. */
 enum { AMD_ZEN_3_AND_4 = 0x19 };
 
 static size_t copy_backward_ahead(const struct wherry_cpu *cpu)

@@ -18,7 +18,7 @@ _PURPOSES = {
         "bench": "measure routines by size, alignment, cache state, program",
         "verify": "prove routines right against a byte-by-byte reference",
         "doctor": "what this machine is, what libc and Wherry believe of it",
-        "list": "the routines, experiments, regions, mixes, limits",
+        "list": "the routines, experiments, regions, mixes, peers, history",
         "tune": "find the plan that is fastest on this CPU, or glibc's tunables",
         "plan": "look at, check and compile plans",
     },
