@@ -230,6 +230,23 @@ def test_a_large_sweep_stays_below_five_megabytes():
     assert len(text.encode()) < 5_000_000
 
 
+def test_the_drawing_library_is_kept_as_long_as_its_package_is_the_same(monkeypatch, tmp_path):
+    import vl_convert
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def anew() -> str:
+        page.library.cache_clear()
+        return page.library()
+
+    first = anew()
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda _: "another")
+    assert anew() == first
+    monkeypatch.setattr(vl_convert, "__version__", "0")
+    assert "another" in anew()
+    page.library.cache_clear()
+
+
 def test_no_two_routines_of_a_picture_look_alike():
     reader = page_of(runs.every_kind(("libc", "wherry", *(f"routine_{i}" for i in range(17)))))
     for own in reader.figures()["pictures"].values():

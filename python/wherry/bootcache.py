@@ -1,4 +1,4 @@
-"""What was measured once and holds as long as the machine runs and the native programs are the same."""
+"""What was made once and holds for a while: as long as the machine runs, or a package is the same; see the key."""
 
 from __future__ import annotations
 
@@ -50,5 +50,5 @@ def kept(
     try:
         runfile.write_bytes(place, json.dumps({"key": known, "costs": made}).encode())
     except (OSError, WherryError):
-        pass  # then it is measured again
+        pass  # then it is made again
     return made

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
-from wherry import machine, version
+from wherry import bootcache, machine, version
 from wherry.compare import apart
 from wherry.errors import FailedError
 from wherry.problems import grouped
@@ -363,14 +363,22 @@ def _read(name: str) -> str:
 
 @functools.cache
 def library() -> str:
-    """The drawing library as the installed package holds it."""
+    """The drawing library as the installed package holds it; to bundle it takes two seconds, so that it is kept."""
     try:
         import vl_convert
     except ImportError:
         raise FailedError(
             "the package vl-convert-python is missing; install it, or set up again: make bench"
         ) from None
-    return f"(() => {{{vl_convert.javascript_bundle(_TAKEN)}}})();"
+    known = hashlib.sha256(f"{vl_convert.__version__}\n{_TAKEN}".encode()).hexdigest()
+    own = bootcache.kept(
+        bootcache.path("drawing"),
+        known,
+        lambda found: isinstance(found, dict) and isinstance(found.get("script"), str),
+        lambda: {"script": vl_convert.javascript_bundle(_TAKEN)},
+        fresh=False,
+    )
+    return f"(() => {{{own['script']}}})();"
 
 
 def _script(text: str) -> tuple[str, str]:
