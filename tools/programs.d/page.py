@@ -31,7 +31,8 @@ def _predicted(own: Mapping | None) -> str:
     if own is None:
         return "-"
     low, high, middle = (_bare(change(1 + own[key])) for key in ("low", "high", "change"))
-    return f"{middle} [{low}, {high}]" + ("" if own["measurable"] else ", not measurable")
+    calls = "" if own.get("turned") else ", by calls"
+    return f"{middle} [{low}, {high}]{calls}" + ("" if own["measurable"] else ", not measurable")
 
 
 def _measured(own: Mapping | None) -> str:
@@ -163,8 +164,9 @@ def page(results: Mapping[str, Mapping], left_out: Mapping[str, str]) -> str:
         "- **Ceiling**: what copies took by `wherry record`, which timed some (at most: with page faults, and as far "
         "as those that it timed may be from the mean).",
         "- **Predicted**: the change that `wherry replay` derives from the recording of several runs, with a 95 % "
-        "interval: of calls of more than 1 KiB by what they took when the program gave them to libc and to the drop-in "
-        "by turns, of the others by what replay measures. *Not measurable*: nothing is claimed.",
+        "interval: by how fast the whole program was in turns of 1 to 2 ms with libc and with the drop-in; marked "
+        "*by calls* where those tell too little: of calls of more than 1 KiB by what they took in such turns, of the "
+        "others by what replay measures. *Not measurable*: nothing is claimed.",
         "- **Measured**: the change that `wherry ab` saw, libc against the drop-in in turns, "
         f"{min(rounds) * 2} to {max(rounds) * 2} runs of each, with a 95 % interval, ± the noise of the same runs. "
         "Of twenty programs whose two sides are equal about one is called different by chance.",
