@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from conftest import need_tool, run
 from wherry import runfile
-from wherry.ab import figures, sides
+from wherry.ab import figures, sides, verdict
 from wherry.ab.running import Ran
 from wherry.errors import WherryError
 
@@ -179,6 +179,16 @@ def test_the_noise_floor_grows_with_the_noise():
         for noise in (0.001, 0.02, 0.2)
     ]
     assert floors[0] == 0.005 and floors[0] < floors[1] < floors[2]
+
+
+def test_no_difference_names_what_tells_more():
+    rounds = made(np.random.default_rng(5), 1.0, 0.02)
+    found = {metric: figures.of(rounds, metric, 0) for metric in figures.METRICS}
+    assert found["cpu"].call == "tie"
+    libc, drop_in = (sides.Side(name, name, {}, name != "libc") for name in ("libc", "dropin"))
+    assert any("wherry record" in said for said in verdict.remarks(libc, drop_in, found, None))
+    # Two settings of libc have no trial.
+    assert not any("wherry record" in said for said in verdict.remarks(libc, libc, found, None))
 
 
 # ---- the command ----------------------------------------------------------------------------------------------------

@@ -284,6 +284,31 @@ def test_replay_of_a_trial(wherry, tmp_path):
         assert text in words, text
 
 
+def test_loading_is_paid_by_each_process(monkeypatch):
+    from wherry.cli import replaying
+    from wherry.replay import loading
+
+    monkeypatch.setattr(loading, "seconds", lambda: 0.0002)
+    subject = parts.Subject("x", (), {"cpu_s": 2.0}, processes=100)
+    assert replaying._loading(subject) == pytest.approx(0.01)
+    own = predict.Prediction("wherry", -0.02, -0.025, -0.015, True, True, True)
+    paid = predict.with_loading(own, 0.01)
+    assert (paid.change, paid.low, paid.high) == pytest.approx((-0.01, -0.015, -0.005))
+    assert not predict.with_loading(own, 0.02).measurable
+    # Of a mix that tells of no run nothing is known.
+    assert replaying._loading(parts.Subject("x", (), None)) == 0
+
+
+def test_what_loading_costs_is_measured_once(monkeypatch, tmp_path):
+    from wherry.replay import loading
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    first = loading.seconds()
+    assert 0 <= first < 0.1
+    monkeypatch.setattr(loading, "_measure", lambda: pytest.fail("measured again"))
+    assert loading.seconds() == first
+
+
 def test_replay_of_turns(wherry, tmp_path):
     """What the whole program told; unless it told less than single calls."""
     rows = [[65536, 98303, [10] * 6, [10 * 20000.0] * 6, [10] * 6, [10 * 10000.0] * 6]]

@@ -110,8 +110,8 @@ def test_a_prediction_is_what_the_turns_tell():
     assert own.measurable and own.tried
     assert not predict.of_turns("wherry", turns.Turned("calls", 500, 1.0, -0.05, 0.06)).measurable
     # Too wide to be of use, unless the change is far wider.
-    assert not turns.Turned("calls", 30, 1.0, -0.01, 0.05).tells
-    assert turns.Turned("calls", 30, 1.0, -0.30, 0.05).tells
+    assert not turns.Turned("calls", 30, 1.0, -0.01, 0.06).tells
+    assert turns.Turned("calls", 30, 1.0, -0.30, 0.06).tells
 
 
 # --- the recorder's turns -------------------------------------------------------------------------
@@ -187,6 +187,53 @@ def test_record_tells_what_the_turns_tell(record, known):
     )
     own = mix["trial"]["turns"]
     assert own["pairs"] >= turns.LEAST_PAIRS and own["half"] >= 0 and len(own["runs"]) == 1
+
+
+def test_another_library_is_tried(record, known, build_dir, wherry, tmp_path):
+    done, mix = record("--try", build_dir / SLOW, "--", known, "times", "10000000")
+    assert done.returncode == 0, done.stderr
+    trial = mix["trial"]
+    assert trial["routines"] == "librecorder-slow" and re.fullmatch("[0-9a-f]{64}", trial["plan"])
+    assert trial["turns"]["change"] > 1.0
+    assert "in turns with librecorder-slow, against turns with libc" in " ".join(
+        done.stderr.split()
+    )
+    # What is told of it is not taken for the drop-in's.
+    (tmp_path / "slow.mix.json").write_text(json.dumps(mix))
+    done = wherry("replay", tmp_path / "slow.mix.json", "--quick", "--no-found-peers", "--json")
+    assert done.returncode == 0, done.stderr
+    assert not any(own["tried"] for own in json.loads(done.stdout)["predictions"].values())
+
+
+def test_libc_is_tried_against_itself(record, known):
+    done, mix = record("--try", "libc", "--", known, "times", "10000000")
+    assert done.returncode == 0, done.stderr
+    assert (mix["trial"]["routines"], mix["trial"]["plan"], mix["trial"]["ops"]) == (
+        "libc",
+        "libc",
+        {},
+    )
+    assert abs(mix["trial"]["turns"]["change"]) < 0.5
+    assert "in turns with libc once more" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--try", "gone.so"), "gone.so: No such file or directory; give a shared object, or libc"),
+        (("--try", "text.so"), "it is no shared object"),
+        (("--try", "PROGRAM"), "it has none of memcpy, memmove, memset"),
+        (("--try", "libc", "--plan", "x.toml"), "--plan is the drop-in's"),
+        (("--try", "libc", "--no-trial"), "--try is of the trial, which --no-trial leaves out"),
+    ],
+)
+def test_what_cannot_be_tried(record, build_dir, tmp_path, words, said):
+    (tmp_path / "text.so").write_text("no object")
+    places = {"PROGRAM": build_dir / "runner/wherry-run", "text.so": tmp_path / "text.so"}
+    words = [places.get(word, word) for word in words]
+    done, mix = record(*words, "--", "true")
+    assert (done.returncode, mix) == (2, None)
+    assert said in done.stderr and len(done.stderr.strip().splitlines()) == 1, done.stderr
 
 
 @pytest.mark.parametrize(

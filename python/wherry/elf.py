@@ -36,6 +36,7 @@ class Elf:
     sanitizer: str | None = None
     go: bool = False
     pie: bool = False
+    exports: frozenset[str] = frozenset()  # what others can call in it
 
 
 class DamagedError(ValueError):
@@ -55,6 +56,17 @@ def _sanitizer(names: bytes, needed: tuple[str, ...]) -> str | None:
         if any(name.encode().startswith(library) for name in needed):
             return sanitizer
     return None
+
+
+def _exports(elf) -> frozenset[str]:
+    table = elf.get_section_by_name(".dynsym")
+    if table is None:
+        return frozenset()
+    return frozenset(
+        symbol.name
+        for symbol in table.iter_symbols()
+        if symbol["st_shndx"] != "SHN_UNDEF" and symbol["st_info"]["bind"] != "STB_LOCAL"
+    )
 
 
 def _read(file) -> Elf:
@@ -82,6 +94,7 @@ def _read(file) -> Elf:
         _sanitizer(_strings(elf), tuple(needed)),
         elf.get_section_by_name(".go.buildinfo") is not None,
         pie,
+        _exports(elf),
     )
 
 

@@ -78,4 +78,10 @@ def remarks(a: Side, b: Side, found: dict[str, Figure], stolen: float | None) ->
     disagree = {found[metric].call for metric in ("cpu", "elapsed")}
     if {"faster", "slower"} <= disagree:
         said.append("CPU time and elapsed time do not agree: look at what it waits for.")
+    cpu = found["cpu"]
+    if cpu.call == "tie" and cpu.ratio is not None and a.preloads != b.preloads:
+        said.append(
+            "wherry record --runs 5 -- CMD gives the calls of one run to both by turns, and tells of many programs "
+            "within a per cent."
+        )
     return said

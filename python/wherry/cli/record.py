@@ -10,13 +10,19 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from wherry.errors import FailedError, WherryError
 
+if TYPE_CHECKING:
+    from wherry.recording.trial import Tried
+
 # What a file of parts may need; a directory in memory with less free is not used.
 LEAST_FREE = 512 << 20
+# Of which a library that is tried must have one.
+TRIED_NAMES = ("memcpy", "memmove", "memset")
 
 
 def _say(line: str) -> None:
@@ -55,21 +61,53 @@ def _parts() -> Path:
     return home
 
 
-def _trial(env: dict[str, str], plan: Path | None) -> tuple[dict[str, str], str] | None:
-    """The environment that tries the drop-in by turns, and the plan's identity; None where it is not built."""
+def _library(given: str) -> Path:
+    """The file of --try, when it has something to try."""
+    from wherry import elf
+
+    path = Path(given)
+    asked = f"--try {given}"
+    try:
+        found = elf.read(path)
+    except OSError as error:
+        raise WherryError(f"{asked}: {error.strerror}; give a shared object, or libc") from None
+    except elf.DamagedError:
+        raise WherryError(f"{asked}: it is no shared object; give one, or libc") from None
+    if (found.machine, found.bits, found.kind) != ("x86-64", 64, "shared"):
+        raise WherryError(f"{asked}: it is no shared object for this CPU; give one, or libc")
+    if not found.exports & set(TRIED_NAMES):
+        raise WherryError(
+            f"{asked}: it has none of {', '.join(TRIED_NAMES)} to try; give an object that has, or libc"
+        )
+    return path
+
+
+def _trial(
+    env: dict[str, str], plan: Path | None, given: str | None
+) -> tuple[dict[str, str], Tried] | None:
+    """The environment that tries the drop-in, or what was given, by turns; None where it is not built."""
     from wherry import plans, preloading
     from wherry.recording import trial
+    from wherry.recording.trial import Tried
 
-    try:
-        library = preloading.library("dropin")
-    except FailedError as error:
-        _say(f"nothing is tried: {error}")
-        return None
     env = {key: value for key, value in env.items() if key != "WHERRY_PLAN"}
     compiled = plans.library_form(plan) if plan else None
-    env = preloading.environment(env, [preloading.library("recorder"), library], compiled)
+    libraries = [preloading.library("recorder")]
+    if given == trial.LIBC:
+        tried = Tried(trial.LIBC, trial.LIBC)
+    elif given is not None:
+        libraries.append(_library(given))
+        tried = Tried(_name(libraries[-1].stem), trial.identity(libraries[-1]))
+    else:
+        try:
+            libraries.append(preloading.library("dropin"))
+        except FailedError as error:
+            _say(f"nothing is tried: {error}")
+            return None
+        tried = Tried(trial.DROPIN, trial.identity(compiled))
+    env = preloading.environment(env, libraries, compiled)
     env[trial.VARIABLE] = "1"
-    return env, trial.identity(compiled)
+    return env, tried
 
 
 @dataclass(frozen=True)
@@ -81,6 +119,7 @@ class _Asked:
     count: bool  # what nobody else sees
     tries: bool
     plan: Path | None
+    library: str | None  # tried in place of the drop-in
     runs: int
     prepare: str | None
 
@@ -100,8 +139,10 @@ def _runs(asked: _Asked, verdict, home: Path, merger, counting) -> tuple:
     from wherry import preloading
     from wherry.recording import running
 
-    env, tried = dict(os.environ), None
-    if asked.ceilings and not asked.count and asked.tries and (given := _trial(env, asked.plan)):
+    env, tried, given = dict(os.environ), None, None
+    if asked.ceilings and not asked.count and asked.tries:
+        given = _trial(env, asked.plan, asked.library)
+    if given:
         env, tried = given
     else:
         env = preloading.environment(env, [preloading.library("recorder")])
@@ -198,6 +239,13 @@ def _record(asked: _Asked, quiet: bool) -> int:
     "--plan", metavar="FILE", help="The drop-in is tried with this plan instead of the default."
 )
 @click.option(
+    "--try",
+    "library",
+    metavar="FILE.so|libc",
+    help="Another library's memory functions are tried in place of the drop-in's; libc: its own once more, which shows "
+    "what differs by chance.",
+)
+@click.option(
     "--runs",
     type=click.IntRange(1, 1000),
     default=1,
@@ -217,6 +265,7 @@ def command(
     unseen: bool,
     no_trial: bool,
     plan: str | None,
+    library: str | None,
     runs: int,
     prepare: str | None,
     quiet: bool,
@@ -232,10 +281,15 @@ def command(
     if unseen and runs > 1:
         raise WherryError("--unseen counts in one run; leave out --runs")
     chosen = None
-    if plan is not None:
-        if no_trial or no_ceiling or unseen:
+    for option, value in (("--plan", plan), ("--try", library)):
+        if value is not None and (no_trial or no_ceiling or unseen):
             other = "--no-trial" if no_trial else "--no-ceiling" if no_ceiling else "--unseen"
-            raise WherryError(f"--plan is of the trial, which {other} leaves out; give one of them")
+            raise WherryError(
+                f"{option} is of the trial, which {other} leaves out; give one of them"
+            )
+    if plan is not None:
+        if library is not None:
+            raise WherryError("--plan is the drop-in's, and --try tries another library; give one")
         chosen = Path(plan)
         if not chosen.is_file():
             raise WherryError(
@@ -243,6 +297,6 @@ def command(
             )
     target = _target(output, command[0])
     asked = _Asked(
-        command, target, note, not no_ceiling, unseen, not no_trial, chosen, runs, prepare
+        command, target, note, not no_ceiling, unseen, not no_trial, chosen, library, runs, prepare
     )
     return _record(asked, quiet) or 0

@@ -16,7 +16,7 @@ from wherry.cli.progress import CampaignProgress, Progress
 from wherry.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, FailedError, WherryError
 from wherry.plans import Plan
 from wherry.recording import trial
-from wherry.replay import parts, predict, totals
+from wherry.replay import loading, parts, predict, totals
 from wherry.replay.predict import Prediction
 from wherry.tables import Block, Column, Figure, layout
 from wherry.tune.measuring import PlanCampaign
@@ -124,6 +124,10 @@ def _plans(files, reported: dict) -> tuple[dict[str, Plan], dict[str, str], dict
     return found, usable, identities
 
 
+# Of loading the library, as a share of the program's time.
+LEAST_TOLD = 0.0005
+
+
 def _predictions(subject, routines, identities, found, noise) -> dict[str, Prediction]:
     """Of what was tried in the program by that; of the others by what is measured here, as far as that holds for what
     was tried."""
@@ -143,7 +147,19 @@ def _predictions(subject, routines, identities, found, noise) -> dict[str, Predi
         for name, own in predictions.items():
             if not own.tried:
                 predictions[name] = predict.as_the_trial(own, measured, tried, noise)
-    return predictions
+    share = _loading(subject)
+    return {name: predict.with_loading(own, share, noise) for name, own in predictions.items()}
+
+
+def _loading(subject) -> float:
+    """Share of the program's CPU time that it takes to load one more library in each of its processes."""
+    cpu_s = (subject.ceiling or {}).get("cpu_s", 0)
+    if cpu_s <= 0 or not subject.processes:
+        return 0.0
+    try:
+        return subject.processes * loading.seconds() / cpu_s
+    except FailedError:  # it is not built
+        return 0.0
 
 
 def _peers(given, without_found: bool, taken: set[str]) -> list[str]:
@@ -256,6 +272,10 @@ def _show(printer, subject, campaign, places, routines, found, predictions, said
             if any(own.turned for own in predictions.values())
             else "tried: of calls of more than 1 KiB, by what they took when the recorded program gave some of them to "
             "these routines"
+        )
+    if predictions and (share := _loading(subject)) >= LEAST_TOLD:
+        notes.append(
+            f"with {percent(share)} for loading the library into {subject.processes:,} processes"
         )
     printer.block(
         Block(

@@ -18,6 +18,8 @@ from wherry.units import KIB, signed
 
 VARIABLE = "WHERRY_TRIAL"
 DEFAULT_PLAN = "default"
+# What is tried, when it is no other library; libc against itself shows what differs by chance.
+DROPIN, LIBC = "dropin", "libc"
 FROM = KIB
 # Groups of calls one after the other, as many as the recorder keeps, or runs; their spread tells how sure it is.
 GROUPS = 6
@@ -25,9 +27,15 @@ GROUPS = 6
 LEAST_CALLS = 12
 
 
-def identity(compiled: Path | None) -> str:
-    """Of the plan that is tried."""
-    return hashlib.sha256(compiled.read_bytes()).hexdigest() if compiled else DEFAULT_PLAN
+@dataclass(frozen=True)
+class Tried:
+    routines: str
+    plan: str  # or of a library its own identity, which is no plan's
+
+
+def identity(file: Path | None) -> str:
+    """Of the plan that is tried, in its compiled form, or of a library."""
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file else DEFAULT_PLAN
 
 
 def rows(counted: Sequence[Sequence], ticks_per_ns: float) -> list[list]:
@@ -71,9 +79,10 @@ def summed(document: Mapping) -> Change | None:
 
 
 def whom(document: Mapping) -> str:
-    return (
-        "the drop-in" if document["trial"]["plan"] == DEFAULT_PLAN else "the drop-in and this plan"
-    )
+    routines, plan = document["trial"]["routines"], document["trial"]["plan"]
+    if routines == DROPIN:
+        return "the drop-in" if plan == DEFAULT_PLAN else "the drop-in and this plan"
+    return "libc once more" if routines == LIBC else routines
 
 
 def in_words(document: Mapping) -> str | None:

@@ -35,8 +35,9 @@ MOST_DEVIATIONS = 4.0
 LEAST_DEVIATION = 0.0125
 # From so many runs on their differences count too.
 LEAST_RUNS = 3
-# Above so wide a half interval, absolute or relative to the change, they tell less than single calls do.
-MOST_HALF = 0.02
+# Above so wide a half interval, absolute or relative to the change, they tell less than single calls do, which see less
+# of the program.
+MOST_HALF = 0.05
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from wherry.errors import WherryError
 from wherry.recording import callers
 from wherry.recording.merge import Merger
 from wherry.recording.running import Ran
+from wherry.recording.trial import Tried
 
 
 def _machine() -> dict:
@@ -27,7 +28,7 @@ def _machine() -> dict:
 
 
 def _timed(
-    ops: dict[str, dict], merger: Merger, costs: Mapping, plan: str | None, ran: Ran
+    ops: dict[str, dict], merger: Merger, costs: Mapping, tried: Tried | None, ran: Ran
 ) -> dict:
     """Gives each op its `times`; what the mix keeps of the trial. Nothing where what timing adds is not known."""
     from wherry.recording import rehearsal, trial, turns
@@ -40,17 +41,17 @@ def _timed(
     times = merger.times()
     for op, part in ops.items():
         part["times"] = rehearsal.rows(times[op], op, rehearsed, costs)
-    if plan is None:
+    if tried is None:
         return {}
     rate = rehearsed["ticks_per_ns"]
-    tried = {op: trial.rows(own, rate) for op, own in merger.trials().items() if own}
-    found = {"routines": "dropin", "plan": plan, "ops": tried}
+    rows = {op: trial.rows(own, rate) for op, own in merger.trials().items() if own}
+    found = {"routines": tried.routines, "plan": tried.plan, "ops": rows}
     turned = turns.summed(merger.turns, rate, ran.user_s + ran.system_s, ran.elapsed_s)
     return {"trial": found | ({"turns": turned} if turned else {})}
 
 
 def _ceiling(
-    ops: dict[str, dict], merger: Merger, ran: Ran, plan: str | None
+    ops: dict[str, dict], merger: Merger, ran: Ran, tried: Tried | None
 ) -> tuple[dict | None, dict]:
     """What the copies took of the run; and, when a plan was tried, the trial."""
     from wherry import ceiling
@@ -71,7 +72,7 @@ def _ceiling(
     except WherryError as error:
         print(f"wherry record: no ceiling: {error}", file=sys.stderr)
         return None, {}
-    more = _timed(ops, merger, costs, plan, ran)
+    more = _timed(ops, merger, costs, tried, ran)
     return ceiling.of(ops, cpu_s, costs), more
 
 
@@ -85,7 +86,7 @@ def document(
     unrecorded: Sequence[Mapping],
     ceilings: bool,
     unseen: Mapping | None = None,
-    tried: str | None = None,
+    tried: Tried | None = None,
 ) -> dict:
     from wherry import version
 

@@ -56,6 +56,7 @@ class Subject:
     command: tuple[str, ...] = ()
     tried_plan: str | None = None  # of the recording's trial
     turned: Turned | None = None  # what its turns tell of the whole program
+    processes: int = 0  # of the recording
 
     @property
     def tried(self) -> tuple[Change, ...]:
@@ -203,6 +204,7 @@ def subject(given: str, caches: Mapping[str, int], seed: int = 1) -> Subject:
         tuple(how.get("command", ())),
         (recording.document.get("trial") or {}).get("plan"),
         turns.of(recording.document),
+        (recording.document.get("run") or {}).get("processes") or 0,
     )
 
 

@@ -103,6 +103,14 @@ def of_turns(routine: str, turned: Turned, noise: float = NOISE) -> Prediction:
     return Prediction(routine, change, low, high, _clear(low, high, change, noise), True, True)
 
 
+def with_loading(own: Prediction, share: float, noise: float = NOISE) -> Prediction:
+    """`share`: of the program's CPU time, that it takes more to load the library in all its processes."""
+    change, low, high = own.change + share, own.low + share, own.high + share
+    return replace(
+        own, change=change, low=low, high=high, measurable=_clear(low, high, change, noise)
+    )
+
+
 def as_the_trial(
     own: Prediction, drop_in: Prediction, tried: Prediction, noise: float = NOISE
 ) -> Prediction:

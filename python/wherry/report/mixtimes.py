@@ -97,16 +97,20 @@ def tried(document: Mapping) -> str:
     summed = "".join(hypertext.paragraph(f"Trial: {own}.") for own in said if own)
     if not rows:
         return f"<h2>What was tried</h2>{summed}" if summed else ""
+    whom = trial.whom(document)
     heads = [
         "op",
         "bytes",
         "libc's calls",
-        "the drop-in's",
+        f"those of {whom}",
         "libc, ns",
-        "drop-in, ns",
-        "drop-in over libc",
+        f"{whom}, ns",
+        f"{whom} over libc",
     ]
-    note = "Calls of the program went to libc's routines and to the drop-in's by turns; page faults are in the times."
+    note = (
+        f"Calls of the program went to libc's routines and to those of {whom} by turns; "
+        "page faults are in the times."
+    )
     return (
         f"<h2>What was tried</h2>{summed}{hypertext.paragraph(note, 'note')}"
         f"{hypertext.table(heads, rows, 'What was tried')}"
