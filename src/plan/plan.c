@@ -92,13 +92,15 @@ enum wherry_needs wherry_plan_needs(enum wherry_isa isa)
     }
 }
 
-/* What is copied comes to twice the size, and others share the cache; below this, finding the destination in the cache
+/* Others share the cache; below this, finding the destination in the cache
  * afterwards is worth more than the saved read of it. Bounded, because hypervisors report what they like. */
 enum { STREAM_LEAST = 4 << 20, STREAM_MOST = 64 << 20, LAST_LEVEL_UNKNOWN = 16 << 20 };
 
-static size_t stream_from(uint64_t last_level_bytes)
+/* `sides`: of a call that go through the cache. A loop brings both sides of a copy there, a set has one; string
+ * instructions do not read what they overwrite. */
+static size_t stream_from(uint64_t last_level_bytes, unsigned sides)
 {
-    uint64_t from = (last_level_bytes ? last_level_bytes : LAST_LEVEL_UNKNOWN) / 4 * 3;
+    uint64_t from = (last_level_bytes ? last_level_bytes : LAST_LEVEL_UNKNOWN) / 4 * 3 / sides;
     return from < STREAM_LEAST ? STREAM_LEAST : from > STREAM_MOST ? STREAM_MOST : from;
 }
 
@@ -143,11 +145,11 @@ static size_t copy_backward_ahead(const struct wherry_cpu *cpu)
 
 struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, uint64_t last_level_bytes)
 {
-    const size_t stream = stream_from(last_level_bytes);
+    const size_t stream = stream_from(last_level_bytes, 1);
     if (!fast_strings(cpu))
         return (struct wherry_thresholds){
             .copy_rep_from = SIZE_MAX,
-            .copy_stream_from = stream,
+            .copy_stream_from = stream_from(last_level_bytes, 2),
             .set_rep_from = SIZE_MAX,
             .set_stream_from = stream,
             .copy_backward_ahead = copy_backward_ahead(cpu),

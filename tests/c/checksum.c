@@ -95,22 +95,32 @@ static void combined(void)
         expect("CRC in turn", wherry_crc32c(wherry_crc32c(0, bytes, cut), bytes + cut, sizeof bytes - cut), crc);
 }
 
-/* Long sums of what a sum by approximate carries finds hardest: in each 64-bit lane of four vectors, 16 or 32 bytes
- * each, top words that a mean rounds up by the most, or by nothing above lower words that are all ones. */
+/* Long sums of what a sum by approximate carries finds hardest: in each 64-bit lane of four or sixteen vectors, 16 or
+ * 32 bytes each, top words that a mean rounds up by the most, or by nothing above lower words that are all ones. */
 static void long_sums(void)
 {
     enum { LENGTH = 4 << 20 };
-    static const uint16_t tops[][4] = {
-        {1, 0, 2, 1}, {1, 1, 0, 2}, /* the same behind one vector, where copies begin their steps */
-        {1, 0, 0, 0}, {0, 1, 1, 1},           {0xffff, 0, 0, 0xfffe},
-        {4, 4, 4, 4}, {0xffff, 1, 0xffff, 0}, {0xffff, 0xffff, 0xffff, 0xffff}};
+    static const struct {
+        unsigned count;
+        uint16_t words[16];
+    } tops[] = {{4, {1, 0, 2, 1}},
+                {4, {1, 1, 0, 2}}, /* the same behind one vector, where copies begin their steps */
+                {4, {1, 0, 0, 0}},
+                {4, {0, 1, 1, 1}},
+                {4, {0xffff, 0, 0, 0xfffe}},
+                {4, {4, 4, 4, 4}},
+                {4, {0xffff, 1, 0xffff, 0}},
+                {4, {0xffff, 0xffff, 0xffff, 0xffff}},
+                {16, {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4}},
+                {16, {0xfff0, 0xffff, 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3}},
+                {16, {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 0xffff}}};
     static const size_t sizes[] = {(512 << 10) - 2, 512 << 10, (512 << 10) + 33, 1 << 20, (1 << 20) + 100, LENGTH};
     static _Alignas(64) uint16_t words[LENGTH / 2], copy[LENGTH / 2];
     for (size_t t = 0; t < sizeof tops / sizeof *tops; t++)
         for (unsigned vector = 8; vector <= 16; vector += 8)
             for (unsigned lower = 0; lower <= 0xffff; lower += 0xffff) {
                 for (size_t i = 0; i < LENGTH / 2; i++)
-                    words[i] = i % 4 == 3 ? tops[t][i / vector % 4] : (uint16_t)lower;
+                    words[i] = i % 4 == 3 ? tops[t].words[i / vector % tops[t].count] : (uint16_t)lower;
                 uint64_t sum = 0;
                 size_t at = 0;
                 for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {

@@ -185,8 +185,13 @@ static bool holds(const struct decoded *c, const char *line)
     if (!strcmp(key, "tier"))
         return !strcmp(word, wherry_isa_names[wherry_plan_isa(&c->cpu)]);
     const struct wherry_thresholds plan = wherry_plan_thresholds(&c->cpu, c->last_level);
-    if (!strcmp(key, "stream"))
-        return number && plan.copy_stream_from == n << 10 && plan.set_stream_from == n << 10;
+    if (!strcmp(key, "stream")) {
+        /* Of sets, and of copies where that is another. */
+        unsigned long long set, copy;
+        const int found = sscanf(line, "stream %llu %llu", &set, &copy);
+        return found >= 1 && plan.set_stream_from == set << 10 &&
+               plan.copy_stream_from == (found == 2 ? copy : set) << 10;
+    }
     if (!strcmp(key, "strings")) {
         const bool none = plan.copy_rep_from == SIZE_MAX && plan.set_rep_from == SIZE_MAX;
         unsigned long long from, copy, set;
