@@ -107,8 +107,8 @@ def compute(
         shutil.copy2(library.resolve(), target)
     # The serial line is a slow one, a quarter of a second for each line of text: it gets what tells, at the end.
     lines = [
-        f'echo "@ {name}"\n{command} > /tmp/said 2>&1\nstatus=$?\n'
-        f"if [ $status != 0 ] || busybox grep -q lacks /tmp/said; then busybox tail -n 40 /tmp/said; fi\n"
+        f'echo "@ {name}"\n{command} > /said 2>&1\nstatus=$?\n'
+        f"if [ $status != 0 ] || busybox grep -q lacks /said; then busybox tail -n 40 /said; fi\n"
         f'echo "@ status $status"'
         for name, command in commands.items()
     ]

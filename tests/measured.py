@@ -1,22 +1,19 @@
 """What tests of the measuring half of wherry-run share: a way to ask it, and peers that tell what they were given."""
 
 import json
-import shutil
 import subprocess
 import textwrap
 
 import pytest
+from conftest import need_tool
 
 LIMIT_S = 120
 QUICK = "rounds=3 batch_us=20"
 
 
 @pytest.fixture
-def runner(build_dir):
-    path = build_dir / "runner" / "wherry-run"
-    if not path.exists():
-        pytest.skip("wherry-run is not built")
-    return path
+def runner(wherry_run):
+    return wherry_run
 
 
 def measure(runner, rows, *options, status=0):
@@ -118,9 +115,7 @@ void *tired_memcpy(void *d, const void *s, size_t n)
 
 @pytest.fixture(scope="module")
 def peers(tmp_path_factory):
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if not compiler:
-        pytest.skip("no C compiler")
+    compiler = need_tool("cc", "gcc")
     folder = tmp_path_factory.mktemp("peers")
     (folder / "peers.c").write_text(textwrap.dedent(PEERS))
     subprocess.run(

@@ -77,7 +77,7 @@ def test_a_routine_is_one_file_and_one_line(tmp_path: Path):
     with (tree / "src/routines/registry.def").open("a") as registry:
         registry.write(line[0] + "\n")
     program = "runner/wherry-run"
-    options = ("-Dtests=false", "-Dwerror=true", "-Doptimization=0")
+    options = ("-Dtests=false", "-Dwerror=true")
     runner = meson_build(tree, tmp_path / "build", *options, targets=(program,)) / program
     assert name in run(runner, "list").stdout
     assert run(runner, "verify", name, "--brief").returncode == 0

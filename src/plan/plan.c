@@ -92,8 +92,8 @@ enum wherry_needs wherry_plan_needs(enum wherry_isa isa)
     }
 }
 
-/* Others share the cache; below this, finding the destination in the cache
- * afterwards is worth more than the saved read of it. Bounded, because hypervisors report what they like. */
+/* Others share the cache; below this, finding the destination there afterwards is worth more than the saved read of it.
+ * Bounded, because hypervisors report what they like. */
 enum { STREAM_LEAST = 4 << 20, STREAM_MOST = 64 << 20, LAST_LEVEL_UNKNOWN = 16 << 20 };
 
 /* `sides`: of a call that go through the cache. A loop brings both sides of a copy there, a set has one; string

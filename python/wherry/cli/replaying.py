@@ -158,7 +158,7 @@ def _loading(subject) -> float:
         return 0.0
     try:
         return subject.processes * loading.seconds() / cpu_s
-    except FailedError:  # it is not built
+    except (FailedError, OSError):  # it is not built, or nothing can be started here
         return 0.0
 
 
