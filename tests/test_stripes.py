@@ -231,7 +231,7 @@ def test_without_a_raid_its_rows_are_skipped(wherry_run: Path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-@pytest.mark.parametrize("delay", [1.2, 4.0])
+@pytest.mark.parametrize("delay", [0.3, 3.0])
 def test_an_interrupted_command_leaves_nothing(
     wherry_run: Path, disk: Path, tmp_path: Path, number: int, delay: float
 ):
@@ -246,6 +246,8 @@ def test_an_interrupted_command_leaves_nothing(
         stderr=subprocess.PIPE,
         text=True,
     )
+    # Not while the interpreter is still starting, which a busy machine draws out: nothing is there to leave then.
+    assert wait_until(lambda: own.poll() is not None or holders(disk)), "nothing begins"
     time.sleep(delay)
     own.send_signal(number)
     _, said = own.communicate(timeout=60)
