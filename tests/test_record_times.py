@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from conftest import run
+from conftest import need_tool, run
 from test_record import Recorded, known, record, recorded, recorder
 from wherry.recording import blocks
 
@@ -183,3 +183,79 @@ def test_a_trial_that_took_no_time_tells_nothing():
     document = {"ops": {"copy": op}, "ceiling": {"cpu_s": 1.0}}
     document["trial"] = {"plan": "default", "ops": {"copy": rows}}
     assert trial.in_words(document) is None
+
+
+# --- what the ceiling is of -----------------------------------------------------------------------
+FLAT = {op: {"0": 2.0, "4096": 2.0} for op in ("copy", "move", "set")}
+
+
+def ceiling_of(sizes: list, times: list, cpu_s: float, system_s: float = 0.0, hot: dict = FLAT):
+    from wherry import ceiling
+
+    ops = {"copy": {"sizes": sizes, "times": times}}
+    return ceiling.of(ops, cpu_s, {"hot": hot, "cold": FLAT}, system_s)
+
+
+def test_no_call_takes_longer_than_it_took():
+    """What was measured of warm memory, once and maybe beside other work, is less than what was timed in the program."""
+    slow = {op: {"0": 2.0, "16777216": 9e6} for op in FLAT}
+    times = [[12582912, 16777215, 100, 1600000000, 1e8, 1e3, 0, 0.0, 0, [0] * 9]]
+    found = ceiling_of([[15728640, 16252927, 200, 3200000000]], times, 1.0, hot=slow)
+    assert found["likely_s"] == pytest.approx(0.2, rel=0.01)
+
+
+def test_a_ceiling_is_not_above_the_run():
+    times = [[12582912, 16777215, 100, 1600000000, 1e8, 1e3, 0, 0.0, 0, [0] * 9]]
+    found = ceiling_of([[15728640, 16252927, 200, 3200000000]], times, 0.1)
+    assert found["likely_s"] == found["at_most_s"] == 0.1 and found["at_most"] == 1
+    assert sum(part["at_most_s"] for part in found["parts"]) == pytest.approx(0.1)
+
+
+def test_few_large_calls_may_be_all_that_the_kernel_did():
+    """With two calls timed, of pages that were there, those that were not timed may have met new ones."""
+    times = [[1 << 24, (1 << 24) + 9, 2, 2 << 24, 4e6, 10.0, 0, 0.0, 0, [0] * 9]]
+    sizes = [[1 << 24, (1 << 24) + 9, 3, 3 << 24]]
+    assert ceiling_of(sizes, times, 1.0, 0.9)["at_most"] > 0.9
+    assert ceiling_of(sizes, [], 1.0, 0.9)["at_most"] > 0.9
+    # Not so of small ones, of which there are some in every program.
+    assert ceiling_of([[700, 700, 3, 2100]], [], 1.0, 0.9)["at_most"] < 0.1
+    many = [[1 << 24, (1 << 24) + 9, 20, 20 << 24, 4e7, 10.0, 0, 0.0, 0, [0] * 9]]
+    assert ceiling_of([[1 << 24, (1 << 24) + 9, 20, 20 << 24]], many, 1.0, 0.9)["at_most"] < 0.1
+
+
+def test_what_was_not_recorded_is_in_no_ceiling(record, build_dir):
+    static = build_dir / "tests/c/recorder/recorder-static"
+    done, mix = record("--", static, "times", "1000")
+    assert mix["ceiling"] is None
+    assert "free memcpy" not in done.stderr and "next:" not in done.stderr
+    done, mix = record("--", "sh", "-c", f"{static} times 30000000; ls /; true")
+    assert mix["ceiling"]["incomplete"] is True
+    words = " ".join(done.stderr.split())
+    assert "what was not recorded may copy too" in words and "free memcpy" not in words
+
+
+def test_inherited_descriptors_stay_open(record, tmp_path):
+    (tmp_path / "given").write_text("from outside\n")
+    with open(tmp_path / "given") as given:
+        words = ("cat", f"/dev/fd/{given.fileno()}")
+        done, _ = record("--no-ceiling", "--", *words, pass_fds=[given.fileno()])
+    assert done.stdout == "from outside\n"
+
+
+def test_programs_that_would_not_run_run_untouched(record, tmp_path):
+    source = tmp_path / "source.c"
+    source.write_text('#include <stdio.h>\nint main(void) { return puts("ran") < 0; }\n')
+    gcc = need_tool("gcc", "gcc")
+    run(gcc, "-fsanitize=address", source, "-o", tmp_path / "checked")
+    done, mix = record("--", tmp_path / "checked")
+    if "ran" not in run(tmp_path / "checked", check=False).stdout:
+        pytest.skip("a program with AddressSanitizer does not run here")
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    assert "it runs untouched" in done.stderr and "come first" not in done.stderr.split("\n", 1)[1]
+    assert mix["run"]["unrecorded"] or mix["ops"] == {}
+
+
+def test_words_that_are_no_text_are_kept_as_far_as_they_are(record):
+    done, mix = record("--no-ceiling", "--note", "a\udcff", "--", "true")
+    assert done.returncode == 0, done.stderr
+    assert mix["how"]["note"].startswith("a")

@@ -240,6 +240,14 @@ def test_verdicts(hot, warm, ceiling, said):
     assert ("keep libc" in text) == ("See whether" not in text)
 
 
+def test_what_was_not_recorded_may_copy_too():
+    own = {"likely": 0.001, "at_most": 0.002, "incomplete": True}
+    found = totals(0.8, 0.9)
+    predictions = {"wherry": predict.predict("wherry", own, found)}
+    text = predict.verdict(own, predictions, found, {"wherry": "wherry ab"}, predict.NOISE)
+    assert "what was not may copy too" in text and "no more" not in text
+
+
 def test_replay_prints_totals_and_a_verdict(wherry, tmp_path):
     done = wherry("replay", "hand.mix.json", *QUICK, "--save", "r.json")
     assert done.returncode == 0, done.stderr

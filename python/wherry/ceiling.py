@@ -2,7 +2,9 @@
 
 `likely`: of every class of sizes, its calls times what they took inside the program, of which the recorder times some;
 less what timing adds. `at_most`: as far as that may be from the mean of all calls, and with what the kernel took to
-bring pages. A class of which few calls were timed takes what its neighbours take.
+bring pages. A class of which few calls were timed takes what its neighbours take; when its bytes are many, all that the
+kernel did for the run may have been for their pages. Neither is more than the run took. `incomplete`: of programs or
+calls that could not be recorded it knows nothing.
 
 Where nothing was timed (older mixes), only sizes are known: then `likely` has all data in the nearest cache that holds
 it, sizes that nobody can predict, and `at_most` both sides in memory, those of up to 64 bytes in the last-level cache:
@@ -33,6 +35,9 @@ ROUNDS, BATCH_US = 3, 100
 LINE = 64
 # With fewer calls timed, a class's neighbours tell more of it.
 FEW_TIMED = 8
+# So many bytes in calls of at least a page may be new pages, which no cost of warm memory tells of.
+MANY_BYTES = MIB
+PAGE = 4096
 
 
 def _rows() -> list[tuple[str, str, int, str]]:
@@ -120,10 +125,11 @@ def _up_to(size: int) -> int | None:
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one class of sizes, nanoseconds a call: what is likely and what it is at most."""
+    """Of one class of sizes, nanoseconds a call: what is likely and what it is at most; and by how many timed calls."""
 
     likely: float
     at_most: float
+    known_by: int
 
 
 @dataclass(frozen=True)
@@ -136,8 +142,8 @@ class Timed:
     def calls(self) -> int:
         return int(sum(row[2] for row in self.rows))
 
-    def near(self, size: float) -> tuple[float, float, int] | None:
-        """Nanoseconds of a call without what timing added, those of its page faults, and by how many calls that is
+    def near(self, size: float) -> tuple[float, float, float, int] | None:
+        """Nanoseconds of a call, of those what timing added, those of its page faults, and by how many calls that is
         known; None: none was timed. From the class of that size, and from as many on both sides of it as it takes to
         have enough."""
         order = sorted(
@@ -152,31 +158,39 @@ class Timed:
         calls = sum(row[2] for row in some)
         if not calls:
             return None
-        own = faults = 0.0
+        whole = added = faults = 0.0
         for row in some:
             # From afar in proportion to the size: what comes late comes line by line.
             by = (size + LINE) / (row[3] / row[2] + LINE) / calls
-            own += (row[4] - row[5]) * by
+            whole += row[4] * by
+            added += row[5] * by
             faults += row[7] * by
-        return own, faults, calls
+        return whole, added, faults, calls
 
 
 def cost(found: Mapping, op: str, timed: Timed | None, size: float) -> Cost:
     hot = cost_ns(found["hot"][op], size)
     near = timed.near(size) if timed else None
     if near is None:
-        return Cost(hot, max(hot, cost_ns(found["cold"][op], size)))
-    own, faults, calls = near
-    # Repeated sizes take less than those that nobody can predict, but not nothing.
-    likely = max(own, hot / 2)
+        return Cost(hot, max(hot, cost_ns(found["cold"][op], size)), 0)
+    whole, added, faults, calls = near
+    # Repeated sizes take less than those that nobody can predict, but not nothing; and none takes longer than it took.
+    likely = max(whole - added, min(hot / 2, whole))
     # As if calls differed from each other by as much as they take.
-    return Cost(likely, likely * (1 + 2 / math.sqrt(calls)) + faults)
+    return Cost(likely, likely * (1 + 2 / math.sqrt(calls)) + faults, calls)
 
 
-def of(ops: Mapping[str, Mapping], cpu_s: float, found: Mapping) -> dict:
-    """The ceiling, as a mix keeps it."""
+def of(
+    ops: Mapping[str, Mapping],
+    cpu_s: float,
+    found: Mapping,
+    system_s: float = 0.0,
+    incomplete: bool = False,
+) -> dict:
+    """The ceiling, as a mix keeps it. `system_s`: of the run's processor time what the kernel took. `incomplete`: some of
+    the run was not recorded."""
     parts: dict[tuple, list[float]] = {}
-    calls_timed = 0
+    calls_timed, guessed = 0, 0
     for op, counted in ops.items():
         timed = Timed(counted["times"]) if counted.get("times") else None
         calls_timed += timed.calls if timed else 0
@@ -188,10 +202,21 @@ def of(ops: Mapping[str, Mapping], cpu_s: float, found: Mapping) -> dict:
             entry[0] += calls
             entry[1] += own.likely * calls / 1e9
             entry[2] += own.at_most * calls / 1e9
+            if own.known_by < FEW_TIMED and total >= PAGE * calls:
+                # What one or two calls took, and what memory takes elsewhere, may be half of what these took.
+                entry[2] += own.at_most * calls / 1e9
+                guessed += total
     likely = sum(part[1] for part in parts.values())
     most = sum(part[2] for part in parts.values())
+    if guessed >= MANY_BYTES:
+        most += system_s
     # A run cannot have spent more than it took.
-    share = [min(s / cpu_s, 1.0) if cpu_s > 0 else 0.0 for s in (likely, most)]
+    likely, most = min(likely, cpu_s), min(most, cpu_s)
+    for part, whole in ((1, likely), (2, most)):
+        together = sum(own[part] for own in parts.values())
+        for own in parts.values():
+            own[part] *= min(whole / together, 1) if together > 0 else 1
+    share = [s / cpu_s if cpu_s > 0 else 0.0 for s in (likely, most)]
     return {
         "cpu_s": round(cpu_s, 6),
         "likely_s": round(likely, 9),
@@ -199,6 +224,7 @@ def of(ops: Mapping[str, Mapping], cpu_s: float, found: Mapping) -> dict:
         "likely": round(share[0], 6),
         "at_most": round(share[1], 6),
         "timed": calls_timed,
+        **({"incomplete": True} if incomplete else {}),
         "parts": [
             {
                 "op": op,

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 LEAST_FREE = 512 << 20
 # Of which a library that is tried must have one.
 TRIED_NAMES = ("memcpy", "memmove", "memset")
+# Programs that a preloaded object would stop, or make write complaints of their loader among what they write.
+DISTURBED = ("sanitizer", "musl", "other libc", "other architecture")
 
 
 def _say(line: str) -> None:
@@ -140,13 +142,14 @@ def _runs(asked: _Asked, verdict, home: Path, merger, counting) -> tuple:
     from wherry.recording import running
 
     env, tried, given = dict(os.environ), None, None
-    if asked.ceilings and not asked.count and asked.tries:
-        given = _trial(env, asked.plan, asked.library)
-    if given:
-        env, tried = given
-    else:
-        env = preloading.environment(env, [preloading.library("recorder")])
-    env["WHERRY_RECORD"] = str(home)
+    if verdict.kind not in DISTURBED:
+        if asked.ceilings and not asked.count and asked.tries:
+            given = _trial(env, asked.plan, asked.library)
+        if given:
+            env, tried = given
+        else:
+            env = preloading.environment(env, [preloading.library("recorder")])
+        env["WHERRY_RECORD"] = str(home)
     path, argv = verdict.argv(asked.command[1:])
     ran = None
     for number in range(asked.runs):
@@ -181,7 +184,8 @@ def _record(asked: _Asked, quiet: bool) -> int:
     merger = Merger()
     try:
         if not verdict.helps:
-            _say(f"{asked.command[0]} itself cannot be recorded: {verdict.reason}")
+            more = "; it runs untouched" if verdict.kind in DISTURBED else ""
+            _say(f"{asked.command[0]} itself cannot be recorded: {verdict.reason}{more}")
         counting = unseen.Counting() if asked.count else None
         ran, tried = _runs(asked, verdict, home, merger, counting)
         not_seen = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import resource
 import signal
 import subprocess
@@ -130,10 +131,15 @@ def run(
     others = {n: signal.signal(n, hand_on) for n in (signal.SIGTERM, signal.SIGHUP)}
     try:
         if counting is None:
-            process = subprocess.Popen(list(argv), executable=executable, env=dict(env))
+            # What the command was to inherit stays open; nothing of ours would be inherited.
+            process = subprocess.Popen(
+                list(argv), executable=executable, env=dict(env), close_fds=False
+            )
         else:
             words, descriptors = counting.around(executable, argv, env)
-            process = subprocess.Popen(words, pass_fds=descriptors)
+            for own in descriptors:
+                os.set_inheritable(own, True)
+            process = subprocess.Popen(words, close_fds=False)
             counting.started()
         for number in previous:
             signal.signal(number, signal.SIG_IGN)

@@ -105,15 +105,21 @@ def ceiling_in_words(ceiling: Mapping) -> str:
     """`at most 1.4 % of this run: ...`"""
     if ceiling["cpu_s"] <= 0:
         return "the run took no time that could be measured"
+    # Of the copies that were recorded; others may have taken time too.
+    more = (
+        "but what was not recorded may copy too"
+        if ceiling.get("incomplete")
+        else "even a free memcpy could gain no more"
+    )
     run = f"of this run ({seconds(ceiling['at_most_s'])} of {seconds(ceiling['cpu_s'])} of processor time)"
     if not ceiling.get("timed"):
         return (
             f"at most {percent(ceiling['at_most'])} {run}, about {percent(ceiling['likely'])} if the data lay in the "
-            "nearest cache: even a free memcpy could gain no more"
+            f"nearest cache: {more}"
         )
     return (
         f"at most {percent(ceiling['at_most'])} {run}, about {percent(ceiling['likely'])} without page faults, by "
-        f"{_several(ceiling['timed'], 'timed call')}: even a free memcpy could gain no more"
+        f"{_several(ceiling['timed'], 'timed call')}: {more}"
     )
 
 
@@ -126,7 +132,7 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
         say(
             # A figure keeps its sign of per cent: a blank that does not break, until the lines are made.
             textwrap.fill(
-                f"{label:<12}{text}".replace(" %", "\u00a0%"),
+                f"{label + ' ':<12}{text}".replace(" %", "\u00a0%"),
                 WIDTH,
                 subsequent_indent=indent,
                 break_on_hyphens=False,
@@ -179,4 +185,4 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
         )
     for line in merger.damaged[:3]:
         paragraph("left out", line)
-    paragraph("mix", f"{target} (next: wherry replay {target})")
+    paragraph("mix", f"{target} (next: wherry replay {target})" if ops else str(target))

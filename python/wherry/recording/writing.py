@@ -51,29 +51,29 @@ def _timed(
 
 
 def _ceiling(
-    ops: dict[str, dict], merger: Merger, ran: Ran, tried: Tried | None
+    ops: dict[str, dict], merger: Merger, ran: Ran, tried: Tried | None, incomplete: bool = False
 ) -> tuple[dict | None, dict]:
-    """What the copies took of the run; and, when a plan was tried, the trial."""
+    """What the copies took of the run; and, when a plan was tried, the trial. `incomplete`: some was not recorded."""
     from wherry import ceiling
 
     cpu_s = ran.user_s + ran.system_s
     if not ops:
-        return {
-            "cpu_s": round(cpu_s, 6),
-            "likely_s": 0,
-            "at_most_s": 0,
-            "likely": 0,
-            "at_most": 0,
-            "timed": 0,
-            "parts": [],
-        }, {}
+        # Where nothing could be recorded, nothing is known; a program that was recorded and copied nothing is another.
+        return (None if incomplete else ceiling.of({}, cpu_s, {})), {}
     try:
         costs = ceiling.costs()
     except WherryError as error:
         print(f"wherry record: no ceiling: {error}", file=sys.stderr)
         return None, {}
     more = _timed(ops, merger, costs, tried, ran)
-    return ceiling.of(ops, cpu_s, costs), more
+    return ceiling.of(ops, cpu_s, costs, ran.system_s, incomplete), more
+
+
+def _incomplete(merger: Merger, unrecorded: Sequence[Mapping], ran: Ran) -> bool:
+    """Whether something of the run was not recorded."""
+    return bool(
+        unrecorded or merger.uncounted or merger.damaged or ran.still or not merger.processes
+    )
 
 
 def document(
@@ -91,14 +91,20 @@ def document(
     from wherry import version
 
     ops = merger.ops()
-    found, more = _ceiling(ops, merger, ran, tried) if ceilings else (None, {})
+    found, more = None, {}
+    if ceilings:
+        found, more = _ceiling(ops, merger, ran, tried, _incomplete(merger, unrecorded, ran))
     return {
         "format": recordings.FORMAT,
         "version": recordings.VERSION,
         "name": name,
         "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "wherry": version(),
-        "how": {"command": [_printable(word) for word in command], "programs": [], "note": note},
+        "how": {
+            "command": [_printable(word) for word in command],
+            "programs": [],
+            "note": _printable(note),
+        },
         "machine": _machine(),
         "run": {
             "exit": ran.exit,
@@ -109,7 +115,7 @@ def document(
             "processes": merger.processes,
             "threads": merger.threads,
             "uncounted": merger.uncounted,
-            "unrecorded": list(unrecorded),
+            "unrecorded": [{**row, "program": _printable(row["program"])} for row in unrecorded],
             "unseen": dict(unseen) if unseen else None,
         },
         "ops": ops,

@@ -166,7 +166,9 @@ def verdict(
     best = min(own.values(), key=lambda found: found.change)
     how = ", by what was tried in the program" if best.tried else ""
     said = f"replay predicts {best.words()} of its CPU time with {best.routine}{how}"
-    if ceiling["at_most"] < SMALL_SHARE:
+    if ceiling.get("incomplete"):
+        share += " that were recorded; what was not may copy too"
+    elif ceiling["at_most"] < SMALL_SHARE:
         return f"{share}: even a copy that costs nothing would gain no more; {said}; keep libc."
     if best.change >= 0:
         return f"{share}; {said}: nothing here is better than libc for it; keep libc."
