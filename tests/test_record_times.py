@@ -197,7 +197,7 @@ def ceiling_of(sizes: list, times: list, cpu_s: float, system_s: float = 0.0, ho
 
 
 def test_no_call_takes_longer_than_it_took():
-    """What was measured of warm memory, once and maybe beside other work, is less than what was timed in the program."""
+    """What was measured of warm memory, once and maybe beside other work, tells less than what was timed."""
     slow = {op: {"0": 2.0, "16777216": 9e6} for op in FLAT}
     times = [[12582912, 16777215, 100, 1600000000, 1e8, 1e3, 0, 0.0, 0, [0] * 9]]
     found = ceiling_of([[15728640, 16252927, 200, 3200000000]], times, 1.0, hot=slow)
@@ -236,7 +236,7 @@ def test_what_was_not_recorded_is_in_no_ceiling(record, build_dir):
 
 def test_inherited_descriptors_stay_open(record, tmp_path):
     (tmp_path / "given").write_text("from outside\n")
-    with open(tmp_path / "given") as given:
+    with (tmp_path / "given").open() as given:
         words = ("cat", f"/dev/fd/{given.fileno()}")
         done, _ = record("--no-ceiling", "--", *words, pass_fds=[given.fileno()])
     assert done.stdout == "from outside\n"

@@ -187,8 +187,8 @@ def of(
     system_s: float = 0.0,
     incomplete: bool = False,
 ) -> dict:
-    """The ceiling, as a mix keeps it. `system_s`: of the run's processor time what the kernel took. `incomplete`: some of
-    the run was not recorded."""
+    """The ceiling, as a mix keeps it. `system_s`: of the run's processor time what the kernel took. `incomplete`: some
+    of the run was not recorded."""
     parts: dict[tuple, list[float]] = {}
     calls_timed, guessed = 0, 0
     for op, counted in ops.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import textwrap
 from collections.abc import Mapping
@@ -19,6 +20,8 @@ PROGRAMS_SHOWN = 6
 WIDTH = 96
 FUNCTIONS = {"copy": "memcpy", "move": "memmove", "set": "memset"}
 PERCENTILES = (50, 90, 99)
+# Between a figure and its unit.
+UNIT = re.compile(r"(?<=\d) (?=%|(?:ms|s|[KMG]iB|B)\b)")
 
 
 def percentile(sizes: list, calls: int, wanted: int) -> int:
@@ -84,6 +87,9 @@ def caller(row: Mapping) -> str:
         place += f" (inlined into {row['inlined_into'][-1]})"
     if row["source"]:
         place += f" {Path(row['source']).name}"
+    elif row["function"] and row["offset"] is not None:
+        # Without lines of source the places in one function differ by nothing else.
+        place += f" +{row['offset']:#x}"
     return f"{place[:60]} in {Path(row['module']).name}"
 
 
@@ -105,12 +111,13 @@ def ceiling_in_words(ceiling: Mapping) -> str:
     """`at most 1.4 % of this run: ...`"""
     if ceiling["cpu_s"] <= 0:
         return "the run took no time that could be measured"
-    # Of the copies that were recorded; others may have taken time too.
-    more = (
-        "but what was not recorded may copy too"
-        if ceiling.get("incomplete")
-        else "even a free memcpy could gain no more"
-    )
+    if ceiling.get("incomplete"):
+        # Of the copies that were recorded; others may have taken time too.
+        more = "but what was not recorded may copy too"
+    elif ceiling["at_most"] >= 1:
+        more = "too little is known of its largest calls to tell less"
+    else:
+        more = "even a free memcpy could gain no more"
     run = f"of this run ({seconds(ceiling['at_most_s'])} of {seconds(ceiling['cpu_s'])} of processor time)"
     if not ceiling.get("timed"):
         return (
@@ -130,13 +137,13 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
     def paragraph(label: str, text: str) -> None:
         indent = " " * 12
         say(
-            # A figure keeps its sign of per cent: a blank that does not break, until the lines are made.
+            # A figure keeps its unit: a blank that does not break, until the lines are made.
             textwrap.fill(
-                f"{label + ' ':<12}{text}".replace(" %", "\u00a0%"),
+                UNIT.sub("\u00a0", f"{label + ' ':<12}{text}"),
                 WIDTH,
                 subsequent_indent=indent,
                 break_on_hyphens=False,
-            ).replace("\u00a0%", " %")
+            ).replace("\u00a0", " ")
         )
 
     run, ops = document["run"], document["ops"]
