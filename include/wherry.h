@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * All sizes and offsets are in bytes. No function sets errno, allocates, takes a lock or uses thread-local storage;
- * all are async-signal-safe and safe to call from any thread. They need nothing set up first. Pointers may be
+ * All sizes and offsets are in bytes. No function sets errno, allocates or uses thread-local storage; all are safe to
+ * call from any thread, and all but wherry_nofault_init, which waits for another thread that is in it, take no lock and
+ * are async-signal-safe. They need nothing set up first. Pointers may be
  * anything, NULL included, when n is 0; otherwise [dst, dst + n) must be writable and [src, src + n) readable, and
  * nothing outside these is read or written. Which routine serves a call depends on the CPU (see wherry_isa).
  */
@@ -16,6 +17,11 @@
 #include <stdint.h>
 
 #ifdef __cplusplus
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"         /* a struct and a function of one name */
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* C has no other */
+#endif
 extern "C" {
 #endif
 
@@ -132,10 +138,10 @@ int wherry_nofault_init_hosted(void);
 
 /* From a handler of SIGSEGV or SIGBUS (with SA_SIGINFO), with its three arguments: is this a fault of one of these
  * copies? Then the copy goes on when the handler returns. Else false, and nothing was done. */
-#if !defined(__STRICT_ANSI__) || defined(__cplusplus) || defined(_POSIX_C_SOURCE) || defined(_XOPEN_SOURCE) ||         \
-    defined(_DEFAULT_SOURCE) || defined(_GNU_SOURCE)
+#if defined(_DEFAULT_SOURCE) || defined(_GNU_SOURCE) || (defined(_POSIX_C_SOURCE) && _POSIX_C_SOURCE >= 199309L) ||    \
+    (defined(_XOPEN_SOURCE) && _XOPEN_SOURCE + 0 >= 500)
 bool wherry_nofault_handle(int signo, siginfo_t *info, void *ucontext);
-#else /* strict ISO C has no siginfo_t */
+#else /* strict ISO C has no siginfo_t, nor had POSIX before 1993 */
 bool wherry_nofault_handle(int signo, void *info, void *ucontext);
 #endif
 
@@ -267,6 +273,9 @@ const char *wherry_isa(void);
 
 #ifdef __cplusplus
 }
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 #endif
 
 #endif

@@ -107,9 +107,26 @@ def test_a_cpp_program(installed: Installed, tmp_path: Path):
     assert SAID.match(run(tmp_path / "p", env=env).stdout.strip())
 
 
-def test_the_header_alone(tmp_path: Path):
+@pytest.mark.parametrize(
+    "words",
+    [
+        "-std=c11 -Wundef",
+        "-std=c11 -D_XOPEN_SOURCE",
+        "-std=c11 -D_XOPEN_SOURCE=700",
+        "-std=c11 -D_POSIX_C_SOURCE=1",
+        "-std=c11 -D_POSIX_C_SOURCE=200809L",
+        "-std=gnu11 -D_POSIX_SOURCE",
+        "-std=gnu11 -D_GNU_SOURCE",
+        "-std=c++11 -x c++ -Wshadow -Wold-style-cast",
+        "-std=c++17 -x c++ -D_XOPEN_SOURCE",
+    ],
+)
+def test_the_header_alone(tmp_path: Path, words: str):
+    if "c++" in words:
+        need_tool("c++", "g++")
     (tmp_path / "h.c").write_text("#include <wherry.h>\n#include <wherry.h>\n")
-    run(*CC, "-std=c11", *STRICT, "-I", ROOT / "include", "-fsyntax-only", "h.c", cwd=tmp_path)
+    options = (*STRICT, "-I", ROOT / "include", "-fsyntax-only")
+    run(*CC, *words.split(), *options, "h.c", cwd=tmp_path)
 
 
 def test_the_shared_object_has_a_soname_and_versions(installed: Installed):

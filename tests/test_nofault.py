@@ -224,11 +224,43 @@ def test_scene(build_dir: Path, scene: str):
     run(program(build_dir, "own"), scene, timeout=120)
 
 
+UNNOTICED = ("stack", "restart", "no_restart", "ignored", "forked", "first")
+
+
+@pytest.mark.parametrize("scene", UNNOTICED)
+def test_signals_are_as_they_were(build_dir: Path, scene: str):
+    """What docs/nofault.md promises to handlers that were there before."""
+    assert run(program(build_dir, "unnoticed")).stdout.split() == list(UNNOTICED)
+    done = run(program(build_dir, "unnoticed"), scene, timeout=120, check=False)
+    if done.returncode == 77:
+        pytest.skip("no process may have a PID namespace here (run as root)")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_debugger_sees_who_faulted(build_dir: Path, tmp_path: Path):
+    """Through the handler, to the function that called."""
+    gdb = need_tool("gdb", "gdb")
+    words = ("-ex", "handle SIGSEGV nostop noprint pass", "-ex", "break needs_much_stack")
+    done = run(
+        *(gdb, "-nx", "-batch", *words, "-ex", "run", "-ex", "bt", "--args"),
+        *(program(build_dir, "unnoticed"), "stack"),
+        check=False,
+        timeout=120,
+    )
+    if "needs_much_stack" not in done.stdout:
+        pytest.skip("gdb cannot run a program here")
+    assert "<signal handler called>" in done.stdout and "main" in done.stdout
+
+
 def test_exact_natively_and_under_valgrind(build_dir: Path):
     """Which counts the registers of string instructions down before the access that faults."""
     exact = program(build_dir, "exact")
     run(exact)
-    options = ("--vex-iropt-unroll-thresh=0", "--vex-iropt-register-updates=allregs-at-mem-access")
+    options = (
+        "--vex-iropt-unroll-thresh=0",
+        "--vex-iropt-register-updates=allregs-at-mem-access",
+        "--vex-guest-chase=no",
+    )
     run(need_tool("valgrind", "valgrind"), "--quiet", *options, exact)
 
 

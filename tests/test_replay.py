@@ -240,6 +240,17 @@ def test_verdicts(hot, warm, ceiling, said):
     assert ("keep libc" in text) == ("See whether" not in text)
 
 
+def test_calls_beyond_a_gibibyte_are_said(tmp_path):
+    path = tmp_path / "big.mix.json"
+    big = {"calls": 2, "bytes": 3 << 30, "sizes": [[3 << 29, 3 << 29, 2, 3 << 30]], "places": []}
+    path.write_text(json.dumps({**MIX, "ops": {"copy": big}}))
+    with pytest.raises(WherryError, match="its 2 calls is of more than 1 GiB"):
+        parts.subject(str(path), CACHES)
+    both = {"copy": big, "move": next(iter(MIX["ops"].values()))}
+    path.write_text(json.dumps({**MIX, "ops": both}))
+    assert parts.subject(str(path), CACHES).beyond == 2
+
+
 def test_what_was_not_recorded_may_copy_too():
     own = {"likely": 0.001, "at_most": 0.002, "incomplete": True}
     found = totals(0.8, 0.9)

@@ -5,6 +5,8 @@ import shlex
 import subprocess
 
 import pytest
+from wherry import plans
+from wherry.runner import cpu
 
 WRONG = {
     "lastbyte_memcpy": "byte 776",
@@ -199,7 +201,7 @@ def test_events_of_a_right_routine(runner):
         (["--case", "sweep:n=x"], "cannot read 'n=x'"),
         (["--case", "nonsense"], "begins with no family"),
         (["rep_movsb", "--case", "overlap:n=3"], "does not apply"),
-        (["--isa", "mmx"], "give sse2, avx2 or avx512"),
+        (["--isa", "mmx"], "give sse2, avx2, avx512, avx512_ladder or"),
         (["--seed", "-4"], "give an integer"),
         (["--jobs", "0"], "give 1 or more"),
         (["--fast"], "unknown option"),
@@ -220,3 +222,13 @@ def test_peer_that_crashes_while_it_is_loaded(runner, build_dir):
     done = runner("--only-peers", "--peer", f"bad={crashing}")
     assert done.returncode == 1
     assert "crashed while it was loaded" in done.stderr
+
+
+def test_nothing_verified_is_no_proof(wherry):
+    done = wherry("verify", "rep_movsb", "--family", "nofault")
+    assert done.returncode == 2
+    assert "nothing was verified" in done.stderr and done.stderr.count("\n") == 1
+    if not plans.lacks(plans.default().changed(choice="avx512"), cpu()):
+        pytest.skip("this CPU has AVX-512")
+    done = wherry("verify", "--isa", "avx512", "--brief")
+    assert done.returncode == 2 and "which --isa avx512 needs" in done.stderr

@@ -202,7 +202,7 @@ def of(
             entry[0] += calls
             entry[1] += own.likely * calls / 1e9
             entry[2] += own.at_most * calls / 1e9
-            if own.known_by < FEW_TIMED and total >= PAGE * calls:
+            if "times" in counted and own.known_by < FEW_TIMED and total >= PAGE * calls:
                 # What one or two calls took, and what memory takes elsewhere, may be half of what these took.
                 entry[2] += own.at_most * calls / 1e9
                 guessed += total

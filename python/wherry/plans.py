@@ -197,6 +197,14 @@ def lacks(plan: Plan, reported: Mapping) -> str | None:
     return next((name for name in _NEEDS[plan.choice] if not has.get(name)), None)
 
 
+def forced(isa: str, reported: Mapping) -> Plan:
+    """The default plan with this choice; misuse where that CPU, as wherry-run reports it, cannot do it."""
+    own = default().changed(name=f"forced {isa}", choice=isa)
+    if lacking := lacks(own, reported):
+        raise WherryError(f"this CPU, or its system, lacks {lacking}, which --isa {isa} needs")
+    return own
+
+
 def for_this_cpu(plans: Sequence[Plan], reported: Mapping) -> Plan | None:
     """The one of a bundle that the library takes: the first that fits."""
     fitting = (p for p in plans if mismatch(p.cpu, reported) is None and not lacks(p, reported))
@@ -281,6 +289,25 @@ def _plan(table: Mapping) -> Plan:
     )
 
 
+def _odd(value: object, where: str) -> str | None:
+    """A number with a point, which JSON's schema takes for a whole one, or a line's end in a text."""
+    if isinstance(value, dict):
+        found = (_odd(own, f"{where}.{key}".lstrip(".")) for key, own in value.items())
+        return next(filter(None, found), None)
+    if isinstance(value, list):
+        found = (_odd(own, f"{where}[{i}]") for i, own in enumerate(value))
+        return next(filter(None, found), None)
+    if where.partition(".")[2].startswith("made"):
+        return None  # words for people
+    if isinstance(value, float):
+        return f'{where} is {value}; give a whole number, or a size as text: "24 KiB"'
+    if isinstance(value, str) and not value.isprintable():
+        return (
+            f"{where} is {value!r}, which has a line's end or another sign that cannot be printed"
+        )
+    return None
+
+
 def from_text(path: Path, data: bytes) -> list[Plan]:
     document = _toml(path, data)
     if document.get("format") != "wherry-plan":
@@ -293,6 +320,8 @@ def from_text(path: Path, data: bytes) -> list[Plan]:
     wrong = schemas.fault(document, "plan")
     if wrong:
         raise WherryError(f"{path} is not a right plan: {wrong}")
+    if odd := _odd(document, ""):
+        raise WherryError(f"{path} is not a right plan: {odd}")
     plans = [_plan(table) for table in document["plan"]]
     for plan in plans:
         wrong = fault(plan)

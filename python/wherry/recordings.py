@@ -9,6 +9,7 @@ spec = recordings.keep(recording.table("copy", least=0, most=4096))     # "@FILE
 from __future__ import annotations
 
 import bisect
+import codecs
 import functools
 import itertools
 import json
@@ -279,7 +280,7 @@ def keep(runs: list[list[Call]]) -> str:
 
 
 def is_recorded(data: bytes) -> bool:
-    return data.lstrip()[:1] == b"{"
+    return data.removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"{"
 
 
 def _fault(document: object) -> str | None:
@@ -314,6 +315,9 @@ def _fault(document: object) -> str | None:
             return f"trial.ops.{op}: ops has no such calls"
         if fault := _fault_of_classes(rows):
             return f"trial.ops.{op}: {fault}"
+    ceiling = document.get("ceiling")
+    if ceiling and ceiling["at_most"] < ceiling["likely"]:
+        return f"ceiling: at most {ceiling['at_most']}, but likely {ceiling['likely']}"
     sequences = document.get("sequences")
     if sequences:
         known = len(sequences["calls"])
@@ -349,7 +353,9 @@ def parse(data: bytes, where: str) -> Recording:
     if len(data) > LARGEST_FILE:
         raise WherryError(f"{where}: too large for a mix (over {LARGEST_FILE >> 20} MiB)")
     try:
-        document = json.loads(data.decode(), parse_constant=_no_constant)
+        document = json.loads(
+            data.decode("utf-8-sig"), parse_constant=_no_constant, parse_float=_number
+        )
     except UnicodeDecodeError:
         raise WherryError(f"{where} is not a mix: it is not text") from None
     except RecursionError:
@@ -365,6 +371,12 @@ def parse(data: bytes, where: str) -> Recording:
     if fault:
         raise WherryError(f"{where} is not a mix that can be used: {fault}")
     return Recording(document)
+
+
+def _number(text: str) -> int | float:
+    """16.0 is 16: JSON has one kind of numbers, and some write all of them so."""
+    number = float(text)
+    return int(number) if number.is_integer() and abs(number) < 1 << 53 else number
 
 
 def _no_constant(word: str) -> float:

@@ -142,14 +142,12 @@ def check_target(path: Path) -> None:
     if path.is_dir():
         raise WherryError(f"cannot save to {path}: it is a directory; give a file name")
     if path.exists() and not path.is_file():
-        raise WherryError(
-            f"cannot save to {path}: it is not a regular file; --json writes to stdout"
-        )
+        raise WherryError(f"cannot save to {path}: it is not a regular file; give another name")
     try:
         _write(path, b"\0" * 65536, keep=False)
     except OSError as error:
         raise WherryError(
-            f"cannot save to {path}: {error.strerror}; choose another place with --save FILE"
+            f"cannot save to {path}: {error.strerror}; choose another place"
         ) from None
 
 

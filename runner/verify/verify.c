@@ -291,7 +291,7 @@ int command_verify(int argc, char **argv)
         for (int i = 0; i < WHERRY_ISA_COUNT; i++)
             known |= strcmp(wherry_isa_names[i], r.isa) == 0;
         if (!known)
-            return misuse("verify: --isa '%s': give sse2, avx2 or avx512", r.isa);
+            return misuse("verify: --isa '%s': give sse2, avx2, avx512, avx512_ladder or avx512_together", r.isa);
     }
     targets_add_routines(&r.list);
     targets_add_public(&r.list, true);

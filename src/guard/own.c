@@ -21,11 +21,12 @@ struct previous {
 
 static struct previous previous[SIGNALS][INSTALLATIONS];
 static unsigned installed[SIGNALS];
-static atomic_flag busy = ATOMIC_FLAG_INIT;
+static atomic_int
+    busy; /* the process whose thread installs; a child of fork inherits its parent's, which is not there */
 static atomic_bool initialised;
 static atomic_uintptr_t forwards[SIGNALS]; /* handlers that call wherry_nofault_handle */
 
-void wherry_guard_restore(void);
+void wherry_guard_sigaction_return(void);
 
 /* The default action, with the signal as it came: a core file shows the fault and not this handler. The signal is
  * blocked until the handler returns, and the instruction is not executed again before it arrives. */
@@ -37,7 +38,18 @@ static void die_of(int signo, siginfo_t *info)
     kernel_sigmask(SIG_BLOCK, &mask, NULL);
     const long process = kernel_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
     const long thread = kernel_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
-    kernel_call(SYS_rt_tgsigqueueinfo, process, thread, signo, (long)info, 0, 0);
+    /* A sandbox may allow only the plain one, which loses where the fault was. */
+    if (kernel_call(SYS_rt_tgsigqueueinfo, process, thread, signo, (long)info, 0, 0))
+        kernel_call(SYS_tgkill, process, thread, signo, 0, 0, 0);
+}
+
+/* The first process of a container dies of no signal that somebody sends it with the default action. */
+static bool ignored_by_kernel(uintptr_t handler, bool forced)
+{
+    if (forced)
+        return false;
+    return handler == (uintptr_t)SIG_IGN ||
+           (handler == (uintptr_t)SIG_DFL && kernel_call(SYS_getpid, 0, 0, 0, 0, 0, 0) == 1);
 }
 
 static void hand_on(struct previous *to, int signo, siginfo_t *info, void *ucontext)
@@ -47,7 +59,7 @@ static void hand_on(struct previous *to, int signo, siginfo_t *info, void *ucont
     uintptr_t handler = action->handler;
     if (action->flags & SA_RESETHAND && atomic_exchange(&to->reset, true))
         handler = (uintptr_t)SIG_DFL;
-    if (handler == (uintptr_t)SIG_IGN && !forced)
+    if (ignored_by_kernel(handler, forced))
         return;
     if (handler == (uintptr_t)SIG_DFL || handler == (uintptr_t)SIG_IGN) { /* the kernel ignores no fault either */
         die_of(signo, info);
@@ -77,17 +89,32 @@ HANDLERS(HANDLER)
 #define NAME(i) handler_##i,
 static void (*const handlers[INSTALLATIONS])(int, siginfo_t *, void *) = {HANDLERS(NAME)};
 
-static bool is_ours(uintptr_t handler)
+/* INSTALLATIONS: it is not ours. */
+static unsigned index_of(uintptr_t handler)
 {
-    for (unsigned i = 0; i < INSTALLATIONS; i++)
-        if (handler == (uintptr_t)handlers[i])
-            return true;
-    return false;
+    unsigned i = 0;
+    while (i < INSTALLATIONS && handler != (uintptr_t)handlers[i])
+        i++;
+    return i;
 }
+
+static bool is_ours(uintptr_t handler) { return index_of(handler) < INSTALLATIONS; }
 
 static bool same(const struct kernel_action *a, const struct kernel_action *b)
 {
     return a->handler == b->handler && a->flags == b->flags && a->mask == b->mask;
+}
+
+/* What a signal that is not ours finds must be what it found before: the stack that the handler asked for, and whether
+ * a system call goes on that it interrupted. One that nobody handles may come on a stack that is too small for more. */
+static unsigned long flags_beside(const struct kernel_action *before)
+{
+    const unsigned long always = SA_SIGINFO | SA_NODEFER | KERNEL_RESTORER;
+    if (before->handler == (uintptr_t)SIG_DFL)
+        return always | SA_ONSTACK;
+    if (before->handler == (uintptr_t)SIG_IGN)
+        return always | SA_ONSTACK | SA_RESTART;
+    return always | (before->flags & (SA_ONSTACK | SA_RESTART));
 }
 
 static int install(unsigned signal)
@@ -96,8 +123,12 @@ static int install(unsigned signal)
     long error = kernel_sigaction(signals[signal], NULL, &now);
     if (error)
         return (int)-error;
-    if (is_ours(now.handler))
+    if (is_ours(now.handler)) {
+        /* A parent may have forked between its handler and its count. */
+        if (index_of(now.handler) >= installed[signal])
+            installed[signal] = index_of(now.handler) + 1;
         return 0;
+    }
     unsigned i = 0;
     while (i < installed[signal] && !same(&previous[signal][i].action, &now))
         i++;
@@ -106,12 +137,11 @@ static int install(unsigned signal)
     previous[signal][i].action = now;
     atomic_store(&previous[signal][i].reset, false);
     atomic_thread_fence(memory_order_seq_cst);
-    /* On the alternate stack where there is one, as hosts with small stacks want it; nothing else is blocked meanwhile.
-     */
+    /* Nothing else is blocked meanwhile. */
     const struct kernel_action ours = {
         .handler = (uintptr_t)handlers[i],
-        .flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | KERNEL_RESTORER,
-        .restorer = (uintptr_t)wherry_guard_restore,
+        .flags = flags_beside(&now),
+        .restorer = (uintptr_t)wherry_guard_sigaction_return,
     };
     error = kernel_sigaction(signals[signal], &ours, NULL);
     if (error)
@@ -121,16 +151,27 @@ static int install(unsigned signal)
     return 0;
 }
 
+static void begin(void)
+{
+    const int self = (int)kernel_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    int holder = 0;
+    while (!atomic_compare_exchange_strong(&busy, &holder, self)) {
+        if (holder != self)
+            continue; /* with that as what is expected: it is freed, or taken from who is not there */
+        kernel_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+        holder = 0;
+    }
+}
+
 int wherry_guard_install(void)
 {
-    while (atomic_flag_test_and_set(&busy))
-        kernel_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+    begin();
     int error = 0;
     for (unsigned s = 0; s < SIGNALS && !error; s++)
         error = install(s);
     if (!error)
         atomic_store(&initialised, true);
-    atomic_flag_clear(&busy);
+    atomic_store(&busy, 0);
     return error;
 }
 

@@ -29,11 +29,7 @@ def _plan_for(plan: str | None, isa: str | None) -> Path | None:
             _say(f"{plan} is not used, the default plan is: {why}")
         return plans.library_form(Path(plan))
     if isa:
-        own = plans.default().changed(name=f"forced {isa}", choice=isa)
-        lacking = plans.lacks(own, runner.cpu())
-        if lacking:
-            raise WherryError(f"this CPU, or its system, lacks {lacking}, which --isa {isa} needs")
-        return plans.keep([own])
+        return plans.keep([plans.forced(isa, runner.cpu())])
     return None
 
 

@@ -240,6 +240,9 @@ def _show(printer, subject, campaign, places, routines, found, predictions, said
         pairs.append(("Recorded from", shown if len(shown) < 160 else shown[:157] + "..."))
     printer.pairs(pairs)
     printer.block(_parts_block(printer, subject, campaign, places, routines))
+    if subject.beyond:
+        calls = "call of more bytes is" if subject.beyond == 1 else "calls of more bytes are"
+        printer.paragraph(f"{subject.beyond:,} {calls} left out: nothing above 1 GiB is measured.")
     columns = [Column("", left=True)]
     heats = [*parts.HEATS, *([totals.TIMED] if totals.TIMED in found else [])]
     columns += [Column("as timed" if heat == totals.TIMED else heat, left=True) for heat in heats]

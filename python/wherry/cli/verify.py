@@ -33,11 +33,13 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON, for a program.")
 def command(targets, peers, only_peers, level, family, isa, seed, jobs, case, as_json) -> int:
     """Proves routines right against a byte-by-byte reference."""
-    from wherry import runner, verification
+    from wherry import plans, runner, verification
     from wherry.cli.printer import Printer
     from wherry.cli.progress import Progress
     from wherry.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, WherryError, unknown
 
+    if isa in plans.CHOICES:
+        plans.forced(isa, runner.cpu())
     if only_peers and not peers:
         raise WherryError("--only-peers, but no --peer NAME=PATH to verify")
     from wherry.cli import names
@@ -72,6 +74,8 @@ def command(targets, peers, only_peers, level, family, isa, seed, jobs, case, as
             result = verification.verify(
                 arguments, lambda done, total, what: progress.at(done, total, f"verify {what}"[:40])
             )
+    if result.end and not result.end.get("cases") and not broken:
+        raise WherryError(_nothing(result, family, isa))
     result.failures += [{"target": p.routine, "message": p.message} for p in broken]
     printer = Printer()
     if as_json:
@@ -82,6 +86,15 @@ def command(targets, peers, only_peers, level, family, isa, seed, jobs, case, as
         print("wherry: interrupted; what was verified until then is above", file=sys.stderr)
         return EXIT_INTERRUPTED
     return EXIT_FAILED if result.failures else EXIT_OK
+
+
+def _nothing(result, family: str | None, isa: str | None) -> str:
+    """What to say where no case was left to try: that is no proof."""
+    reasons = {skip["reason"] for skip in result.skips if skip.get("reason")}
+    if reasons:
+        return f"nothing was verified: {'; '.join(sorted(reasons))}"
+    asked = f"--family {family}" if family else f"--isa {isa}" if isa else "what was asked for"
+    return f"nothing was verified: the routines named have no case of {asked}; leave it out, or name others"
 
 
 def _json(printer, result) -> None:

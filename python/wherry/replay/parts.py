@@ -14,7 +14,7 @@ from wherry.recording import trial, turns
 from wherry.recording.trial import Change
 from wherry.recording.turns import Turned
 from wherry.recordings import Recording
-from wherry.units import KIB, size_label
+from wherry.units import KIB, size_in_words, size_label
 
 # Within a band sizes follow each other as they did in the program; the small ones, whose branches a processor must
 # guess, are all in one. Above them each cache is a band of its own: which routine is the faster changes with the cache
@@ -57,6 +57,7 @@ class Subject:
     tried_plan: str | None = None  # of the recording's trial
     turned: Turned | None = None  # what its turns tell of the whole program
     processes: int = 0  # of the recording
+    beyond: int = 0  # calls of more bytes than are measured, which are in no part
 
     @property
     def tried(self) -> tuple[Change, ...]:
@@ -194,6 +195,14 @@ def subject(given: str, caches: Mapping[str, int], seed: int = 1) -> Subject:
     else:
         raise unknown("mix", given, recordings.shipped_names(), "wherry list mixes")
     parts = _of_recording(recording, caches, seed)
+    beyond = sum(
+        row[2] for op in recording.ops for row in recording.sizes(op) if row[0] > LARGEST_SIZE
+    )
+    if not parts and beyond:
+        raise WherryError(
+            f"{given}: each of its {beyond:,} calls is of more than {size_in_words(LARGEST_SIZE)}, and so many bytes "
+            "are not measured; wherry ab compares the program itself"
+        )
     if not parts:
         raise WherryError(f"{given}: nothing was copied in it; there is nothing to replay")
     how = recording.document.get("how") or {}
@@ -205,6 +214,7 @@ def subject(given: str, caches: Mapping[str, int], seed: int = 1) -> Subject:
         (recording.document.get("trial") or {}).get("plan"),
         turns.of(recording.document),
         (recording.document.get("run") or {}).get("processes") or 0,
+        beyond,
     )
 
 
