@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import need_tool, run
-from wherry import runfile
+from wherry import libctunables, runfile
 from wherry.ab import figures, sides, verdict
 from wherry.ab.running import Ran
 from wherry.errors import WherryError
@@ -248,6 +250,86 @@ def test_tunables_are_sides(wherry, tmp_path):
     assert kept == {"None\n", tunable + "\n"}
     refused = wherry("ab", "--tunables", tunable, "--a", "libc", "--", "true")
     assert refused.returncode == 2 and "exclude" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--tunables", "glibc.cpu.nonsense=5"), "no tunable of this glibc 'glibc.cpu.nonsense'"),
+        (("--tunables", "glibc.cpu.x86_rep_movsb_treshold=9999"), "did you mean glibc.cpu.x86_rep"),
+        (("--tunables", "glibc.cpu.x86_rep_movsb_threshold=banana"), "'banana' is no number"),
+        (("--tunables", "glibc.cpu.x86_rep_movsb_threshold=4096k"), "'4096k' is no number"),
+        (("--tunables", "glibc.pthread.mutex_spin_count=99999"), "it is outside 0x0 to 0x7fff"),
+        (("--b", "glibc.cpu.nonsense=5"), "no tunable of this glibc"),
+        (("--b", "dropin GLIBC_TUNABLES=garbage"), "it is no glibc.cpu.NAME=VALUE"),
+        (("--tunables", "x86=1"), "give a line for GLIBC_TUNABLES"),
+        (("--tunables", " "), "give a line for GLIBC_TUNABLES"),
+        (("--tunables", ""), "--tunables is empty; was a variable not set?"),
+        (("--a", ""), "--a is empty"),
+        (("--b", ""), "--b is empty"),
+        (("--b", " "), "an empty side"),
+        (("--b", "preload:/etc/passwd"), "it is no shared object"),
+        (("--b", "preload:pie"), "the loader leaves it out (cannot dynamically load position"),
+        (("--b", "preload:needy.so"), "no program runs with it (loading shared libraries: gone.so"),
+        (("--plan", "foreign.toml"), "it is for family 2, and this CPU is family"),
+        (("--b", "LD_PRELOAD=/etc/passwd"), "it is no shared object"),
+        (("--b", "dropin WHERRY_PLAN=foreign.toml"), "it is for family 2"),
+        (("--b", "plan:foreign.toml"), "the default plan would serve in its place"),
+    ],
+)
+def test_what_would_not_be_in_force_is_refused(wherry, tmp_path, words, said):
+    if "glibc" in said + words[1] and not libctunables.listed():
+        pytest.skip("this glibc does not list its tunables")
+    if "pie" in words[1] or "needy" in words[1]:
+        compiler = need_tool("cc", "gcc")
+        (tmp_path / "e.c").write_text("int main(void) { return 0; }\n")
+        run(compiler, "-pie", "-fPIE", "e.c", "-o", "pie", cwd=tmp_path)
+        run(compiler, "-shared", "-fPIC", "e.c", "-o", "gone.so", cwd=tmp_path)
+        run(
+            compiler,
+            "-shared",
+            "-fPIC",
+            "e.c",
+            "-Wl,--no-as-needed",
+            "gone.so",
+            "-o",
+            "needy.so",
+            cwd=tmp_path,
+        )
+        (tmp_path / "gone.so").unlink()
+    if "foreign" in words[1]:
+        foreign_plan(wherry, tmp_path / "foreign.toml")
+    done = wherry("ab", "--runs", "2", *words, "--", "touch", "ran")
+    assert (done.returncode, done.stdout) == (2, ""), done.stdout
+    assert said in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert not (tmp_path / "ran").exists()
+
+
+def foreign_plan(wherry, path: Path) -> None:
+    wherry("plan", "default", "-o", path)
+    path.write_text(re.sub(r"family = \d+", "family = 2", path.read_text()))
+
+
+def test_a_library_with_a_blank_in_its_name_is_loaded(wherry, tmp_path):
+    compiler = need_tool("cc", "gcc")
+    (tmp_path / "e.c").write_text("int nothing;\n")
+    run(compiler, "-shared", "-fPIC", "e.c", "-o", "a b:c.so", cwd=tmp_path)
+    look = program("print('a b:c.so' in open('/proc/self/maps').read())")
+    words = ("--b", "preload:'a b:c.so'", "--keep", "kept", "--expect", "0")
+    env = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    done = wherry("ab", "--runs", "2", *words, "--", *look, env=env)
+    assert done.returncode == 0, done.stderr
+    kept = {path.name: path.read_text() for path in (tmp_path / "kept").iterdir()}
+    assert all((text == "True\n") == ("-libc" not in name) for name, text in kept.items()), kept
+
+
+def test_plans_go_by_without_a_place_for_them(wherry, tmp_path):
+    nowhere = {"HOME": "/proc/nowhere", "XDG_CACHE_HOME": "", "TMPDIR": str(tmp_path)}
+    wherry("plan", "default", "-o", "mine.toml")
+    text = (tmp_path / "mine.toml").read_text()
+    (tmp_path / "mine.toml").write_text(re.sub(r"(stream_from) = \S+ \S+", r'\1 = "99 MiB"', text))
+    done = wherry("ab", "--runs", "2", "--plan", "mine.toml", "--", "true", env=nowhere)
+    assert done.returncode == 0, done.stderr
 
 
 def test_output_that_differs_is_an_error(wherry):

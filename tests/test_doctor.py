@@ -170,6 +170,19 @@ def test_the_plan_is_told(wherry, tmp_path):
     assert record["doctor"]["next"].startswith("wherry ab")
 
 
+def test_tunables_that_glibc_passes_over_are_told(wherry):
+    right = "glibc.cpu.x86_rep_movsb_threshold=4096:glibc.cpu.hwcaps=-ERMS"
+    if not diagnosis.libc()["tunables"]:
+        pytest.skip("this glibc does not list its tunables")
+    env = {"GLIBC_TUNABLES": f"garbage:{right}:glibc.cpu.nonsense=5"}
+    found = json.loads(wherry("doctor", "--json", env=env).stdout)["doctor"]["findings"]
+    told = [own["what"] for own in found if "GLIBC_TUNABLES is not followed" in own["what"]]
+    assert len(told) == 2
+    assert told[0].startswith("'garbage' of") and "no tunable of this glibc" in told[1]
+    env = {"GLIBC_TUNABLES": right}
+    assert "is not followed" not in wherry("doctor", env=env).stdout
+
+
 def test_every_source_is_there(wherry):
     done = wherry("doctor", env={"WHERRY_PLAN": ""})
     assert done.returncode == 0

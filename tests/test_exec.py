@@ -201,6 +201,20 @@ def test_a_tier_can_be_forced(wherry, dropin, tmp_path):
     assert re.search(r"^Choice +sse2$", shown, re.MULTILINE)
 
 
+@pytest.mark.parametrize("words", [("--isa", "sse2"), ("--plan", "mine.toml")])
+def test_a_home_that_cannot_be_written(wherry, dropin, tmp_path, words):
+    wherry("plan", "default", "-o", tmp_path / "mine.toml")
+    words = [tmp_path / word if word.endswith("toml") else word for word in words]
+    env = {"HOME": "/proc/nowhere", "XDG_CACHE_HOME": "", "TMPDIR": str(tmp_path)}
+    done = wherry("exec", *words, "--", "sh", "-c", "echo $WHERRY_PLAN", env=env)
+    handed = Path(done.stdout.strip())
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert handed.parent == tmp_path / f"wherry-{os.getuid()}"
+    assert handed.read_bytes().startswith(b"WHPLAN\r\n")
+    again = wherry("exec", *words, "--", "sh", "-c", "echo $WHERRY_PLAN", env=env)
+    assert again.stdout == done.stdout
+
+
 # --- what it cannot help -----------------------------------------------------------------------------------------
 def refused(wherry, program: Path, *said: str) -> None:
     """--check says no and why; without it the program runs as it is, and one line says so."""

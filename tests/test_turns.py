@@ -223,13 +223,19 @@ def test_libc_is_tried_against_itself(record, known):
         (("--try", "gone.so"), "gone.so: No such file or directory; give a shared object, or libc"),
         (("--try", "text.so"), "it is no shared object"),
         (("--try", "PROGRAM"), "it has none of memcpy, memmove, memset"),
+        (("--plan", "foreign.toml"), "foreign.toml: it is for family 2, and this CPU is family"),
         (("--try", "libc", "--plan", "x.toml"), "--plan is the drop-in's"),
         (("--try", "libc", "--no-trial"), "--try is of the trial, which --no-trial leaves out"),
     ],
 )
-def test_what_cannot_be_tried(record, build_dir, tmp_path, words, said):
+def test_what_cannot_be_tried(record, wherry, build_dir, tmp_path, words, said):
     (tmp_path / "text.so").write_text("no object")
     places = {"PROGRAM": build_dir / "runner/wherry-run", "text.so": tmp_path / "text.so"}
+    if "foreign.toml" in words:
+        places["foreign.toml"] = tmp_path / "foreign.toml"
+        wherry("plan", "default", "-o", places["foreign.toml"])
+        text = re.sub(r"family = \d+", "family = 2", places["foreign.toml"].read_text())
+        places["foreign.toml"].write_text(text)
     words = [places.get(word, word) for word in words]
     done, mix = record(*words, "--", "true")
     assert (done.returncode, mix) == (2, None)

@@ -8,12 +8,11 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping
-from pathlib import Path
 from typing import NamedTuple
 
+from wherry import libctunables
 from wherry.units import size_in_words
 
-_LOADER = "/lib64/ld-linux-x86-64.so.2"
 # os.sysconf has no names for these: glibc's numbers, which are part of its ABI.
 _SYSCONF_NUMBERS = {"L1d": 188, "L2": 191, "L3": 194}
 # Twice as much or half of it is another machine than the one at hand.
@@ -30,15 +29,6 @@ class Finding(NamedTuple):
 # ---- asking ---------------------------------------------------------------------------------------------------------
 
 
-def _loader() -> str:
-    from wherry import elf
-
-    try:
-        return elf.read(Path("/proc/self/exe")).interpreter or _LOADER
-    except (OSError, elf.DamagedError):
-        return _LOADER
-
-
 def tunables(text: str) -> dict[str, int]:
     """Of `ld.so --list-tunables`: those of the CPU that have a number."""
     rows = re.findall(r"^(glibc\.(?:cpu|malloc)\.\w+): (0x[0-9a-fA-F]+|\d+) ", text, re.MULTILINE)
@@ -47,7 +37,7 @@ def tunables(text: str) -> dict[str, int]:
 
 def libc() -> dict:
     """The thresholds and cache sizes that this libc goes by; what it does not tell is missing."""
-    loader = _loader()
+    loader = libctunables.loader()
     try:
         done = subprocess.run(
             [loader, "--list-tunables"], capture_output=True, text=True, timeout=10, check=False
@@ -63,11 +53,13 @@ def libc() -> dict:
             continue
         if size > 0:
             sizes[level] = size
+    given = os.environ.get(libctunables.VARIABLE)
     return {
         "loader": loader,
         "tunables": listed,
         "sysconf": sizes,
-        "environment": os.environ.get("GLIBC_TUNABLES"),
+        "environment": given,
+        "ignored": [list(pair) for pair in libctunables.ignored(given or "")],
     }
 
 
@@ -221,6 +213,17 @@ def _about_libc(reported: Mapping, view: Mapping) -> list[Finding]:
     return found
 
 
+def _about_tunables(view: Mapping) -> list[Finding]:
+    return [
+        Finding(
+            f"'{entry}' of GLIBC_TUNABLES is not followed as it stands: {why}",
+            "programs run as if it were not set, or set to something else, and glibc says nothing of it",
+            "mend it or leave it out; ld.so --list-tunables lists names, values and bounds",
+        )
+        for entry, why in view.get("ignored", ())
+    ]
+
+
 def _about_features(reported: Mapping, virtual: bool) -> list[Finding]:
     found = []
     usable, told = reported.get("features") or {}, reported.get("reported") or {}
@@ -299,6 +302,7 @@ def findings(record: Mapping, view: Mapping) -> list[Finding]:
     virtual = bool((record.get("virtualisation") or {}).get("virtual"))
     found = [
         *_about_plan(reported),
+        *_about_tunables(view),
         *_about_features(reported, virtual),
         *_about_caches(reported, virtual),
         *_about_libc(reported, view),

@@ -13,7 +13,8 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from wherry import elf
@@ -25,6 +26,8 @@ DEEPEST = 5
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 # What separates or is expanded in LD_PRELOAD: no path with it can stand there.
 _NOT_IN_PRELOAD = re.compile(r"[\s:$]")
+# Of a link, such that there is room for what stands before it.
+_LONGEST_NAME = 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,38 +71,94 @@ def library(name: str = "dropin") -> Path:
     raise FailedError(f"{file} is not built; run make bench once, or install Wherry again")
 
 
+def own_directories(without: re.Pattern | None = None) -> Iterator[Path]:
+    """Directories that outlive this process and that nobody else can write in, made where they are missing: in the
+    user's cache, else where temporary files are. None whose path has what that pattern finds."""
+    places = (
+        os.environ.get("XDG_CACHE_HOME", ""),
+        # Not Path.home(), which fails where a user has none.
+        os.path.expanduser("~/.cache"),  # noqa: PTH111
+        os.environ.get("TMPDIR", ""),
+        "/tmp",
+        "/var/tmp",
+    )
+    for base in places:
+        if not base.startswith("/") or (without is not None and without.search(base)):
+            continue
+        # In /tmp somebody else could have made the name: then it must be a directory of our own.
+        home = Path(base) / f"wherry-{os.getuid()}"
+        try:
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            found = home.lstat()
+        except OSError:
+            continue
+        own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+        if own and not found.st_mode & 0o022:
+            yield home
+
+
 def _preloadable(path: Path) -> str:
     """Its path, or that of a link to it, such that LD_PRELOAD takes it."""
     absolute = str(path.absolute())
     if not _NOT_IN_PRELOAD.search(absolute):
         return absolute
-    digest = hashlib.sha256(absolute.encode()).hexdigest()[:16]
-    for base in (os.environ.get("XDG_CACHE_HOME", ""), str(Path.home() / ".cache"), "/tmp"):
-        if not base.startswith("/") or _NOT_IN_PRELOAD.search(base):
-            continue
-        # In /tmp somebody else could have made the name: then it must be a directory of our own.
-        home = Path(base) / f"wherry-{os.getuid()}"
-        link = home / f"{digest}-{path.name}"
+    digest = hashlib.sha256(os.fsencode(absolute)).hexdigest()[:16]
+    name = _NOT_IN_PRELOAD.sub("_", path.name)[-_LONGEST_NAME:]
+    for home in own_directories(_NOT_IN_PRELOAD):
+        link = home / f"{digest}-{name}"
         try:
-            home.mkdir(mode=0o700, parents=True, exist_ok=True)
-            found = home.lstat()
-            if (
-                not stat.S_ISDIR(found.st_mode)
-                or found.st_uid != os.getuid()
-                or found.st_mode & 0o022
-            ):
-                continue
             if not link.is_symlink() or str(link.readlink()) != absolute:
-                fresh = home / f".{os.getpid()}-{path.name}"
+                fresh = home / f".{os.getpid()}-{name}"
                 fresh.symlink_to(absolute)
                 fresh.replace(link)
-            return str(link)
         except OSError:
             continue
+        return str(link)
     raise FailedError(
-        f"{absolute} has a space, a colon or a dollar sign in its path, which LD_PRELOAD cannot name; "
-        "install Wherry elsewhere"
+        f"{absolute} has a space, a colon or a dollar sign in its path, which LD_PRELOAD cannot name, and there is no "
+        "place for a link to it; put it elsewhere, or set XDG_CACHE_HOME to a directory that can be written"
     )
+
+
+def why_not_preloaded(path: Path, one_of: Sequence[str] = ()) -> str | None:
+    """Why the loader would go on without that object, or why it has none of those functions, as a sentence without its
+    end; None when neither."""
+    try:
+        found = elf.read(path)
+    except OSError as error:
+        return error.strerror
+    except elf.DamagedError:
+        return "it is no shared object"
+    if (found.machine, found.bits, found.kind) != ("x86-64", 64, "shared"):
+        return "it is no shared object for this CPU"
+    if one_of and not found.exports & set(one_of):
+        return f"it has none of {', '.join(one_of)}"
+    return _of_loader(path)
+
+
+def _of_loader(path: Path) -> str | None:
+    """What the loader itself says of it, asked to list what a program needs, which runs nothing."""
+    try:
+        loader = elf.read(Path("/proc/self/exe")).interpreter
+        program = os.path.realpath("/proc/self/exe")
+        if loader is None:
+            return None
+        done = subprocess.run(
+            [loader, "--list", program],
+            env={"LD_PRELOAD": _preloadable(path), "LC_ALL": "C"},
+            capture_output=True,
+            timeout=20,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError, elf.DamagedError):
+        return None
+    said = (done.stdout + done.stderr).decode(errors="replace")
+    if refused := re.search(r"from LD_PRELOAD cannot be preloaded \((.*)\): ignored", said):
+        return f"the loader leaves it out ({refused[1]})"
+    if done.returncode:
+        # What it needs and does not find keeps the program itself from running.
+        return f"no program runs with it ({said.strip().rpartition(': error while ')[2]})"
+    return None
 
 
 def environment(

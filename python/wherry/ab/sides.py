@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from wherry import plans, preloading
+from wherry import libctunables, planuse, preloading
 from wherry.errors import WherryError
 
 LIBC, DROPIN = "libc", "dropin"
-TUNABLES = "GLIBC_TUNABLES"
+TUNABLES = libctunables.VARIABLE
 _DROPIN_FILE = "libwherry-dropin.so"
 _LONGEST_NAME = 24
 
@@ -37,7 +37,8 @@ def _stock(base: Mapping[str, str]) -> dict[str, str]:
     """Without a drop-in that may be in the environment already."""
     env = {key: value for key, value in base.items() if key != "WHERRY_PLAN"}
     words = [word for word in re.split(r"[\s:]+", env.pop("LD_PRELOAD", "")) if word]
-    if rest := [word for word in words if Path(word).name != _DROPIN_FILE]:
+    # A link to it has more in front of its name.
+    if rest := [word for word in words if not word.endswith(_DROPIN_FILE)]:
         env["LD_PRELOAD"] = ":".join(rest)
     return env
 
@@ -56,6 +57,23 @@ def _short(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 2] + ".."
 
 
+def _plan(path: Path, asked: str) -> str:
+    planuse.refuse_unused(path, asked)
+    return str(planuse.compiled(path))
+
+
+def _loadable(paths: list[Path], asked: str) -> None:
+    for path in paths:
+        if why := preloading.why_not_preloaded(path):
+            raise WherryError(f"{asked}: {why}; give a shared object that can be preloaded")
+
+
+def _in_force(entries: str, env: Mapping[str, str]) -> None:
+    """Figures under a setting that glibc does not follow would be those of stock libc."""
+    for entry, why in libctunables.ignored(entries, env.get(TUNABLES, "")):
+        raise WherryError(f"glibc would not follow '{entry}': {why}")
+
+
 def parse(what: str, base: Mapping[str, str]) -> Side:
     try:
         words = shlex.split(what)
@@ -66,7 +84,7 @@ def parse(what: str, base: Mapping[str, str]) -> Side:
             "an empty side; give libc, dropin, plan:FILE, preload:FILE, glibc.NAME=VALUE or KEY=VALUE"
         )
     env = _stock(base)
-    names, libraries, preloads = [], [], False
+    names, libraries, tunables, preloads = [], [], [], False
     for word in words:
         kind, colon, rest = word.partition(":")
         if word in (LIBC, "stock"):
@@ -80,19 +98,28 @@ def parse(what: str, base: Mapping[str, str]) -> Side:
                 names.append(DROPIN)
                 continue
             path = _file(rest, kind)
-            env["WHERRY_PLAN"] = str(plans.library_form(path))
+            env["WHERRY_PLAN"] = _plan(path, word)
             names.append(path.stem)
         elif colon and kind == "preload":
             path = _file(rest, kind)
+            _loadable([path], word)
             libraries.append(path.absolute())
             names.append(path.stem)
         elif word.startswith("glibc."):
-            if not all("=" in part for part in word.split(":")):
-                raise WherryError(f"'{word}' is no tunable; write glibc.cpu.NAME=VALUE")
+            tunables.append(word)
             env[TUNABLES] = ":".join(filter(None, (env.get(TUNABLES), word)))
             names.append("tunables")
         elif re.match(r"[A-Za-z_]\w*=", word, re.ASCII):
             key, _, value = word.partition("=")
+            if key == TUNABLES:
+                tunables = [value]
+            elif key == "WHERRY_PLAN" and value:
+                value = _plan(_file(value, key), word)
+            elif key == "LD_PRELOAD":
+                # Of names without a slash, or with what the loader expands, only the loader knows the files.
+                files = [own for own in re.split(r"[\s:]+", value) if "/" in own and "$" not in own]
+                _loadable([Path(own) for own in files], word)
+                preloads = True
             env[key] = value
             names.append(word)
         else:
@@ -100,6 +127,7 @@ def parse(what: str, base: Mapping[str, str]) -> Side:
                 f"'{word}' is no side; give libc, dropin, plan:FILE, preload:FILE, "
                 "glibc.NAME=VALUE or KEY=VALUE"
             )
+    _in_force(":".join(tunables), env)
     libraries = list(dict.fromkeys(libraries))
     if libraries:
         env = preloading.environment(env, libraries)

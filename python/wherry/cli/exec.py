@@ -16,20 +16,14 @@ from wherry.errors import EXIT_FAILED, WherryError
 
 def _plan_for(plan: str | None, isa: str | None) -> Path | None:
     """The compiled plan to load; says so when this CPU will not take it."""
-    from wherry import plans, runner
+    from wherry import plans, planuse, runner
 
     if plan:
-        found = plans.read(Path(plan))
-        reported = runner.cpu()
-        if plans.for_this_cpu(found, reported) is None:
-            if len(found) == 1:
-                why = plans.mismatch(found[0].cpu, reported) or f"this CPU has no {found[0].choice}"
-            else:
-                why = f"none of its {len(found)} plans is for this CPU"
+        if why := planuse.why_unused(plans.read(Path(plan)), runner.cpu()):
             _say(f"{plan} is not used, the default plan is: {why}")
-        return plans.library_form(Path(plan))
+        return planuse.compiled(Path(plan))
     if isa:
-        return plans.keep([plans.forced(isa, runner.cpu())])
+        return planuse.kept([plans.forced(isa, runner.cpu())])
     return None
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import click
 
 _NAMES_A_FILE = ("FILE", "PATH", "DIR", "RUN", "MIX", "PLAN", "BASE")
+# Of ab: without them it would compare something else than what was meant.
+_NAMES_A_SIDE = ("WHAT", "TUNABLES")
 
 
 def _not_empty(ctx: click.Context, parameter: click.Parameter, value: object) -> object:
@@ -40,12 +42,13 @@ class FileName(click.ParamType):
 
 
 def refuse_nonsense(command: click.Command) -> click.Command:
-    """An empty name of a file is misuse, not the current directory or none; so is an empty list. No number is NaN."""
+    """An empty name of a file is misuse, not the current directory or none; so is an empty list or side. No number is
+    NaN."""
     for parameter in command.params:
         metavar = parameter.metavar or ""
         if parameter.callback is not None:
             continue
-        if any(word in metavar for word in (*_NAMES_A_FILE, ",...")):
+        if any(word in metavar for word in (*_NAMES_A_FILE, *_NAMES_A_SIDE, ",...")):
             parameter.callback = _not_empty
         elif isinstance(parameter.type, click.FloatRange):
             parameter.callback = _a_number

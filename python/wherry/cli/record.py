@@ -65,22 +65,11 @@ def _parts() -> Path:
 
 def _library(given: str) -> Path:
     """The file of --try, when it has something to try."""
-    from wherry import elf
+    from wherry import preloading
 
     path = Path(given)
-    asked = f"--try {given}"
-    try:
-        found = elf.read(path)
-    except OSError as error:
-        raise WherryError(f"{asked}: {error.strerror}; give a shared object, or libc") from None
-    except elf.DamagedError:
-        raise WherryError(f"{asked}: it is no shared object; give one, or libc") from None
-    if (found.machine, found.bits, found.kind) != ("x86-64", 64, "shared"):
-        raise WherryError(f"{asked}: it is no shared object for this CPU; give one, or libc")
-    if not found.exports & set(TRIED_NAMES):
-        raise WherryError(
-            f"{asked}: it has none of {', '.join(TRIED_NAMES)} to try; give an object that has, or libc"
-        )
+    if why := preloading.why_not_preloaded(path, TRIED_NAMES):
+        raise WherryError(f"--try {given}: {why}; give a shared object, or libc")
     return path
 
 
@@ -88,12 +77,12 @@ def _trial(
     env: dict[str, str], plan: Path | None, given: str | None
 ) -> tuple[dict[str, str], Tried] | None:
     """The environment that tries the drop-in, or what was given, by turns; None where it is not built."""
-    from wherry import plans, preloading
+    from wherry import planuse, preloading
     from wherry.recording import trial
     from wherry.recording.trial import Tried
 
     env = {key: value for key, value in env.items() if key != "WHERRY_PLAN"}
-    compiled = plans.library_form(plan) if plan else None
+    compiled = planuse.compiled(plan) if plan else None
     libraries = [preloading.library("recorder")]
     if given == trial.LIBC:
         tried = Tried(trial.LIBC, trial.LIBC)
@@ -299,6 +288,9 @@ def command(
             raise WherryError(
                 f"--plan {plan}: there is no such file; wherry plan default -o FILE or wherry tune -o FILE writes one"
             )
+        from wherry import planuse
+
+        planuse.refuse_unused(chosen, f"--plan {plan}")
     target = _target(output, command[0])
     asked = _Asked(
         command, target, note, not no_ceiling, unseen, not no_trial, chosen, library, runs, prepare

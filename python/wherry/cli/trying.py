@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -74,10 +75,20 @@ def _sides(options: dict, base: dict[str, str]) -> tuple[sides.Side, sides.Side]
         if len(given) > 2:
             raise WherryError(f"{flag} takes one or two; ab compares two sides")
     if plans:
-        a, b = [f"plan:'{plan}'" for plan in ("default", *plans)[-2:]]
+        a, b = [shlex.quote(f"plan:{plan}") for plan in ("default", *plans)[-2:]]
     elif tunables:
-        a, b = ("libc", *(word.removeprefix("GLIBC_TUNABLES=") for word in tunables))[-2:]
+        a, b = ("libc", *map(_tunables, tunables))[-2:]
     return sides.pair(a or "libc", b or "dropin", base)
+
+
+def _tunables(given: str) -> str:
+    """One side of --tunables, which is nothing but a line of tunables: as NAME=VALUE it would be any variable."""
+    line = given.removeprefix(f"{sides.TUNABLES}=").strip()
+    if not line.startswith("glibc.") or len(line.split()) > 1:
+        raise WherryError(
+            f"--tunables '{given}': give a line for GLIBC_TUNABLES, as in glibc.cpu.NAME=VALUE:glibc.cpu.NAME=VALUE"
+        )
+    return shlex.quote(line)
 
 
 def _examine(command: str, pair: tuple[sides.Side, sides.Side], force: bool) -> None:

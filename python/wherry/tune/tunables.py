@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from wherry import libctunables
 from wherry.errors import FailedError
+from wherry.libctunables import Tunable
 from wherry.units import KIB, MIB
 
 PREFIX = "glibc.cpu."
@@ -16,32 +16,18 @@ MOVSB, STOSB = "x86_rep_movsb_threshold", "x86_rep_stosb_threshold"
 NON_TEMPORAL = "x86_non_temporal_threshold"
 MEMSET_NON_TEMPORAL = "x86_memset_non_temporal_threshold"
 HWCAPS = "hwcaps"
-_LINE = re.compile(
-    r"(glibc\.[\w.]+):\s*(?:(-?(?:0x[0-9a-f]+|\d+)) \(min: (\S+), max: ([^)]+)\))?", re.ASCII
-)
 _LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2")
 # Features without which another variant of the routines is chosen; each by itself, and the wider vectors together.
 MASKS = ("-AVX512VL", "-AVX512VL,-AVX2", "-ERMS", "Prefer_No_VZEROUPPER")
 
 
-@dataclass(frozen=True)
-class Tunable:
-    name: str
-    value: int | None
-    least: int | None
-    most: int | None
-
-
 def listed(text: str) -> dict[str, Tunable]:
     """By name without `glibc.cpu.`; what `ld.so --list-tunables` prints."""
-    found = {}
-    for line in text.splitlines():
-        match = _LINE.match(line.strip())
-        if match and match[1].startswith(PREFIX):
-            numbers = [None if word is None else int(word, 0) for word in match.groups()[1:]]
-            name = match[1].removeprefix(PREFIX)
-            found[name] = Tunable(name, *numbers)
-    return found
+    return {
+        name.removeprefix(PREFIX): own
+        for name, own in libctunables.parsed(text).items()
+        if name.startswith(PREFIX)
+    }
 
 
 def here() -> dict[str, Tunable]:

@@ -1,0 +1,73 @@
+"""A plan file that a program is given: whether the library here takes it, and where the library finds it.
+
+planuse.refuse_unused(Path("mine.toml"), "--plan mine.toml")   # WherryError when the default would serve instead
+planuse.compiled(Path("mine.toml"))                            # what WHERRY_PLAN names
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from wherry import plans, preloading
+from wherry.errors import FailedError, WherryError
+from wherry.plans import Plan
+
+
+def why_unused(found: Sequence[Plan], reported: Mapping) -> str | None:
+    """Why the library keeps its default on that CPU, as a sentence without its end; None when it takes one of them."""
+    if plans.for_this_cpu(found, reported) is not None:
+        return None
+    if len(found) > 1:
+        return f"none of its {len(found)} plans is for this CPU"
+    own = found[0]
+    return plans.mismatch(own.cpu, reported) or (
+        f"its choice {own.choice} needs {plans.lacks(own, reported)}, which this CPU lacks"
+    )
+
+
+def refuse_unused(path: Path, asked: str) -> None:
+    """For what measures: figures of the default plan under the name of another would be wrong."""
+    from wherry import runner
+
+    if why := why_unused(plans.read(path), runner.cpu()):
+        raise WherryError(
+            f"{asked}: {why}; the default plan would serve in its place (wherry plan show {path} tells what it is for)"
+        )
+
+
+def compiled(path: Path) -> Path:
+    """The compiled form, absolute: the file itself, or made of the text and kept."""
+    try:
+        return plans.library_form(path)
+    except (FailedError, OSError, RuntimeError):
+        # No home directory, or none that can be written: a container's, or that of a service's user.
+        return _aside(plans.read(path))
+
+
+def kept(found: Sequence[Plan]) -> Path:
+    """Those plans compiled and kept."""
+    try:
+        return plans.keep(found)
+    except (FailedError, OSError, RuntimeError):
+        return _aside(found)
+
+
+def _aside(found: Sequence[Plan]) -> Path:
+    """In a directory of our own elsewhere."""
+    from wherry import planbinary, runfile
+
+    data = planbinary.encode(list(found))
+    for home in preloading.own_directories():
+        made = home / f"{hashlib.sha256(data).hexdigest()[:32]}.plan"
+        try:
+            if not made.is_file() or made.read_bytes() != data:
+                runfile.write_bytes(made, data)
+        except (FailedError, OSError):
+            continue
+        return made
+    raise FailedError(
+        "there is no place for the compiled plan: neither ~/.cache nor /tmp can be written; set XDG_CACHE_HOME to a "
+        "directory that can be"
+    )
