@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import need_tool, run
+from conftest import need_tool, run, wait_until
 from wherry import libctunables, runfile
 from wherry.ab import figures, sides, verdict
 from wherry.ab.running import Ran
@@ -330,6 +331,74 @@ def test_plans_go_by_without_a_place_for_them(wherry, tmp_path):
     (tmp_path / "mine.toml").write_text(re.sub(r"(stream_from) = \S+ \S+", r'\1 = "99 MiB"', text))
     done = wherry("ab", "--runs", "2", "--plan", "mine.toml", "--", "true", env=nowhere)
     assert done.returncode == 0, done.stderr
+
+
+def test_what_we_inherit_is_the_programs_too(wherry, tmp_path):
+    (tmp_path / "given").write_text("it")
+    seen = """
+        import os
+        names = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd") if int(number) > 2]
+        print(sorted(os.readlink(name) for name in names if os.path.exists(name)))
+    """
+    with (tmp_path / "given").open() as given:
+        options = {"pass_fds": (given.fileno(),)}
+        alone = run(*program(seen), cwd=tmp_path, **options).stdout
+        words = ("--prepare", f"cat /proc/self/fd/{given.fileno()} >> prepared", "--keep", "kept")
+        done = wherry("ab", "--runs", "2", *words, "--", *program(seen), **options)
+    assert done.returncode == 0, done.stderr
+    assert str(tmp_path / "given") in alone
+    assert {path.read_text() for path in (tmp_path / "kept").iterdir()} == {alone}
+    assert (tmp_path / "prepared").read_text() == "it" * 6
+
+
+def test_one_round_has_no_interval(wherry):
+    done = wherry("ab", "--runs", "2", "--", *busy("0.01"))
+    text = " ".join(done.stdout.split())
+    assert "2 of each in 1 round of A B B A" in text
+    assert "Not decided: one round of four runs is too few to tell (CPU time" in text
+    assert "[" not in text and "±" not in text
+
+
+def test_a_directory_that_cannot_be_written_is_told_first(wherry, tmp_path):
+    (tmp_path / "runs").write_text("in the way")
+    done = wherry("ab", "--runs", "2", "--", "touch", "ran")
+    assert done.returncode == 2 and "choose another place with --save FILE" in done.stderr
+    assert not (tmp_path / "ran").exists()
+
+
+def test_figures_that_cannot_be_saved_are_shown(wherry, tmp_path):
+    spoil = "rm -rf runs; touch runs"
+    done = wherry("ab", "--runs", "2", "--", "sh", "-c", spoil)
+    assert done.returncode == 1 and "could not save runs/" in done.stderr
+    assert "CPU time" in done.stdout and "Saved" not in done.stdout
+    (tmp_path / "runs").unlink()
+    done = wherry("ab", "--runs", "2", "--json", "--", "sh", "-c", spoil)
+    assert done.returncode == 1 and json.loads(done.stdout)["experiments"][0]["ab"]["rounds"] == 1
+
+
+def left(word: str) -> bytes:
+    return subprocess.run(["pgrep", "-xf", word], capture_output=True, check=False).stdout
+
+
+def test_a_prepare_that_takes_too_long_is_ended(wherry):
+    stubborn = "trap '' TERM; sleep 41.5 | sleep 41.5; sleep 41.5"
+    done = wherry("ab", "--runs", "2", "--limit", "0.3s", "--prepare", stubborn, "--", "true")
+    assert done.returncode == 1 and "--prepare did not end within 0.3 s" in done.stderr
+    assert left("sleep 41.5") == b""
+
+
+def test_a_prepare_ends_with_us(wherry_run, tmp_path):
+    command = [sys.executable, "-m", "wherry", "ab", "--prepare", "sleep 42.5 | sleep 42.5; true"]
+    process = subprocess.Popen(
+        [*command, "--", "true"],
+        env={**os.environ, "WHERRY_RUN": str(wherry_run)},
+        stderr=subprocess.PIPE,
+    )
+    wait_until(lambda: left("sleep 42.5").count(b"\n") == 2, "the prepare has begun")
+    process.terminate()
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 143 and b"interrupted after 0 rounds" in said
+    assert left("sleep 42.5") == b""
 
 
 def test_output_that_differs_is_an_error(wherry):

@@ -80,6 +80,10 @@ def about(seconds: float) -> str:
     return f"{seconds / 60:.0f} min"
 
 
+def plural(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
 def percent(fraction: float) -> str:
     """0.0123 is 1.2 %; above ten there is no decimal."""
     value = fraction * 100

@@ -29,6 +29,8 @@ LEAST_SHARE = 0.01
 RESAMPLES = 4000
 # From so few rounds an interval and a noise floor mean little.
 FEW_ROUNDS = 4
+# One round has no spread: what an interval and a noise floor would say of it is made up.
+LEAST_SPREAD = 2
 
 
 @dataclass(frozen=True)

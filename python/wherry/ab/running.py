@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ from wherry.errors import FailedError
 
 _PIECE = 1 << 20
 _LONGEST_COMPLAINT = 200
+# How long a --prepare that is to end may take to.
+_OBEY_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -80,18 +83,32 @@ class Program:
             )
 
     def _prepare(self, base: Mapping[str, str]) -> None:
-        done = subprocess.run(
-            ["/bin/sh", "-c", self.prepare],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=dict(base),
-            check=False,
-        )
-        if done.returncode:
-            raise FailedError(
-                f"--prepare {_ended(done.returncode)}{_said(done.stderr)}; mend it: {self.prepare}"
+        with tempfile.TemporaryFile() as errors:
+            # In our own session: what asks for a password by the terminal still can.
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", self.prepare],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                env=dict(base),
+                close_fds=False,
             )
+            try:
+                status = process.wait(self.limit)
+            except subprocess.TimeoutExpired:
+                _end(process)
+                raise FailedError(
+                    f"--prepare did not end within {self.limit:g} s; ended. "
+                    f"Give it less to do, or more time with --limit: {self.prepare}"
+                ) from None
+            except BaseException:
+                _end(process)
+                raise
+            if status:
+                errors.seek(0)
+                raise FailedError(
+                    f"--prepare {_ended(status)}{_said(errors.read())}; mend it: {self.prepare}"
+                )
 
     def _timed(self, side: Side, base: Mapping[str, str], source, output, errors) -> dict:
         given, taken = side.changes(base)
@@ -103,13 +120,16 @@ class Program:
             arguments += ["--set", f"{key}={value}"]
         for key in taken:
             arguments += ["--unset", key]
+        os.set_inheritable(write, True)
         try:
+            # What we were given beyond the standard streams is the program's too, as without us; what is our own is
+            # closed when it begins, and wherry-run does so with the report.
             process = subprocess.Popen(
                 [*arguments, "--", *self.argv],
                 stdin=source,
                 stdout=output,
                 stderr=errors,
-                pass_fds=(write,),
+                close_fds=False,
                 env=dict(base),
                 start_new_session=True,
             )
@@ -160,6 +180,42 @@ class Program:
             raise FailedError(
                 f"{name} {_ended(-event['signal'] or code)}{wanted} under {side.name}{said}{hint}"
             )
+
+
+def _below(pid: int) -> list[int]:
+    """That process, and all that it and its children started."""
+    found, waiting = [], [pid]
+    while waiting:
+        found.append(waiting.pop())
+        with contextlib.suppress(OSError):
+            for task in Path(f"/proc/{found[-1]}/task").iterdir():
+                waiting += map(int, (task / "children").read_text().split())
+    return found
+
+
+def _end(process: subprocess.Popen) -> None:
+    """A shell and what it runs: asked first, then made to. It is no group of its own that one kill could reach."""
+    found = _below(process.pid)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        until = time.monotonic() + _OBEY_S
+        while process.poll() is None or any(map(_runs, found[1:])):
+            if time.monotonic() > until:
+                break
+            time.sleep(0.01)
+        else:
+            return
+        found = [process.pid, *filter(_runs, found[1:])]
+
+
+def _runs(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state not in "ZX"
 
 
 def _ended(code: int) -> str:

@@ -34,12 +34,12 @@ def sentence(a: Side, b: Side, own: Figure, rounds: int) -> str:
     what = figures.NAMES[own.metric]
     if own.ratio is None:
         return f"Nothing was measured; {_keep(a)}."
-    found = f"{what} {change(own.ratio.median)} {interval(own.ratio)}, noise ±{percent(own.floor)}"
+    found = f"{what} {change(own.ratio.median)}"
+    if rounds >= figures.LEAST_SPREAD:
+        found += f" {interval(own.ratio)}, noise ±{percent(own.floor)}"
     if rounds < figures.FEW_ROUNDS:
-        return (
-            f"Not decided: {rounds} round{'' if rounds == 1 else 's'} of four runs are too few to tell "
-            f"({found}); give more --runs, or more --time."
-        )
+        few = "one round of four runs is" if rounds == 1 else f"{rounds} rounds of four runs are"
+        return f"Not decided: {few} too few to tell ({found}); give more --runs, or more --time."
     if own.call == "faster":
         return f"{b.name} is faster than {a.name}: {found}. Take {b.name}."
     if own.call == "slower":

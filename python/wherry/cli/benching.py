@@ -13,7 +13,8 @@ from wherry import then as then_room
 from wherry.cli import dimensions as dimension_room
 from wherry.cli import names, reporting, stamp, thennow, whole
 from wherry.cli import peers as peer_room
-from wherry.cli.job import Bench, on_sigterm
+from wherry.cli.ending import on_sigterm
+from wherry.cli.job import Bench
 from wherry.errors import unknown
 from wherry.experiments import Request
 from wherry.striping import given as stripe_files

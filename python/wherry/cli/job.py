@@ -15,15 +15,14 @@ from wherry.campaign import Campaign, Problem, Watcher, expected_seconds
 from wherry.cli import dimensions as dimension_room
 from wherry.cli import peers as peer_room
 from wherry.cli import report, stamp, thennow, whole
+from wherry.cli.ending import interrupted_status
 from wherry.cli.keeping import Keeper
 from wherry.cli.printer import Printer
 from wherry.cli.progress import CampaignProgress, Progress
 from wherry.course import Course
 from wherry.errors import (
     EXIT_FAILED,
-    EXIT_INTERRUPTED,
     EXIT_OK,
-    EXIT_TERMINATED,
     FailedError,
     WherryError,
 )
@@ -33,15 +32,6 @@ from wherry.yardsticks import INLINED, YARDSTICKS
 
 # Seconds from which on somebody may want to know beforehand how long it takes.
 TELL_FROM = 30
-
-# What to end with when interrupted; a list, since a signal handler has nowhere else to put it.
-interrupted_status = [EXIT_INTERRUPTED]
-
-
-def on_sigterm(number: int, frame: object) -> None:
-    """What was measured is kept, as with Ctrl-C; only the exit status differs."""
-    interrupted_status[:] = [EXIT_TERMINATED]
-    raise KeyboardInterrupt
 
 
 class Bench:

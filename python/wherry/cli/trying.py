@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
+import signal
 import sys
 import time
 from pathlib import Path
@@ -11,11 +13,12 @@ from pathlib import Path
 from wherry import preloading, runfile
 from wherry.ab import figures, record, running, sides, turns, verdict
 from wherry.cli import stamp
+from wherry.cli.ending import interrupted_status, on_sigterm
 from wherry.cli.printer import Printer
 from wherry.cli.progress import Progress
-from wherry.errors import EXIT_INTERRUPTED, EXIT_OK, WherryError
+from wherry.errors import EXIT_OK, FailedError, WherryError
 from wherry.tables import Block, Column, Figure, layout
-from wherry.units import percent, seconds_in_words, size_in_words
+from wherry.units import percent, plural, seconds_in_words, size_in_words
 
 DEFAULT_RUNS, LEAST_RUNS = 20, 8
 RUN_LIMIT = 600.0
@@ -26,10 +29,11 @@ def ab(words, *, runs, seconds, limit, by, force, seed, save, as_json, **options
     pair = _sides(options, base)
     _examine(words[0], pair, force)
     seed = time.time_ns() % 2**32 if seed is None else seed
-    path = Path(save) if save else stamp.path("-ab.json")
-    if save:
-        runfile.check_target(path)
     program = _program(words, limit or RUN_LIMIT, options)
+    path = Path(save) if save else stamp.path("-ab.json")
+    runfile.check_target(path)
+    with contextlib.suppress(ValueError):
+        signal.signal(signal.SIGTERM, on_sigterm)
     started = stamp.now()
     wanted = -(-(runs or DEFAULT_RUNS) // 2)
     # What was asked for by number is measured; else a slow program gets fewer.
@@ -53,16 +57,30 @@ def ab(words, *, runs, seconds, limit, by, force, seed, save, as_json, **options
         else "Interrupted before a round was done."
     )
     document = record.document(taken, found, by, said, ["wherry", *sys.argv[1:]], seed, started)
-    if found:
-        runfile.write(path, document)
+    # Saved before it is shown, as a reader of our output may leave; shown all the same where that fails.
+    unsaved = _save(path, document) if found else None
+    printer = Printer()
     if as_json:
-        Printer().write(runfile.encode(document).decode())
+        printer.write(runfile.encode(document).decode())
     elif found:
-        _show(Printer(), words, taken, found, by, said, document, path)
+        _show(printer, words, taken, found, by, said, document)
+        if not unsaved:
+            printer.text(f"Saved as {path}")
+    if unsaved:
+        raise unsaved
     if taken.interrupted:
-        print(f"wherry: interrupted after {len(taken.rounds)} rounds", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        after = plural(len(taken.rounds), "round")
+        print(f"wherry: interrupted after {after}", file=sys.stderr)
+        return interrupted_status[0]
     return EXIT_OK
+
+
+def _save(path: Path, document: dict) -> FailedError | None:
+    try:
+        runfile.write(path, document)
+    except FailedError as error:
+        return error
+    return None
 
 
 def _sides(options: dict, base: dict[str, str]) -> tuple[sides.Side, sides.Side]:
@@ -133,7 +151,7 @@ def _amount(metric: str, value: float) -> str:
     return f"{value:.3f} s" if value >= 1 else f"{value * 1e3:.2f} ms"
 
 
-def _show(printer, words, taken, found, by, said, document, path) -> None:
+def _show(printer, words, taken, found, by, said, document) -> None:
     a, b = taken.sides
     shown = " ".join(words)
     rounds = len(taken.rounds)
@@ -144,7 +162,7 @@ def _show(printer, words, taken, found, by, said, document, path) -> None:
             ("B", f"{b.name} ({b.what})" if b.name != b.what else b.name),
             (
                 "Runs",
-                f"{2 * rounds} of each in {rounds} rounds of A B B A or B A A B, "
+                f"{2 * rounds} of each in {plural(rounds, 'round')} of A B B A or B A A B, "
                 f"{seconds_in_words(taken.seconds)}"
                 + ("; the time was up" if taken.out_of_time else ""),
             ),
@@ -164,14 +182,15 @@ def _show(printer, words, taken, found, by, said, document, path) -> None:
     for metric in figures.METRICS:
         own = found[metric]
         small = figures.negligible(found, metric)
+        alone = small or rounds < figures.LEAST_SPREAD
         lines.append(
             [
                 Figure(figures.NAMES[metric]),
                 Figure(_amount(metric, own.a)),
                 Figure(_amount(metric, own.b)),
                 Figure("-" if small else verdict.change(own.ratio.median)),
-                Figure("-" if small else verdict.interval(own.ratio)),
-                Figure("-" if small else f"±{percent(own.floor)}"),
+                Figure("-" if alone else verdict.interval(own.ratio)),
+                Figure("-" if alone else f"±{percent(own.floor)}"),
                 Figure("too little to tell" if small else verdict.word(own, rounds)),
             ]
         )
@@ -180,7 +199,6 @@ def _show(printer, words, taken, found, by, said, document, path) -> None:
     printer.paragraph(said, "lead" if found[by].call == "faster" else "")
     for remark in verdict.remarks(a, b, found, taken.stolen):
         printer.paragraph(remark, "dim")
-    printer.text(f"Saved as {path}")
 
 
 def _machine(document: dict) -> list[tuple[str, str]]:

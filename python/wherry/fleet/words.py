@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from wherry.fleet.outliers import counts
 from wherry.fleet.summary import Report
-from wherry.units import percent, size_in_words
+from wherry.units import percent, plural, size_in_words
 
 MOST_HOSTS = 40
 MOST_UNFIT = 20
@@ -25,10 +25,6 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
         )
         lines.append("  " + "  ".join(cells).rstrip())
     return lines
-
-
-def plural(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def _share(value: float | None) -> str:
