@@ -324,6 +324,30 @@ def test_a_library_with_a_blank_in_its_name_is_loaded(wherry, tmp_path):
     assert all((text == "True\n") == ("-libc" not in name) for name, text in kept.items()), kept
 
 
+def test_a_library_that_needs_others_finds_them(wherry, tmp_path):
+    compiler = need_tool("cc", "gcc")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "e.c").write_text("int nothing;\n")
+    run(
+        compiler,
+        "-shared",
+        "-fPIC",
+        "e.c",
+        "-Wl,-soname,other.so",
+        "-o",
+        "lib/other.so",
+        cwd=tmp_path,
+    )
+    own = ("-Wl,--no-as-needed", "lib/other.so", "-o", "needy.so")
+    run(compiler, "-shared", "-fPIC", "e.c", *own, cwd=tmp_path)
+    for side, env in (
+        ("preload:needy.so", {"LD_LIBRARY_PATH": "lib"}),
+        ("LD_LIBRARY_PATH=lib preload:needy.so", {}),
+    ):
+        done = wherry("ab", "--runs", "2", "--b", side, "--", "true", env=env)
+        assert done.returncode == 0, done.stderr
+
+
 def test_plans_go_by_without_a_place_for_them(wherry, tmp_path):
     nowhere = {"HOME": "/proc/nowhere", "XDG_CACHE_HOME": "", "TMPDIR": str(tmp_path)}
     wherry("plan", "default", "-o", "mine.toml")

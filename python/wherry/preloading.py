@@ -120,9 +120,11 @@ def _preloadable(path: Path) -> str:
     )
 
 
-def why_not_preloaded(path: Path, one_of: Sequence[str] = ()) -> str | None:
+def why_not_preloaded(
+    path: Path, one_of: Sequence[str] = (), env: Mapping[str, str] | None = None
+) -> str | None:
     """Why the loader would go on without that object, or why it has none of those functions, as a sentence without its
-    end; None when neither."""
+    end; None when neither. `env`: where it is to be preloaded, which may say where its own libraries are."""
     try:
         found = elf.read(path)
     except OSError as error:
@@ -133,10 +135,10 @@ def why_not_preloaded(path: Path, one_of: Sequence[str] = ()) -> str | None:
         return "it is no shared object for this CPU"
     if one_of and not found.exports & set(one_of):
         return f"it has none of {', '.join(one_of)}"
-    return _of_loader(path)
+    return _of_loader(path, os.environ if env is None else env)
 
 
-def _of_loader(path: Path) -> str | None:
+def _of_loader(path: Path, env: Mapping[str, str]) -> str | None:
     """What the loader itself says of it, asked to list what a program needs, which runs nothing."""
     try:
         loader = elf.read(Path("/proc/self/exe")).interpreter
@@ -145,7 +147,7 @@ def _of_loader(path: Path) -> str | None:
             return None
         done = subprocess.run(
             [loader, "--list", program],
-            env={"LD_PRELOAD": _preloadable(path), "LC_ALL": "C"},
+            env={**env, "LD_PRELOAD": _preloadable(path), "LC_ALL": "C"},
             capture_output=True,
             timeout=20,
             check=False,
@@ -155,9 +157,9 @@ def _of_loader(path: Path) -> str | None:
     said = (done.stdout + done.stderr).decode(errors="replace")
     if refused := re.search(r"from LD_PRELOAD cannot be preloaded \((.*)\): ignored", said):
         return f"the loader leaves it out ({refused[1]})"
-    if done.returncode:
+    if failed := re.search(r": error while (.*)", said):
         # What it needs and does not find keeps the program itself from running.
-        return f"no program runs with it ({said.strip().rpartition(': error while ')[2]})"
+        return f"no program runs with it ({failed[1]})"
     return None
 
 

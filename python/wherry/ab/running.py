@@ -198,7 +198,7 @@ def _end(process: subprocess.Popen) -> None:
     found = _below(process.pid)
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in found:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(OSError):  # it has ended, or is root's
                 os.kill(pid, number)
         until = time.monotonic() + _OBEY_S
         while process.poll() is None or any(map(_runs, found[1:])):

@@ -62,10 +62,11 @@ def _plan(path: Path, asked: str) -> str:
     return str(planuse.compiled(path))
 
 
-def _loadable(paths: list[Path], asked: str) -> None:
-    for path in paths:
-        if why := preloading.why_not_preloaded(path):
-            raise WherryError(f"{asked}: {why}; give a shared object that can be preloaded")
+def _loadable(given: list[tuple[str, Path]], env: Mapping[str, str]) -> None:
+    """Figures without an object would be those of stock libc under its name."""
+    for word, path in given:
+        if why := preloading.why_not_preloaded(path, env=env):
+            raise WherryError(f"{word}: {why}; give a shared object that can be preloaded")
 
 
 def _in_force(entries: str, env: Mapping[str, str]) -> None:
@@ -84,7 +85,7 @@ def parse(what: str, base: Mapping[str, str]) -> Side:
             "an empty side; give libc, dropin, plan:FILE, preload:FILE, glibc.NAME=VALUE or KEY=VALUE"
         )
     env = _stock(base)
-    names, libraries, tunables, preloads = [], [], [], False
+    names, libraries, objects, tunables, preloads = [], [], [], [], False
     for word in words:
         kind, colon, rest = word.partition(":")
         if word in (LIBC, "stock"):
@@ -102,7 +103,7 @@ def parse(what: str, base: Mapping[str, str]) -> Side:
             names.append(path.stem)
         elif colon and kind == "preload":
             path = _file(rest, kind)
-            _loadable([path], word)
+            objects.append((word, path))
             libraries.append(path.absolute())
             names.append(path.stem)
         elif word.startswith("glibc."):
@@ -118,7 +119,7 @@ def parse(what: str, base: Mapping[str, str]) -> Side:
             elif key == "LD_PRELOAD":
                 # Of names without a slash, or with what the loader expands, only the loader knows the files.
                 files = [own for own in re.split(r"[\s:]+", value) if "/" in own and "$" not in own]
-                _loadable([Path(own) for own in files], word)
+                objects += [(word, Path(own)) for own in files]
                 preloads = True
             env[key] = value
             names.append(word)
@@ -127,6 +128,7 @@ def parse(what: str, base: Mapping[str, str]) -> Side:
                 f"'{word}' is no side; give libc, dropin, plan:FILE, preload:FILE, "
                 "glibc.NAME=VALUE or KEY=VALUE"
             )
+    _loadable(objects, env)
     _in_force(":".join(tunables), env)
     libraries = list(dict.fromkeys(libraries))
     if libraries:

@@ -53,7 +53,7 @@ from wherry.cli import duration
     "--limit",
     type=duration.Duration(),
     metavar="TIME",
-    help="End a run that takes longer, and give up. [ten minutes]",
+    help="End a run, or a --prepare, that takes longer, and give up. [ten minutes]",
 )
 @click.option("--stdin", metavar="FILE", help="What each run reads from. [/dev/null]")
 @click.option("--prepare", metavar="SHELL", help="Before each run, not timed: rm -rf copy")
