@@ -11,6 +11,7 @@ import os
 import re
 import tempfile
 import zlib
+from errno import EEXIST
 from pathlib import Path
 
 from wherry import schemas
@@ -146,9 +147,9 @@ def check_target(path: Path) -> None:
     try:
         _write(path, b"\0" * 65536, keep=False)
     except OSError as error:
-        raise WherryError(
-            f"cannot save to {path}: {error.strerror}; choose another place"
-        ) from None
+        # Where a directory was to be made.
+        why = "a file is where its directory would be" if error.errno == EEXIST else error.strerror
+        raise WherryError(f"cannot save to {path}: {why}; choose another place") from None
 
 
 def write(path: Path, document: object) -> None:
