@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import shutil
+import subprocess
+import sys
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, wait_until
 from wherry import runfile, stats
 from wherry.cli import tuning
 from wherry.errors import WherryError
@@ -447,3 +450,19 @@ def test_what_was_measured_with_another_plan_is_measured_again(tmp_path, monkeyp
     (tmp_path / kept.FILE).write_text('{"one": {"command": "cat"}}')
     assert kept.read(tmp_path, commands, None) == {}
     assert "damaged or old" in capsys.readouterr().err
+
+
+def test_told_to_end_it_leaves_nothing(wherry_run, tmp_path):
+    place = tmp_path / "scratch"
+    place.mkdir()
+    env = {**os.environ, "WHERRY_RUN": str(wherry_run), "TMPDIR": str(place)}
+    own = subprocess.Popen(
+        [sys.executable, "-m", "wherry", "replay", "hand.mix.json", "--no-found-peers"],
+        env=env,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_until(lambda: list(place.glob("wherry-mixes-*/*")), "calls to make are written")
+    own.terminate()
+    assert own.wait(60) == 143
+    assert not list(place.iterdir())

@@ -104,6 +104,11 @@ def _dense(lines: Sequence[str], where: str) -> dict[int, float]:
                 f"{where}: '{entry[:40]}' in {_at(number + 1, column)} (size {size}) is not a "
                 "probability; write a number from 0 on, or size:probability throughout"
             )
+        if float(word) > 1:
+            raise WherryError(
+                f"{where}: {word[:40]} in {_at(number + 1, column)} (size {size}) is above 1, so no probability; "
+                "sizes are written size:probability"
+            )
         if size > LARGEST_SIZE:
             raise WherryError(
                 f"{where}: more than {LARGEST_SIZE} sizes ({_at(number + 1, column)})"

@@ -258,6 +258,13 @@ def _no(command: str, path: str | None, kind: str, reason: str, **more: object) 
     return Verdict(command, path, more.pop("program", path), False, reason, kind=kind, **more)
 
 
+_FIRST = "whose memory routines must come first"
+# They have none, but what they check should be what the program does elsewhere.
+_CHECKED = dict.fromkeys(
+    ("LeakSanitizer", "UndefinedBehaviorSanitizer"), "and such programs are left as they are"
+)
+
+
 def _of_elf(path: str) -> tuple[str, str | None, tuple[str, ...]]:
     """(kind, why nothing can be preloaded or None, notes) of a program that is no script."""
     granted = _privileges(path)
@@ -308,7 +315,7 @@ def _of_elf(path: str) -> tuple[str, str | None, tuple[str, ...]]:
     if found.sanitizer:
         return (
             "sanitizer",
-            f"it was built with {found.sanitizer}, whose memory routines must come first",
+            f"it was built with {found.sanitizer}, {_CHECKED.get(found.sanitizer, _FIRST)}",
             (),
         )
     notes = []

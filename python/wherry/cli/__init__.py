@@ -128,8 +128,10 @@ def _run(arguments: list[str] | None) -> int:
         _say(f"wherry: {error.format_message()}")
         return errors.EXIT_MISUSE
     except (KeyboardInterrupt, click.Abort):
+        from wherry.cli.ending import interrupted_status
+
         _say("wherry: interrupted")
-        return errors.EXIT_INTERRUPTED
+        return interrupted_status[0]
     except (errors.StdoutClosedError, BrokenPipeError):
         return errors.EXIT_OK
     except OSError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
 import time
 from dataclasses import asdict
@@ -11,9 +13,10 @@ from wherry import found_peers, machine, plans, results, runfile, runner
 from wherry.ab import record
 from wherry.campaign import Watcher
 from wherry.cli import stamp
+from wherry.cli.ending import interrupted_status, on_sigterm
 from wherry.cli.printer import Printer
 from wherry.cli.progress import CampaignProgress, Progress
-from wherry.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, FailedError, WherryError
+from wherry.errors import EXIT_FAILED, EXIT_OK, FailedError, WherryError
 from wherry.plans import Plan
 from wherry.recording import trial
 from wherry.replay import loading, parts, predict, totals
@@ -42,6 +45,9 @@ def replay(
     save,
     as_json,
 ) -> int:
+    # Files of calls in the temporary directory go with the process, when it ends by itself.
+    with contextlib.suppress(ValueError):
+        signal.signal(signal.SIGTERM, on_sigterm)
     reported = runner.cpu()
     seed = time.time_ns() % 2**32 if seed is None else seed
     if save:
@@ -91,7 +97,7 @@ def replay(
         print(
             "wherry: interrupted; the totals are of what was measured until then", file=sys.stderr
         )
-        return EXIT_INTERRUPTED
+        return interrupted_status[0]
     return EXIT_FAILED if bad or not found else EXIT_OK
 
 

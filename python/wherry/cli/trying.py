@@ -127,7 +127,12 @@ def _examine(command: str, pair: tuple[sides.Side, sides.Side], force: bool) -> 
 def _program(words, limit: float, options: dict) -> running.Program:
     stdin = Path(options["stdin"]) if options["stdin"] else None
     if stdin is not None and not stdin.is_file():
-        raise WherryError(f"--stdin {stdin}: there is no such file")
+        why = (
+            "it is no regular file, which each run could read from its beginning"
+            if stdin.exists()
+            else "there is no such file"
+        )
+        raise WherryError(f"--stdin {stdin}: {why}")
     keep = Path(options["keep"]) if options["keep"] else None
     if keep is not None:
         try:

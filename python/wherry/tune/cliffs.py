@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wherry.units import percent, size_label
+from wherry.plans import size_text
+from wherry.units import percent
 
 SHARE = 0.25
 MOST = 12
@@ -25,7 +26,7 @@ class Cliff:
 
     def words(self) -> str:
         return (
-            f"{self.routine}, {self.op} of {size_label(self.size)} B in {self.state}, {self.place}: "
+            f"{self.routine}, {self.op} of {size_text(self.size)} in {self.state}, {self.place}: "
             f"{percent(self.fall)} below {self.beside}"
         )
 
