@@ -87,6 +87,12 @@ static const char *message_of(const struct wherry_nofault_status *status)
                    : "ready: the host owns SIGSEGV or SIGBUS and hands faults to wherry_nofault_handle; calls are as "
                      "fast as "
                      "memcpy";
+    if (wherry_guard_refused() == ENOSPC)
+        return "another handler owns SIGSEGV or SIGBUS, and too many were met to come before one more: calls go by "
+               "system calls, right but slow. Let it call wherry_nofault_handle, then call wherry_nofault_init_hosted";
+    if (wherry_guard_refused())
+        return "no handler may be installed: calls go by system calls, right but slow. Let the sandbox allow "
+               "rt_sigaction, then call wherry_nofault_init";
     if (!status->initialised)
         return "not initialised: calls go by system calls, right but slow. Call wherry_nofault_init";
     return "another handler owns SIGSEGV or SIGBUS: calls go by system calls, right but slow. Call wherry_nofault_init "

@@ -14,6 +14,9 @@ bool wherry_guard_fix(int signo, const siginfo_t *info, void *ucontext);
 /* Makes our handlers the first for both signals; those in force before are chained to. 0, or an errno value. */
 int wherry_guard_install(void);
 
+/* What the last wherry_guard_install failed of; 0: nothing. */
+int wherry_guard_refused(void);
+
 /* Takes the handlers in force for ones that call wherry_nofault_handle. 0, or EINVAL when a signal has none. */
 int wherry_guard_trust(void);
 

@@ -24,6 +24,7 @@ static unsigned installed[SIGNALS];
 static atomic_int
     busy; /* the process whose thread installs; a child of fork inherits its parent's, which is not there */
 static atomic_bool initialised;
+static atomic_int refused;                 /* what the last installation failed of; 0: nothing */
 static atomic_uintptr_t forwards[SIGNALS]; /* handlers that call wherry_nofault_handle */
 
 void wherry_guard_sigaction_return(void);
@@ -171,9 +172,12 @@ int wherry_guard_install(void)
         error = install(s);
     if (!error)
         atomic_store(&initialised, true);
+    atomic_store(&refused, error);
     atomic_store(&busy, 0);
     return error;
 }
+
+int wherry_guard_refused(void) { return atomic_load(&refused); }
 
 void wherry_guard_noted(int signo)
 {

@@ -423,6 +423,7 @@ static void again(void)
         refused = wherry_nofault_init();
     }
     CHECK(refused == ENOSPC && status_now().path == by_calls() && all_right(false));
+    CHECK(strstr(status_now().message, "too many"));
 }
 
 static void blocked(void)
