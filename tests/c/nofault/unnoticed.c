@@ -1,6 +1,5 @@
 /* What a program sees of its own signals stays as it was before wherry_nofault_init: unnoticed SCENE. Exit status 0
  * when it did. */
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
