@@ -384,4 +384,5 @@ def test_damaged_parts_are_told(tmp_path):
         (tmp_path / name).write_bytes(data)
         merger.add(tmp_path / name)
     assert len(merger.damaged) == 4
+    assert merger.damaged[1].startswith("what process 2 left: ")
     assert merger.ops() == {}

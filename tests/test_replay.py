@@ -452,6 +452,15 @@ def test_what_was_measured_with_another_plan_is_measured_again(tmp_path, monkeyp
     assert "damaged or old" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("data", [b"", b"[1]", "{}".encode("utf-16"), b"[[[["])
+def test_what_is_no_mix_is_said_of_the_mix(tmp_path, data):
+    (tmp_path / "x.mix.json").write_bytes(data)
+    with pytest.raises(WherryError) as error:
+        parts.subject("x.mix.json", CACHES)
+    said = str(error.value)
+    assert said.startswith("x.mix.json") and "size:probability" not in said and "--mix" not in said
+
+
 def test_told_to_end_it_leaves_nothing(wherry_run, tmp_path):
     place = tmp_path / "scratch"
     place.mkdir()

@@ -52,7 +52,7 @@ class Merger:
         try:
             process = blocks.read(path)
         except (blocks.DamagedError, OSError) as error:
-            self.damaged.append(f"{path.name}: {error}")
+            self.damaged.append(f"what process {path.name.partition('-')[0]} left: {error}")
             return
         self.processes += 1
         self.uncounted += process.uncounted

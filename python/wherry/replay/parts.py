@@ -180,7 +180,8 @@ def subject(given: str, caches: Mapping[str, int], seed: int = 1) -> Subject:
                 f"{path}: not a file; give one mix, as wherry record -o FILE writes one"
             )
         try:
-            recorded = recordings.is_recorded(path.read_bytes()[:4096])
+            # By its name too: what is wrong with it is said of the right form then.
+            recorded = path.suffix == ".json" or recordings.is_recorded(path.read_bytes()[:4096])
         except OSError as error:
             raise WherryError(f"{path}: cannot be read: {error.strerror}") from None
         if not recorded:
@@ -219,7 +220,11 @@ def subject(given: str, caches: Mapping[str, int], seed: int = 1) -> Subject:
 
 
 def _published(given: str, caches: Mapping[str, int]) -> Subject:
-    found = mixes.gather([given])
+    try:
+        found = mixes.gather([given])
+    except WherryError as error:
+        # There it is the value of an option, here the argument.
+        raise WherryError(str(error).removeprefix("--mix ")) from None
     parts = [
         Part(
             op,
