@@ -254,3 +254,14 @@ def test_a_mix_with_turns_that_cannot_be(wherry, tmp_path, change, covered):
     done = wherry("replay", tmp_path / "bad.mix.json", "--quick")
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1 and "bad.mix.json" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("half", "runs", "said"),
+    [(0.1, 5, "--runs 20 may"), (0.06, 1, "--runs 3 may"), (0.04, 1, None)],
+)
+def test_more_runs_are_asked_for_where_turns_tell_too_little(half, runs, said):
+    own = {"measure": "calls", "pairs": 60, "covered": 1.0, "change": -0.03, "half": half}
+    trial = {"routines": "dropin", "plan": "default", "turns": own}
+    words = turns.in_words({"trial": trial, "run": {"runs": runs}})
+    assert (said in words) if said else "--runs" not in words

@@ -38,6 +38,8 @@ LEAST_RUNS = 3
 # Above so wide a half interval, absolute or relative to the change, they tell less than single calls do, which see less
 # of the program.
 MOST_HALF = 0.05
+# Nobody waits for more.
+MOST_RUNS = 100
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,14 @@ def in_words(document: Mapping) -> str | None:
     if own is None:
         return None
     low, high = signed(own.change - own.half), signed(own.change + own.half)
+    more = ""
+    if not own.tells:
+        # An interval narrows with the root of what was seen.
+        runs = (document.get("run") or {}).get("runs") or 1
+        wanted = math.ceil(runs * (own.half / MOST_HALF) ** 2)
+        if wanted <= MOST_RUNS:
+            more = f"; too wide to predict by, --runs {max(wanted, LEAST_RUNS)} may narrow it"
     return (
         f"the whole program's time changes by {signed(own.change)} % [{low}, {high}] in turns with {whom(document)}, "
-        f"against turns with libc ({own.pairs:,} pairs of turns, {percent(own.covered)} of the run)"
+        f"against turns with libc ({own.pairs:,} pairs of turns, {percent(own.covered)} of the run){more}"
     )
