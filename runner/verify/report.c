@@ -13,17 +13,18 @@ void fail(struct unit *unit, const struct vcase *one, const void *dst, const voi
         return;
     unit->failed = true;
     struct verify_failure *f = &unit->failure;
+    const struct target *t = unit->target;
+    const bool two_sided = src || op_copies(t->op); /* a null source is one as well */
     f->at = *one;
     f->dst_off = (unsigned)((uintptr_t)dst % PAGE);
-    f->src_off = src ? (unsigned)((uintptr_t)src % PAGE) : 0;
-    f->distance = src ? (int64_t)((uintptr_t)dst - (uintptr_t)src) : 0;
+    f->src_off = two_sided ? (unsigned)((uintptr_t)src % PAGE) : 0;
+    f->distance = two_sided ? (int64_t)((uintptr_t)dst - (uintptr_t)src) : 0;
     f->byte = INT64_MIN;
     f->expected = f->got = -1;
     f->ordinal = unit->ordinal;
     snprintf(f->state, sizeof f->state, "%s", state ? state : "");
-    const struct target *t = unit->target;
     char where[128] = "", value[32] = "";
-    if (src)
+    if (two_sided)
         snprintf(where, sizeof where, ", source offset %u, destination offset %u, distance %+" PRId64, f->src_off,
                  f->dst_off, f->distance);
     else
