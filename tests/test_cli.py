@@ -405,6 +405,8 @@ def test_colour_and_progress_are_for_terminals(wherry_run):
         ("fleet", "report", ""),
         ("record", "-o", "", "--", "true"),
         ("exec", "--plan", "", "--", "true"),
+        ("bench", "sizes", "--routine", ","),
+        ("bench", "cells", "--size", " , "),
     ],
 )
 def test_an_empty_name_is_misuse(wherry, words):

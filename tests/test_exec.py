@@ -18,7 +18,7 @@ import pytest
 from conftest import ROOT, need_root, need_tool, run
 
 sys.path.insert(0, str(ROOT / "python"))
-from wherry import preloading
+from wherry import libctunables, preloading
 from wherry.errors import FailedError
 
 CC = shlex.split(os.environ.get("CC", "cc"))
@@ -246,14 +246,28 @@ def test_a_static_program_runs_untouched(wherry, dropin, source):
     assert (done.stdout, done.returncode) == ("untouched\n", 9)
 
 
+SECURE = (
+    "#include <stdio.h>\n#include <stdlib.h>\n#include <sys/auxv.h>\nint main(void)"
+    ' { printf("%lu %s", getauxval(AT_SECURE), getenv("LD_PRELOAD") ? "kept" : "dropped"); }\n'
+)
+
+
 @pytest.mark.parametrize(("bits", "word"), [(0o4755, "set-user-ID"), (0o2755, "set-group-ID")])
 def test_privileged_programs(wherry, dropin, source, bits, word):
+    source.write_text(SECURE)
     program = compiled(source)
     program.chmod(bits)
+    # It gives its owner nothing, so the loader serves it as any other.
+    own = wherry("exec", "--", program)
+    assert (own.stdout, own.stderr) == ("0 kept", "")
+    need_root()
+    os.chown(program, 65534, 65534)
+    program.chmod(bits)
     refused(wherry, program, word)
+    assert wherry("exec", "--", program).stdout.startswith("1 ")
 
 
-def test_file_capabilities(wherry, dropin, source):
+def test_file_capabilities(wherry, dropin, source, monkeypatch):
     need_root()
     program = compiled(source)
     try:
@@ -262,7 +276,62 @@ def test_file_capabilities(wherry, dropin, source):
         )
     except OSError:
         pytest.skip("this file system keeps no capabilities")
-    refused(wherry, program, "given capabilities")
+    assert preloading.examine(str(program)).helps  # who is root has them all already
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    assert preloading.examine(str(program)).kind == "given capabilities"
+
+
+def test_the_loader_is_no_static_program(wherry, dropin, source):
+    loader = libctunables.loader()
+    source.write_text(SECURE)
+    done = wherry("exec", "--", loader, compiled(source))
+    assert done.stdout == "0 kept" and "it is the loader" in done.stderr
+
+
+def test_shared_objects_and_damaged_headers(wherry, dropin, source, tmp_path):
+    shared = compiled(source, "-shared", "-fPIC", "-Wl,-soname,libp.so")
+    assert "it is a shared object, and no program" in wherry("exec", "--check", shared).stdout
+    whole = Path("/bin/true").read_bytes()
+    (tmp_path / "cut").write_bytes(whole[:0x28] + b"\xff" * 8 + whole[0x30:])  # the section headers
+    (tmp_path / "cut").chmod(0o755)
+    assert (
+        "no ELF program that a loader would take"
+        in wherry("exec", "--check", tmp_path / "cut").stdout
+    )
+
+
+def test_first_lines(wherry, dropin, tmp_path):
+    for name, text, said in (
+        (
+            "windows",
+            "#!/bin/sh\r\necho x\r\n",
+            "its interpreter /bin/sh\\r cannot be executed (its lines end",
+        ),
+        ("empty", "#!\necho x\n", "yes, the drop-in can serve it"),
+    ):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+        assert said in wherry("exec", "--check", tmp_path / name).stdout
+    assert wherry("exec", tmp_path / "empty").stdout == "x\n"
+    assert (
+        wherry("record", "-q", "-o", tmp_path / "m.mix.json", tmp_path / "windows").returncode
+        == 127
+    )
+
+
+def test_a_name_does_not_command_the_terminal(wherry, dropin, tmp_path):
+    program = tmp_path / "a\x1b[31mb\rc"
+    program.write_bytes(b"neither\0")
+    program.chmod(0o755)
+    for words in (
+        ("exec", "--check"),
+        ("exec",),
+        ("record", "-o", tmp_path / "m.mix.json"),
+        ("ab", "--runs", "2"),
+    ):
+        done = wherry(*words, "--", program)
+        assert "a\\x1b[31mb\\rc" in done.stdout + done.stderr
+        assert not {"\x1b", "\r"} & set(done.stdout + done.stderr)
 
 
 def test_another_libc(wherry, dropin, source):
@@ -328,7 +397,6 @@ def elf(machine: int, bits: int = 64, kind: int = 2) -> bytes:
         (b"\x7fELF" + b"\xff" * 300, "no ELF program that a loader would take"),
         (b"\x7fELF\2\1\1" + bytes(300), ""),
         (b"MZ\0\0\1", "neither a script nor an ELF program"),
-        (b"#!\n", "names no interpreter"),
         (b"#!/no/such/shell\n", "its interpreter /no/such/shell cannot be executed"),
         (b"#!/usr/bin/env -S -i sh\n", "clears the environment"),
     ],

@@ -204,6 +204,13 @@ def test_fork(recorded):
     assert found.merger.processes == 21
 
 
+def test_a_child_that_can_begin_no_file_says_so_in_its_parents(recorded):
+    found = recorded("lost")
+    assert found.count(700) == 2000
+    assert found.merger.processes == 1
+    assert found.merger.uncounted == 1000
+
+
 def test_vfork_counts_for_the_parent(recorded):
     found = recorded("vfork")
     assert found.count(701) == 1

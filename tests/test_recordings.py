@@ -394,6 +394,15 @@ def test_a_mix_is_drawn(wherry, tmp_path):
     assert (tmp_path / "a.svg").read_text().startswith("<svg")
 
 
+def test_a_mix_that_comes_with_wherry_is_drawn_by_its_name(wherry, tmp_path):
+    done = wherry("report", "sort", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "Report: sort.html\n"), done.stderr
+    assert "Ceiling: at most" in (tmp_path / "sort.html").read_text()
+    done = wherry("report", "sort", "--plot", "a.svg", "--experiment", "sizes", cwd=tmp_path)
+    assert done.returncode == 2 and "sort is a mix" in done.stderr
+    assert not (tmp_path / "a.svg").exists()
+
+
 def test_what_calls_took_is_on_the_page(wherry, tmp_path):
     document = copy.deepcopy(SMALL)
     times = [96, 127, 20, 2000, 900.0, 600.0, 10, 700.0, 0, [15, 0, 5, 0, 0, 0, 0, 0, 0]]

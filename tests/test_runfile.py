@@ -226,3 +226,11 @@ def test_the_quick_judge_is_asked_first(monkeypatch):
 
     (first, *_) = recordings.all_shipped()
     assert schemas.fault(first.document, "mix") is None
+
+
+def test_trying_a_place_leaves_no_directory(tmp_path):
+    runfile.check_target(tmp_path / "runs/a/b.json")
+    assert not list(tmp_path.iterdir())
+    runfile.write_bytes(tmp_path / "runs/a/b.json", b"{}")
+    runfile.check_target(tmp_path / "runs/a/c/d.json")
+    assert [p.name for p in (tmp_path / "runs/a").iterdir()] == ["b.json"]

@@ -226,6 +226,12 @@ def test_peer_that_crashes_while_it_is_loaded(runner, build_dir):
     assert "crashed while it was loaded" in done.stderr
 
 
+def test_one_extent_of_verification(wherry):
+    done = wherry("verify", "--full", "--quick", "rep_movsb")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--full and --quick exclude each other" in done.stderr
+
+
 def test_nothing_verified_is_no_proof(wherry):
     done = wherry("verify", "rep_movsb", "--family", "nofault")
     assert done.returncode == 2

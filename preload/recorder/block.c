@@ -3,7 +3,9 @@
  * A thread keeps its block until it ends; the next new thread finds out that the owner is gone and goes on counting
  * there, so that a program with thousands of short threads needs few. No file stays open: programs count their
  * descriptors. The child of a fork has none of the mappings (MADV_DONTFORK), and a word that is zero again there
- * (MADV_WIPEONFORK) tells it to begin a file of its own. That of a vfork runs in its parent's memory and counts for it.
+ * (MADV_WIPEONFORK) tells it to begin a file of its own. One that cannot (a new root directory, no descriptor left)
+ * says in its parent's how many calls were lost, by the one page of it that it keeps. That of a vfork runs in its
+ * parent's memory and counts for it.
  */
 #include "recorder.h"
 
@@ -35,6 +37,10 @@ static struct state *state;
 static struct recorder_block *blocks[BLOCKS];
 static char directory[DIRECTORY], path[DIRECTORY + NAME];
 static bool refused;
+
+/* The first page of the file of this process, or of the parent's as long as this one has none. */
+static struct recorder_file *head;
+_Static_assert(offsetof(struct recorder_file, uncounted) + sizeof(uint64_t) <= PAGE, "head reaches it");
 
 static size_t append(char *to, size_t at, const char *text)
 {
@@ -120,6 +126,16 @@ static int create(unsigned long pid)
     return -1;
 }
 
+static void keep_head(int descriptor)
+{
+    const long at = CALL(SYS_mmap, 0, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (head)
+        CALL(SYS_munmap, head, PAGE);
+    head = at < 0 && at > -4096 ? NULL : (struct recorder_file *)at;
+    if (head)
+        CALL(SYS_madvise, at, PAGE, MADV_DONTDUMP);
+}
+
 static bool begin_file(void)
 {
     if (!directory[0]) {
@@ -136,6 +152,8 @@ static bool begin_file(void)
     if (descriptor < 0)
         return false;
     struct recorder_file *file = map_part(descriptor, 0, HEADER_BYTES);
+    if (file)
+        keep_head(descriptor);
     CALL(SYS_close, descriptor);
     if (!file)
         return false;
@@ -249,6 +267,8 @@ struct recorder_block *recorder_claim(void)
             __atomic_fetch_add(&recorder_file->uncounted, 1, __ATOMIC_RELAXED);
             return NULL;
         }
+    } else if (head) {
+        __atomic_fetch_add(&head->uncounted, 1, __ATOMIC_RELAXED);
     }
     recorder_mine = block;
     return block;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 from pathlib import Path
 
 # Those of the compilers that put memory routines, or guards of them, of their own into a program.
@@ -36,6 +37,7 @@ class Elf:
     sanitizer: str | None = None
     go: bool = False
     pie: bool = False
+    soname: str | None = None
     exports: frozenset[str] = frozenset()  # what others can call in it
 
 
@@ -73,7 +75,7 @@ def _read(file) -> Elf:
     from elftools.elf.elffile import ELFFile
 
     elf = ELFFile(file)
-    interpreter, needed, pie = None, [], False
+    interpreter, needed, pie, soname = None, [], False, None
     for segment in elf.iter_segments():
         if segment["p_type"] == "PT_INTERP":
             interpreter = segment.get_interp_name()
@@ -81,6 +83,8 @@ def _read(file) -> Elf:
             for tag in segment.iter_tags():
                 if tag.entry.d_tag == "DT_NEEDED":
                     needed.append(tag.needed)
+                elif tag.entry.d_tag == "DT_SONAME":
+                    soname = tag.soname
                 elif tag.entry.d_tag == "DT_FLAGS_1":
                     pie = bool(tag.entry.d_val & 0x08000000)
     kinds = {"ET_EXEC": "executable", "ET_DYN": "shared"}
@@ -94,6 +98,7 @@ def _read(file) -> Elf:
         _sanitizer(_strings(elf), tuple(needed)),
         elf.get_section_by_name(".go.buildinfo") is not None,
         pie,
+        soname,
         _exports(elf),
     )
 
@@ -103,8 +108,10 @@ def read(path: Path) -> Elf:
     with path.open("rb") as file:
         try:
             return _read(file)
-        except OSError:
-            raise
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # a header that says to look where no file reaches
+                raise
+            raise DamagedError("its header names places that no file has") from None
         except (
             Exception
         ) as error:  # whatever the library meets in bytes that anybody may have written

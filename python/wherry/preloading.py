@@ -26,6 +26,7 @@ DEEPEST = 5
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 # What separates or is expanded in LD_PRELOAD: no path with it can stand there.
 _NOT_IN_PRELOAD = re.compile(r"[\s:$]")
+_LOADER_OF_GLIBC = r"ld-linux|ld-[0-9.]+\.so"
 # Of a link, such that there is room for what stands before it.
 _LONGEST_NAME = 100
 
@@ -177,6 +178,11 @@ def environment(
     return env
 
 
+def exit_code_of(error: OSError) -> int:
+    """What a shell ends with when a command cannot be executed for that reason."""
+    return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+
+
 # ---- what a command is ------------------------------------------------------------------------------------------
 
 
@@ -211,15 +217,20 @@ def _head(path: str) -> bytes | None:
 
 
 def _privileges(path: str) -> str | None:
-    """The privileges that a file gives to who runs it, as a word; None when none."""
+    """The privileges that a file gives to us who run it, as a word; None when none, as for its owner: the kernel tells
+    the loader of those alone that change something."""
     try:
-        mode = Path(path).stat().st_mode
+        found = Path(path).stat()
     except OSError:
         return None
-    if mode & stat.S_ISUID:
+    user, group = os.getuid(), os.getgid()
+    if found.st_mode & stat.S_ISUID and not user == os.geteuid() == found.st_uid:
         return "set-user-ID"
-    if mode & stat.S_ISGID and mode & stat.S_IXGRP:
+    executed_by_group = found.st_mode & stat.S_ISGID and found.st_mode & stat.S_IXGRP
+    if executed_by_group and not group == os.getegid() == found.st_gid:
         return "set-group-ID"
+    if user == 0:
+        return None
     try:
         os.getxattr(path, "security.capability")
     except OSError:
@@ -229,7 +240,7 @@ def _privileges(path: str) -> str | None:
 
 def _interpreter(head: bytes) -> list[str] | None:
     """The words of a #! line, the interpreter first; its one argument is whole, as the kernel hands it on."""
-    line = head[2:].split(b"\n")[0].strip(b" \t").decode(errors="replace")
+    line = os.fsdecode(head[2:].split(b"\n")[0].strip(b" \t"))
     return re.split(r"[ \t]+", line, maxsplit=1) if line else None
 
 
@@ -289,6 +300,10 @@ def _of_elf(path: str) -> tuple[str, str | None, tuple[str, ...]]:
         )
     if found.kind == "other":
         return "no program", "it is an ELF file, but no program", ()
+    if found.soname is not None and re.match(_LOADER_OF_GLIBC, found.soname):
+        return "dynamic", None, ("it is the loader: this says nothing of the program it is given",)
+    if found.interpreter is None and found.kind == "shared" and not found.pie and found.soname:
+        return "no program", "it is a shared object, and no program", ()
     if found.interpreter is None:
         what = "static-pie" if found.kind == "shared" else "static"
         go = ", by Go" if found.go else ""
@@ -304,7 +319,7 @@ def _of_elf(path: str) -> tuple[str, str | None, tuple[str, ...]]:
             f"its C library is musl ({found.interpreter}), and the drop-in is for glibc",
             (),
         )
-    if not loader.startswith("ld-linux"):
+    if not re.match(_LOADER_OF_GLIBC, loader):
         return "other libc", f"its loader is {found.interpreter}, not that of glibc", ()
     if granted:
         return (
@@ -344,10 +359,8 @@ def examine(command: str, env: Mapping[str, str] | None = None) -> Verdict:
         chain.append(at)
         head = _head(at)
         more = {"program": at, "chain": tuple(chain)}
-        if head is not None and head.startswith(b"#!"):
-            words = _interpreter(head)
-            if not words:
-                return _no(command, path, "script", "its first line names no interpreter", **more)
+        words = _interpreter(head) if head is not None and head.startswith(b"#!") else None
+        if words:
             if len(chain) > DEEPEST:
                 return _no(
                     command,
@@ -362,9 +375,10 @@ def examine(command: str, env: Mapping[str, str] | None = None) -> Verdict:
                 target = wanted or target
             found, _ = find(target, env)
             if found is None:
-                return _no(
-                    command, path, "script", f"its interpreter {target} cannot be executed", **more
-                )
+                why = f"its interpreter {target} cannot be executed"
+                if words[-1].endswith("\r"):
+                    why += " (its lines end as on Windows; dos2unix mends that)"
+                return _no(command, path, "script", why, **more)
             if clears:
                 why = "its first line clears the environment (env -i), LD_PRELOAD with it"
                 return _no(command, path, "script", why, **more)

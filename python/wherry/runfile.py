@@ -11,6 +11,7 @@ import os
 import re
 import tempfile
 import zlib
+from collections.abc import Sequence
 from errno import EEXIST
 from pathlib import Path
 
@@ -185,7 +186,25 @@ def _save(path: Path, data: bytes) -> None:
 def _write(path: Path, data: bytes, keep: bool) -> None:
     # Renaming onto a symbolic link would replace the link, not the file that it names.
     path = Path(os.path.realpath(path))
+    made = [home for home in path.parents if not home.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        kept = _written(path, data, keep)
+    except BaseException:
+        _without(made)
+        raise
+    if not kept:
+        _without(made)
+
+
+def _without(made: Sequence[Path]) -> None:
+    """Directories that were made for a file that is not there, the deepest first; one in which something is stays."""
+    for home in made:
+        with contextlib.suppress(OSError):
+            home.rmdir()
+
+
+def _written(path: Path, data: bytes, keep: bool) -> bool:
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -198,9 +217,10 @@ def _write(path: Path, data: bytes, keep: bool) -> None:
             os.umask(umask)
             Path(name).chmod(0o666 & ~umask)
             Path(name).replace(path)
-            return
+            return True
     except BaseException:
         with contextlib.suppress(OSError):
             Path(name).unlink()
         raise
     Path(name).unlink()
+    return False

@@ -90,7 +90,7 @@ def wherry() -> None:
 
 def _say(line: str) -> None:
     with contextlib.suppress(OSError):
-        print(" ".join(line.split()), file=sys.stderr)
+        print(errors.printable(line), file=sys.stderr)
 
 
 def _silence_stdout() -> None:

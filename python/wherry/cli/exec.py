@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import click
 
-from wherry.errors import EXIT_FAILED, WherryError
+from wherry.errors import EXIT_FAILED, WherryError, printable
 
 
 def _plan_for(plan: str | None, isa: str | None) -> Path | None:
@@ -28,7 +28,7 @@ def _plan_for(plan: str | None, isa: str | None) -> Path | None:
 
 
 def _say(line: str) -> None:
-    print(f"wherry exec: {line}", file=sys.stderr, flush=True)
+    print(printable(f"wherry exec: {line}"), file=sys.stderr, flush=True)
 
 
 def _check(verdict, as_json: bool) -> int:
@@ -51,11 +51,11 @@ def _check(verdict, as_json: bool) -> int:
         where = " -> ".join(verdict.chain)
         place = f" ({where})" if where and where != verdict.command else ""
         if verdict.helps:
-            print(f"{verdict.command}{place}: yes, the drop-in can serve it")
+            print(printable(f"{verdict.command}{place}: yes, the drop-in can serve it"))
         else:
-            print(f"{verdict.command}{place}: no: {verdict.reason}")
+            print(printable(f"{verdict.command}{place}: no: {verdict.reason}"))
         for note in verdict.notes:
-            print(f"  note: {note}")
+            print(f"  note: {printable(note)}")
     if verdict.helps:
         return 0
     return verdict.exit_code or EXIT_FAILED
@@ -71,11 +71,9 @@ def _become(verdict, arguments: tuple[str, ...], env: dict[str, str]) -> NoRetur
         os.execve(path, argv, env)
     except OSError as error:
         _say(f"cannot execute {path}: {error.strerror}")
-        from wherry.preloading import NOT_EXECUTABLE, NOT_FOUND
+        from wherry.preloading import exit_code_of
 
-        raise click.exceptions.Exit(
-            NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
-        ) from None
+        raise click.exceptions.Exit(exit_code_of(error)) from None
     except ValueError as error:
         raise WherryError(f"cannot execute {path}: {error}") from None
 

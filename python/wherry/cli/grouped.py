@@ -13,7 +13,9 @@ _NAMES_A_SIDE = ("WHAT", "TUNABLES")
 
 
 def _not_empty(ctx: click.Context, parameter: click.Parameter, value: object) -> object:
-    if "" in (value if isinstance(value, (list, tuple)) else (value,)):
+    given = value if isinstance(value, (list, tuple)) else (value,)
+    listed = ",..." in (parameter.metavar or "")
+    if any(own == "" or (listed and own is not None and not own.strip(", ")) for own in given):
         named = (
             parameter.opts[0]
             if isinstance(parameter, click.Option)

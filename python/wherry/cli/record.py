@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wherry.errors import FailedError, WherryError
+from wherry.errors import FailedError, WherryError, printable
 
 if TYPE_CHECKING:
     from wherry.recording.trial import Tried
@@ -28,7 +28,7 @@ DISTURBED = ("sanitizer", "musl", "other libc", "other architecture")
 
 
 def _say(line: str) -> None:
-    print(f"wherry record: {line}", file=sys.stderr, flush=True)
+    print(printable(f"wherry record: {line}"), file=sys.stderr, flush=True)
 
 
 def _target(given: str | None, command: str) -> Path:
@@ -148,7 +148,9 @@ def _runs(asked: _Asked, verdict, home: Path, merger, counting) -> tuple:
         try:
             own = running.run(argv, path, env, home, merger, counting)
         except OSError as error:
-            raise FailedError(f"cannot execute {path}: {error.strerror}") from None
+            failed = FailedError(f"cannot execute {path}: {error.strerror}")
+            failed.exit_code = preloading.exit_code_of(error)
+            raise failed from None
         for part in sorted(home.iterdir()):
             merger.add(part)
             part.unlink()

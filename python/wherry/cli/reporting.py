@@ -40,7 +40,8 @@ PAGE = (".html", ".htm")
 )
 def command(files, output, plot, wanted) -> None:
     """Writes a page that tells and shows all of a run, or of several side by side. It is one file, opens from disk in
-    any browser, and asks no network. RUN may be another tool's file too, or a mix (FILE.mix.json)."""
+    any browser, and asks no network. RUN may be another tool's file too, or a mix (FILE.mix.json, or the name of one
+    that comes with Wherry)."""
     from wherry.cli import names
     from wherry.cli.printer import Printer
 
@@ -112,7 +113,9 @@ def report(files: Sequence[str], output: str | None, plot: str | None, wanted) -
         raise WherryError("--plot draws one run; give one run file, or -o for a page of several")
     if wanted and not picture:
         raise WherryError("--experiment chooses what --plot draws; the page shows all")
-    if len(files) == 1 and (recording := _recorded(Path(files[0]))):
+    if len(files) == 1 and (recording := _recorded(files[0])):
+        if wanted:
+            raise WherryError(f"--experiment chooses among those of a run, and {files[0]} is a mix")
         return _of_mix(recording, Path(files[0]), target, picture)
     runs = [(foreign.load(Path(name)), Path(name)) for name in files]
     said = []
@@ -133,13 +136,15 @@ def report(files: Sequence[str], output: str | None, plot: str | None, wanted) -
     return said
 
 
-def _recorded(path: Path):
-    """A mix that wherry record wrote, or None."""
-    if not path.name.endswith(".mix.json"):
-        return None
+def _recorded(given: str):
+    """A mix that wherry record wrote, or that comes with Wherry, or None."""
     from wherry import recordings
 
-    return recordings.read(path)
+    if given.endswith(".mix.json"):
+        return recordings.read(Path(given))
+    if given in recordings.shipped_names() and not Path(given).exists():
+        return recordings.shipped(given)
+    return None
 
 
 def _of_mix(recording, path: Path, target: Path | None, picture: Path | None) -> list[str]:

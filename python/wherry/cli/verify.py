@@ -20,24 +20,23 @@ import click
     help="Also somebody else's shared object. Repeatable.",
 )
 @click.option("--only-peers", is_flag=True, help="Peers and nothing else.")
-@click.option("--full", "level", flag_value="--full", help="Everything (about 20 minutes).")
-@click.option(
-    "--quick", "level", flag_value="--quick", default=True, help="Two minutes; the default."
-)
-@click.option("--brief", "level", flag_value="--brief", help="What make bench runs, half a minute.")
+@click.option("--full", is_flag=True, help="Everything (about 20 minutes).")
+@click.option("--quick", is_flag=True, help="Two minutes; the default.")
+@click.option("--brief", is_flag=True, help="What make bench runs, half a minute.")
 @click.option("--family", metavar="NAME,...", help="Only these families of checks.")
 @click.option("--isa", metavar="TIER", help="The public functions forced to this tier.")
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="Repeat a run's random choices.")
 @click.option("--jobs", type=click.IntRange(1, 4096), help="Processes at once (default: CPUs).")
 @click.option("--case", "case", metavar="CASE", help="Just one case, as a failure prints it.")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON, for a program.")
-def command(targets, peers, only_peers, level, family, isa, seed, jobs, case, as_json) -> int:
+def command(targets, peers, only_peers, family, isa, seed, jobs, case, as_json, **levels) -> int:
     """Proves routines right against a byte-by-byte reference."""
     from wherry import plans, runner, verification
     from wherry.cli.printer import Printer
     from wherry.cli.progress import Progress
     from wherry.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, WherryError, unknown
 
+    level = _level(levels)
     if isa in plans.CHOICES:
         plans.forced(isa, runner.cpu())
     if only_peers and not peers:
@@ -86,6 +85,16 @@ def command(targets, peers, only_peers, level, family, isa, seed, jobs, case, as
         print("wherry: interrupted; what was verified until then is above", file=sys.stderr)
         return EXIT_INTERRUPTED
     return EXIT_FAILED if result.failures else EXIT_OK
+
+
+def _level(given: dict[str, bool]) -> str:
+    """--full, --quick or --brief."""
+    from wherry.errors import WherryError
+
+    chosen = [f"--{name}" for name, wanted in given.items() if wanted]
+    if len(chosen) > 1:
+        raise WherryError(f"{' and '.join(chosen)} exclude each other; give one of them")
+    return chosen[0] if chosen else "--quick"
 
 
 def _nothing(result, family: str | None, isa: str | None) -> str:

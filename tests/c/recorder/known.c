@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -163,6 +164,12 @@ static int child(void (*what)(void))
 
 static void thousand(void) { times(1000, 700); }
 
+static void without_descriptors(void)
+{
+    setrlimit(RLIMIT_NOFILE, &(struct rlimit){0, 0});
+    thousand();
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
@@ -186,6 +193,10 @@ int main(int argc, char **argv)
         thousand();
         for (unsigned long i = 0; i < count; i++)
             child(thousand);
+        thousand();
+    } else if (strcmp(mode, "lost") == 0) {
+        thousand();
+        child(without_descriptors);
         thousand();
     } else if (strcmp(mode, "vfork") == 0) {
         const pid_t pid = vfork();
