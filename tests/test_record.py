@@ -197,6 +197,38 @@ def test_inlined_frames_are_named(recorder, tmp_path):
     assert re.fullmatch(r"[0-9a-f]{40}", row["build_id"])
 
 
+def test_what_is_stripped_is_not_named_after_what_is_exported(recorder, tmp_path):
+    """Two copies of one program, whose only name left is far from where it copies."""
+    need_tool("addr2line", "binutils")
+    (tmp_path / "s.c").write_text(
+        "#include <string.h>\nchar a[999], b[999];\nvoid shown(void) {}\n"
+        "__attribute__((noinline)) static void hidden(int n)"
+        '{ memcpy(a, b, n); __asm__ volatile("" ::: "memory"); }\n'
+        "int main(int c, char **v) { (void)v; shown(); for (int i = 0; i < 50000; i++) hidden(c + 700);"
+        " return 0; }\n"
+    )
+    from wherry.recording import callers
+
+    for strip in (("-g",), ("-s",)):
+        program = tmp_path / "".join(strip)
+        run(
+            "cc",
+            "-O1",
+            *strip,
+            "-rdynamic",
+            "-fno-builtin",
+            "-o",
+            program,
+            tmp_path / "s.c",
+        )
+        found = Recorded(recorder, tmp_path / "".join(("parts", *strip)), program).merger
+        row = max(callers.named(found.callers), key=lambda r: r["calls"])
+        assert (row["function"], bool(row["source"])) == (
+            ("hidden", True) if strip == ("-g",) else (None, False)
+        )
+        assert "discriminator" not in (row["source"] or "")
+
+
 # --- processes and threads ------------------------------------------------------------------------
 def test_fork(recorded):
     found = recorded("fork", "20")

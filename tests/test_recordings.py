@@ -12,7 +12,7 @@ import pytest
 from conftest import ROOT
 from wherry import bootcache, ceiling, mixes, recordings
 from wherry.errors import WherryError
-from wherry.recording import trial
+from wherry.recording import summary, trial
 
 SMALL = {
     "format": "wherry-mix",
@@ -439,3 +439,12 @@ def test_a_damaged_mix_is_not_drawn(wherry, tmp_path):
     done = wherry("report", path)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
+
+
+# --- what the summary of a recording says ---------------------------------------------------------
+def test_sizes_of_one_class_are_told_by_its_mean():
+    sizes = [[16, 16, 50, 800], [69632, 73727, 150, 150 * 70000]]
+    assert [summary.percentile(sizes, 200, p) for p in (20, 50, 99)] == [16, 70000, 70000]
+    assert summary.largest(sizes) == "<72K"
+    assert summary.largest([[69632, 73727, 1, 70000]]) == "70000"
+    assert summary.largest(sizes[:1]) == "16"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import functools
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 MOST = 40
+# Which of several blocks of one line it is; of use to compilers.
+_DISCRIMINATOR = re.compile(r" \(discriminator \d+\)$")
 # Symbols of larger files take too long to read.
 LARGEST = 1 << 30
 LIMIT_S = 20
@@ -139,8 +142,13 @@ def named(callers: Mapping[tuple, Sequence[float]], most: int = MOST) -> list[di
         lines = _lines(path, sorted(set(addresses)))
         for row in rows:
             frames = lines.get(row["offset"]) if row["module"] == path else None
-            if frames and frames[0][0] != "??":
-                row["function"] = frames[0][0]
-                row["source"] = None if frames[0][1].startswith("??") else frames[0][1]
-                row["inlined_into"] = [function for function, _ in frames[1:]]
+            if not frames or frames[0][0] == "??":
+                continue
+            function, source = frames[0]
+            if not source.startswith("??"):
+                row["source"] = _DISCRIMINATOR.sub("", source)
+            elif row["function"] is None:
+                continue  # addr2line names what comes before it, as far away as that may be
+            row["function"] = function
+            row["inlined_into"] = [function for function, _ in frames[1:]]
     return rows

@@ -25,12 +25,23 @@ UNIT = re.compile(r"(?<=\d) (?=%|(?:ms|s|[KMG]iB|B)\b)")
 
 
 def percentile(sizes: list, calls: int, wanted: int) -> int:
+    """Of a class of sizes it is the mean of its calls."""
     running = 0
-    for _, greatest, count, _ in sizes:
+    for _, _, count, total in sizes:
         running += count
         if running * 100 >= calls * wanted:
-            return greatest
-    return sizes[-1][1]
+            return round(total / count)
+    return round(sizes[-1][3] / sizes[-1][2])
+
+
+def largest(sizes: list) -> str:
+    """Of a class with several calls it is known only what it stays below."""
+    least, greatest, count, total = sizes[-1]
+    return (
+        size_label(total // count)
+        if count == 1 or least == greatest
+        else f"<{size_label(greatest + 1)}"
+    )
 
 
 def seconds(time: float) -> str:
@@ -74,7 +85,7 @@ def _ops(ops: Mapping[str, Mapping]) -> str:
                     Figure(size_label(percentile(part["sizes"], part["calls"], p)))
                     for p in PERCENTILES
                 ),
-                Figure(size_label(part["sizes"][-1][1])),
+                Figure(largest(part["sizes"])),
                 Figure(names + (" ..." if len(part["functions"]) > 3 else "")),
             ]
         )

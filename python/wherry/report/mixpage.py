@@ -121,7 +121,7 @@ def _ops(recording: Recording) -> str:
                 size_in_words(part["bytes"]),
                 f"{part['bytes'] / part['calls']:.0f} B",
                 *(size_label(point) for point in points),
-                size_label(part["sizes"][-1][1]),
+                summary.largest(part["sizes"]),
                 ", ".join(part.get("functions", ())),
             ]
         )
