@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import report_runs as runs
-from conftest import need_tool
+from conftest import need_tool, run
 from wherry.report import page
 
 DRAWN = "return document.documentElement.dataset.drawn"
@@ -129,6 +129,14 @@ def test_everything_is_drawn_silently_and_without_a_network(driver, path):
     opened.wait(lambda: opened(DRAWN) == "all")
     assert {figure: opened.marks(figure) > 5 for figure in figures} == dict.fromkeys(figures, True)
     assert opened.logged() == []
+
+
+def test_what_is_in_view_is_there_when_the_page_is_loaded(path):
+    """As for whoever takes a picture of the page then, with no time in between."""
+    chromium = need_tool("chromium", "chromium")
+    options = ("--headless", "--no-sandbox", "--disable-gpu", "--window-size=1200,2000")
+    said = run(chromium, *options, "--dump-dom", path.as_uri(), timeout=60).stdout
+    assert said.count("data-drawn=\"light\"") >= 2
 
 
 def _curves(opened: Opened) -> str:

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, meson_build, need_tool, run
+from conftest import ROOT, need_tool, run
 from disassembly import registry
 
 CC = shlex.split(os.environ.get("CC", "cc"))
@@ -44,12 +44,6 @@ def test_the_library_binds_nothing_of_its_own_at_run_time(build_dir: Path):
 
 
 # --- control-flow enforcement (-z cet) ------------------------------------------------------------------------------
-@pytest.fixture(scope="session")
-def cet_build() -> Path:
-    options = ("-Dc_args=-fcf-protection=full", "-Dtests=false", "-Drunner=false")
-    return meson_build(ROOT, ROOT / "build/cet", *options)
-
-
 def linked_whole(library: Path, out: Path, *options: str):
     """All of a static library as a shared object, with nothing else that could lack the marks."""
     whole = ("-Wl,--whole-archive", library, "-Wl,--no-whole-archive")
@@ -57,9 +51,9 @@ def linked_whole(library: Path, out: Path, *options: str):
 
 
 @pytest.fixture(scope="session")
-def whole(cet_build: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(build_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("cet") / "whole.so"
-    result = linked_whole(cet_build / "src/libwherry.a", out, "-Wl,-z,cet-report=error")
+    result = linked_whole(build_dir / "src/libwherry.a", out, "-Wl,-z,cet-report=error")
     assert result.returncode == 0, result.stderr
     return out
 
@@ -80,15 +74,17 @@ def entries_and_first(library: Path) -> dict[str, str]:
     """The first instruction of each function that can be called through a pointer: exported ones and routines."""
     need_tool("objdump", "binutils")
     dump = run("objdump", "-d", "--no-show-raw-insn", library).stdout
-    first = dict(re.findall(r"^[0-9a-f]+ <(\w+)>:\n +[0-9a-f]+:\t(\S+)", dump, re.MULTILINE))
+    found = re.findall(r"^([0-9a-f]+) <(\w+)>:\n +[0-9a-f]+:\t(\S+)", dump, re.MULTILINE)
+    first = {int(place, 16): word for place, _, word in found}
     exported = run("nm", "-D", "--defined-only", library).stdout
-    entries = set(re.findall(r" T (\w+)", exported))
-    entries |= {name for name in first if re.fullmatch(r"wherry_routine_[a-z0-9_]+", name)}
-    return {entry: first[entry] for entry in entries}
+    entries = {name: int(at, 16) for at, name in re.findall(r"(\w+) T (\w+)", exported)}
+    routines = re.compile(r"wherry_routine_[a-z0-9_]+")
+    entries |= {name: int(place, 16) for place, name, _ in found if routines.fullmatch(name)}
+    return {name: first[place] for name, place in entries.items()}
 
 
-def test_the_linker_misses_no_mark(cet_build: Path, whole: Path):
-    for library in (whole, *(cet_build / name for name in LIBRARIES)):
+def test_the_linker_misses_no_mark(build_dir: Path, whole: Path):
+    for library in (whole, *(build_dir / name for name in LIBRARIES)):
         assert marks(library), library
 
 
@@ -100,8 +96,8 @@ def test_a_missing_mark_is_seen(unmarked: Path, tmp_path: Path):
     assert entries_and_first(out)["f"] != "endbr64"
 
 
-def test_every_entry_is_a_landing_place(cet_build: Path, whole: Path):
-    for library in (whole, *(cet_build / name for name in LIBRARIES)):
+def test_every_entry_is_a_landing_place(build_dir: Path, whole: Path):
+    for library in (whole, *(build_dir / name for name in LIBRARIES)):
         first = entries_and_first(library)
         assert len(first) >= 12
         assert {name for name, word in first.items() if word != "endbr64"} == set(), library

@@ -28,10 +28,14 @@
 #endif
 
 /* clang-format off */
-#define EXPORT(symbol)                         \
+#define NAME(symbol)                           \
     .globl symbol;                             \
     .type symbol, @function;                   \
-symbol:                                        \
+symbol:
+
+#define EXPORT(symbol)                         \
+    NAME(symbol)                               \
+    .cfi_startproc;                            \
     _CET_ENDBR
 
 /* One comparison, two answers that are not taken: the AVX2 choice is 1, that of AVX-512 above it, others below. */
@@ -110,9 +114,8 @@ label:                                         \
     .text
     .p2align 12
 /* void *memcpy(void *dst rdi, const void *src rsi, size_t n rdx); memmove is the same function. */
-EXPORT(PUBLIC(memmove))
+NAME(PUBLIC(memmove))
 EXPORT(PUBLIC(memcpy))
-    .cfi_startproc
     TIERS(wherry_copy_choice, copy_avx2, move_others)
     movq    %rdi, %rax
 
@@ -126,7 +129,6 @@ EXPORT(PUBLIC(memcpy))
 /* void bcopy(const void *src rdi, void *dst rsi, size_t n rdx) */
     .p2align 6
 EXPORT(PUBLIC(bcopy))
-    .cfi_startproc
     xchgq   %rdi, %rsi
     TIERS(wherry_copy_choice, copy_avx2, move_others)
     movq    %rdi, %rax
@@ -137,7 +139,6 @@ EXPORT(PUBLIC(bcopy))
 /* void *mempcpy(void *dst rdi, const void *src rsi, size_t n rdx), returns dst + n */
     .p2align 6
 EXPORT(PUBLIC(mempcpy))
-    .cfi_startproc
     TIERS(wherry_copy_choice, mempcpy_avx2, mempcpy_others)
     leaq    (%rdi,%rdx), %rax
     jmp     move
@@ -169,7 +170,6 @@ mempcpy_avx2:
 /* void *memset(void *dst rdi, int c esi, size_t n rdx) */
     .p2align 12
 EXPORT(PUBLIC(memset))
-    .cfi_startproc
     TIERS(wherry_set_choice, set_avx2, set_others)
 #include "dispatch/set_avx512.tmpl.S"
     .cfi_endproc
@@ -180,7 +180,6 @@ EXPORT(PUBLIC(memset))
 /* void bzero(void *dst rdi, size_t n rsi) */
     .p2align 6
 EXPORT(PUBLIC(bzero))
-    .cfi_startproc
     movq    %rsi, %rdx
     xorl    %esi, %esi
     TIERS(wherry_set_choice, set_avx2, set_others)

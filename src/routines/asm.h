@@ -6,7 +6,7 @@
 #ifdef __CET__
 #include <cet.h> /* the compiler's: _CET_ENDBR and the .note.gnu.property that says IBT and SHSTK are honoured */
 #else
-#define _CET_ENDBR
+#define _CET_ENDBR /* built with -fcf-protection=none */
 #endif
 
 /* clang-format off */

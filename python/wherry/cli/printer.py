@@ -48,16 +48,24 @@ class Printer:
 
     def paragraph(self, text: str, style: str = "", indent: str = "") -> None:
         width = min(self.width, MAIL_WIDTH)
-        for line in textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent):
+        # A command or a path that is longer than the line stays whole, to be copied.
+        for line in textwrap.wrap(
+            text,
+            width,
+            initial_indent=indent,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ):
             self.text(line, style)
 
     def pairs(self, pairs: Sequence[tuple[str, str]]) -> None:
         """Label and text, the text wrapped and aligned."""
         label_width = max(len(label) for label, _ in pairs) + 2
         for label, text in pairs:
-            wrapped = textwrap.wrap(text, max(min(self.width, MAIL_WIDTH) - label_width, 20)) or [
-                ""
-            ]
+            room = max(min(self.width, MAIL_WIDTH) - label_width, 20)
+            wrapped = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
+            wrapped = wrapped or [""]
             self.lines(
                 [
                     [

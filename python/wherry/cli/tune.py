@@ -24,7 +24,7 @@ import click
     is_flag=True,
     help="Tune the libc that is here instead: the GLIBC_TUNABLES line that wins, with the proof.",
 )
-@click.option("--quick", is_flag=True, help="Seconds instead of minutes; proves little.")
+@click.option("--quick", is_flag=True, help="Shorter, for a first look; proves little.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Of all random choices.")
 @click.option("--json", "as_json", is_flag=True, help="What was found as JSON.")
 def command(mixes, output, glibc, quick, seed, as_json) -> int:

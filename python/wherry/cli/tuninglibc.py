@@ -59,7 +59,7 @@ def sentence(found: libc.Found) -> str:
     proof = found.proof
     return (
         f"On {proof.cells} cells held out libc takes {change(proof.ratio.median)} {interval(proof.ratio)} of its time "
-        f"with it, noise ±{percent(proof.floor)}. Whether a program gains: wherry ab --tunables {found.line} -- CMD"
+        f"with it, noise ±{percent(proof.floor)}."
     )
 
 
@@ -112,6 +112,10 @@ def _show(printer: Printer, found: libc.Found, given) -> None:
     if found.line is not None:
         printer.text(f"GLIBC_TUNABLES={found.line}", "lead")
     printer.paragraph(sentence(found))
+    if found.line is not None:
+        # On one line, however long: it is to be copied.
+        printer.text("Whether a program gains:")
+        printer.text(f"  wherry ab --tunables {found.line} -- CMD")
 
 
 def _record(found: libc.Found) -> dict:

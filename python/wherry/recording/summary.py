@@ -154,6 +154,7 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
                 WIDTH,
                 subsequent_indent=indent,
                 break_on_hyphens=False,
+                break_long_words=False,
             ).replace("\u00a0", " ")
         )
 

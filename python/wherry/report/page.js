@@ -263,6 +263,9 @@
   );
   plots.forEach((plot) => watcher.observe(plot.figure));
   tell();
+  /* Whoever takes a picture of the page as soon as it is loaded finds what is in view; the observer tells too late. */
+  const inView = (plot) => plot.box.clientWidth && plot.figure.getBoundingClientRect().top < innerHeight;
+  plots.filter(inView).forEach(drawOnce);
   later(drawRest);
 
   let waiting = 0;

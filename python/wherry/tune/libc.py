@@ -41,6 +41,8 @@ FULL = Extent(3, 8, 5, 150.0)
 QUICK = Extent(1, 4, 3, 12.0)
 # Fewer turns prove nothing.
 LEAST_PROOFS = 4
+# Rows that tell how long the others take.
+FEW_ROWS = 6
 # Of a tunable's part of the time, for choosing.
 PICK_SHARE = 0.5
 
@@ -187,14 +189,15 @@ class Search:
         return rows
 
     def _fitting(self, rows: list[Row], processes: int, seconds: float) -> tuple[list[Row], float]:
-        """As many of the rows, evenly, as so many processes can measure in that time, and what one process takes."""
-        while True:
-            began = time.monotonic()
-            self._one(rows, None)
-            each = time.monotonic() - began
-            if each * processes <= seconds or len(rows) <= 2:
-                return rows, each
-            rows = rows[:: min(math.ceil(each * processes / seconds), (len(rows) + 1) // 2)]
+        """As many of the rows, evenly, as so many processes can measure in that time, and what one process takes, both
+        by what a few of them take."""
+        few = rows[:: max(len(rows) // FEW_ROWS, 1)]
+        began = time.monotonic()
+        self._one(few, None)
+        each = (time.monotonic() - began) / len(few) * len(rows)
+        every = max(math.ceil(each * processes / seconds), 1)
+        kept = rows[:: min(every, max(len(rows) // 2, 1))]
+        return kept, each * len(kept) / len(rows)
 
     def _one(self, rows: Sequence[Row], setting: str | None) -> dict[int, float]:
         self._processes += 1
@@ -226,11 +229,14 @@ class Search:
         logs: dict[str, list[float]] = {setting: [] for setting in settings}
         turn_of = len(settings) + 2
         seconds = self.part * PICK_SHARE
+        until = time.monotonic() + seconds
         rows, each = self._fitting(rows, turn_of, seconds)
         picks = min(max(int(seconds / (each * turn_of)), 1), self.extent.picks)
         total = picks * turn_of
         done = 0
-        for _ in range(picks):
+        for pick in range(picks):
+            if pick and time.monotonic() + each * turn_of > until:
+                break
             before = self._one(rows, None)
             drawn = list(settings)
             self.random.shuffle(drawn)
@@ -253,9 +259,12 @@ class Search:
         """Turns of default, setting, setting, default, or the other way round."""
         ratios, alike, count = [], [], 0
         seconds = self.part * (1 - PICK_SHARE)
+        until = time.monotonic() + seconds
         rows, each = self._fitting(list(rows), 4 * LEAST_PROOFS, seconds)
         proofs = min(max(int(seconds / (4 * each)), LEAST_PROOFS), self.extent.proofs)
         for turn in range(proofs):
+            if turn >= LEAST_PROOFS and time.monotonic() + 4 * each > until:
+                break
             order = self.random.choice(((0, 1, 1, 0), (1, 0, 0, 1)))
             ran: tuple[list, list] = ([], [])
             for which in order:

@@ -16,6 +16,7 @@ from wherry.tune import cliffs, grids, prove
 from wherry.tune.choose import Window
 from wherry.tune.measuring import PlanCampaign
 from wherry.tune.prove import DEFAULT, TUNED, Proof
+from wherry.units import size_in_words
 
 # Less than this is not worth a plan, nor the time to prove it.
 WORTH = 0.01
@@ -204,7 +205,7 @@ class Session:
 
 
 def from_words(size: int) -> str:
-    return "never" if size == OFF else f"from {plans.size_text(size)}"
+    return "never" if size == OFF else f"from {size_in_words(size)}"
 
 
 def with_rounds(row: Row, rounds: int) -> Row:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from wherry import plans
 from wherry.plans import OFF
 from wherry.row import Row
 from wherry.tune import choose, grids, measuring
 from wherry.tune.prove import DEFAULT, TUNED
 from wherry.tune.session import MARGIN, WORTH, Dimension, Session, from_words, with_rounds
+from wherry.units import size_in_words
 
 
 def streams(session: Session, side: str) -> None:
@@ -43,7 +43,7 @@ def streams(session: Session, side: str) -> None:
     found = choose.safer(*starts.values()) if starts else None
     told = ", ".join(
         f"{'alone' if threads == 1 else f'{threads} CPUs at once'}: "
-        + (f"from {plans.size_text(start)}" if start is not None else "at no size")
+        + (f"from {size_in_words(start)}" if start is not None else "at no size")
         for threads, start in sorted(starts.items())
     )
     session.result.notes.append(f"{side}: stores past the caches win {told}")

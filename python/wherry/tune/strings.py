@@ -22,6 +22,7 @@ from wherry.tune.session import (
     window_of,
     with_rounds,
 )
+from wherry.units import size_in_words
 
 
 @dataclass
@@ -213,11 +214,11 @@ def _window_words(plan: Plan, side: str) -> str:
     start, end = t[f"{side}_rep_from"], t[f"{side}_rep_to"]
     if start == OFF:
         return "never"
-    text = f"{plans.size_text(start)} to {'any size' if end == OFF else plans.size_text(end)}"
+    text = f"{size_in_words(start)} to {'any size' if end == OFF else size_in_words(end)}"
     if (recent := t[f"{side}_rep_recent_from"]) != start:
         text += f"; written lately {from_words(recent)}"
     if side == "copy" and t["copy_rep_slow_ahead"]:
         every = t["copy_rep_all_from"]
-        limit = "never" if every == OFF else f"from {plans.size_text(every)}"
+        limit = "never" if every == OFF else f"from {size_in_words(every)}"
         text += f"; 1 to {t['copy_rep_slow_ahead']} B ahead {limit}"
     return text
