@@ -16,6 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#if !defined(__x86_64__) || defined(__ILP32__)
+#error "Wherry is for x86-64 with pointers of 64 bits"
+#endif
+
 #ifdef __cplusplus
 #if defined(__GNUC__)
 #pragma GCC diagnostic push
@@ -129,7 +133,7 @@ size_t wherry_csum_copy_nofault(void *dst, const void *src, size_t n, uint32_t *
 /* Installs handlers of SIGSEGV and SIGBUS, before those in force, to which everything goes that is not a fault of these
  * copies. To be called once, early, and again when another handler was installed later; calls of it when all is well
  * change nothing. From any thread, not from a signal handler. Returns 0, or an errno value: ENOSPC after sixteen
- * different handlers. */
+ * different handlers, of which those of another copy of this library that takes its turn anew are one each time. */
 int wherry_nofault_init(void);
 
 /* For programs that own SIGSEGV and SIGBUS themselves: says that the handlers in force call wherry_nofault_handle.
@@ -206,7 +210,7 @@ enum { WHERRY_PADDED_BLOCK = 32 };
 #else
 enum { WHERRY_PADDED_BLOCK = 16 };
 #endif
-typedef long long wherry_padded_block
+__extension__ typedef long long wherry_padded_block
     __attribute__((__vector_size__(WHERRY_PADDED_BLOCK), __aligned__(1), __may_alias__));
 
 static inline __attribute__((__always_inline__)) void wherry_padded_line(void *dst, const void *src)

@@ -5,10 +5,12 @@ import os
 import pty
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from wherry import runfile, units
@@ -423,3 +425,34 @@ def test_a_program_may_have_empty_words(wherry):
 def test_no_purpose_is_cut_short(wherry):
     for words in ((), ("fleet",), ("plan",)):
         assert "..." not in wherry(*words, "--help").stdout.replace("[ARGS]...", "")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("verify", "--full", "nofault"), ("tune",), ("tune", "--glibc"), ("bench", "--self-check")],
+)
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_told_to_end(wherry_run, tmp_path, words, number, status):
+    """In one line, and nothing of it goes on."""
+    env = {**os.environ, "WHERRY_RUN": str(wherry_run)}
+    with subprocess.Popen(
+        [sys.executable, "-m", "wherry", *words],
+        cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        task = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+
+        def busy() -> list[str]:
+            return task.read_text().split()
+
+        # Of the short processes that tell of the CPU none lives so long.
+        last: list[str] = []
+        end = time.monotonic() + 60
+        while not last or last != busy():
+            last = busy()
+            time.sleep(0.2)
+            assert time.monotonic() < end, "it starts nothing"
+        process.send_signal(number)
+        _, said = process.communicate(timeout=30)
+    assert (process.returncode, said.count("\n")) == (status, 1), said
+    assert "interrupted" in said
+    assert not [pid for pid in last if Path(f"/proc/{pid}").exists()]

@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,8 @@ FUNCTIONS = [
     *("__mempcpy", "__bzero", "explicit_bzero", "wmemcpy", "wmemmove", "wmempcpy", "wmemset"),
     *CHECKED,
 ]
+# Of a later glibc than programs here were built with.
+LATER = ["memset_explicit", "__memset_explicit_chk"]
 # Tells a debugger, or whoever asks dlsym, which plan is in force.
 STATUS = "wherry_dropin_plan_status"
 CC = shlex.split(os.environ.get("CC", "cc"))
@@ -59,11 +62,27 @@ def test_it_exports_what_it_says_and_wants_one_thing(dropin: Path):
     wanted = sorted(row for row in rows if len(row) == 2)
     assert wanted == [["w", "__chk_fail"], ["w", "__libc_stack_end"]]
     rows = [row for row in rows if len(row) == 3]
-    assert sorted(row[-1] for row in rows) == sorted([*FUNCTIONS, STATUS])  # no version
+    assert sorted(row[-1] for row in rows) == sorted([*FUNCTIONS, *LATER, STATUS])  # no version
     assert {row[1] for row in rows} == {"T"}  # an IFUNC would be an i
     types = run("readelf", "--dyn-syms", "-W", dropin).stdout
     assert all(re.search(rf" [1-9]\d* FUNC +GLOBAL DEFAULT +\d+ {name}$", types, re.MULTILINE)
                for name in FUNCTIONS)  # fmt: skip
+
+
+def test_names_of_a_later_glibc(dropin: Path):
+    call = (
+        "import ctypes, sys; own = ctypes.CDLL(sys.argv[1]); to = ctypes.create_string_buffer(b'.' * 99, 99);"
+        "where = ctypes.addressof(to); explicit, checked = own.memset_explicit, own.__memset_explicit_chk;"
+        "explicit.restype = checked.restype = ctypes.c_void_p;"
+        "explicit.argtypes = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t;"
+        "checked.argtypes = *explicit.argtypes, ctypes.c_size_t;"
+        "assert explicit(where + 1, 0x141, 40) == where + 1 and to.raw == b'.' + b'A' * 40 + b'.' * 58;"
+        "assert checked(where, 66, 50, 50) == where and to.raw == b'B' * 50 + b'.' * 49;"
+        "print('right', flush=True); checked(where, 67, 50, 49)"
+    )
+    done = run(sys.executable, "-c", call, dropin, check=False)
+    assert done.stdout == "right\n" and done.returncode == -signal.SIGABRT
+    assert "buffer overflow detected" in done.stderr
 
 
 def test_nothing_has_to_be_relocated_before_a_call(dropin: Path):

@@ -152,6 +152,32 @@ def test_no_executable_stack(installed: Installed, name: str):
     assert "RWE" not in stack
 
 
+def test_the_library_alone_with_another_libc(tmp_path: Path):
+    compiler = need_tool("musl-gcc", "musl-tools")
+    options = (f"--prefix={tmp_path}/there", "-Doptimization=0", "--libdir=lib")
+    build = meson_build(ROOT, tmp_path / "build", *options, env={"CC": compiler})
+    run("meson", "install", "-C", build, "--no-rebuild")
+    names = {p.name for p in (tmp_path / "there").rglob("*") if p.is_file() and ".3" not in p.name}
+    assert {"libwherry.so.0.1.0", "libwherry.a", "wherry.h", "wherry.pc"} <= names
+    assert not {"libwherry-dropin.so", "libwherry-recorder.so", "wherry-run"} & names
+    (tmp_path / "p.c").write_text(
+        '#include <stdio.h>\n#include <wherry.h>\nint main(void) { char to[9] = "";'
+        ' wherry_memcpy(to, "as musl", 8); puts(to); return 0; }\n'
+    )
+    place = tmp_path / "there"
+    for more in ((f"-Wl,-rpath,{place}/lib",), ("-static",)):
+        words = (
+            f"-I{place}/include",
+            tmp_path / "p.c",
+            "-o",
+            tmp_path / "p",
+            f"-L{place}/lib",
+            "-lwherry",
+        )
+        run(compiler, *words, *more)
+        assert run(tmp_path / "p").stdout == "as musl\n"
+
+
 def test_control_flow_marks(build_dir: Path):
     """Each object carries both marks: one without them would take them from the whole program."""
     objects = sorted((build_dir / "src").rglob("*.o"))

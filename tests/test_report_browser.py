@@ -136,7 +136,7 @@ def test_what_is_in_view_is_there_when_the_page_is_loaded(path):
     chromium = need_tool("chromium", "chromium")
     options = ("--headless", "--no-sandbox", "--disable-gpu", "--window-size=1200,2000")
     said = run(chromium, *options, "--dump-dom", path.as_uri(), timeout=60).stdout
-    assert said.count("data-drawn=\"light\"") >= 2
+    assert said.count('data-drawn="light"') >= 2
 
 
 def _curves(opened: Opened) -> str:

@@ -41,7 +41,17 @@ COMMANDS = tuple(sorted(name for named in _PURPOSES.values() for name in named))
 _MODULES = {"import": "importing", "report": "reporting"}
 
 
+class _InterruptedError(Exception):
+    """Past click, which would answer an interrupt with an empty line."""
+
+
 class _Group(click.Group):
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise _InterruptedError from None
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
@@ -111,6 +121,9 @@ def _usage(error: click.UsageError) -> str:
 
 
 def _run(arguments: list[str] | None) -> int:
+    from wherry.cli.ending import ends_in_order, interrupted_status
+
+    ends_in_order()
     try:
         status = wherry.main(args=arguments, prog_name="wherry", standalone_mode=False)
         sys.stdout.flush()
@@ -127,9 +140,7 @@ def _run(arguments: list[str] | None) -> int:
     except click.ClickException as error:
         _say(f"wherry: {error.format_message()}")
         return errors.EXIT_MISUSE
-    except (KeyboardInterrupt, click.Abort):
-        from wherry.cli.ending import interrupted_status
-
+    except (KeyboardInterrupt, click.Abort, _InterruptedError):
         _say("wherry: interrupted")
         return interrupted_status[0]
     except (errors.StdoutClosedError, BrokenPipeError):

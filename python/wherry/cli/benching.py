@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import secrets
-import signal
 from pathlib import Path
 
 from wherry import found_peers, runfile, runner
@@ -13,7 +11,6 @@ from wherry import then as then_room
 from wherry.cli import dimensions as dimension_room
 from wherry.cli import names, reporting, stamp, thennow, whole
 from wherry.cli import peers as peer_room
-from wherry.cli.ending import on_sigterm
 from wherry.cli.job import Bench
 from wherry.errors import unknown
 from wherry.experiments import Request
@@ -149,8 +146,6 @@ def bench(
         problems=peer_problems,
         counters=counters,
     )
-    with contextlib.suppress(ValueError):
-        signal.signal(signal.SIGTERM, on_sigterm)
     status = job.run()
     reporting.after_bench(job.document, job.path, picture, page, aside=as_json)
     return status

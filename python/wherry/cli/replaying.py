@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import sys
 import time
 from dataclasses import asdict
@@ -13,7 +11,7 @@ from wherry import found_peers, machine, plans, results, runfile, runner
 from wherry.ab import record
 from wherry.campaign import Watcher
 from wherry.cli import stamp
-from wherry.cli.ending import interrupted_status, on_sigterm
+from wherry.cli.ending import interrupted_status
 from wherry.cli.printer import Printer
 from wherry.cli.progress import CampaignProgress, Progress
 from wherry.errors import EXIT_FAILED, EXIT_OK, FailedError, WherryError
@@ -46,8 +44,6 @@ def replay(
     as_json,
 ) -> int:
     # Files of calls in the temporary directory go with the process, when it ends by itself.
-    with contextlib.suppress(ValueError):
-        signal.signal(signal.SIGTERM, on_sigterm)
     reported = runner.cpu()
     seed = time.time_ns() % 2**32 if seed is None else seed
     if save:

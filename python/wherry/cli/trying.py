@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
-import signal
 import sys
 import time
 from pathlib import Path
@@ -13,7 +11,7 @@ from pathlib import Path
 from wherry import preloading, runfile
 from wherry.ab import figures, record, running, sides, turns, verdict
 from wherry.cli import stamp
-from wherry.cli.ending import interrupted_status, on_sigterm
+from wherry.cli.ending import interrupted_status
 from wherry.cli.printer import Printer
 from wherry.cli.progress import Progress
 from wherry.errors import EXIT_OK, FailedError, WherryError
@@ -32,8 +30,6 @@ def ab(words, *, runs, seconds, limit, by, force, seed, save, as_json, **options
     program = _program(words, limit or RUN_LIMIT, options)
     path = Path(save) if save else stamp.path("-ab.json")
     runfile.check_target(path)
-    with contextlib.suppress(ValueError):
-        signal.signal(signal.SIGTERM, on_sigterm)
     started = stamp.now()
     wanted = -(-(runs or DEFAULT_RUNS) // 2)
     # What was asked for by number is measured; else a slow program gets fewer.

@@ -9,9 +9,10 @@ from pathlib import Path
 from wherry import machine, plans, runfile, runner
 from wherry.campaign import Watcher
 from wherry.cli import stamp
+from wherry.cli.ending import interrupted_status
 from wherry.cli.printer import Printer
 from wherry.cli.progress import CampaignProgress, Progress
-from wherry.errors import EXIT_INTERRUPTED, EXIT_OK, FailedError
+from wherry.errors import EXIT_OK, FailedError
 from wherry.plans import Plan
 from wherry.replay import parts
 from wherry.tables import Block, Column, Figure, layout
@@ -91,7 +92,7 @@ def tune(given, output: str | None, *, quick: bool, seed: int | None, as_json: b
         _show(Printer(), tuned, given, path if wanted else None)
     if tuned.interrupted:
         print("wherry: interrupted; no plan was written", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        return interrupted_status[0]
     return EXIT_OK
 
 

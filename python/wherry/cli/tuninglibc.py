@@ -9,9 +9,10 @@ from pathlib import Path
 from wherry import machine, runfile, runner
 from wherry.ab.verdict import change, interval
 from wherry.cli import tuning
+from wherry.cli.ending import interrupted_status
 from wherry.cli.printer import Printer
 from wherry.cli.progress import Progress
-from wherry.errors import EXIT_INTERRUPTED, EXIT_OK, WherryError
+from wherry.errors import EXIT_OK, WherryError
 from wherry.replay import parts
 from wherry.tables import Block, Column, Figure, layout
 from wherry.tune import libc, tunables
@@ -44,7 +45,7 @@ def tune(given, output: str | None, *, quick: bool, seed: int | None, as_json: b
         _show(Printer(), found, given)
     if found.interrupted:
         print("wherry: interrupted", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        return interrupted_status[0]
     return EXIT_OK
 
 

@@ -32,9 +32,10 @@ import click
 def command(targets, peers, only_peers, family, isa, seed, jobs, case, as_json, **levels) -> int:
     """Proves routines right against a byte-by-byte reference."""
     from wherry import plans, runner, verification
+    from wherry.cli.ending import interrupted_status
     from wherry.cli.printer import Printer
     from wherry.cli.progress import Progress
-    from wherry.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, WherryError, unknown
+    from wherry.errors import EXIT_FAILED, EXIT_OK, WherryError, unknown
 
     level = _level(levels)
     if isa in plans.CHOICES:
@@ -83,7 +84,7 @@ def command(targets, peers, only_peers, family, isa, seed, jobs, case, as_json, 
         report(printer, result)
     if result.interrupted:
         print("wherry: interrupted; what was verified until then is above", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        return interrupted_status[0]
     return EXIT_FAILED if result.failures else EXIT_OK
 
 
