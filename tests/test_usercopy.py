@@ -119,6 +119,9 @@ def test_the_tables(wherry, tmp_path: Path, monkeypatch):
         assert sum(line.split()[:1] == [name] for line in lines) >= 3, name
     document = runfile.read(tmp_path / "run.json")
     assert {row["size"] for row in document["rows"]} == {1, SEGMENT, 16384}
+    shown = wherry("bench", "--show", "run.json", "--then").stdout
+    assert "usercopy, then and now: the kernel's copy of 1448 bytes" in shown
+    assert "could stand beside" not in shown and max(map(len, shown.splitlines())) <= 96
     assert wherry("report", "run.json", "-o", "r.html").returncode == 0
 
 

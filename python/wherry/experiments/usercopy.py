@@ -46,8 +46,29 @@ OFFSETS = (ALIGNED, MISALIGNED, 4, 20)
 QUICK_OFFSETS = (ALIGNED, MISALIGNED)
 
 
+Found = dict[tuple[int, int], dict[str, dict]]  # by offset and size: the cells of both rows, by name
+
+
 def _state(size: int) -> str:
     return "L1" if size <= LARGEST_IN_L1 else "L2"
+
+
+def found_in(run: dict) -> Found:
+    found: Found = {}
+    cells = tables.cells_of(run, "usercopy")
+    for row in tables.rows_of(run, "usercopy"):
+        found.setdefault((row["src_off"], row["size"]), {}).update(cells.get(row["row"], {}))
+    return found
+
+
+def one_copy(found: Found, offset: int, name: str, floor: float) -> float | None:
+    """What 1447 bytes more take, of one copy, in nanoseconds; 0 where the noise of the call hides it."""
+    whole, one = (found.get((offset, size), {}).get(name) for size in (SEGMENT, ONE))
+    if whole is None or one is None:
+        return None
+    copies = PATHS[name].copies if name in PATHS else 1
+    share = whole["ns"]["median"] - one["ns"]["median"]
+    return share / copies if share > CLEAR * floor * whole["ns"]["median"] else 0.0
 
 
 class Usercopy(Experiment):
@@ -79,13 +100,7 @@ class Usercopy(Experiment):
         ]
 
     def blocks(self, run: dict, width: int) -> list[tables.Block]:
-        found: dict[tuple[int, int], dict[str, dict]] = {}
-        marks: dict[tuple[int, int], dict] = {}
-        cells = tables.cells_of(run, self.name)
-        for row in tables.rows_of(run, self.name):
-            key = row["src_off"], row["size"]
-            found.setdefault(key, {}).update(cells[row["row"]])
-            marks.setdefault(key, row)
+        found = found_in(run)
         offsets = list(dict.fromkeys(offset for offset, _ in found))
         blocks = [self._by_size(found, offset, width) for offset in offsets]
         sizes = [size for offset, size in found if offset == offsets[0]]
@@ -130,16 +145,6 @@ class Usercopy(Experiment):
             else [],
         )
 
-    @staticmethod
-    def _share(found: dict, offset: int, name: str, floor: float) -> float | None:
-        """What 1447 bytes more take, of one copy, in nanoseconds; 0 where the noise of the call hides it."""
-        whole, one = (found.get((offset, size), {}).get(name) for size in (SEGMENT, ONE))
-        if whole is None or one is None:
-            return None
-        copies = PATHS[name].copies if name in PATHS else 1
-        share = whole["ns"]["median"] - one["ns"]["median"]
-        return share / copies if share > CLEAR * floor * whole["ns"]["median"] else 0.0
-
     def _segment(self, run: dict, found: dict, offsets: list[int], width: int) -> tables.Block:
         clock = clock_of(run)
         floor = run["noise"]["floor"] or 0
@@ -163,7 +168,7 @@ class Usercopy(Experiment):
             ]
             for offset in shown:
                 cell = found.get((offset, SEGMENT), {}).get(name)
-                share = None if name == FLOOR else self._share(found, offset, name, floor)
+                share = None if name == FLOOR else one_copy(found, offset, name, floor)
                 for ns in (None if cell is None else cell["ns"]["median"], share):
                     if ns is None:
                         line += [tables.MISSING, tables.MISSING]
@@ -193,7 +198,7 @@ class Usercopy(Experiment):
         """Her finding: the kernel's copy took more than twice the time when an address was not 8-aligned."""
         ratios = {}
         for name in PATHS:
-            aligned, other = (self._share(found, o, name, floor) for o in (ALIGNED, MISALIGNED))
+            aligned, other = (one_copy(found, o, name, floor) for o in (ALIGNED, MISALIGNED))
             if aligned and other:
                 ratios[name] = other / aligned
         if not ratios:

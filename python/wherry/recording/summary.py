@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from wherry import tables
@@ -34,13 +34,13 @@ def percentile(sizes: list, calls: int, wanted: int) -> int:
     return round(sizes[-1][3] / sizes[-1][2])
 
 
-def largest(sizes: list) -> str:
+def largest(sizes: list, label: Callable[[int], str] = size_label) -> str:
     """Of a class with several calls it is known only what it stays below."""
     least, greatest, count, total = sizes[-1]
     return (
-        size_label(total // count)
+        label(total // count)
         if count == 1 or least == greatest
-        else f"<{size_label(greatest + 1)}"
+        else f"<{label(greatest + 1)}"
     )
 
 

@@ -10,7 +10,7 @@ from wherry.errors import FailedError
 from wherry.recording import summary, unseen
 from wherry.recordings import Recording
 from wherry.report import hypertext, look, mixtimes, still
-from wherry.units import percent, size_in_words, size_label
+from wherry.units import percent, size_in_words
 
 # A step of the curve each; more cannot be told apart.
 MOST_POINTS = 600
@@ -23,10 +23,20 @@ _AXIS = (
 BY = ("calls", "bytes")
 
 
+def _right(recording: Recording) -> float:
+    """Where curves end: so far behind the largest size that its step can be seen."""
+    return 1.5 * max((rows[-1][1] for op in recording.ops if (rows := recording.sizes(op))), default=1)
+
+
 def _points(recording: Recording, op: str) -> list[dict]:
+    """From nothing at the least size on, and on to the right when all are counted."""
     points: list[dict] = []
+    right = max(_right(recording), 1)
     for by, column in (("calls", 2), ("bytes", 3)):
         rows = recording.sizes(op)
+        same = {"op": op, "by": by}
+        if rows:
+            points.append({**same, "size": rows[0][1] or 0.5, "share": 0})
         whole = sum(row[column] for row in rows)
         running, last = 0, -1.0
         for number, row in enumerate(rows):
@@ -35,7 +45,9 @@ def _points(recording: Recording, op: str) -> list[dict]:
             if share - last < 1 / MOST_POINTS and number + 1 < len(rows):
                 continue
             last = share
-            points.append({"op": op, "by": by, "size": row[1] or 0.5, "share": share})
+            points.append({**same, "size": row[1] or 0.5, "share": share})
+        if rows:
+            points.append({**same, "size": right, "share": points[-1]["share"]})
     return points
 
 
@@ -119,9 +131,9 @@ def _ops(recording: Recording) -> str:
                 op,
                 f"{part['calls']:,}",
                 size_in_words(part["bytes"]),
-                f"{part['bytes'] / part['calls']:.0f} B",
-                *(size_label(point) for point in points),
-                summary.largest(part["sizes"]),
+                size_in_words(part["bytes"] / part["calls"]),
+                *(size_in_words(point) for point in points),
+                summary.largest(part["sizes"], size_in_words),
                 ", ".join(part.get("functions", ())),
             ]
         )

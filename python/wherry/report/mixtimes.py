@@ -67,7 +67,10 @@ def taken(recording: Recording) -> str:
         "What libc's calls took inside the program, without what timing adds and without page faults. Near: in the "
         "first two caches."
     )
-    table = hypertext.table(heads, rows, "What calls took")
+    # Where nothing was looked at, or all were sets, there is nothing to tell.
+    told = [i for i in range(len(heads)) if any(row[i] for row in rows)]
+    rows = [[row[i] for i in told] for row in rows]
+    table = hypertext.table([heads[i] for i in told], rows, "What calls took")
     return f"<h2>What calls took</h2>{hypertext.paragraph(note, 'note')}{table}"
 
 
