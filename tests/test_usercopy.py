@@ -118,7 +118,7 @@ def test_the_tables(wherry, tmp_path: Path, monkeypatch):
     for name in (FLOOR, "pipe", "libc", "nofault"):
         assert sum(line.split()[:1] == [name] for line in lines) >= 3, name
     document = runfile.read(tmp_path / "run.json")
-    assert {row["size"] for row in document["rows"]} == {1, SEGMENT, 16384}
+    assert {row["size"] for row in document["rows"]} == {1, 64, SEGMENT, 4096, 16384}
     shown = wherry("bench", "--show", "run.json", "--then").stdout
     assert "usercopy, then and now: the kernel's copy of 1448 bytes" in shown
     assert "could stand beside" not in shown and max(map(len, shown.splitlines())) <= 96

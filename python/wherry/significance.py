@@ -159,6 +159,16 @@ def _t95(df: int) -> float:
     return high
 
 
+def slope(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
+    """Of the line through these points by least squares, with the half of its 95 % interval, by how far the points are
+    from the line. Needs three points."""
+    across = np.asarray(x, float) - np.mean(x)
+    own = float(across @ np.asarray(y, float) / (across @ across))
+    far = np.asarray(y, float) - np.mean(y) - own * across
+    error = math.sqrt(float(far @ far) / (len(x) - 2) / float(across @ across))
+    return own, _t95(len(x) - 2) * error
+
+
 def half_interval(values: Sequence[float]) -> float:
     """Half of the 95 % interval of the mean of two and more independent values."""
     own = np.asarray(values, dtype=float)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wherry import history, tables
+from wherry import history, significance, tables
 from wherry.campaign import Row
 from wherry.experiments import Experiment, Request
-from wherry.then.clock import clock_of
+from wherry.then.clock import Clock, clock_of
 from wherry.units import ns_label, size_label
 
 
@@ -37,16 +37,26 @@ USER = ("libc", "wherry", "nofault")
 SEGMENT = 1448  # the data of one packet: what Anand timed
 ONE = 1
 SIZES = (ONE, 64, 512, SEGMENT, 4096, 16384, 65536)
-QUICK_SIZES = (ONE, SEGMENT, 16384)
+QUICK_SIZES = (ONE, 64, SEGMENT, 4096, 16384)
 ALIGNED, MISALIGNED = 0, 1
 # Both sides of larger ones leave no room in an L1 of 32 KiB: they lie in L2, on every machine.
 LARGEST_IN_L1 = 8192
-CLEAR = 3  # times the noise floor of a call: what a copy in it must take to be told
+ENOUGH = 4  # sizes for a line with an interval
+CLEAR = 3  # times the noise floor of a call: what a copy in it must take to be told, where there are fewer
 OFFSETS = (ALIGNED, MISALIGNED, 4, 20)
 QUICK_OFFSETS = (ALIGNED, MISALIGNED)
 
 
-Found = dict[tuple[int, int], dict[str, dict]]  # by offset and size: the cells of both rows, by name
+Found = dict[
+    tuple[int, int], dict[str, dict]
+]  # by offset and size: the cells of both rows, by name
+
+
+# How a copy is told from its call.
+HOW = (
+    "what 1448 bytes add by the line through the sizes to 4 KiB, over the copies in a call, ± its 95 % interval; "
+    "noise: no more than that"
+)
 
 
 def _state(size: int) -> str:
@@ -61,14 +71,42 @@ def found_in(run: dict) -> Found:
     return found
 
 
-def one_copy(found: Found, offset: int, name: str, floor: float) -> float | None:
-    """What 1447 bytes more take, of one copy, in nanoseconds; 0 where the noise of the call hides it."""
-    whole, one = (found.get((offset, size), {}).get(name) for size in (SEGMENT, ONE))
-    if whole is None or one is None:
+@dataclass(frozen=True)
+class Copy:
+    """What 1448 bytes add to a call, of one of its copies."""
+
+    ns: float
+    half: float  # of the 95 % interval
+
+    @property
+    def told(self) -> bool:
+        return self.ns > self.half
+
+    @property
+    def sure(self) -> bool:
+        """So well that it may be held against another."""
+        return self.ns >= 3 * self.half
+
+    def in_words(self) -> str:
+        return f"{ns_label(self.ns)} ±{ns_label(self.half)}" if self.told else "noise"
+
+
+def one_copy(found: Found, offset: int, name: str, floor: float) -> Copy | None:
+    """By the line through the sizes that lie in L1; of a few sizes, by 1448 bytes less one, as far as the noise floor
+    of a call lets it be told. The way through the kernel hides the rest."""
+    times = {
+        size: own[name]["ns"]["median"]
+        for (at, size), own in sorted(found.items())
+        if at == offset and size <= LARGEST_IN_L1 and name in own
+    }
+    if SEGMENT not in times or ONE not in times:
         return None
     copies = PATHS[name].copies if name in PATHS else 1
-    share = whole["ns"]["median"] - one["ns"]["median"]
-    return share / copies if share > CLEAR * floor * whole["ns"]["median"] else 0.0
+    if len(times) >= ENOUGH:
+        each, half = significance.slope(list(times), list(times.values()))
+        return Copy(SEGMENT * each / copies, SEGMENT * half / copies)
+    share = times[SEGMENT] - times[ONE]
+    return Copy(share / copies, CLEAR * floor * times[SEGMENT] / copies)
 
 
 class Usercopy(Experiment):
@@ -168,17 +206,14 @@ class Usercopy(Experiment):
             ]
             for offset in shown:
                 cell = found.get((offset, SEGMENT), {}).get(name)
-                share = None if name == FLOOR else one_copy(found, offset, name, floor)
-                for ns in (None if cell is None else cell["ns"]["median"], share):
-                    if ns is None:
-                        line += [tables.MISSING, tables.MISSING]
-                        continue
-                    line.append(tables.Figure(ns_label(ns) if ns else "noise"))
-                    line.append(
-                        tables.MISSING
-                        if clock.ghz is None or not ns
-                        else tables.Figure(f"{clock.cycles(ns):,.0f}")
-                    )
+                copy = None if name == FLOOR else one_copy(found, offset, name, floor)
+                call = None if cell is None else cell["ns"]["median"]
+                line += [
+                    tables.MISSING if call is None else tables.Figure(ns_label(call)),
+                    self._cycles(clock, call),
+                    tables.MISSING if copy is None else tables.Figure(copy.in_words()),
+                    self._cycles(clock, copy.ns if copy is not None and copy.told else None),
+                ]
             if any(figure is not tables.MISSING for figure in line[2:]):
                 body.append(line)
         said = [self._alignment(found, floor), self._anand()]
@@ -187,11 +222,18 @@ class Usercopy(Experiment):
             tables.layout(columns, body, width),
             [s for s in said if s],
             [
-                f"noise: the copy takes less than {CLEAR} times what the call differs from itself",
-                f"one copy: the call less the same call with 1 byte, over its copies; {clock.in_words()}",
+                f"one copy: {HOW}; {clock.in_words()}",
                 *(f"{name}: {path.what}" for name, path in PATHS.items()),
                 f"{FLOOR}: getppid, a system call that does nothing",
             ],
+        )
+
+    @staticmethod
+    def _cycles(clock: Clock, ns: float | None) -> tables.Figure:
+        return (
+            tables.MISSING
+            if clock.ghz is None or ns is None
+            else tables.Figure(f"{clock.cycles(ns):,.0f}")
         )
 
     def _alignment(self, found: dict, floor: float) -> str:
@@ -199,8 +241,8 @@ class Usercopy(Experiment):
         ratios = {}
         for name in PATHS:
             aligned, other = (one_copy(found, o, name, floor) for o in (ALIGNED, MISALIGNED))
-            if aligned and other:
-                ratios[name] = other / aligned
+            if aligned and other and aligned.sure and other.sure:
+                ratios[name] = other.ns / aligned.ns
         if not ratios:
             return ""
         worst = max(ratios, key=lambda name: ratios[name])

@@ -37,11 +37,7 @@ def percentile(sizes: list, calls: int, wanted: int) -> int:
 def largest(sizes: list, label: Callable[[int], str] = size_label) -> str:
     """Of a class with several calls it is known only what it stays below."""
     least, greatest, count, total = sizes[-1]
-    return (
-        label(total // count)
-        if count == 1 or least == greatest
-        else f"<{label(greatest + 1)}"
-    )
+    return label(total // count) if count == 1 or least == greatest else f"<{label(greatest + 1)}"
 
 
 def seconds(time: float) -> str:

@@ -25,7 +25,9 @@ BY = ("calls", "bytes")
 
 def _right(recording: Recording) -> float:
     """Where curves end: so far behind the largest size that its step can be seen."""
-    return 1.5 * max((rows[-1][1] for op in recording.ops if (rows := recording.sizes(op))), default=1)
+    return 1.5 * max(
+        (rows[-1][1] for op in recording.ops if (rows := recording.sizes(op))), default=1
+    )
 
 
 def _points(recording: Recording, op: str) -> list[dict]:

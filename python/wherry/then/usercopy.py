@@ -1,16 +1,17 @@
-"""Anand's cycles for 1448 bytes of 2002, which she timed in the kernel's copy to user space, beside what one such copy of
-the running kernel takes as it is seen from user space."""
+"""Anand's cycles for 1448 bytes of 2002, which she timed in the kernel's copy to user space, beside what one such copy
+of the running kernel takes as it is seen from user space."""
 
 from __future__ import annotations
 
 from wherry import history, sentences, tables
 from wherry.experiments.usercopy import (
     ALIGNED,
-    CLEAR,
+    HOW,
     MISALIGNED,
     PATHS,
     SEGMENT,
     USER,
+    Copy,
     Found,
     found_in,
     one_copy,
@@ -18,7 +19,6 @@ from wherry.experiments.usercopy import (
 from wherry.then.alone import alone
 from wherry.then.clock import Clock
 from wherry.then.sheet import MISSING, Sheet, count, figures, span
-from wherry.units import ns_label
 
 _SIDES = (ALIGNED, MISALIGNED)
 
@@ -29,20 +29,26 @@ def sheets(run: dict, clock: Clock) -> list[Sheet]:
     if not any((side, SEGMENT) in found for side in _SIDES):
         return []
     (table,) = history.tables("alignment")
-    floor = next(
-        (e["noise_floor"] for e in run["experiments"] if e["name"] == "usercopy"), None
-    )
+    floor = next((e["noise_floor"] for e in run["experiments"] if e["name"] == "usercopy"), None)
     return [_cycles(table, found, floor or 0.0, clock), *alone("usercopy")]
 
 
-def _copies(found: Found, name: str, floor: float) -> tuple[float | None, float | None]:
+Pair = tuple[Copy | None, Copy | None]  # aligned, misaligned
+
+
+def _copies(found: Found, name: str, floor: float) -> Pair:
     aligned, misaligned = (one_copy(found, side, name, floor) for side in _SIDES)
     return aligned, misaligned
 
 
-def _ratio(pair: tuple[float | None, float | None]) -> float | None:
+def _told(own: Copy | None) -> float | None:
+    return own.ns if own is not None and own.told else None
+
+
+def _ratio(pair: Pair) -> float | None:
     aligned, misaligned = pair
-    return misaligned / aligned if aligned and misaligned else None
+    sure = aligned is not None and misaligned is not None and aligned.sure and misaligned.sure
+    return misaligned.ns / aligned.ns if sure else None
 
 
 def _cycles(table: history.Table, found: Found, floor: float, clock: Clock) -> Sheet:
@@ -51,25 +57,26 @@ def _cycles(table: history.Table, found: Found, floor: float, clock: Clock) -> S
         columns += [tables.Column(side, unit) for unit in ("ns", "cycles", "B/cycle")]
     columns.append(tables.Column("misaligned / aligned", "time"))
 
-    def line(name: str, pair: tuple, then: bool) -> list[str]:
+    def line(
+        name: str, times: list[str], cycles: list[float | None], ratio: float | None
+    ) -> list[str]:
         words = [name]
-        for own in pair:
-            cycles = own if then else clock.cycles(own) if own else None
-            words.append(MISSING if then or own is None else ns_label(own) if own else "noise")
-            words += [count(cycles), figures(SEGMENT / cycles if cycles else None)]
-        return [*words, figures(_ratio(pair))]
+        for ns, own in zip(times, cycles, strict=True):
+            words += [ns, count(own), figures(SEGMENT / own if own else None)]
+        return [*words, figures(ratio)]
 
     then = {(r["method"], r["aligned"]): r["time"] for r in table.records()}
-    rows = [
-        line(f"then, {method}", (then.get((method, True)), then.get((method, False))), True)
-        for method in dict.fromkeys(method for method, _ in then)
-    ]
+    rows = []
+    for method in dict.fromkeys(method for method, _ in then):
+        cycles = [then.get((method, aligned)) for aligned in (True, False)]
+        ratio = cycles[1] / cycles[0] if all(cycles) else None
+        rows.append(line(f"then, {method}", [MISSING, MISSING], cycles, ratio))
     now = {name: _copies(found, name, floor) for name in (*PATHS, *USER)}
-    rows += [
-        line(f"now, {name}", pair, False)
-        for name, pair in now.items()
-        if any(own is not None for own in pair)
-    ]
+    for name, pair in now.items():
+        if any(own is not None for own in pair):
+            times = [MISSING if own is None else own.in_words() for own in pair]
+            cycles = [clock.cycles(_told(own)) for own in pair]
+            rows.append(line(f"now, {name}", times, cycles, _ratio(pair)))
     return Sheet(
         f"usercopy, then and now: the kernel's copy of {SEGMENT} bytes, the data of one packet",
         columns,
@@ -78,8 +85,7 @@ def _cycles(table: history.Table, found: Found, floor: float, clock: Clock) -> S
         [
             f"{table.mail.in_words()}.",
             f"Machine: {table.machine.in_words()}. {table.method}",
-            f"Now: a call less the same call with 1 byte, over its copies; noise: less than {CLEAR} times what the call "
-            "differs from itself. libc, wherry, nofault: copies within user space. "
+            f"Now: {HOW}. libc, wherry, nofault: copies within user space. "
             f"{clock.in_words()[:1].upper()}{clock.in_words()[1:]}.",
         ],
     )
@@ -101,15 +107,13 @@ def _said_now(now: dict, clock: Clock, then: dict) -> str:
         parts.append(
             f"Now the kernel's copies take {span(list(ratios.values()), 3)} times as long misaligned, {worst} most."
         )
-    told = {name: pair[0] for name, pair in now.items() if name in PATHS and pair[0]}
+    told = [ns for name in PATHS if (ns := _told(now[name][0]))]
     if told and clock.ghz is not None:
-        fewer = [then["movsl", True] / clock.cycles(ns) for ns in told.values()]
+        fewer = [then["movsl", True] / clock.cycles(ns) for ns in told]
         parts.append(
             f"One aligned copy takes {span(fewer)} times fewer cycles than her {then['movsl', True]:,.0f}."
         )
-    hidden = [name for name in PATHS if now[name][0] == 0.0]
+    hidden = [name for name in PATHS if now[name][0] is not None and not now[name][0].told]
     if hidden:
-        parts.append(
-            f"In {sentences.join(hidden)} what the way through the kernel differs by is more than the copy."
-        )
+        parts.append(f"In {sentences.join(hidden)} the way through the kernel hides the copy.")
     return " ".join(parts)
