@@ -70,7 +70,10 @@ def _moment(text: str) -> str:
 
 def _after(name: str) -> str:
     """Who measured it, and when."""
-    found = [(t.mail.author.split()[-1], t.mail.year) for t in history.tables(name)]
+    told = [s for own in history.seeds() for s in own.statements if s.experiment == name]
+    # Whoever only told of it, when nobody has a table.
+    own = history.tables(name) or told
+    found = [(each.mail.author.split()[-1], each.mail.year) for each in own]
     return sentences.join([f"{who} {year}" for who, year in dict.fromkeys(found)])
 
 
