@@ -448,3 +448,12 @@ def test_sizes_of_one_class_are_told_by_its_mean():
     assert summary.largest(sizes) == "<72K"
     assert summary.largest([[69632, 73727, 1, 70000]]) == "70000"
     assert summary.largest(sizes[:1]) == "16"
+
+
+def test_a_caller_without_lines_is_told_by_its_address():
+    """In the file, not from the function on."""
+    row = {"module": "/usr/lib/libx.so.1", "function": "f", "offset": 0x71BF9, "source": None}
+    row["inlined_into"] = []
+    assert summary.caller(row) == "f at 0x71bf9 in libx.so.1"
+    assert summary.caller(row | {"function": None}) == "+0x71bf9 in libx.so.1"
+    assert summary.caller(row | {"source": "/src/x.c:7"}) == "f x.c:7 in libx.so.1"

@@ -96,7 +96,7 @@ def caller(row: Mapping) -> str:
         place += f" {Path(row['source']).name}"
     elif row["function"] and row["offset"] is not None:
         # Without lines of source the places in one function differ by nothing else.
-        place += f" +{row['offset']:#x}"
+        place += f" at {row['offset']:#x}"
     return f"{place[:60]} in {Path(row['module']).name}"
 
 

@@ -34,6 +34,13 @@ def _where(places: list[int]) -> list[str]:
     return [percent(count / whole) for count in (*sources, *destinations)]
 
 
+def _faults(each: float) -> str:
+    """Page faults a call, as a person writes such a number."""
+    if not each:
+        return ""
+    return "<0.001" if each < 0.001 else f"{each:.0f}" if each >= 100 else f"{each:.2g}"
+
+
 def taken(recording: Recording) -> str:
     """By class of sizes: how long calls took, and where their data lay."""
     rows = []
@@ -51,7 +58,7 @@ def taken(recording: Recording) -> str:
                     f"{calls:,}",
                     ns_label((ns - added) / calls),
                     f"{total / (ns - added):.3g}" if ns > added and least >= LEAST_BYTES else "",
-                    f"{faults / calls:.2g}" if faults else "",
+                    _faults(faults / calls),
                     *where,
                 ]
             )
