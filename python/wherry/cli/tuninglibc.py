@@ -59,7 +59,7 @@ def sentence(found: libc.Found) -> str:
         )
     proof = found.proof
     return (
-        f"On {proof.cells} cells held out libc takes {change(proof.ratio.median)} {interval(proof.ratio)} of its time "
+        f"On {proof.cells} cells held out libc's time changes by {change(proof.ratio.median)} {interval(proof.ratio)} "
         f"with it, noise ±{percent(proof.floor)}."
     )
 
