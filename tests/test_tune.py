@@ -207,9 +207,9 @@ def measure(wherry_run, rows: str, *arguments: str):
 
 
 def test_plans_stand_in_a_row(wherry_run):
-    row = "id=1 op=copy routines=wherry,slow,mine size=262144 src_state=L2 dst_state=L2 rounds=3\n"
+    row = "id=1 op=copy routines=wherry,slow,mine size=4096 src_state=L2 dst_state=L2 rounds=3\n"
     plans_given = (
-        *("--plan", "slow=sse2,copy_rep_from=off,set_stream_from=65536"),
+        *("--plan", "slow=sse2,copy_rep_from=off,set_stream_from=4096"),
         *("--plan", "mine=sse2"),
     )
 
@@ -223,12 +223,15 @@ def test_plans_stand_in_a_row(wherry_run):
         assert all(cell["verified"] for cell in cells.values())
         return {key: min(cell["ns"]) for key, cell in cells.items()}
 
-    # Past the caches a set of what lies in L2 takes 1.6 to 3 times as long: the threshold works, and only there. Other
-    # programs may hide that once, not always.
-    assert any(
-        found[2, "slow"] > 1.3 * found[2, "mine"] and found[1, "slow"] < 1.3 * found[1, "mine"]
-        for found in (fastest() for _ in range(6))
-    )
+    # Past the caches a set of what lies in L2 takes many times as long (Zen 5: 7), and a copy by the loop in place of
+    # the string instruction 1.3: the threshold works, and only there. Other programs may hide that once, not always.
+    measured = [fastest()]
+    while not (
+        measured[-1][2, "slow"] > 2 * measured[-1][2, "mine"]
+        and measured[-1][1, "slow"] < 2 * measured[-1][1, "mine"]
+    ):
+        assert len(measured) < 6, measured
+        measured.append(fastest())
 
 
 @pytest.mark.parametrize(
