@@ -2,12 +2,10 @@
  * caller and the smallest copies. A part of public.S. At move rax is what to return. */
 /* clang-format off */
 /* Stores of blocks that were loaded in order, from the destination on. */
-#define STORE_3                                \
+#define STORE_4                                \
     vmovdqu64 %zmm16, (%rdi);                  \
     vmovdqu64 %zmm17, 64(%rdi);                \
-    vmovdqu64 %zmm18, 128(%rdi)
-#define STORE_4                                \
-    STORE_3;                                   \
+    vmovdqu64 %zmm18, 128(%rdi);               \
     vmovdqu64 %zmm19, 192(%rdi)
 #define STORE_5                                \
     STORE_4;                                   \
@@ -95,30 +93,22 @@ move_65_on:
 
     .p2align 5
 move_129_on:
-    WATCH(wherry_watch_copies, move_look, move_129_uncounted)
-move_129_to_256:
     vmovdqu64 (%rsi), %zmm16
     vmovdqu64 64(%rsi), %zmm17
-    vmovdqu64 -64(%rsi,%rdx), %zmm31
-    cmpl    $192, %edx
-    jbe     move_3_blocks
-    vmovdqu64 128(%rsi), %zmm18
-    STORE_3
-    vmovdqu64 %zmm31, -64(%rdi,%rdx)
-    ret
-
-move_3_blocks:
+    vmovdqu64 -128(%rsi,%rdx), %zmm18
+    vmovdqu64 -64(%rsi,%rdx), %zmm19
     vmovdqu64 %zmm16, (%rdi)
     vmovdqu64 %zmm17, 64(%rdi)
-    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    vmovdqu64 %zmm18, -128(%rdi,%rdx)
+    vmovdqu64 %zmm19, -64(%rdi,%rdx)
+    WATCH_PICK(wherry_watch_copies, %rsi, move_look_back)
     ret
 
     .p2align 5
 move_257_on:
     cmpq    $1024, %rdx
     ja      move_1025_on
-    WATCH(wherry_watch_copies, move_look, move_257_uncounted)
-move_257_to_1024:
+    WATCH_PICK(wherry_watch_copies, %rsi, move_look)
     cmpl    $512, %edx
     ja      move_513_apart
     vmovdqu64 (%rsi), %zmm16
@@ -293,9 +283,7 @@ move_together_page_0:
     jnz     move_four
     ret
 
-    UNCOUNTED(move_uncounted, wherry_watch_copies, %rsi, move_look_back, ret)
-    UNCOUNTED(move_129_uncounted, wherry_watch_copies, %rsi, move_look, jmp move_129_to_256)
-    UNCOUNTED(move_257_uncounted, wherry_watch_copies, %rsi, move_look, jmp move_257_to_1024)
+    UNCOUNTED(move_uncounted, wherry_watch_copies, %rsi, move_look_back)
     LOOK(move_look_back, wherry_watch_copies, ret)
     OTHERS_BUT_TOGETHER(move_others, wherry_copy_choice, wherry_routine_move_sse2, move_looked_at, wherry_routine_move_avx512_ladder)
 move_looked_at:

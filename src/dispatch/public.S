@@ -92,10 +92,10 @@ label:                                         \
     WATCH(watch, look, uncounted);             \
     ret
 
-#define UNCOUNTED(label, watch, address, look, then) \
+#define UNCOUNTED(label, watch, address, look) \
 label:                                         \
-    WATCH_UNCOUNTED(watch, address, look);     \
-    then
+    WATCH_PICK(watch, address, look);          \
+    ret
 
 /* Sizes together, from 256 bytes on: n from a line on is in rdx; ecx is the least multiple of 64 from where three
  * blocks reach n - 128, and 0 at least. Loses r9. Then the same, but limit at most. */

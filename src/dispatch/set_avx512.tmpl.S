@@ -42,6 +42,7 @@ set_65_on:
     vmovdqu64 %zmm16, (%rdi,%rcx)
     vmovdqu64 %zmm16, (%rdi,%r8)
     vmovdqu64 %zmm16, -64(%rdi,%rdx)
+    WATCH_PICK(wherry_watch_sets, %rdi, set_look_back)
     ret
 
     .p2align 5
@@ -50,7 +51,7 @@ set_257_on:
     ja      set_1025_on
     cmpl    $512, %edx
     jbe     set_257_to_512
-    WATCH(wherry_watch_sets, set_look, set_513_uncounted)
+    WATCH_PICK(wherry_watch_sets, %rdi, set_look)
     jmp     set_forward
 
     .p2align 5
@@ -154,8 +155,7 @@ set_together_page_0:
     jnz     set_four
     ret
 
-    UNCOUNTED(set_uncounted, wherry_watch_sets, %rax, set_look_back, ret)
-    UNCOUNTED(set_513_uncounted, wherry_watch_sets, %rax, set_look, jmp set_forward)
+    UNCOUNTED(set_uncounted, wherry_watch_sets, %rax, set_look_back)
     LOOK(set_look_back, wherry_watch_sets, ret)
     OTHERS_BUT_TOGETHER(set_others, wherry_set_choice, wherry_routine_set_sse2, set_looked_at, wherry_routine_set_avx512_ladder)
 set_looked_at:

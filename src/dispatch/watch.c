@@ -7,7 +7,13 @@ enum { BETWEEN_LEAST = 1 << 12, BETWEEN_MOST = 1 << 16 };
 enum { STRANGE_CALLS = 1 << 12 }; /* of other threads; so many later a look is given up */
 enum { ASK_IN_VAIN = 16 };        /* times before another thread counts */
 
-struct wherry_watch wherry_watch_copies, wherry_watch_sets;
+/* Factors whose hashes pick 7 to 9 of any 2,048 calls whose sizes or addresses ascend by 1, 2, 4 ... 4096, 12, 24, 48
+ * or 192 bytes (the first: 5 to 12). Most picked of some such rows none, as did powers of the first. */
+static const uint32_t factors[] = {0x9e3779b1, 0x2b14eb3d, 0x4e110cd9, 0x5b55f125,
+                                   0x8966347d, 0xad238499, 0xb71aa57f, 0xbe6297a1};
+enum { FACTORS = sizeof factors / sizeof *factors };
+
+struct wherry_watch wherry_watch_copies = {.factor = 0x9e3779b1}, wherry_watch_sets = {.factor = 0x9e3779b1};
 
 #define GET(object) atomic_load_explicit(&(object), memory_order_relaxed)
 #define PUT(object, value) atomic_store_explicit(&(object), (value), memory_order_relaxed)
@@ -164,6 +170,9 @@ static void begin(struct wherry_watch *watch)
         return;
     PUT(watch->recorded, 0);
     PUT(watch->strange, 0);
+    const uint32_t begun = GET(watch->begun);
+    PUT(watch->begun, begun + 1);
+    PUT(watch->factor, factors[(begun + 1) % FACTORS]);
     signed char choice = found(watch);
     if (!atomic_compare_exchange_strong(choice_of(watch), &choice, WHERRY_CHOICE_AVX512_LOOK))
         PUT(watch->looking, false);
@@ -171,14 +180,22 @@ static void begin(struct wherry_watch *watch)
 
 void wherry_watch_look(struct wherry_watch *watch, size_t n, uintptr_t caller, uintptr_t stack)
 {
-    if (GET(*choice_of(watch)) == WHERRY_CHOICE_AVX512_LOOK) {
+    const signed char choice = GET(*choice_of(watch));
+    if (choice == WHERRY_CHOICE_AVX512_LOOK) {
         record(watch, n, caller, stack);
         return;
     }
     const uint64_t counting = GET(watch->counting);
-    if (counting && stack - counting >= WATCH_STACK &&
-        atomic_fetch_add_explicit(&watch->asked, 1, memory_order_relaxed) % ASK_IN_VAIN != ASK_IN_VAIN - 1)
-        return;
+    if (counting && stack - counting >= WATCH_STACK) {
+        if (atomic_fetch_add_explicit(&watch->asked, 1, memory_order_relaxed) % ASK_IN_VAIN != ASK_IN_VAIN - 1)
+            return;
+    } else if (counting && choice == WHERRY_CHOICE_AVX512) {
+        const uint32_t left = GET(watch->left);
+        if (left > WATCH_PICKED) {
+            PUT(watch->left, left - WATCH_PICKED);
+            return;
+        }
+    }
     if (GET(watch->between) == 0)
         PUT(watch->between, BETWEEN_LEAST); /* the first look of all */
     PUT(watch->counting, stack - WATCH_STACK / 2);

@@ -9,10 +9,13 @@
  * as the last verdict has it, that is all. Else it records more, plays a branch predictor over them, by caller and by
  * what went before, and counts what that would have guessed wrong.
  *
- * When to look. One thread, which is told by where its stack is, counts its calls (while sizes are apart, copies from
- * 129 bytes on and sets from 513: what is smaller does nothing for this). The others ask now and then, by a hash of
- * size and address, whether one counts, and each so many times take its place. So no two threads write one line at
- * every call, and one that calls no more is replaced.
+ * When to look. While sizes are apart, a hash of size and address picks one of 256 calls (copies from 129 bytes on,
+ * sets from 65; what is smaller does nothing for this), which stands for as many: nothing is written by the others, and
+ * where one call is repeated for ever there is nothing to find out. The factor of the hash changes with each look, so
+ * that no such call is picked every time. While they are together the same call again may be what has changed, so one
+ * thread, which is told by where its stack is, counts its calls. The others ask now and then, by the hash, whether one
+ * counts, and each so many times take its place. So no two threads write one line at every call, and one that calls no
+ * more is replaced.
  *
  * A wrong verdict costs time and nothing else, so nothing is locked. Plain initialised data, right before any
  * constructor has run.
@@ -21,11 +24,12 @@
 #define WHERRY_WATCH_H
 
 #define WATCH_STACK 0x10000 /* bytes of a stack by which a thread is told */
-#define WATCH_FACTOR 0x9e3779b1
-#define WATCH_LIMIT 0x1000000 /* one hash of 256 */
+#define WATCH_PICKED 256    /* one call of so many, by its hash */
+#define WATCH_LIMIT 0x1000000
 
 /* Offsets in struct wherry_watch. */
 #define WATCH_COUNTING 0
+#define WATCH_HASHED 8
 #define WATCH_LEFT 128 /* two lines further: some processors fetch lines by twos */
 
 #ifdef __ASSEMBLER__
@@ -39,10 +43,10 @@
     subl    $1, watch + WATCH_LEFT(%rip);          \
     jc      look
 
-/* At other. Loses rcx. */
-#define WATCH_UNCOUNTED(watch, address, look)      \
+/* Goes to look when the call is picked. Loses rcx. */
+#define WATCH_PICK(watch, address, look)           \
     leal    (%rdx,address), %ecx;                  \
-    imull   $WATCH_FACTOR, %ecx, %ecx;             \
+    imull   watch + WATCH_HASHED(%rip), %ecx;      \
     cmpl    $WATCH_LIMIT, %ecx;                    \
     jb      look
 /* clang-format on */
@@ -59,7 +63,8 @@ enum wherry_watching { WATCHING, HELD_APART, HELD_TOGETHER, HELD_LOOKING };
 struct wherry_watch {
     /* Read at every call, written by a look. */
     _Atomic uint64_t counting; /* half of WATCH_STACK below where the thread that counts was called; 0: none counts */
-    uint64_t room[15];
+    _Atomic uint32_t factor;   /* of the hash that picks */
+    uint32_t room[29];
     /* Written by that thread at every call. */
     _Atomic uint32_t left; /* calls until the next look */
     uint32_t more_room[31];
@@ -68,7 +73,8 @@ struct wherry_watch {
     _Atomic bool together;    /* the last verdict */
     _Atomic uint32_t between; /* calls until the next look */
     _Atomic uint32_t asked;   /* by threads that do not count */
-    _Atomic uint32_t looks;   /* so far */
+    _Atomic uint32_t begun;   /* looks so far; each has a factor of its own */
+    _Atomic uint32_t looks;   /* so far, to their first verdict */
     /* The look that is under way: */
     _Atomic bool looking;
     _Atomic uint32_t recorded, strange;
@@ -79,14 +85,15 @@ struct wherry_watch {
 } __attribute__((aligned(128)));
 
 _Static_assert(offsetof(struct wherry_watch, counting) == WATCH_COUNTING &&
+                   offsetof(struct wherry_watch, factor) == WATCH_HASHED &&
                    offsetof(struct wherry_watch, left) == WATCH_LEFT,
                "read by assembly");
 
 extern struct wherry_watch wherry_watch_copies __attribute__((visibility("hidden")));
 extern struct wherry_watch wherry_watch_sets __attribute__((visibility("hidden")));
 
-/* At a call of n bytes that is the last of those counted, or asks, or that a look records: from public.S. stack: where
- * the return address of the call lies, which is caller. */
+/* At a call of n bytes that is the last of those counted, or picked, or that a look records: from public.S. stack:
+ * where the return address of the call lies, which is caller. */
 void wherry_watch_look(struct wherry_watch *watch, size_t n, uintptr_t caller, uintptr_t stack)
     __attribute__((visibility("hidden")));
 

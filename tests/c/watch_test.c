@@ -105,6 +105,27 @@ static void elsewhere(unsigned calls)
     }
 }
 
+/* Of calls that are picked each time there is none for long. */
+static void repeat(void)
+{
+    const bool source = way->call == copy || way->call == copy_end || way->call == copy_swapped;
+    const uint32_t begun = way->watch->begun;
+    unsigned found = 0;
+    for (size_t at = 0; at < PLACES && found < 4; at++) {
+        const uint32_t sum = (uint32_t)((uintptr_t)(source ? from + at : to + 1 + at) + 600);
+        if (sum * way->watch->factor >= WATCH_LIMIT)
+            continue;
+        found++;
+        for (unsigned i = 0; i < CALLS; i++)
+            way->call(at, 600);
+        expect("one call for ever", false);
+    }
+    if (!found || way->watch->begun - begun > 3 * found) {
+        failures++;
+        printf("%s, one call for ever: %u found, %u looks\n", way->name, found, way->watch->begun - begun);
+    }
+}
+
 static void look(void)
 {
     run(SAME, CALLS);
@@ -133,6 +154,7 @@ static void look(void)
     expect("no longer held", true);
     run(SAME, 4 * CALLS);
     expect("at last", false);
+    repeat();
 }
 
 int main(void)
