@@ -31,6 +31,7 @@ static signed char found(const struct wherry_watch *watch)
 void wherry_watch_use(struct wherry_watch *watch, enum wherry_watching watching)
 {
     PUT(watch->watching, watching);
+    PUT(watch->left, 0); /* a look that is held counts down beyond it */
     PUT(*choice_of(watch), watching == HELD_TOGETHER                         ? WHERRY_CHOICE_AVX512_TOGETHER
                            : watching == HELD_APART                          ? WHERRY_CHOICE_AVX512
                            : watching == HELD_LOOKING || GET(watch->looking) ? WHERRY_CHOICE_AVX512_LOOK
@@ -190,9 +191,10 @@ void wherry_watch_look(struct wherry_watch *watch, size_t n, uintptr_t caller, u
         if (atomic_fetch_add_explicit(&watch->asked, 1, memory_order_relaxed) % ASK_IN_VAIN != ASK_IN_VAIN - 1)
             return;
     } else if (counting && choice == WHERRY_CHOICE_AVX512) {
-        const uint32_t left = GET(watch->left);
+        /* Below 0 where a call was counted all the same: the routines of sizes together also do copies that overlap. */
+        const int32_t left = (int32_t)GET(watch->left);
         if (left > WATCH_PICKED) {
-            PUT(watch->left, left - WATCH_PICKED);
+            PUT(watch->left, (uint32_t)(left - WATCH_PICKED));
             return;
         }
     }

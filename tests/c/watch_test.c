@@ -126,6 +126,16 @@ static void repeat(void)
     }
 }
 
+/* Copies of which both sides overlap are counted even while sizes are apart. */
+static void overlap(void)
+{
+    for (unsigned i = 0; i < CALLS; i++)
+        wherry_memmove(to + 100, to, 600);
+    expect("overlapping", false);
+    run(ANY, CALLS);
+    expect("any, after overlapping", true);
+}
+
 static void look(void)
 {
     run(SAME, CALLS);
@@ -155,6 +165,10 @@ static void look(void)
     run(SAME, 4 * CALLS);
     expect("at last", false);
     repeat();
+    if (way->watch == &wherry_watch_copies)
+        overlap();
+    run(SAME, 4 * CALLS);
+    expect("the same again", false);
 }
 
 int main(void)
