@@ -182,7 +182,7 @@ move_step_apart:
  *   r8  the destination as it was
  *   r9, r10, r11 X where it is less than 192, 384, 576, else that: three blocks, three, and one, and at X three again
  */
-    .p2align 5
+    .p2align 7
 move_256_to_1024:
     movl    %esi, %ecx
     negl    %ecx
@@ -232,7 +232,7 @@ move_256_to_1024:
     vmovdqu64 %zmm31, -64(%rdi,%rdx)
     RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
 
-    .p2align 5
+    .p2align 6
     OTHERS(move_others)
     movq    %rdi, %rax
 move_together:
