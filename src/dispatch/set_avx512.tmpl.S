@@ -50,12 +50,7 @@ set_257_on:
     cmpq    $1024, %rdx
     ja      set_1025_on
     cmpl    $512, %edx
-    jbe     set_257_to_512
-    WATCH_PICK(wherry_watch_sets, %rdi, set_look)
-    jmp     set_forward
-
-    .p2align 5
-set_257_to_512:
+    ja      set_513_on
     movl    %edi, %ecx
     negl    %ecx
     andl    $63, %ecx               /* 0 .. 63, to the next line */
@@ -79,6 +74,11 @@ set_257_to_512:
     vmovdqa64 %zmm16, 64(%rdi,%rcx)
     vmovdqa64 %zmm16, (%rdi,%r8)
     ret
+
+    .p2align 5
+set_513_on:
+    WATCH_PICK(wherry_watch_sets, %rdi, set_look)
+    jmp     set_forward
 
 /* As move_256_to_1024; two blocks at r11, since those from a line on reach to the end, 193 to 1024 bytes further. */
     .p2align 5
