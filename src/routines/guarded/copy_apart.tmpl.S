@@ -1,7 +1,7 @@
 /* n <= 1024 for V = 64, as in public.S where sizes are apart: just the blocks that n reaches, behind branches. Stores in
  * ascending order.
  *
- * Block i is in R(i), and the one at the end in R(15).
+ * Block i is in R(i), the one at the end in R(15), and with four blocks the one before it in R(14).
  */
 /* clang-format off */
 /* What the classes of 257 to 512 bytes begin to store with. */
@@ -60,21 +60,12 @@ AT(apart_65):
 AT(apart_129):
     LOAD(AT(redo), MOVE (%rsi), R(0))
     LOAD(AT(redo), MOVE 64(%rsi), R(1))
+    LOAD(AT(redo), MOVE -128(%rsi,%rdx), R(14))
     LOAD(AT(redo), MOVE -64(%rsi,%rdx), R(15))
-    cmpl    $192, %edx
-    jbe     AT(apart_3_blocks)
-    LOAD(AT(redo), MOVE 128(%rsi), R(2))
-    STORE(AT(apart_spill), MOVE R(0), (%rdi))
-    STORE(AT(apart_spill), MOVE R(1), 64(%rdi))
-    STORE(AT(apart_spill), MOVE R(2), 128(%rdi))
-    STORE(AT(apart_spill), MOVE R(15), -64(%rdi,%rdx))
-    xorl    %eax, %eax
-    ret
-
-AT(apart_3_blocks):
-    STORE(AT(apart_spill), MOVE R(0), (%rdi))
-    STORE(AT(apart_spill), MOVE R(1), 64(%rdi))
-    STORE(AT(apart_spill), MOVE R(15), -64(%rdi,%rdx))
+    STORE(AT(apart_four_spill), MOVE R(0), (%rdi))
+    STORE(AT(apart_four_spill), MOVE R(1), 64(%rdi))
+    STORE(AT(apart_four_spill), MOVE R(14), -128(%rdi,%rdx))
+    STORE(AT(apart_four_spill), MOVE R(15), -64(%rdi,%rdx))
     xorl    %eax, %eax
     ret
 
@@ -138,6 +129,14 @@ AT(apart_513):
     cmpq    $-TIGHT, %rax
     ja      AT(tight)
     jmp     AT(loop)
+
+AT(apart_four_spill):
+    SPILL_ROOM(%rdi, %rdx)
+    MOVE    R(0), (%rsp)
+    MOVE    R(1), 64(%rsp)
+    MOVE    R(14), -128(%rsp,%rdx)
+    MOVE    R(15), -64(%rsp,%rdx)
+    SPILL_ENDS
 
 /* All registers of a class into the stack, in the places of the largest. What a smaller one has not loaded lies where the
  * blocks at its end overwrite it, or behind n. */
