@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import collections
 import copy
+import itertools
 import json
 import random
 import re
 
 import pytest
 from conftest import ROOT
-from wherry import bootcache, ceiling, mixes, recordings
+from wherry import bootcache, ceiling, mixes, raking, recordings
 from wherry.errors import WherryError
 from wherry.recording import summary, trial
 
@@ -159,8 +160,10 @@ def test_damage_is_refused_or_harmless(wherry, tmp_path):
 
 
 # --- calls for the runner -------------------------------------------------------------------------
-def test_a_table_keeps_the_proportions():
-    found = recordings.shipped("gcc")
+@pytest.mark.parametrize("name", ["gcc", "git", "perl", "nginx"])
+def test_a_table_keeps_the_proportions(name):
+    """Though the sampled runs have others: of what is longer than a run some phases are seen too often."""
+    found = recordings.shipped(name)
     for op in found.ops:
         runs = found.table(op)
         calls = [call for run in runs for call in run]
@@ -170,7 +173,24 @@ def test_a_table_keeps_the_proportions():
         for low, high in ((0, 16), (17, 64), (65, 1024), (1025, 1 << 30)):
             wanted = sum(row[2] for row in rows if low <= row[0] <= high) / whole
             got = sum(low <= call[0] <= high for call in calls) / len(calls)
-            assert got == pytest.approx(wanted, abs=0.06), (op, low)
+            assert got == pytest.approx(wanted, abs=0.04), (op, low)
+
+
+def test_runs_are_weighed_to_the_proportions_of_the_whole():
+    chance = random.Random(3)
+    counts = [[256 - n, n, 0] for n in (0, 3, 40, 200, 256, 128, 17, 250)]
+    own = raking.weights(counts, [70, 30, 0])
+    low, high, _ = (sum(w * row[i] for w, row in zip(own, counts, strict=True)) for i in range(3))
+    assert low / (low + high) == pytest.approx(0.7, abs=0.005)
+    assert low + high == pytest.approx(8 * 256)
+    assert own.min() >= 1 / raking.MOST and own.max() <= raking.MOST
+    drawn = list(itertools.islice(raking.again(range(8), own, chance), 8000))
+    for i in range(8):
+        assert drawn.count(i) / 8000 == pytest.approx(own[i] / own.sum(), abs=0.01)
+    # What no run has cannot be made, and one run alone stays as it is.
+    assert raking.weights([[5, 0]], [1, 9]) == pytest.approx([1])
+    assert raking.weights([[5, 0], [3, 0]], [0, 9]) == pytest.approx([1, 1])
+    assert raking.weights([[9, 1], [1, 9]], [1, 0]).max() <= raking.MOST
 
 
 def test_a_table_of_a_range_of_sizes():

@@ -11,9 +11,10 @@ import sys
 
 import pytest
 from conftest import ROOT, wait_until
-from wherry import runfile, stats
+from wherry import runfile, runner, stats
 from wherry.cli import tuning
 from wherry.errors import WherryError
+from wherry.recording import host
 from wherry.recording.trial import Change
 from wherry.replay import parts, predict
 from wherry.replay import totals as measured
@@ -126,6 +127,10 @@ def timed_mix(**more) -> dict:
     ]
     mix["ops"]["copy"]["order"] = [[131072, 100, 0, 90]]
     return mix | more
+
+
+def recorded_here(**more) -> dict:
+    return timed_mix(machine=host.here(runner.cpu()), **more)
 
 
 def test_parts_know_where_their_data_were(tmp_path):
@@ -291,7 +296,7 @@ def test_replay_of_a_trial(wherry, tmp_path):
     """Of the plan that was tried, what was tried; of another, what is measured here."""
     rows = [[65536, 98303, [10] * 6, [10 * 20000.0] * 6, [10] * 6, [10 * 10000.0] * 6]]
     trial = {"routines": "dropin", "plan": "default", "ops": {"copy": rows}}
-    (tmp_path / "timed.mix.json").write_text(json.dumps(timed_mix(trial=trial)))
+    (tmp_path / "timed.mix.json").write_text(json.dumps(recorded_here(trial=trial)))
     assert wherry("plan", "default", "-o", "mine.toml").returncode == 0
     done = wherry("replay", "timed.mix.json", *QUICK, "--plan", "mine.toml", "--json")
     assert done.returncode == 0, done.stderr
@@ -304,6 +309,55 @@ def test_replay_of_a_trial(wherry, tmp_path):
     words = " ".join(done.stdout.split())
     for text in ("as timed", "libc, in the program", "upwards", "destination", ", tried"):
         assert text in words, text
+
+
+HOST = {
+    "cpu": "AMD EPYC",
+    "family": 26,
+    "model_number": 2,
+    "stepping": 1,
+    "tier": "avx512",
+    "libc": "glibc 2.36",
+}
+
+
+@pytest.mark.parametrize(
+    ("recorded", "said"),
+    [
+        (HOST, ""),
+        (HOST | {"kernel": "5.10"}, ""),
+        (
+            HOST | {"family": 25, "model_number": 17},
+            "CPU family 25, CPU model 17 there, CPU family 26",
+        ),
+        (HOST | {"tier": "avx2"}, "vectors to avx2 there, vectors to avx512 here"),
+        (HOST | {"libc": "glibc 2.41"}, "glibc 2.41 there, glibc 2.36 here"),
+        ({"cpu": "AMD EPYC", "libc": "glibc 2.36"}, "does not tell which machine"),
+        ({}, "does not tell which machine"),
+    ],
+)
+def test_which_machine_it_was(recorded, said):
+    assert said in host.other(recorded, HOST)
+    assert bool(host.other(recorded, HOST)) == bool(said)
+
+
+def test_what_was_tried_elsewhere_is_not_claimed_here(wherry, tmp_path):
+    """Turns and timed calls of another CPU tell nothing of this one; how much of the run were copies stays."""
+    rows = [[65536, 98303, [10] * 6, [10 * 20000.0] * 6, [10] * 6, [10 * 10000.0] * 6]]
+    turns = {"measure": "calls", "pairs": 400, "covered": 0.9, "change": -0.125, "half": 0.01}
+    trial = {"routines": "dropin", "plan": "default", "ops": {"copy": rows}, "turns": turns}
+    there = host.here(runner.cpu()) | {"family": 6, "cpu": "Some\x1b[31m other"}
+    (tmp_path / "far.mix.json").write_text(json.dumps(timed_mix(trial=trial, machine=there)))
+    done = wherry("replay", "far.mix.json", *QUICK, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    own = found["predictions"]["wherry"]
+    assert not own["tried"] and not own["turned"] and own["change"] > -0.1
+    assert "CPU family 6" in found["elsewhere"] and "timed" in found["totals"]
+    done = wherry("replay", "far.mix.json", *QUICK)
+    words = " ".join(done.stdout.split())
+    assert "Recorded on another machine: CPU" in words and "tried in the program" not in words
+    assert "\x1b" not in done.stdout
 
 
 def test_loading_is_paid_by_each_process(monkeypatch):
@@ -336,14 +390,14 @@ def test_replay_of_turns(wherry, tmp_path):
     rows = [[65536, 98303, [10] * 6, [10 * 20000.0] * 6, [10] * 6, [10 * 10000.0] * 6]]
     turns = {"measure": "calls", "pairs": 400, "covered": 0.9, "change": -0.125, "half": 0.01}
     trial = {"routines": "dropin", "plan": "default", "ops": {"copy": rows}, "turns": turns}
-    (tmp_path / "turned.mix.json").write_text(json.dumps(timed_mix(trial=trial)))
+    (tmp_path / "turned.mix.json").write_text(json.dumps(recorded_here(trial=trial)))
     done = wherry("replay", "turned.mix.json", *QUICK, "--json")
     assert done.returncode == 0, done.stderr
     own = json.loads(done.stdout)["predictions"]["wherry"]
     assert own["tried"] and own["turned"] and own["measurable"]
     assert (own["change"], own["low"], own["high"]) == pytest.approx((-0.125, -0.135, -0.115))
     trial["turns"] = turns | {"half": 0.09}
-    (tmp_path / "wide.mix.json").write_text(json.dumps(timed_mix(trial=trial)))
+    (tmp_path / "wide.mix.json").write_text(json.dumps(recorded_here(trial=trial)))
     done = wherry("replay", "wide.mix.json", *QUICK, "--json")
     own = json.loads(done.stdout)["predictions"]["wherry"]
     assert own["tried"] and not own["turned"]

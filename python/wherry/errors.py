@@ -28,10 +28,14 @@ class StdoutClosedError(Exception):
     """Whoever read our output has gone, as with `| head`; not an error."""
 
 
+def escaped(text: str) -> str:
+    """With what a terminal would obey as an escape: names of files, and files that others wrote, may hold anything."""
+    return "".join(c if c.isprintable() or c in " \n\t" else ascii(c)[1:-1] for c in text)
+
+
 def printable(text: str) -> str:
-    """The text on one line, with what a terminal would obey as an escape: names of files may hold any byte."""
-    marked = (c if c.isprintable() or c in " \n\t" else ascii(c)[1:-1] for c in text)
-    return " ".join("".join(marked).split())
+    """The same on one line."""
+    return " ".join(escaped(text).split())
 
 
 # More names than this do not fit in a line; then the command that lists them is named instead.

@@ -18,7 +18,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from wherry import runfile, schemas
+import numpy as np
+
+from wherry import raking, runfile, schemas
 from wherry.errors import WherryError
 from wherry.mixfiles import LARGEST_SIZE, Shares
 
@@ -39,6 +41,8 @@ SIDES = {
 # Sequences hold what is frequent; of the rarer large calls only the distribution is known well enough.
 ORDERED_TO = 1024
 TABLE = 65536
+# Of the sizes that follow each other, the classes that have their due share of a table.
+CLASSES = (8, 16, 32, 64, 128, 256, 512, ORDERED_TO)
 # What the runner takes as one run of calls whose order it keeps.
 BURST = 256
 # Smaller than this, sequences tell nothing that the distribution does not.
@@ -154,19 +158,30 @@ class Recording:
             return [[draw.any()] for _ in range(count)]
         large = 1 - small / whole
         made, total = [], 0
-        while total < count:
-            chance.shuffle(runs)
-            for run in runs:
-                mixed: list[Call] = []
-                for call in run:
-                    while large and chance.random() < large:
-                        mixed.append(draw.large())
-                    mixed.append(call)
-                made.append(mixed)
-                total += len(mixed)
-                if total >= count:
-                    break
+        for run in raking.again(runs, self._weights(runs, rows), chance):
+            mixed: list[Call] = []
+            for call in run:
+                while large and chance.random() < large:
+                    mixed.append(draw.large())
+                mixed.append(call)
+            made.append(mixed)
+            total += len(mixed)
+            if total >= count:
+                break
         return made
+
+    @staticmethod
+    def _weights(runs: Sequence[Sequence[Call]], rows: Sequence[Sequence[int]]) -> np.ndarray:
+        """How often each run has to come for the classes of sizes of `rows`."""
+        wanted = [0] * len(CLASSES)
+        for _, most, calls, _ in rows:
+            if most <= ORDERED_TO:
+                wanted[bisect.bisect_left(CLASSES, most)] += calls
+        counts = [[0] * len(CLASSES) for _ in runs]
+        for own, run in zip(counts, runs, strict=True):
+            for size, *_ in run:
+                own[bisect.bisect_left(CLASSES, size)] += 1
+        return raking.weights(counts, wanted)
 
 
 def _group(up_to: int | None) -> tuple[int, int]:

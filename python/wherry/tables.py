@@ -15,6 +15,8 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
+from wherry.errors import escaped
+
 # rich drops blanks at the end of what it aligns to the right; where the blank counts, this
 # character, which is nobody's, stands for it until the text is written.
 BLANK = "\ue000"
@@ -232,12 +234,18 @@ def console(width: int, colour: bool = False, file=None) -> Console:
     )
 
 
+def _shown(span: Span) -> Span:
+    return Span(BLANK.join(map(escaped, span.text.split(BLANK))), span.style)
+
+
 def render(lines: Sequence[Line | RenderableType], to: Console) -> str:
     """As text, with escape sequences when the console has colour, without blanks at the ends of lines."""
     with to.capture() as captured:
         for line in lines:
             if isinstance(line, list):
-                to.print(Text.assemble(*line), no_wrap=True, overflow="ignore", crop=False)
+                to.print(
+                    Text.assemble(*map(_shown, line)), no_wrap=True, overflow="ignore", crop=False
+                )
             else:
                 to.print(line, crop=False)
     text = captured.get().replace(BLANK, " ")

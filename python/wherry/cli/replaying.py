@@ -16,7 +16,7 @@ from wherry.cli.printer import Printer
 from wherry.cli.progress import CampaignProgress, Progress
 from wherry.errors import EXIT_FAILED, EXIT_OK, FailedError, WherryError
 from wherry.plans import Plan
-from wherry.recording import trial
+from wherry.recording import host, trial
 from wherry.replay import loading, parts, predict, totals
 from wherry.replay.predict import Prediction
 from wherry.tables import Block, Column, Figure, layout
@@ -48,7 +48,7 @@ def replay(
     seed = time.time_ns() % 2**32 if seed is None else seed
     if save:
         runfile.check_target(Path(save))
-    subject = parts.subject(mix, parts.caches_of(reported))
+    subject = parts.subject(mix, parts.caches_of(reported), here=host.here(reported))
     given, usable, identities = _plans(plan_files, reported)
     specs = _peers(peers, no_found_peers, {totals.LIBC, WHERRY, *given})
     routines = [totals.LIBC, WHERRY, *given, *(spec.partition("=")[0] for spec in specs)]
@@ -242,6 +242,11 @@ def _show(printer, subject, campaign, places, routines, found, predictions, said
         pairs.append(("Recorded from", shown if len(shown) < 160 else shown[:157] + "..."))
     printer.pairs(pairs)
     printer.block(_parts_block(printer, subject, campaign, places, routines))
+    if subject.elsewhere and subject.ceiling:
+        printer.paragraph(
+            f"Recorded on another machine: {subject.elsewhere}. What was tried and timed in the program there tells "
+            "how much of its time are copies, but not what other routines make of it here; record it here for that."
+        )
     if subject.beyond:
         calls = "call of more bytes is" if subject.beyond == 1 else "calls of more bytes are"
         printer.paragraph(f"{subject.beyond:,} {calls} left out: nothing above 1 GiB is measured.")
@@ -310,6 +315,7 @@ def _record(subject, found, predictions, said, bad) -> dict:
         "format_version": 1,
         "machine": machine.record(),
         "mix": subject.name,
+        "elsewhere": subject.elsewhere or None,
         "ceiling": subject.ceiling,
         "totals": {
             heat: {

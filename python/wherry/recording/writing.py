@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import platform
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wherry import recordings
 from wherry.errors import WherryError
-from wherry.recording import callers
+from wherry.recording import callers, host
 from wherry.recording.merge import Merger
 from wherry.recording.running import Ran
 from wherry.recording.trial import Tried
@@ -20,11 +19,10 @@ def _machine() -> dict:
     from wherry import runner
 
     try:
-        brand = runner.cpu().get("brand")
+        reported = runner.cpu()
     except WherryError:
-        brand = None
-    libc = " ".join(platform.libc_ver()).strip()
-    return {"cpu": brand, "kernel": platform.release(), "libc": libc}
+        reported = None
+    return host.here(reported)
 
 
 def _timed(

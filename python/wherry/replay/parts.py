@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from wherry import mixes, recordings
 from wherry.ceiling import Timed
 from wherry.errors import WherryError, unknown
 from wherry.mixfiles import LARGEST_SIZE
-from wherry.recording import trial, turns
+from wherry.recording import host, trial, turns
 from wherry.recording.trial import Change
 from wherry.recording.turns import Turned
 from wherry.recordings import Recording
@@ -58,6 +58,11 @@ class Subject:
     turned: Turned | None = None  # what its turns tell of the whole program
     processes: int = 0  # of the recording
     beyond: int = 0  # calls of more bytes than are measured, which are in no part
+    elsewhere: str = ""  # how the machine that it was recorded on is not this one
+
+    def without_trial(self, elsewhere: str) -> Subject:
+        parts = tuple(replace(part, tried=None) for part in self.parts)
+        return replace(self, parts=parts, tried_plan=None, turned=None, elsewhere=elsewhere)
 
     @property
     def tried(self) -> tuple[Change, ...]:
@@ -171,8 +176,11 @@ def _took(timed: Timed, sizes: Sequence, calls: int) -> float | None:
     return total / calls if total > 0 else None
 
 
-def subject(given: str, caches: Mapping[str, int], seed: int = 1) -> Subject:
-    """A file of `wherry record`, the name of a mix that comes with Wherry, or a file of a published form."""
+def subject(
+    given: str, caches: Mapping[str, int], seed: int = 1, here: Mapping | None = None
+) -> Subject:
+    """A file of `wherry record`, the name of a mix that comes with Wherry, or a file of a published form. `here`: what
+    recording.host says of this machine; what a recording tried on another one is left out."""
     path = Path(given)
     if path.exists():
         if not path.is_file():
@@ -207,7 +215,7 @@ def subject(given: str, caches: Mapping[str, int], seed: int = 1) -> Subject:
     if not parts:
         raise WherryError(f"{given}: nothing was copied in it; there is nothing to replay")
     how = recording.document.get("how") or {}
-    return Subject(
+    found = Subject(
         recording.name,
         tuple(parts),
         recording.document.get("ceiling"),
@@ -217,6 +225,8 @@ def subject(given: str, caches: Mapping[str, int], seed: int = 1) -> Subject:
         (recording.document.get("run") or {}).get("processes") or 0,
         beyond,
     )
+    elsewhere = host.other(recording.document.get("machine") or {}, here) if here else ""
+    return found.without_trial(elsewhere) if elsewhere else found
 
 
 def _published(given: str, caches: Mapping[str, int]) -> Subject:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from wherry.errors import FailedError
-from wherry.recording import summary, unseen
+from wherry.recording import host, summary, unseen
 from wherry.recordings import Recording
 from wherry.report import hypertext, look, mixtimes, still
 from wherry.units import percent, size_in_words
@@ -195,7 +195,7 @@ def page(recording: Recording) -> str:
         ("programs", ", ".join(how.get("programs", ()))),
         ("recorded", document.get("created", "")),
     ]
-    pairs += [(k, str(v)) for k, v in (document.get("machine") or {}).items() if v]
+    pairs += host.words(document.get("machine") or {})
     if run:
         times = (
             f"{run['elapsed_s']:.3g} s, user {run['user_s']:.3g} s, system {run['system_s']:.3g} s"
