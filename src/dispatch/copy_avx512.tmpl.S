@@ -363,8 +363,20 @@ move_overlapping:
 move_maybe_by_string:
     cmpq    wherry_thresholds + COPY_REP_RECENT_FROM(%rip), %rdx
     jae     move_by_routine
-    RECENT_FIND_COPY(move_by_routine)   /* which enters it there */
+    RECENT_FIND_COPY(move_far)
     jmp     move_not_by_string
+
+/* What is most frequent here in place: on the way to the routine a tenth of what 8000 bytes take in L2 is spent. */
+move_far:
+    negq    %rcx                    /* src - dst: below n the two sides overlap */
+    cmpq    %rdx, %rcx
+    jb      move_by_routine
+    cmpq    wherry_thresholds + COPY_REP_TO(%rip), %rdx
+    jae     move_by_routine
+    RECENT_ENTER_COPY_AT_ONCE(move_places)
+    movq    %rdx, %rcx
+    rep movsb
+    ret
 
 move_by_routine:
     cmpq    %rdi, %rax              /* mempcpy wants another result than the routine gives */

@@ -126,6 +126,17 @@ EXPORT(PUBLIC(memcpy))
 
 #include "dispatch/copy_avx2.tmpl.S"
 
+    .section .rodata
+    .p2align 6
+move_places:                        /* RECENT_ENTER_COPY_AT_ONCE */
+    .set    place, 0
+    .rept   RECENT_COPY_PLACES
+    .long   place
+    .set    place, place + 1
+    .endr
+    .long   RECENT_COPY_PLACES - 1
+    .text
+
 /* void bcopy(const void *src rdi, void *dst rsi, size_t n rdx) */
     .p2align 6
 EXPORT(PUBLIC(bcopy))

@@ -13,12 +13,12 @@
 #ifndef WHERRY_RECENT_H
 #define WHERRY_RECENT_H
 
-#define RECENT_BLOCK_LOG 11
+#define RECENT_BLOCK_LOG 12
 #define RECENT_ROWS 32
-#define RECENT_COPY_PLACES 32 /* 64 KiB: more than the first level has, for two buffers that meet in some places */
-#define RECENT_SET_PLACES 512 /* 1 MiB */
-#define RECENT_COPY_ROW_LOG 7 /* bytes: whole cache lines, so that threads do not share one */
-#define RECENT_SET_ROW_LOG 11
+#define RECENT_COPY_PLACES 16 /* 64 KiB: more than the first level has, for two buffers that meet in some places */
+#define RECENT_SET_PLACES 256 /* 1 MiB */
+#define RECENT_COPY_ROW_LOG 6 /* bytes: whole cache lines, so that threads do not share one */
+#define RECENT_SET_ROW_LOG 10
 
 #ifdef __ASSEMBLER__
 /* clang-format off */
@@ -64,6 +64,21 @@ label:                                             \
     incl    %r9d;                                  \
     subl    $1, %r11d;                             \
     jae     label
+
+/* The same with AVX-512, from the row in r8, the first block in r9d and the last in r11d: in one store, since each
+ * between two string instructions costs them four cycles, and without a loop, whose end would be guessed wrong where one
+ * destination reaches into a block more than the next. Each place has one block that may be entered there, the first at
+ * or behind r9d; those beyond r11d are not. numbers: a row of doublewords, 0, 1, 2 ..., and then RECENT_COPY_PLACES - 1.
+ * Loses zmm16 to zmm18 and k1. */
+#define RECENT_ENTER_COPY_AT_ONCE(numbers)                            \
+    vpbroadcastd %r9d, %zmm16;                                        \
+    vmovdqa32 numbers(%rip), %zmm18;                                  \
+    vpbroadcastd %r11d, %zmm17;                                       \
+    vpsubd  %zmm16, %zmm18, %zmm18;                                   \
+    vpandd  numbers + 4 * RECENT_COPY_PLACES(%rip){1to16}, %zmm18, %zmm18; \
+    vpaddd  %zmm16, %zmm18, %zmm18;                                   \
+    vpcmpleud %zmm17, %zmm18, %k1;                                    \
+    vmovdqu32 %zmm18, (%r8){%k1}
 /* clang-format on */
 #else
 #include <stddef.h>

@@ -13,7 +13,7 @@
 #include "routines/thresholds.h"
 #include "wherry.h"
 
-enum { PAGE = 4096, BLOCK = 1 << RECENT_BLOCK_LOG, FROM = 2500, RECENT_FROM = 24576 };
+enum { PAGE = 4096, BLOCK = 1 << RECENT_BLOCK_LOG, FROM = BLOCK + 4, RECENT_FROM = 24576 };
 
 static unsigned failures;
 static uint8_t *to, *from;
@@ -91,15 +91,23 @@ static void look(void)
     expect("below the window, not by a loop", !by_string(to + 100, from, FROM - 1));
     expect("something was entered below the window", !entered(way->sets));
     expect("far, not by a string instruction", by_string(to + 100, from, 3 * PAGE));
-    expect("not all of its blocks were entered, or others", entered(way->sets) == 7 && !entered(!way->sets));
+    expect("not all of its blocks were entered, or others",
+           entered(way->sets) == (100 + 3 * PAGE) / BLOCK + 1 && !entered(!way->sets));
     expect("a second time, not by a loop", !by_string(to + 100, from, 3 * PAGE));
     expect("a part of it, not by a loop", !by_string(to + PAGE + 100, from, FROM));
     expect("what follows it, not by a string instruction", by_string(to + 100 + 3 * PAGE, from, FROM));
     expect("what lies before it, not by a string instruction", by_string(to + BLOCK - FROM, from, FROM + 200));
     expect("near but large, not by a string instruction", by_string(to + 100, from, RECENT_FROM));
     for (size_t block = 0; block < places; block += 2)
-        by_string(to + (16 + block) * BLOCK + 100, from, PAGE);
-    expect("long ago, not by a string instruction", by_string(to + 100, from, PAGE));
+        by_string(to + (16 + block) * BLOCK + 100, from, FROM);
+    expect("long ago, not by a string instruction", by_string(to + 100, from, FROM));
+    for (size_t block = 0; block < RECENT_COPY_PLACES; block++) {
+        uint8_t *const at = to + block * BLOCK + 100; /* at each place of the row, and around its end */
+        forget();
+        by_string(at, from, 3 * PAGE);
+        expect("at some place not all blocks were entered", entered(way->sets) == (100 + 3 * PAGE) / BLOCK + 1);
+        expect("at some place what was entered is not found", !by_string(at + BLOCK, from, FROM));
+    }
     if (!way->sets) {
         forget();
         memset(to, 7, 4 * PAGE);
