@@ -167,10 +167,10 @@ def test_routines_of_a_round_get_the_same_sizes_in_another_order(
 
 
 def test_code_that_is_cold_costs_more(runner, peers):
-    """Not a judgement of speed: a routine of a thousand lines cannot be had for nothing from beyond
+    """Not a judgement of speed: a routine of two hundred lines cannot be had for nothing from beyond
     the instruction cache, whatever the machine."""
     rows = [
-        f"id={i} op=copy routines=small,large,call_floor size=64 rounds=3 batch_us=50 code={code}"
+        f"id={i} op=copy routines=small,large,call_floor size=64 rounds=5 batch_us=50 code={code}"
         for i, code in enumerate(("warm", "cold"))
     ]
     options = ["--peer", f"small={peers}:good_", "--peer", f"large={peers}:large_"]

@@ -30,17 +30,19 @@ CASES = {
 TITLES = """
 return [...document.querySelectorAll(`#${arguments[0]} .role-axis-title text`)].map((t) => t.textContent);
 """
-# Texts whose box leaves the drawing, and labels of one axis that lie on each other.
+# Texts whose box leaves the drawing, and labels of one axis that lie on each other. Labels with no room are left out of
+# a drawing by making them transparent: what nobody sees is neither.
 CROWDED = """
 const found = [], drawing = document.querySelector(`#${arguments[0]} svg`).getBoundingClientRect();
+const seen = (text) => text.textContent.trim() && getComputedStyle(text).opacity > 0;
 for (const text of document.querySelectorAll(`#${arguments[0]} svg text`)) {
   const box = text.getBoundingClientRect();
-  if (text.textContent.trim() && (box.left < drawing.left - 1 || box.right > drawing.right + 1))
+  if (seen(text) && (box.left < drawing.left - 1 || box.right > drawing.right + 1))
     found.push(`cut: ${text.textContent}`);
 }
 for (const axis of document.querySelectorAll(`#${arguments[0]} .role-axis-label`)) {
   const boxes = [...axis.querySelectorAll("text")]
-    .filter((t) => t.textContent && getComputedStyle(t).opacity > 0)
+    .filter(seen)
     .map((t) => [t.getBoundingClientRect(), t.textContent]);
   boxes.forEach(([a, name], i) => boxes.slice(i + 1).forEach(([b, other]) => {
     if (a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 3 && b.top < a.bottom - 3)
