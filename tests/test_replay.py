@@ -8,6 +8,8 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT, wait_until
@@ -142,7 +144,9 @@ def test_parts_know_where_their_data_were(tmp_path):
         ("DRAM", "DRAM"): pytest.approx(69 / 99),
         ("L2", "DRAM"): pytest.approx(30 / 99),
     }
-    assert small.found_in == {} and small.ascending == "none" and small.took > 0
+    assert small.found_in == {} and small.ascending == "none"
+    # Of 45 ns that a call of 200 bytes took, timing had added 40; others take in proportion to their lines.
+    assert small.took == pytest.approx(5 * (72 + 364) / 2 / 264) and small.small and not large.small
     assert sets.took is None and sets.found_in == {}
     # Without a cache between, the last one is the nearest.
     (_, large, _) = parts.subject("timed.mix.json", {"L1": 48 << 10, "L2": 1 << 20}).parts
@@ -183,6 +187,40 @@ def test_what_was_timed_is_predicted_by(tmp_path):
     own = predict.predict("wherry", MIX["ceiling"], found)
     assert own.change == pytest.approx(0.5 * -0.3) and own.measurable and not own.tried
     assert (own.low, own.high) == pytest.approx((0.5 * -0.31, 0.5 * -0.29))
+
+
+def test_small_calls_are_hot_in_the_middle_of_a_prediction(tmp_path):
+    """Where their data were nobody knows: the interval takes in both."""
+    found = {}
+    for kind, ratio in (("timed", 1.4), ("timed_small_hot", 0.8)):
+        interval = stats.Ratio(ratio, ratio - 0.01, ratio + 0.01)
+        found[kind] = {
+            "libc": Total("libc", kind, 0.5, None, 0.001, 1.0),
+            "wherry": Total("wherry", kind, 0.5 * ratio, interval, 0.001, 1e-6),
+        }
+    own = predict.predict("wherry", MIX["ceiling"], found)
+    assert own.change == pytest.approx(0.5 * -0.2) and not own.measurable
+    assert (own.low, own.high) == pytest.approx((0.5 * -0.21, 0.5 * 0.41))
+
+
+def test_small_hot_calls_take_what_they_took(tmp_path):
+    """The rows that stand for a part: hot alone, in the proportion that makes up libc's time in the program."""
+    (tmp_path / "timed.mix.json").write_text(json.dumps(timed_mix()))
+    subject = parts.subject("timed.mix.json", CACHES)
+    rows = {"hot": 0, "warm": 1, "cold": 2}
+    campaign = SimpleNamespace(
+        cells={
+            (row, "libc", False): SimpleNamespace(ns={0: [ns]})
+            for row, ns in zip(rows.values(), (2.0, 4.0, 8.0), strict=True)
+        }
+    )
+    places = {(0, heat): row for heat, row in rows.items()}
+    subject = replace(subject, parts=(replace(subject.parts[0], took=5.0),))
+    of = [
+        measured.as_timed(campaign, subject, places, ("hot", "warm", "cold"), small_hot)
+        for small_hot in (False, True)
+    ]
+    assert of == [([0], [{1: 0.75, 2: 0.25}]), ([0], [{0: 2.5}])]
 
 
 def test_what_was_tried_comes_first():

@@ -45,6 +45,11 @@ class Part:
     found_in: Mapping[tuple[str, str], float] = field(default_factory=dict)
     tried: Change | None = None  # what the recording's trial made of these calls
 
+    @property
+    def small(self) -> bool:
+        """Timed, but nobody looked where its data were."""
+        return self.took is not None and not self.found_in and self.largest <= SMALL
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -166,13 +171,14 @@ def _found_in(
 
 
 def _took(timed: Timed, sizes: Sequence, calls: int) -> float | None:
-    """Of a call of these classes of sizes."""
+    """Of a call of these classes of sizes, without what timing it added."""
     total = 0.0
     for _, _, own, size in sizes:
         near = timed.near(size / own)
         if near is None:
             return None
-        total += own * near[0]
+        whole, added = near[:2]
+        total += own * max(whole - added, 0.0)
     return total / calls if total > 0 else None
 
 

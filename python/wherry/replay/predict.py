@@ -3,7 +3,8 @@
 What the recorder tried inside the program is known best: how fast the whole of it was in its turns with the drop-in.
 Where there were too few turns to tell, what calls of more than 1 KiB took there with libc and with the drop-in. Of all
 other calls, and of other routines, the share is what the recorder timed, and the gain is that of data where the
-recorder found them, or else as warm as makes libc take so long.
+recorder found them, or else as warm as makes libc take so long. Of calls of at most 1 KiB it found nothing, and what
+they took is known within a factor of two: their gain is that of hot data, and the interval takes in the other.
 
 Of recordings without times only sizes are known: the likely change is that of hot data then, and its interval takes in
 what warm data would give, with the share that copies take then.
@@ -19,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from wherry.recording.trial import Change
 from wherry.recording.turns import Turned
-from wherry.replay.totals import LIBC, REST, TIMED, Total
+from wherry.replay.totals import LIBC, REST, SMALL_HOT, TIMED, Total
 from wherry.units import percent, signed
 
 # What ab seldom tells less than, on a machine with neighbours; --noise says another.
@@ -70,6 +71,21 @@ def _range(own: Total, share: float) -> tuple[float, float, float]:
     return tuple(share * (ratio - 1) for ratio in (own.ratio.median, low, high))
 
 
+def _as_timed(
+    kind: str, routine: str, totals: Mapping[str, Mapping[str, Total]], share: float
+) -> tuple[float, float, float] | None:
+    """Change of the program's time, its lowest and its highest: with small calls hot, which most are; the interval
+    takes in that they are where such calls take as long as they took."""
+    found = [
+        _range(own, share)
+        for where in (SMALL_HOT[kind], kind)
+        if (own := totals.get(where, {}).get(routine)) is not None and own.ratio is not None
+    ]
+    if not found:
+        return None
+    return found[0][0], min(own[1] for own in found), max(own[2] for own in found)
+
+
 def _clear(low: float, high: float, change: float, noise: float) -> bool:
     return (low > 0 or high < 0) and abs(change) > noise
 
@@ -86,7 +102,10 @@ def predict(
         return _of_trial(routine, ceiling, totals, noise, tried)
     share = shares(ceiling, totals)
     ranges = []
-    for heat in (TIMED,) if TIMED in totals else ("hot", "warm"):
+    if TIMED in totals:
+        own = _as_timed(TIMED, routine, totals, share[TIMED])
+        ranges = [own] if own else []
+    for heat in () if TIMED in totals else ("hot", "warm"):
         own = totals.get(heat, {}).get(routine)
         if own is not None and own.ratio is not None and heat in share:
             ranges.append(_range(own, share[heat]))
@@ -139,9 +158,9 @@ def _of_trial(
     change = sum(own.seconds for own in tried) / cpu_s
     below = above = sum((own.half / cpu_s) ** 2 for own in tried)
     rest = totals.get(REST, {})
-    own = rest.get(routine)
-    if own is not None and own.ratio is not None:
-        middle, low, high = _range(own, min(rest[LIBC].seconds / cpu_s, 1.0))
+    own = _as_timed(REST, routine, totals, min(rest[LIBC].seconds / cpu_s, 1.0)) if rest else None
+    if own:
+        middle, low, high = own
         change += middle
         below += (middle - low) ** 2
         above += (high - middle) ** 2

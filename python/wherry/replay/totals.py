@@ -18,6 +18,9 @@ LIBC = "libc"
 TIMED = "timed"
 # The same of those parts alone that the recording's trial tells nothing of.
 REST = "timed_rest"
+# The same two with small calls hot, as long as libc took there: what a small call takes in a program is known within a
+# factor of two, and where its data were, not at all.
+SMALL_HOT = {TIMED: "timed_small_hot", REST: "timed_rest_small_hot"}
 EXPERIMENT = "replay"
 
 
@@ -154,13 +157,25 @@ def _as_found(
     return _between(part.took, known) if part.took else {known[0][1]: 1.0}
 
 
+def _hot(campaign: Campaign, row: int, part: Part) -> dict[int, float]:
+    """Alone, but as long as libc took in the program."""
+    ns = _libc(campaign, row)
+    return {row: part.took / ns} if ns and part.took else {}
+
+
 def as_timed(
-    campaign: Campaign, subject: Subject, places: Places, heats: Sequence[str]
+    campaign: Campaign,
+    subject: Subject,
+    places: Places,
+    heats: Sequence[str],
+    small_hot: bool = False,
 ) -> tuple[list[int], list[dict[int, float]]]:
     """The parts that count and what stands for them; none when nothing was timed."""
     numbers, shares = [], []
     for number, part in enumerate(subject.parts):
         own = _as_found(campaign, number, part, places, heats)
+        if small_hot and part.small:
+            own = _hot(campaign, places[number, "hot"], part) or own
         if own:
             numbers.append(number)
             shares.append(own)
@@ -180,10 +195,16 @@ def add_up(
     for heat in heats:
         kept = measured(campaign, subject, places, heat)
         kinds[heat] = kept, [{places[number, heat]: 1.0} for number in kept]
-    kinds[TIMED] = numbers, shares = as_timed(campaign, subject, places, heats)
-    if any(part.tried for part in subject.parts):
-        rest = [i for i, number in enumerate(numbers) if not subject.parts[number].tried]
-        kinds[REST] = [numbers[i] for i in rest], [shares[i] for i in rest]
+    small = "hot" in heats and any(part.small for part in subject.parts)
+    for hot in (False, True) if small else (False,):
+        numbers, shares = as_timed(campaign, subject, places, heats, hot)
+        kinds[SMALL_HOT[TIMED] if hot else TIMED] = numbers, shares
+        if any(part.tried for part in subject.parts):
+            rest = [i for i, number in enumerate(numbers) if not subject.parts[number].tried]
+            kinds[SMALL_HOT[REST] if hot else REST] = (
+                [numbers[i] for i in rest],
+                [shares[i] for i in rest],
+            )
     found: dict[str, dict[str, Total]] = {}
     for heat, (kept, shares) in kinds.items():
         parts = [subject.parts[number] for number in kept]
