@@ -28,7 +28,8 @@ void targets_init(void)
 
 void target_thresholds(const struct target *target)
 {
-    wherry_thresholds = target && target->thresholds ? *target->thresholds : default_thresholds;
+    wherry_thresholds =
+        target && target->thresholds ? wherry_thresholds_complete(*target->thresholds) : default_thresholds;
 }
 
 const struct wherry_thresholds *target_default_thresholds(void) { return &default_thresholds; }
@@ -45,6 +46,7 @@ void target_ways(const void *dst, size_t n)
         return;
     const size_t backward[] = {0, ALIAS_SPAN, ALIAS_BYTES - 1};
     wherry_thresholds.copy_backward_ahead = backward[(mixed >> 40) % 3];
+    wherry_thresholds = wherry_thresholds_complete(wherry_thresholds);
     const uint32_t first = (uint32_t)((uintptr_t)dst >> RECENT_BLOCK_LOG);
     const uint32_t last = (uint32_t)(((uintptr_t)dst + n - 1) >> RECENT_BLOCK_LOG);
     const uint32_t flip = mixed >> 63 ? 0 : ~UINT32_C(0);
@@ -68,14 +70,14 @@ void target_prepare(const struct target *target)
     target_thresholds(target);
     if (target->method == METHOD_PLANNED)
         return;
-    wherry_thresholds = (struct wherry_thresholds){
+    wherry_thresholds = wherry_thresholds_complete((struct wherry_thresholds){
         .copy_rep_from = target->method == METHOD_REP ? 0 : SIZE_MAX,
         .copy_rep_to = SIZE_MAX,
         .copy_stream_from = target->method == METHOD_STREAM ? 0 : SIZE_MAX,
         .set_rep_from = target->method == METHOD_REP ? 0 : SIZE_MAX,
         .set_rep_to = SIZE_MAX,
         .set_stream_from = target->method == METHOD_STREAM ? 0 : SIZE_MAX,
-    };
+    });
 }
 
 struct target *target_append(struct target_list *list)

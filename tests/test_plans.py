@@ -175,6 +175,7 @@ def test_the_list_of_thresholds_is_the_libraries():
     constants = dict(re.findall(r"^#define (\w+) (\d+)$", header, re.MULTILINE))
     assert int(constants["ALIAS_SPAN"]) == plans.BACKWARD_AHEAD
     assert int(constants["ALIAS_FROM"]) == direction.EITHER_WAY_FROM
+    assert int(constants["ALIAS_FORWARD"]) == direction.EITHER_WAY_FROM_AVX512
     source = (ROOT / "src/planfile/planfile.c").read_text()
     assert tuple(re.findall(r'\{WHERRY_CPU_\w+, "(\w+)"\}', source)) == plans.FEATURES
     schema = json.loads((ROOT / "schema/plan.schema.json").read_text())

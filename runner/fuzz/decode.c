@@ -39,7 +39,7 @@ static struct wherry_thresholds thresholds_of(uint8_t byte)
     const uint64_t mixed = byte * 0x9e3779b97f4a7c15u;
     for (unsigned i = 0; byte % 2 && i < FIELDS; i++) /* any value of any field must be right, in any order */
         *member(&t, i) = moved[mixed >> (61 - 3 * i) & 7];
-    return t;
+    return wherry_thresholds_complete(t);
 }
 
 void fuzz_use_thresholds(uint8_t byte) { wherry_thresholds = byte % 2 ? thresholds_of(byte) : of_the_plan; }

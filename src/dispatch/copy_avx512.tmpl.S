@@ -42,13 +42,14 @@
     addq    $1, %rdi;                          \
     addq    %rdi, %rsi
 
-/* rcx becomes dst - src; below: the two sides overlap. Loses r8 and r10. */
-#define DISTANCE                               \
-    movq    %rdi, %rcx;                        \
-    leaq    -1(%rdx,%rdx), %r8;                \
-    subq    %rsi, %rcx;                        \
-    leaq    -1(%rcx,%rdx), %r10;               \
-    cmpq    %r8, %r10
+/* r8 becomes dst - src; below: the destination begins inside the source, or at most 192 bytes below it, where the
+ * loop would overwrite what it has yet to load. Loses r10 and rcx. */
+#define CLOSE                                  \
+    movq    %rdi, %r8;                         \
+    leaq    192(%rdx), %r10;                   \
+    subq    %rsi, %r8;                         \
+    leaq    192(%r8), %rcx;                    \
+    cmpq    %r10, %rcx
 /* clang-format on */
 
 move:
@@ -145,33 +146,53 @@ move_5_blocks:
     vmovdqu64 %zmm31, -64(%rdi,%rdx)
     ret
 
-/* Where the branches of a loop are guessed rightly it has the fewest blocks. Forward, whatever the distance. */
+/* Where the branches of a loop are guessed rightly it has the fewest blocks. In ascending order to the last load, since
+ * what lies in memory is fetched in that order, and forward whatever the distance, since where loads wait for stores
+ * 4 KiB apart so few bytes hardly do. Neither is for sides that meet close by (CLOSE).
+ *
+ *   r8  dst - src
+ *   r9  the last line that the destination reaches
+ *   r11 up to 256 bytes are left from here on
+ */
     .p2align 5
 move_513_apart:
-    movq    %rdi, %rcx
-    subq    %rsi, %rcx
-    cmpq    %rdx, %rcx              /* the destination begins inside the source */
+    CLOSE
     jb      move_256_to_1024
-    LOOP_BEGINS
+move_forward:
+    vmovdqu64 (%rsi), %zmm16
+    leaq    -1(%rdi,%rdx), %r9
+    leaq    -256(%rdi,%rdx), %r11
+    addq    %rdx, %rsi              /* its end */
+    andq    $-64, %r9
+    vmovdqu64 %zmm16, (%rdi)
+    orq     $63, %rdi
+    addq    $1, %rdi
+    movq    %rdi, %r10
+    subq    %r8, %r10
     .p2align 4
-move_step_apart:
-    vmovdqu64 (%rsi), %zmm21
-    vmovdqu64 64(%rsi), %zmm22
-    vmovdqu64 128(%rsi), %zmm23
-    vmovdqu64 192(%rsi), %zmm24
-    addq    $256, %rsi
+move_step_forward:
+    vmovdqu64 (%r10), %zmm21
+    vmovdqu64 64(%r10), %zmm22
+    vmovdqu64 128(%r10), %zmm23
+    vmovdqu64 192(%r10), %zmm24
+    addq    $256, %r10
     vmovdqa64 %zmm21, (%rdi)
     vmovdqa64 %zmm22, 64(%rdi)
     vmovdqa64 %zmm23, 128(%rdi)
     vmovdqa64 %zmm24, 192(%rdi)
     addq    $256, %rdi
     cmpq    %r11, %rdi
-    jb      move_step_apart
-    vmovdqa64 %zmm17, -192(%r8)
-    vmovdqa64 %zmm18, -128(%r8)
-    vmovdqa64 %zmm19, -64(%r8)
+    jb      move_step_forward
+    movq    %r9, %r10
+    subq    %r8, %r10
+    vmovdqu64 -192(%r10), %zmm17
+    vmovdqu64 -128(%r10), %zmm18
+    vmovdqu64 -64(%r10), %zmm19
+    vmovdqu64 -64(%rsi), %zmm20
+    vmovdqa64 %zmm17, -192(%r9)
+    vmovdqa64 %zmm18, -128(%r9)
+    vmovdqa64 %zmm19, -64(%r9)
     vmovdqu64 %zmm20, 192(%r11)
-    vmovdqu64 %zmm16, (%r9)
     ret
 
 /* The first block and the last two, and between them thirteen that begin at a line of the source: a load across lines
@@ -296,22 +317,30 @@ move_looked_at:
     jbe     move_256_to_1024
     jmp     move_1025_on
 
-/* The loop of large.tmpl.h. Whatever it is not for goes to the routine. */
+/* The loops of large.tmpl.h. Whatever they are not for goes to the routine. */
     .p2align 6
 move_1025_on:
-    DISTANCE
-    jb      move_overlapping
+    CLOSE
+    jb      move_close
+    cmpq    wherry_thresholds + COPY_LOOP_BELOW(%rip), %rdx
+    jb      move_forward
+
+/* r8 is dst - src. */
     cmpq    wherry_thresholds + COPY_REP_FROM(%rip), %rdx
     jae     move_maybe_by_string
 move_not_by_string:
     cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx
     jae     move_by_routine
+    movq    %rsi, %rcx
+    subq    %rdi, %rcx
+    cmpq    %rdx, %rcx              /* the source begins inside the destination */
+    jb      move_upwards
+    negl    %ecx
+    andl    $(ALIAS_BYTES - 1), %ecx
+    subl    $1, %ecx
 /* Where loads would wait for stores 4 KiB apart (copy_backward_ahead), from the end down: the same steps in another
  * order, so that there is no branch, which would be guessed wrong where the distance changes from call to call. */
 move_loop:
-    andl    $(ALIAS_BYTES - 1), %ecx
-    subl    $1, %ecx
-move_loop_by_distance:
     LOOP_BEGINS
     vmovdqu64 (%rsi), %zmm21        /* the first step, while it is found out where the next is */
     vmovdqu64 64(%rsi), %zmm22
@@ -353,16 +382,17 @@ move_step:
     vmovdqu64 %zmm20, 192(%r11)
     ret
 
-move_overlapping:
-    cmpq    %rdx, %rcx              /* the destination begins inside the source */
+move_close:
+    cmpq    %rdx, %r8               /* the destination begins inside the source */
     jb      move_by_routine
-    movl    $-1, %ecx               /* else it is the source that begins inside the destination: upwards */
-    jmp     move_loop_by_distance
+move_upwards:
+    movl    $-1, %ecx
+    jmp     move_loop
 
-/* rcx, which is dst - src, stays. */
 move_maybe_by_string:
     cmpq    wherry_thresholds + COPY_REP_RECENT_FROM(%rip), %rdx
     jae     move_by_routine
+    movq    %r8, %rcx
     RECENT_FIND_COPY(move_far)
     jmp     move_not_by_string
 

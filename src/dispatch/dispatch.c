@@ -68,6 +68,8 @@ void wherry_dispatch_use(const struct wherry_cpu *cpu, enum wherry_isa isa, cons
 #define STORE(field) __atomic_store_n(&wherry_thresholds.field, thresholds->field, __ATOMIC_RELAXED);
     WHERRY_THRESHOLDS(STORE)
 #undef STORE
+    __atomic_store_n(&wherry_thresholds.copy_loop_below, wherry_thresholds_complete(*thresholds).copy_loop_below,
+                     __ATOMIC_RELAXED);
     use_tier(cpu, isa);
 }
 

@@ -19,7 +19,8 @@
  *                                     of the source (mod ALIAS_BYTES), where rep movsb is slow
  *   copy_rep_all_from                 from this size on even so
  *   copy_backward_ahead               copies by the loop with the destination 1 to so many bytes ahead of the source
- *                                     (mod ALIAS_BYTES) go from the end down, from ALIAS_FROM bytes on
+ *                                     (mod ALIAS_BYTES) go from the end down, from ALIAS_FROM bytes on, with AVX-512
+ *                                     from ALIAS_FORWARD
  *
  * SIZE_MAX in a "from" turns its method off. Any value of any field is safe: a method that needs a least size for its
  * own sake has it in its code.
@@ -49,21 +50,28 @@
 #define COPY_REP_RECENT_FROM 64
 #define SET_REP_RECENT_FROM 72
 #define COPY_BACKWARD_AHEAD 80
+#define COPY_LOOP_BELOW 88
 
 /* On many CPUs a load waits for an earlier store whose address has the same low twelve bits. Forward, with the
  * destination this little ahead of the source (mod ALIAS_BYTES), each load meets a store that is still on its way;
  * backward none does. Below ALIAS_FROM bytes a branch on that costs more than it gains where the distance changes from
- * call to call.
+ * call to call. Below ALIAS_FORWARD it gains only with both sides in L1, and costs a fifth farther out, where lines
+ * should be asked for in ascending order; from there on recent.h tells.
  */
 #define ALIAS_BYTES 4096
 #define ALIAS_SPAN 1536
 #define ALIAS_FROM 2049
+#define ALIAS_FORWARD 4096
 
 #ifndef __ASSEMBLER__
 struct wherry_thresholds {
 #define WHERRY_FIELD(field) size_t field;
     WHERRY_THRESHOLDS(WHERRY_FIELD)
 #undef WHERRY_FIELD
+    /* Made of the fields above by wherry_thresholds_complete: copies of fewer bytes go by the loop, forward. All that
+     * most have to ask: where loads lie across lines, each other load costs a cycle. 0, where nobody has called it, is
+     * always right. */
+    size_t copy_loop_below;
 };
 
 #define WHERRY_OFFSET(field, offset)                                                                                   \
@@ -79,7 +87,16 @@ WHERRY_OFFSET(copy_rep_all_from, COPY_REP_ALL_FROM);
 WHERRY_OFFSET(copy_rep_recent_from, COPY_REP_RECENT_FROM);
 WHERRY_OFFSET(set_rep_recent_from, SET_REP_RECENT_FROM);
 WHERRY_OFFSET(copy_backward_ahead, COPY_BACKWARD_AHEAD);
+WHERRY_OFFSET(copy_loop_below, COPY_LOOP_BELOW);
 #undef WHERRY_OFFSET
+
+/* With copy_loop_below as the other fields have it. Whoever changes one of those in wherry_thresholds does this too. */
+static inline struct wherry_thresholds wherry_thresholds_complete(struct wherry_thresholds t)
+{
+    const size_t other = t.copy_rep_from < t.copy_stream_from ? t.copy_rep_from : t.copy_stream_from;
+    t.copy_loop_below = t.copy_backward_ahead && other > ALIAS_FORWARD ? ALIAS_FORWARD : other;
+    return t;
+}
 
 extern struct wherry_thresholds wherry_thresholds __attribute__((visibility("hidden")));
 #endif

@@ -72,13 +72,13 @@ int main(void)
         if (!wherry_dispatch_force((enum wherry_isa)isa))
             continue;
         for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) {
-            wherry_thresholds = (struct wherry_thresholds){
+            wherry_thresholds = wherry_thresholds_complete((struct wherry_thresholds){
                 .copy_rep_from = SIZE_MAX,
                 .copy_stream_from = SIZE_MAX,
                 .set_rep_from = SIZE_MAX,
                 .set_stream_from = SIZE_MAX,
                 .copy_backward_ahead = spans[i],
-            };
+            });
             for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
                 for (size_t a = 0; a < sizeof aheads / sizeof *aheads; a++) {
                     const bool wanted = aheads[a] && aheads[a] <= spans[i];

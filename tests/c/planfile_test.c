@@ -169,6 +169,8 @@ static void either(const uint8_t *bytes, size_t n)
         !bounded(t->set_stream_from, 65536) || t->copy_rep_slow_ahead > 4095 || t->copy_backward_ahead > 4095 ||
         (rep && t->copy_rep_to < t->copy_rep_from))
         fail("a sealed plan", "with absurd thresholds was taken");
+    if (t->copy_loop_below != wherry_thresholds_complete(*t).copy_loop_below)
+        fail("a sealed plan", "left copy_loop_below as it was");
     char from[5000], to[5000];
     for (size_t i = 0; i < sizeof from; i++)
         from[i] = (char)(i * 7);

@@ -139,7 +139,7 @@ int main(void)
     from = to + length + 2000 - PAGE; /* mod 4096 so far apart that a loop forward is right for both */
     for (size_t i = 0; i < length - 2000; i++)
         from[i] = (uint8_t)(i * 31 >> 3);
-    wherry_thresholds = (struct wherry_thresholds){
+    wherry_thresholds = wherry_thresholds_complete((struct wherry_thresholds){
         .copy_rep_from = FROM,
         .copy_rep_to = SIZE_MAX,
         .copy_stream_from = SIZE_MAX,
@@ -150,7 +150,7 @@ int main(void)
         .copy_rep_all_from = SIZE_MAX,
         .copy_rep_recent_from = RECENT_FROM,
         .set_rep_recent_from = RECENT_FROM,
-    };
+    });
     for (int isa = 0; isa < WHERRY_ISA_COUNT; isa++) {
         if (!wherry_dispatch_force((enum wherry_isa)isa))
             continue;

@@ -14,6 +14,7 @@ from wherry.units import MIB
 
 # Of copies that go by the loop, those from here on may go backward (src/routines/thresholds.h).
 EITHER_WAY_FROM = 2049
+EITHER_WAY_FROM_AVX512 = 4096
 HELD_OUT_AHEAD = (8, 40, 300, 900, 1400)
 
 
@@ -42,7 +43,7 @@ def direction(session: Session, turned: list[tuple[Row, float]]) -> None:
     def held_out() -> list[Row]:
         sizes = [
             n
-            for n in grids.off_grid(EITHER_WAY_FROM, min(session.extent.largest, 4 * MIB), 1)
+            for n in grids.off_grid(_either_way_from(base), min(session.extent.largest, 4 * MIB), 1)
             if n <= session.largest
         ]
         ahead = [(5, None, n) for n in HELD_OUT_AHEAD if (n <= found) != (n <= now)]
@@ -62,7 +63,13 @@ def _by_loop(session: Session, row: Row) -> bool:
     """Does the plan take a loop there, and one that may go either way?"""
     t = session.result.plan.thresholds
     window = window_of(session.result.plan, "copy", recent=grids.is_near(row))
-    return EITHER_WAY_FROM <= row.size < t["copy_stream_from"] and not window.has(row.size)
+    least = _either_way_from(session.result.plan)
+    return least <= row.size < t["copy_stream_from"] and not window.has(row.size)
+
+
+def _either_way_from(plan: Plan) -> int:
+    avx512 = plan.choice in ("avx512", "avx512_together")
+    return EITHER_WAY_FROM_AVX512 if avx512 else EITHER_WAY_FROM
 
 
 def turned_over(plan: Plan) -> int:

@@ -39,7 +39,7 @@
 #define LARGE (16 * V)
 #endif
 #define SPILL 1024 /* bytes; the largest size whose stores are repeated */
-#define TIGHT 64   /* bytes */
+#define TIGHT (4 * V)
 
 /* clang-format off */
 /* Of four blocks of w bytes the second begins eax bytes behind the first and the third so many before the last, which end at

@@ -5,8 +5,8 @@ AT(maybe_chunks):
     movq    %rsi, %r8
     subq    %rdi, %r8
     cmpq    %rdx, %r8
-    jb      AT(not_aliased)
-    LOOP_BEGINS
+    jb      AT(loop)
+    CHUNKS_BEGIN
     LOAD(AT(step_0), MOVE (%rsi), R(5))
     jmp     AT(first_chunk)         /* whose first page, of the destination, has been stored to */
 AT(chunk):
@@ -53,6 +53,7 @@ AT(not_the_last):
     movl    $CHUNK, %eax
     jmp     AT(chunk_begins)
 
+#if V == 32
 /* All are steps of one chunk, whose pages the first line and the tail have proved. As in public.S the first step does not wait
  * for the direction of the others. rdi and rsi stay, rax and r10 are the cursors, r9 is to the next step. */
     .p2align 4
@@ -61,7 +62,7 @@ AT(maybe_one_chunk):
     subq    %rdi, %r8
     cmpq    %rdx, %r8
     jb      AT(not_one_chunk)
-    LOOP_BEGINS
+    CHUNKS_BEGIN
     STORE(AT(step_0), MOVE R(4), 3 * V(%r11))
     LOAD(AT(step_0), MOVE (%rsi), R(5))
     LOAD(AT(step_0), MOVE V(%rsi), R(6))
@@ -102,3 +103,4 @@ AT(either_way):
     CLEAN
     xorl    %eax, %eax
     ret
+#endif

@@ -20,6 +20,15 @@
 #define CHUNK (4096 - 4 * V)
 
 /* clang-format off */
+/* What the thresholds say, if anything but the loop. */
+#define BY_PLAN                                             \
+    cmpq    wherry_thresholds + COPY_REP_FROM(%rip), %rdx;   \
+    jae     AT(maybe_by_rep);                               \
+AT(not_by_rep):                                             \
+    cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx; \
+    jae     AT(maybe_stream);                               \
+AT(by_loop):
+
 /* Both cursors back or on. */
 #define MOVE_ON(bytes)               \
     addq    $(bytes), %rdi;          \
@@ -59,40 +68,27 @@ AT(large):
     testq   %rdx, %rdx              /* sums of an address and n would wrap */
     js      AT(probe)
 #endif                              /* else n is looked at on each way that so large a one may go */
-    cmpq    wherry_thresholds + COPY_REP_FROM(%rip), %rdx
-    jae     AT(maybe_by_rep)
-AT(not_by_rep):
-    cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx
-    jae     AT(maybe_stream)
-AT(by_loop):
+#if V > 32
+    cmpq    wherry_thresholds + COPY_LOOP_BELOW(%rip), %rdx
+    jae     AT(by_plan)
+#else
+    BY_PLAN
 #if V == 32
     cmpq    $ALIAS_FROM, %rdx
-    jae     AT(maybe_aliased)       /* and back to not_aliased */
-AT(not_aliased):
-#elif V > 32
-    movl    %eax, %r9d
-    andl    $(ALIAS_BYTES - 1), %r9d
-    subl    $1, %r9d
-    cmpq    $CHUNK, %rdx
-    jbe     AT(maybe_one_chunk)
-AT(not_one_chunk):
-    testq   %rdx, %rdx
-    js      AT(probe)
-    cmpl    wherry_thresholds + COPY_BACKWARD_AHEAD(%rip), %r9d
-    jb      AT(maybe_chunks)
-AT(not_aliased):
+    jae     AT(maybe_aliased)       /* and back to the loop */
+#endif
 #endif
 
 /* clang-format off */
-/* r11 where up to 4V are left; END_BLOCK(k) k vectors before the last boundary that the destination reaches, END_SOURCE(k) its
- * source; and the head. With V = 32 it is no boundary, but a vector before the end. */
+/* r11 where up to 4V are left; END_BLOCK(k) k vectors before the last boundary that the destination reaches, END_SOURCE(k, end) its
+ * source, end being that of the whole; and the head. With V = 32 it is no boundary, but a vector before the end. */
 #if V == 32
 #define LAST_BOUNDARY
 #define END_BLOCK(k) (3 - k) * V(%r11)
-#define END_SOURCE(k) (-1 - k) * V(%rsi,%rdx)
+#define END_SOURCE(k, ...) (-1 - k) * V(__VA_ARGS__)
 #else
 #define END_BLOCK(k) -k * V(%r8)
-#define END_SOURCE(k) -k * V(%r10)
+#define END_SOURCE(k, ...) -k * V(%r10)
 #define LAST_BOUNDARY                                       \
     leaq    -1(%rdi,%rdx), %r8;                             \
     andq    $-V, %r8;                                       \
@@ -100,24 +96,33 @@ AT(not_aliased):
     subq    %rdi, %r10;                                     \
     addq    %rsi, %r10;
 #endif
-#define LOOP_BEGINS                                         \
-    LAST_BOUNDARY                                           \
-    LOAD_HEAD;                                              \
-    LOAD(AT(redo), MOVE END_SOURCE(3), R(1));               \
-    LOAD(AT(redo), MOVE END_SOURCE(2), R(2));               \
-    LOAD(AT(redo), MOVE END_SOURCE(1), R(3));               \
-    LOAD(AT(redo), MOVE -V(%rsi,%rdx), R(4));               \
+#define LOAD_TAIL(lost, ...)                                \
+    LOAD(lost, MOVE END_SOURCE(3, __VA_ARGS__), R(1));      \
+    LOAD(lost, MOVE END_SOURCE(2, __VA_ARGS__), R(2));      \
+    LOAD(lost, MOVE END_SOURCE(1, __VA_ARGS__), R(3));      \
+    LOAD(lost, MOVE -V(__VA_ARGS__), R(4))
+#define STORE_HEAD_AND_END                                  \
     leaq    -4 * V(%rdi,%rdx), %r11;                        \
     movl    %edi, %eax;                                     \
     STORE_HEAD;                                             \
+    addq    %rsi, %rdx;             /* the end of the source */ \
     andl    $(LOOP_AT - 1), %eax;                           \
     subq    $LOOP_AT, %rax;         /* less the distance to there */ \
     subq    %rax, %rdi;                                     \
     subq    %rax, %rsi
+/* With the tail loaded, for what goes on at the end. */
+#define CHUNKS_BEGIN                                        \
+    LAST_BOUNDARY                                           \
+    LOAD_HEAD;                                              \
+    LOAD_TAIL(AT(redo), %rsi,%rdx);                         \
+    STORE_HEAD_AND_END
 /* clang-format on */
 
+/* In ascending order to the last load: what lies in memory is fetched in that order. */
 AT(loop):
-    LOOP_BEGINS
+    LOAD_HEAD
+    LAST_BOUNDARY
+    STORE_HEAD_AND_END
 #if V == 16
     .p2align 6
     .nops   32                      /* half of the loop in either line of code: 49 ns for 4096 bytes, in one line to 53 */
@@ -145,6 +150,7 @@ AT(step):
 #endif
     cmpq    %r11, %rdi
     jb      AT(step)
+    LOAD_TAIL(AT(step_0), %rdx)
     STORE(AT(step_0), MOVE R(1), END_BLOCK(3))
     STORE(AT(tail_1), MOVE R(2), END_BLOCK(2))
     STORE(AT(tail_2), MOVE R(3), END_BLOCK(1))
@@ -164,21 +170,28 @@ AT(ahead_1):
     jmp     AT(step_0)
 #endif
 
-#if V == 32
+#if V > 32
+AT(by_plan):
+    BY_PLAN
+#else
 AT(maybe_aliased):
+#endif
+#if V > 16
     testq   %rdx, %rdx              /* sums of an address and n would wrap */
     js      AT(probe)
     cmpl    $0, wherry_thresholds + COPY_BACKWARD_AHEAD(%rip)
-    je      AT(not_aliased)
+    je      AT(loop)
     movl    %eax, %r9d
     andl    $(ALIAS_BYTES - 1), %r9d
     subl    $1, %r9d
+#if V == 32
     cmpq    $CHUNK, %rdx
     jbe     AT(maybe_one_chunk)
 AT(not_one_chunk):
+#endif
     cmpl    wherry_thresholds + COPY_BACKWARD_AHEAD(%rip), %r9d
     jb      AT(maybe_chunks)
-    jmp     AT(not_aliased)
+    jmp     AT(loop)
 #endif
 
 /* Everything before the store that faulted has been stored; of its source nothing has been overwritten. */
