@@ -109,7 +109,8 @@ def unmarked(path: Path) -> list[str]:
         if i.relocation and i.relocation[1].startswith("wherry_recent_"):
             own_table = RECENT_INSTRUCTIONS
         own_table -= 1
-        if i.mnemonic.startswith(("lea", "nop", "jmp", "cs")) or "nop" in i.words:
+        # A prefetch cannot fault.
+        if i.mnemonic.startswith(("lea", "nop", "jmp", "cs", "prefetch")) or "nop" in i.words:
             continue
         if own_table > 0 and i.operands.endswith("(%r8,%r10,4)"):
             continue

@@ -84,6 +84,7 @@ move_from_page_0:
 move_65_on:
     cmpq    $256, %rdx
     ja      move_257_on
+    PREFETCH_LAST_LINE
     cmpl    $128, %edx
     ja      move_129_on
     vmovdqu64 (%rsi), %zmm16

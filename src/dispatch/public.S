@@ -109,6 +109,11 @@ label:                                         \
     cmpl    to, %ecx;                          \
     cmovbl  %ecx, to
 
+/* Of 65 to 256 bytes by blocks of a line. A store across two lines asks for the first when its address is known, for the
+ * second not before it is carried out; where nothing else stores into the last line, and what follows leaves the rest of
+ * it alone, each call would wait for it. In the caches it costs nothing. */
+#define PREFETCH_LAST_LINE prefetchw -1(%rdi,%rdx)
+
 /* clang-format on */
 
     .text

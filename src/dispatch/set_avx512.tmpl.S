@@ -31,6 +31,7 @@ set_page_0:
 set_65_on:
     cmpq    $256, %rdx
     ja      set_257_on
+    PREFETCH_LAST_LINE
     leal    -1(%rdx), %ecx          /* 64 .. 255 */
     movl    %ecx, %r8d
     shrl    $1, %ecx

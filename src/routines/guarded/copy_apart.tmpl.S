@@ -47,6 +47,7 @@ AT(from_page_0):
 AT(apart_65):
     cmpq    $256, %rdx
     ja      AT(apart_257)
+    prefetchw -1(%rdi,%rdx)         /* as in public.S; one that cannot be fetched is no fault */
     cmpl    $128, %edx
     ja      AT(apart_129)
     LOAD(AT(redo), MOVE (%rsi), R(0))

@@ -68,6 +68,9 @@ AT(at_page_0):
 AT(four):
     cmpl    $(4 * V), %edx
     ja      AT(eight)
+#if V == 64
+    prefetchw -1(%rdi,%rdx)         /* as in public.S; one that cannot be fetched is no fault */
+#endif
     leal    -1(%rdx), %eax
     movl    %eax, %r8d
     shrl    $1, %eax
