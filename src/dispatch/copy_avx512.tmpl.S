@@ -147,18 +147,75 @@ move_5_blocks:
     vmovdqu64 %zmm31, -64(%rdi,%rdx)
     ret
 
-/* Where the branches of a loop are guessed rightly it has the fewest blocks. In ascending order to the last load, since
- * what lies in memory is fetched in that order, and forward whatever the distance, since where loads wait for stores
- * 4 KiB apart so few bytes hardly do. Neither is for sides that meet close by (CLOSE).
+/* Where the branches on a size are guessed rightly it has the fewest blocks: lines of the destination, as many as there
+ * are. In ascending order to the last load, since what lies in memory is fetched in that order, and forward whatever the
+ * distance, since where loads wait for stores 4 KiB apart so few bytes hardly do. Not for sides that meet close by
+ * (CLOSE).
+ *
+ *   r8  dst - src
+ *   r10 the source of the line at rdi
+ *   r11 what is left from there on
+ */
+    .p2align 5
+move_513_apart:
+    CLOSE
+    jb      move_256_to_1024
+    vmovdqu64 (%rsi), %zmm16
+    leaq    (%rdi,%rdx), %r11
+    vmovdqu64 %zmm16, (%rdi)
+    orq     $63, %rdi
+    addq    $1, %rdi
+    movq    %rdi, %r10
+    subq    %r8, %r10
+    subl    %edi, %r11d
+    .p2align 4
+move_step_apart:
+    vmovdqu64 (%r10), %zmm21
+    vmovdqu64 64(%r10), %zmm22
+    vmovdqu64 128(%r10), %zmm23
+    vmovdqu64 192(%r10), %zmm24
+    addq    $256, %r10
+    vmovdqa64 %zmm21, (%rdi)
+    vmovdqa64 %zmm22, 64(%rdi)
+    vmovdqa64 %zmm23, 128(%rdi)
+    vmovdqa64 %zmm24, 192(%rdi)
+    addq    $256, %rdi
+    subl    $256, %r11d
+    cmpl    $256, %r11d
+    ja      move_step_apart
+    cmpl    $128, %r11d
+    jbe     move_rest_128
+    vmovdqu64 (%r10), %zmm16
+    vmovdqu64 64(%r10), %zmm17
+    vmovdqu64 -128(%r10,%r11), %zmm18
+    vmovdqu64 -64(%r10,%r11), %zmm19
+    vmovdqa64 %zmm16, (%rdi)
+    vmovdqa64 %zmm17, 64(%rdi)
+    vmovdqu64 %zmm18, -128(%rdi,%r11)
+    vmovdqu64 %zmm19, -64(%rdi,%r11)
+    ret
+
+move_rest_128:
+    cmpl    $64, %r11d
+    jbe     move_rest_64
+    vmovdqu64 (%r10), %zmm16
+    vmovdqu64 -64(%r10,%r11), %zmm19
+    vmovdqa64 %zmm16, (%rdi)
+    vmovdqu64 %zmm19, -64(%rdi,%r11)
+    ret
+
+move_rest_64:
+    vmovdqu64 -64(%r10,%r11), %zmm19
+    vmovdqu64 %zmm19, -64(%rdi,%r11)
+    ret
+
+/* The same for sizes together: up to 256 bytes are left for four blocks that end where the buffer ends.
  *
  *   r8  dst - src
  *   r9  the last line that the destination reaches
  *   r11 up to 256 bytes are left from here on
  */
     .p2align 5
-move_513_apart:
-    CLOSE
-    jb      move_256_to_1024
 move_forward:
     vmovdqu64 (%rsi), %zmm16
     leaq    -1(%rdi,%rdx), %r9

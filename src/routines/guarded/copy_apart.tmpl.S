@@ -129,7 +129,58 @@ AT(apart_513):
     jb      AT(sixteen)
     cmpq    $-TIGHT, %rax
     ja      AT(tight)
-    jmp     AT(loop)
+    LOAD(AT(redo), MOVE (%rsi), R(0))
+    leaq    -256(%rdi,%rdx), %r11   /* up to 256 bytes are left from here on */
+    movl    %edi, %eax
+    STORE(AT(redo), MOVE R(0), (%rdi))
+    andl    $63, %eax
+    subq    $64, %rax
+    subq    %rax, %rdi
+    subq    %rax, %rsi
+    .p2align 4
+AT(apart_step):
+    LOAD(AT(step_0), MOVE (%rsi), R(5))
+    LOAD(AT(step_0), MOVE 64(%rsi), R(6))
+    LOAD(AT(step_0), MOVE 128(%rsi), R(7))
+    LOAD(AT(step_0), MOVE 192(%rsi), R(8))
+    addq    $256, %rsi
+    STORE(AT(stored_0), MOVE R(5), (%rdi))
+    STORE(AT(stored_1), MOVE R(6), 64(%rdi))
+    STORE(AT(stored_2), MOVE R(7), 128(%rdi))
+    STORE(AT(stored_3), MOVE R(8), 192(%rdi))
+    addq    $256, %rdi
+    cmpq    %r11, %rdi
+    jb      AT(apart_step)
+    leal    256(%r11), %edx
+    subl    %edi, %edx
+    cmpl    $128, %edx
+    jbe     AT(apart_rest_128)
+    LOAD(AT(step_0), MOVE (%rsi), R(0))
+    LOAD(AT(step_0), MOVE 64(%rsi), R(1))
+    LOAD(AT(step_0), MOVE -128(%rsi,%rdx), R(2))
+    LOAD(AT(step_0), MOVE -64(%rsi,%rdx), R(3))
+    STORE(AT(step_0), MOVE R(0), (%rdi))
+    STORE(AT(step_0), MOVE R(1), 64(%rdi))
+    STORE(AT(step_0), MOVE R(2), -128(%rdi,%rdx))
+    STORE(AT(step_0), MOVE R(3), -64(%rdi,%rdx))
+    xorl    %eax, %eax
+    ret
+
+AT(apart_rest_128):
+    cmpl    $64, %edx
+    jbe     AT(apart_rest_64)
+    LOAD(AT(step_0), MOVE (%rsi), R(0))
+    LOAD(AT(step_0), MOVE -64(%rsi,%rdx), R(3))
+    STORE(AT(step_0), MOVE R(0), (%rdi))
+    STORE(AT(step_0), MOVE R(3), -64(%rdi,%rdx))
+    xorl    %eax, %eax
+    ret
+
+AT(apart_rest_64):
+    LOAD(AT(step_0), MOVE -64(%rsi,%rdx), R(3))
+    STORE(AT(step_0), MOVE R(3), -64(%rdi,%rdx))
+    xorl    %eax, %eax
+    ret
 
 AT(apart_four_spill):
     SPILL_ROOM(%rdi, %rdx)
