@@ -192,11 +192,12 @@ def test_each_way_of_small_sizes_is_verified(wherry_run: Path, tmp_path: Path, w
     takes them apart and together by turns."""
     of = [e for e in entries_of(wherry_run) if (e.what, e.tier) == ("copy", "avx512")]
     # Apart: behind the one block under a mask come the two of 65 to 128 bytes. Of those whose four stores follow four
-    # loads the first in the text are 129 to 256 bytes apart, the next the ladder's, the last those of sizes together.
+    # loads the first in the text are 129 to 256 bytes apart, the next two those of 513 to 1024, the next the ladder's,
+    # the last those of sizes together.
     runs = [(k, len(list(g))) for k, g in itertools.groupby(e.kind for e in of)]
     starts = list(itertools.accumulate((length for _, length in runs), initial=0))
     fours = [starts[i] for i in range(len(runs) - 1) if runs[i : i + 2] == [(0, 4), (1, 4)]]
-    first = {"avx512": 2, "avx512_ladder": fours[1], "avx512_together": fours[-1]}[way]
+    first = {"avx512": 2, "avx512_ladder": fours[3], "avx512_together": fours[-1]}[way]
     entry = of[first + kind * (2 if way == "avx512" else 4)]
     assert entry.kind == kind
     made = broken(wherry_run, tmp_path / "broken", entry.number, 0, -1)
