@@ -282,6 +282,8 @@ def test_rows_are_measured_once_and_words_are_the_protocols():
     assert any("delta=4095 " in line for line in lines)
     assert any("code=cold " in line for line in lines)
     assert any("mix=log:1-4096 " in line and "size=" not in line for line in lines)
+    assert any("ascending=both " in line for line in lines)
+    assert {row.ascending for row in rows(ops=("set",))} == {"none", "destination"}
     assert all(row.overlap is None or row.src_state == row.dst_state for row in every)
     assert all(
         "src_off" not in c for r in regions.REGIONS for c in regions.measured(r, "set", False)

@@ -40,6 +40,17 @@ static void where(char *text, size_t room, const struct finding *f)
         snprintf(text, room, "byte %" PRId64 " of the %s", a - begin, name);
 }
 
+/* A byte of the source may lie beside the destination, which tells more of what went wrong; `at` from its begin. */
+static void beside_destination(char *text, size_t room, int64_t at, int64_t n)
+{
+    const int64_t near = 4096;
+    *text = '\0';
+    if (at < 0 && at >= -near)
+        snprintf(text, room, " (%" PRId64 " B before the destination)", -at);
+    else if (at >= n && at < n + near)
+        snprintf(text, room, " (%" PRId64 " B past the end of the destination)", at - n + 1);
+}
+
 static void what(char *text, size_t room, const struct finding *f)
 {
     char place[96];
@@ -57,8 +68,9 @@ static void what(char *text, size_t room, const struct finding *f)
                      f->byte, f->expected, f->got);
         break;
     case FOUND_SOURCE:
-        snprintf(text, room, "changed the source: byte %" PRId64 " was 0x%02x and is now 0x%02x", f->byte, f->expected,
-                 f->got);
+        beside_destination(place, sizeof place, (int64_t)f->call.src + f->byte - (int64_t)f->call.dst, n);
+        snprintf(text, room, "changed the source: byte %" PRId64 "%s was 0x%02x and is now 0x%02x", f->byte, place,
+                 f->expected, f->got);
         break;
     case FOUND_RETURN:
         if (f->byte < -ARENA || f->byte > ARENA)

@@ -71,7 +71,13 @@ _DRAM_4K = _beyond(huge=0)
 _DRAM_HUGE = _beyond(huge=1)
 _OVERLAPPING = (300, 1 * KIB, 4 * KIB, 16 * KIB)
 _DISTANCES = (8, 100)
+_ROWS = (104, 640, 1280, 2000, 3000)
 _DELTAS = (1, 16, 63, 64, 200, 640, 1500, 2048, 4032, 4095)
+
+
+def _rows(level: str) -> tuple[Cells, ...]:
+    """Calls that go upwards on both sides, as through the rows of a picture."""
+    return _fixed(_ROWS, src_state=level, dst_state=level, ascending="both")
 
 
 def _moved(sign: int) -> tuple[Cells, ...]:
@@ -229,6 +235,20 @@ REGIONS: tuple[Region, ...] = (
         limit="",
     ),
     Region(
+        "rows-L2",
+        "104 bytes to 3,000 bytes, row after row through buffers in L2",
+        _rows("L2"),
+        base=False,
+        limit="",
+    ),
+    Region(
+        "rows-DRAM",
+        "104 bytes to 3,000 bytes, row after row through memory",
+        _rows("DRAM"),
+        base=False,
+        limit="",
+    ),
+    Region(
         "code-cold",
         "16 to 1448 bytes, the routine's code evicted before each call",
         _fixed((16, 64, 256, 1448), ALIGNED, code="cold"),
@@ -262,6 +282,8 @@ LIMIT_YARDSTICKS = (
 )
 # Beside the plain loops of large sizes, where this instruction may be what the machine does best.
 REP = {"copy": "rep_movsb", "set": "rep_stosb_set"}
+# Words for both sides, and those for an op that has only a destination.
+_ONE_SIDE = {"both": "destination"}
 # Offsets and rounding to lines, added to a size before it is asked which cache holds it.
 SLACK = 128
 
@@ -323,7 +345,10 @@ def measured(region: Region, op: str, quick: bool) -> list[Cells]:
     some = [region.cells[i] for i in few] if quick else list(region.cells)
     if op != "set":
         return some
-    return [{k: v for k, v in cells.items() if k not in ("src_off", "src_state")} for cells in some]
+    return [
+        {k: _ONE_SIDE.get(v, v) for k, v in cells.items() if k not in ("src_off", "src_state")}
+        for cells in some
+    ]
 
 
 @dataclass
