@@ -161,13 +161,13 @@ move_513_apart:
     CLOSE
     jb      move_256_to_1024
     vmovdqu64 (%rsi), %zmm16
-    leaq    (%rdi,%rdx), %r11
+    leaq    (%rsi,%rdx), %r11
+    movq    %rsi, %r10
     vmovdqu64 %zmm16, (%rdi)
-    orq     $63, %rdi
-    addq    $1, %rdi
-    movq    %rdi, %r10
-    subq    %r8, %r10
-    subl    %edi, %r11d
+    orq     $63, %r10
+    addq    $1, %r10
+    leaq    (%r10,%r8), %rdi
+    subl    %r10d, %r11d
     .p2align 4
 move_step_apart:
     vmovdqu64 (%r10), %zmm21
@@ -175,10 +175,10 @@ move_step_apart:
     vmovdqu64 128(%r10), %zmm23
     vmovdqu64 192(%r10), %zmm24
     addq    $256, %r10
-    vmovdqa64 %zmm21, (%rdi)
-    vmovdqa64 %zmm22, 64(%rdi)
-    vmovdqa64 %zmm23, 128(%rdi)
-    vmovdqa64 %zmm24, 192(%rdi)
+    vmovdqu64 %zmm21, (%rdi)
+    vmovdqu64 %zmm22, 64(%rdi)
+    vmovdqu64 %zmm23, 128(%rdi)
+    vmovdqu64 %zmm24, 192(%rdi)
     addq    $256, %rdi
     subl    $256, %r11d
     cmpl    $256, %r11d
@@ -189,8 +189,8 @@ move_step_apart:
     vmovdqu64 64(%r10), %zmm17
     vmovdqu64 -128(%r10,%r11), %zmm18
     vmovdqu64 -64(%r10,%r11), %zmm19
-    vmovdqa64 %zmm16, (%rdi)
-    vmovdqa64 %zmm17, 64(%rdi)
+    vmovdqu64 %zmm16, (%rdi)
+    vmovdqu64 %zmm17, 64(%rdi)
     vmovdqu64 %zmm18, -128(%rdi,%r11)
     vmovdqu64 %zmm19, -64(%rdi,%r11)
     ret
@@ -200,7 +200,7 @@ move_rest_128:
     jbe     move_rest_64
     vmovdqu64 (%r10), %zmm16
     vmovdqu64 -64(%r10,%r11), %zmm19
-    vmovdqa64 %zmm16, (%rdi)
+    vmovdqu64 %zmm16, (%rdi)
     vmovdqu64 %zmm19, -64(%rdi,%r11)
     ret
 
@@ -218,15 +218,15 @@ move_rest_64:
     .p2align 5
 move_forward:
     vmovdqu64 (%rsi), %zmm16
-    leaq    -1(%rdi,%rdx), %r9
+    movq    %rsi, %r10
+    leaq    -1(%rsi,%rdx), %r9
     leaq    -256(%rdi,%rdx), %r11
     addq    %rdx, %rsi              /* its end */
     andq    $-64, %r9
     vmovdqu64 %zmm16, (%rdi)
-    orq     $63, %rdi
-    addq    $1, %rdi
-    movq    %rdi, %r10
-    subq    %r8, %r10
+    orq     $63, %r10
+    addq    $1, %r10
+    leaq    (%r10,%r8), %rdi
     .p2align 4
 move_step_forward:
     vmovdqu64 (%r10), %zmm21
@@ -234,22 +234,21 @@ move_step_forward:
     vmovdqu64 128(%r10), %zmm23
     vmovdqu64 192(%r10), %zmm24
     addq    $256, %r10
-    vmovdqa64 %zmm21, (%rdi)
-    vmovdqa64 %zmm22, 64(%rdi)
-    vmovdqa64 %zmm23, 128(%rdi)
-    vmovdqa64 %zmm24, 192(%rdi)
+    vmovdqu64 %zmm21, (%rdi)
+    vmovdqu64 %zmm22, 64(%rdi)
+    vmovdqu64 %zmm23, 128(%rdi)
+    vmovdqu64 %zmm24, 192(%rdi)
     addq    $256, %rdi
     cmpq    %r11, %rdi
     jb      move_step_forward
-    movq    %r9, %r10
-    subq    %r8, %r10
-    vmovdqu64 -192(%r10), %zmm17
-    vmovdqu64 -128(%r10), %zmm18
-    vmovdqu64 -64(%r10), %zmm19
+    vmovdqu64 -192(%r9), %zmm17
+    vmovdqu64 -128(%r9), %zmm18
+    vmovdqu64 -64(%r9), %zmm19
     vmovdqu64 -64(%rsi), %zmm20
-    vmovdqa64 %zmm17, -192(%r9)
-    vmovdqa64 %zmm18, -128(%r9)
-    vmovdqa64 %zmm19, -64(%r9)
+    addq    %r8, %r9
+    vmovdqu64 %zmm17, -192(%r9)
+    vmovdqu64 %zmm18, -128(%r9)
+    vmovdqu64 %zmm19, -64(%r9)
     vmovdqu64 %zmm20, 192(%r11)
     ret
 

@@ -131,7 +131,7 @@ AT(apart_513):
     ja      AT(tight)
     LOAD(AT(redo), MOVE (%rsi), R(0))
     leaq    -256(%rdi,%rdx), %r11   /* up to 256 bytes are left from here on */
-    movl    %edi, %eax
+    movl    %esi, %eax              /* lines of the source, as in copy_avx512 */
     STORE(AT(redo), MOVE R(0), (%rdi))
     andl    $63, %eax
     subq    $64, %rax

@@ -81,7 +81,8 @@ AT(large):
 
 /* clang-format off */
 /* r11 where up to 4V are left; END_BLOCK(k) k vectors before the last boundary that the destination reaches, END_SOURCE(k, end) its
- * source, end being that of the whole; and the head. With V = 32 it is no boundary, but a vector before the end. */
+ * source, end being that of the whole; and the head. With V = 32 it is no boundary, but a vector before the end. With
+ * V = 64 the boundaries are the source's below copy_loop_below, as in copy_avx512. */
 #if V == 32
 #define LAST_BOUNDARY
 #define END_BLOCK(k) (3 - k) * V(%r11)
@@ -101,9 +102,10 @@ AT(large):
     LOAD(lost, MOVE END_SOURCE(2, __VA_ARGS__), R(2));      \
     LOAD(lost, MOVE END_SOURCE(1, __VA_ARGS__), R(3));      \
     LOAD(lost, MOVE -V(__VA_ARGS__), R(4))
-#define STORE_HEAD_AND_END                                  \
+#define STORE_HEAD_AND_END STORE_HEAD_AND_END_AT(%edi)
+#define STORE_HEAD_AND_END_AT(side)                         \
     leaq    -4 * V(%rdi,%rdx), %r11;                        \
-    movl    %edi, %eax;                                     \
+    movl    side, %eax;                                     \
     STORE_HEAD;                                             \
     addq    %rsi, %rdx;             /* the end of the source */ \
     andl    $(LOOP_AT - 1), %eax;                           \
@@ -119,10 +121,20 @@ AT(large):
 /* clang-format on */
 
 /* In ascending order to the last load: what lies in memory is fetched in that order. */
+#if V == 64
+    LOAD_HEAD
+    leaq    -1(%rsi,%rdx), %r10
+    andq    $-V, %r10
+    movq    %r10, %r8
+    subq    %rsi, %r8
+    addq    %rdi, %r8
+    STORE_HEAD_AND_END_AT(%esi)
+#else
 AT(loop):
     LOAD_HEAD
     LAST_BOUNDARY
     STORE_HEAD_AND_END
+#endif
 #if V == 16
     .p2align 6
     .nops   32                      /* half of the loop in either line of code: 49 ns for 4096 bytes, in one line to 53 */
@@ -191,7 +203,15 @@ AT(not_one_chunk):
 #endif
     cmpl    wherry_thresholds + COPY_BACKWARD_AHEAD(%rip), %r9d
     jb      AT(maybe_chunks)
+#if V > 32
+AT(loop):
+    LOAD_HEAD
+    LAST_BOUNDARY
+    STORE_HEAD_AND_END
+    jmp     AT(step)
+#else
     jmp     AT(loop)
+#endif
 #endif
 
 /* Everything before the store that faulted has been stored; of its source nothing has been overwritten. */
