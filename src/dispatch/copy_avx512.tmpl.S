@@ -147,10 +147,19 @@ move_5_blocks:
     vmovdqu64 %zmm31, -64(%rdi,%rdx)
     ret
 
-/* Where the branches on a size are guessed rightly it has the fewest blocks: lines of the destination, as many as there
- * are. In ascending order to the last load, since what lies in memory is fetched in that order, and forward whatever the
- * distance, since where loads wait for stores 4 KiB apart so few bytes hardly do. Not for sides that meet close by
- * (CLOSE).
+/* Of move_513_apart, where there is room. */
+move_to_two_pages:
+    orq     $63, %rdi
+    addq    $1, %rdi
+    movq    %rdi, %r10
+    subq    %r8, %r10
+    jmp     move_from_line
+
+/* Where the branches on a size are guessed rightly it has the fewest blocks: lines of the source, as many as there are,
+ * since a load across lines costs more than a store across them. But one store across pages costs more than all that
+ * (4.5 ns on Zen 5): then lines of the destination. In ascending order to the last load, since what lies in memory is
+ * fetched in that order, and forward whatever the distance, since where loads wait for stores 4 KiB apart so few bytes
+ * hardly do. Not for sides that meet close by (CLOSE).
  *
  *   r8  dst - src
  *   r10 the source of the line at rdi
@@ -161,13 +170,18 @@ move_513_apart:
     CLOSE
     jb      move_256_to_1024
     vmovdqu64 (%rsi), %zmm16
-    leaq    (%rsi,%rdx), %r11
+    leaq    (%rdi,%rdx), %r11
+    movq    %rdi, %rcx
     movq    %rsi, %r10
+    xorq    %r11, %rcx
     vmovdqu64 %zmm16, (%rdi)
+    cmpq    $4095, %rcx
+    ja      move_to_two_pages
     orq     $63, %r10
     addq    $1, %r10
     leaq    (%r10,%r8), %rdi
-    subl    %r10d, %r11d
+move_from_line:
+    subl    %edi, %r11d
     .p2align 4
 move_step_apart:
     vmovdqu64 (%r10), %zmm21
@@ -209,13 +223,15 @@ move_rest_64:
     vmovdqu64 %zmm19, -64(%rdi,%r11)
     ret
 
-/* The same for sizes together: up to 256 bytes are left for four blocks that end where the buffer ends.
+/* The same for sizes together and for larger ones: up to 256 bytes are left for four blocks that end where the buffer
+ * ends. Lines of the source even to two pages, since a branch on that, which changes with the address, costs as much.
  *
  *   r8  dst - src
- *   r9  the last line that the destination reaches
+ *   r9  the last line that the source reaches
+ *   r10 the source of what rdi is at
  *   r11 up to 256 bytes are left from here on
  */
-    .p2align 5
+    .p2align 4                      /* the loop must not begin late in a line of code, which takes up to a tenth more */
 move_forward:
     vmovdqu64 (%rsi), %zmm16
     movq    %rsi, %r10

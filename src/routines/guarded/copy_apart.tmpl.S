@@ -130,8 +130,13 @@ AT(apart_513):
     cmpq    $-TIGHT, %rax
     ja      AT(tight)
     LOAD(AT(redo), MOVE (%rsi), R(0))
+    leaq    (%rdi,%rdx), %rax
     leaq    -256(%rdi,%rdx), %r11   /* up to 256 bytes are left from here on */
-    movl    %esi, %eax              /* lines of the source, as in copy_avx512 */
+    xorq    %rdi, %rax
+    cmpq    $4095, %rax
+    movl    %esi, %eax              /* lines of the source, or of a destination on two pages, as in copy_avx512 */
+    ja      AT(apart_two_pages)
+AT(apart_from_line):
     STORE(AT(redo), MOVE R(0), (%rdi))
     andl    $63, %eax
     subq    $64, %rax
@@ -181,6 +186,10 @@ AT(apart_rest_64):
     STORE(AT(step_0), MOVE R(3), -64(%rdi,%rdx))
     xorl    %eax, %eax
     ret
+
+AT(apart_two_pages):
+    movl    %edi, %eax
+    jmp     AT(apart_from_line)
 
 AT(apart_four_spill):
     SPILL_ROOM(%rdi, %rdx)
