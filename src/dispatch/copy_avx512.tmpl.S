@@ -1,21 +1,28 @@
 /* The copy of AVX-512, to the plain loop: goes on behind memcpy's one comparison, so that nothing stands between a
  * caller and the smallest copies. A part of public.S. At move rax is what to return. */
 /* clang-format off */
-/* Stores of blocks that were loaded in order, from the destination on. */
+/* The first 64 bytes of a copy and its last 64, which seldom lie at lines, by halves: one of them at most then lies
+ * across lines, and an access of 32 bytes there is answered from an earlier store that is still under way, where one of
+ * 64 waits until it is written. VEX, which takes less room than EVEX: each line of code costs a cycle. */
+#define LOAD_FIRST(at)                         \
+    vmovdqu (at), %ymm0;                       \
+    vmovdqu 32(at), %ymm1
+#define STORE_FIRST(at)                        \
+    vmovdqu %ymm0, (at);                       \
+    vmovdqu %ymm1, 32(at)
+#define LOAD_LAST(at, n)                       \
+    vmovdqu -64(at,n), %ymm2;                  \
+    vmovdqu -32(at,n), %ymm3
+#define STORE_LAST(at, n)                      \
+    vmovdqu %ymm2, -64(at,n);                  \
+    vmovdqu %ymm3, -32(at,n);                  \
+    vzeroupper
+/* The first four blocks, of 257 to 512 bytes. */
 #define STORE_4                                \
-    vmovdqu64 %zmm16, (%rdi);                  \
-    vmovdqu64 %zmm17, 64(%rdi);                \
-    vmovdqu64 %zmm18, 128(%rdi);               \
-    vmovdqu64 %zmm19, 192(%rdi)
-#define STORE_5                                \
-    STORE_4;                                   \
-    vmovdqu64 %zmm20, 256(%rdi)
-#define STORE_6                                \
-    STORE_5;                                   \
-    vmovdqu64 %zmm21, 320(%rdi)
-#define STORE_7                                \
-    STORE_6;                                   \
-    vmovdqu64 %zmm22, 384(%rdi)
+    STORE_FIRST(%rdi);                         \
+    vmovdqu64 %zmm16, 64(%rdi);                \
+    vmovdqu64 %zmm17, 128(%rdi);               \
+    vmovdqu64 %zmm18, 192(%rdi)
 
 /* What comes before a loop of four blocks a step. It moves rdi and rsi on to the next line of the destination, and
  * loses r10.
@@ -30,11 +37,11 @@
     movq    %r8, %r10;                         \
     subq    %rdi, %r10;                        \
     addq    %rsi, %r10;                        \
-    vmovdqu64 (%rsi), %zmm16;                  \
+    LOAD_FIRST(%rsi);                          \
     vmovdqu64 -192(%r10), %zmm17;              \
     vmovdqu64 -128(%r10), %zmm18;              \
     vmovdqu64 -64(%r10), %zmm19;               \
-    vmovdqu64 -64(%rsi,%rdx), %zmm20;          \
+    LOAD_LAST(%rsi, %rdx);                     \
     movq    %rdi, %r9;                         \
     leaq    -256(%rdi,%rdx), %r11;             \
     orq     $63, %rdi;                         \
@@ -80,80 +87,80 @@ move_from_page_0:
     ret
 
 /* Sizes apart. Stores always in ascending order: one across lines is then joined with its neighbours. */
-    .p2align 5
+    .p2align 6
 move_65_on:
+    cmpq    $128, %rdx
+    ja      move_129_on
+    PREFETCH_LAST_LINE
+    LOAD_FIRST(%rsi)
+    LOAD_LAST(%rsi, %rdx)
+    STORE_FIRST(%rdi)
+    STORE_LAST(%rdi, %rdx)
+    ret
+
+    .p2align 6
+move_129_on:
     cmpq    $256, %rdx
     ja      move_257_on
     PREFETCH_LAST_LINE
-    cmpl    $128, %edx
-    ja      move_129_on
-    vmovdqu64 (%rsi), %zmm16
-    vmovdqu64 -64(%rsi,%rdx), %zmm31
-    vmovdqu64 %zmm16, (%rdi)
-    vmovdqu64 %zmm31, -64(%rdi,%rdx)
-    ret
-
-    .p2align 5
-move_129_on:
-    vmovdqu64 (%rsi), %zmm16
-    vmovdqu64 64(%rsi), %zmm17
-    vmovdqu64 -128(%rsi,%rdx), %zmm18
-    vmovdqu64 -64(%rsi,%rdx), %zmm19
-    vmovdqu64 %zmm16, (%rdi)
-    vmovdqu64 %zmm17, 64(%rdi)
-    vmovdqu64 %zmm18, -128(%rdi,%rdx)
-    vmovdqu64 %zmm19, -64(%rdi,%rdx)
+    LOAD_FIRST(%rsi)
+    vmovdqu64 64(%rsi), %zmm16
+    vmovdqu64 -128(%rsi,%rdx), %zmm17
+    LOAD_LAST(%rsi, %rdx)
+    STORE_FIRST(%rdi)
+    vmovdqu64 %zmm16, 64(%rdi)
+    vmovdqu64 %zmm17, -128(%rdi,%rdx)
+    STORE_LAST(%rdi, %rdx)
     WATCH_PICK(wherry_watch_copies, %rsi, move_look_back)
     ret
 
-    .p2align 5
+    .p2align 6
 move_257_on:
-    cmpq    $1024, %rdx
-    ja      move_1025_on
+    cmpq    $512, %rdx
+    ja      move_513_on
     WATCH_PICK(wherry_watch_copies, %rsi, move_look)
-    cmpl    $512, %edx
-    ja      move_513_apart
-    vmovdqu64 (%rsi), %zmm16
-    vmovdqu64 64(%rsi), %zmm17
-    vmovdqu64 128(%rsi), %zmm18
-    vmovdqu64 192(%rsi), %zmm19
-    vmovdqu64 -64(%rsi,%rdx), %zmm31
+    LOAD_FIRST(%rsi)
+    vmovdqu64 64(%rsi), %zmm16
+    vmovdqu64 128(%rsi), %zmm17
+    LOAD_LAST(%rsi, %rdx)
+    vmovdqu64 192(%rsi), %zmm18
     cmpl    $384, %edx
     jbe     move_to_384
-    vmovdqu64 256(%rsi), %zmm20
-    vmovdqu64 320(%rsi), %zmm21
+    vmovdqu64 256(%rsi), %zmm19
+    vmovdqu64 320(%rsi), %zmm20
     cmpl    $448, %edx
-    jbe     move_7_blocks
-    vmovdqu64 384(%rsi), %zmm22
-    STORE_7
-    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    jbe     move_to_448
+    vmovdqu64 384(%rsi), %zmm21
+    STORE_4
+    vmovdqu64 %zmm19, 256(%rdi)
+    vmovdqu64 %zmm20, 320(%rdi)
+    vmovdqu64 %zmm21, 384(%rdi)
+    STORE_LAST(%rdi, %rdx)
     ret
 
-move_7_blocks:
-    STORE_6
-    vmovdqu64 %zmm31, -64(%rdi,%rdx)
-    ret
-
+    .p2align 6
 move_to_384:
     cmpl    $320, %edx
-    jbe     move_5_blocks
-    vmovdqu64 256(%rsi), %zmm20
-    STORE_5
-    vmovdqu64 %zmm31, -64(%rdi,%rdx)
-    ret
-
-move_5_blocks:
+    ja      move_321_on
     STORE_4
-    vmovdqu64 %zmm31, -64(%rdi,%rdx)
+    STORE_LAST(%rdi, %rdx)
     ret
 
-/* Of move_513_apart, where there is room. */
-move_to_two_pages:
-    orq     $63, %rdi
-    addq    $1, %rdi
-    movq    %rdi, %r10
-    subq    %r8, %r10
-    jmp     move_from_line
+    .p2align 6
+move_321_on:
+    vmovdqu64 256(%rsi), %zmm19
+    STORE_4
+    vmovdqu64 %zmm19, 256(%rdi)
+    STORE_LAST(%rdi, %rdx)
+    ret
+
+    .p2align 6
+move_to_448:
+    STORE_4
+    vmovdqu64 %zmm19, 256(%rdi)
+    vmovdqu64 %zmm20, 320(%rdi)
+    STORE_LAST(%rdi, %rdx)
+    ret
 
 /* Where the branches on a size are guessed rightly it has the fewest blocks: lines of the source, as many as there are,
  * since a load across lines costs more than a store across them. But one store across pages costs more than all that
@@ -165,16 +172,19 @@ move_to_two_pages:
  *   r10 the source of the line at rdi
  *   r11 what is left from there on
  */
-    .p2align 5
-move_513_apart:
+    .p2align 6
+move_513_on:
     CLOSE
-    jb      move_256_to_1024
-    vmovdqu64 (%rsi), %zmm16
+    jb      move_close
+    cmpq    $1024, %rdx
+    ja      move_1025_on
+    WATCH_PICK(wherry_watch_copies, %rsi, move_look)
+    LOAD_FIRST(%rsi)
     leaq    (%rdi,%rdx), %r11
     movq    %rdi, %rcx
     movq    %rsi, %r10
     xorq    %r11, %rcx
-    vmovdqu64 %zmm16, (%rdi)
+    STORE_FIRST(%rdi)
     cmpq    $4095, %rcx
     ja      move_to_two_pages
     orq     $63, %r10
@@ -202,25 +212,25 @@ move_step_apart:
     vmovdqu64 (%r10), %zmm16
     vmovdqu64 64(%r10), %zmm17
     vmovdqu64 -128(%r10,%r11), %zmm18
-    vmovdqu64 -64(%r10,%r11), %zmm19
+    LOAD_LAST(%r10, %r11)
     vmovdqu64 %zmm16, (%rdi)
     vmovdqu64 %zmm17, 64(%rdi)
     vmovdqu64 %zmm18, -128(%rdi,%r11)
-    vmovdqu64 %zmm19, -64(%rdi,%r11)
+    STORE_LAST(%rdi, %r11)
     ret
 
 move_rest_128:
     cmpl    $64, %r11d
     jbe     move_rest_64
     vmovdqu64 (%r10), %zmm16
-    vmovdqu64 -64(%r10,%r11), %zmm19
+    LOAD_LAST(%r10, %r11)
     vmovdqu64 %zmm16, (%rdi)
-    vmovdqu64 %zmm19, -64(%rdi,%r11)
+    STORE_LAST(%rdi, %r11)
     ret
 
 move_rest_64:
-    vmovdqu64 -64(%r10,%r11), %zmm19
-    vmovdqu64 %zmm19, -64(%rdi,%r11)
+    LOAD_LAST(%r10, %r11)
+    STORE_LAST(%rdi, %r11)
     ret
 
 /* The same for sizes together and for larger ones: up to 256 bytes are left for four blocks that end where the buffer
@@ -233,13 +243,13 @@ move_rest_64:
  */
     .p2align 4                      /* the loop must not begin late in a line of code, which takes up to a tenth more */
 move_forward:
-    vmovdqu64 (%rsi), %zmm16
+    LOAD_FIRST(%rsi)
     movq    %rsi, %r10
     leaq    -1(%rsi,%rdx), %r9
     leaq    -256(%rdi,%rdx), %r11
     addq    %rdx, %rsi              /* its end */
     andq    $-64, %r9
-    vmovdqu64 %zmm16, (%rdi)
+    STORE_FIRST(%rdi)
     orq     $63, %r10
     addq    $1, %r10
     leaq    (%r10,%r8), %rdi
@@ -260,13 +270,24 @@ move_step_forward:
     vmovdqu64 -192(%r9), %zmm17
     vmovdqu64 -128(%r9), %zmm18
     vmovdqu64 -64(%r9), %zmm19
-    vmovdqu64 -64(%rsi), %zmm20
+    vmovdqu -64(%rsi), %ymm2
+    vmovdqu -32(%rsi), %ymm3
     addq    %r8, %r9
     vmovdqu64 %zmm17, -192(%r9)
     vmovdqu64 %zmm18, -128(%r9)
     vmovdqu64 %zmm19, -64(%r9)
-    vmovdqu64 %zmm20, 192(%r11)
+    vmovdqu %ymm2, 192(%r11)
+    vmovdqu %ymm3, 224(%r11)
+    vzeroupper
     ret
+
+/* Of move_513_on, where there is room. */
+move_to_two_pages:
+    orq     $63, %rdi
+    addq    $1, %rdi
+    movq    %rdi, %r10
+    subq    %r8, %r10
+    jmp     move_from_line
 
 /* The first block and the last two, and between them thirteen that begin at a line of the source: a load across lines
  * costs as much as a store across them. Three of those are fixed; of the others those that n does not reach repeat what
@@ -276,7 +297,7 @@ move_step_forward:
  *   r8  the destination as it was
  *   r9, r10, r11 X where it is less than 192, 384, 576, else that: three blocks, three, and one, and at X three again
  */
-    .p2align 7
+    .p2align 6
 move_256_to_1024:
     movl    %esi, %ecx
     negl    %ecx
@@ -326,12 +347,21 @@ move_256_to_1024:
     vmovdqu64 %zmm31, -64(%rdi,%rdx)
     RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
 
+move_together_page_0:
+    testl   %edx, %edx
+    jnz     move_four
+    ret
+
+move_looked_at:
+    movq    %rdi, %rax
+    jmp     move_look
+
     .p2align 6
     OTHERS(move_others)
     movq    %rdi, %rax
 move_together:
     cmpq    $1024, %rdx             /* the largest first: in real mixes they are few, so this branch is seldom guessed */
-    ja      move_1025_on            /* wrong, and the next then has them out of its way */
+    ja      move_513_on             /* wrong, and the next then has them out of its way */
     cmpl    $255, %edx
     ja      move_256_to_1024
 /* One block under a mask, four times, or four whole ones of which those that n does not reach repeat the first. */
@@ -372,29 +402,11 @@ move_four:
     vmovdqu8 %zmm19, (%r8,%r10){%k1}
     RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
 
-move_together_page_0:
-    testl   %edx, %edx
-    jnz     move_four
-    ret
-
     UNCOUNTED(move_uncounted, wherry_watch_copies, %rsi, move_look_back)
-    LOOK(move_look_back, wherry_watch_copies, ret)
     OTHERS_BUT_TOGETHER(move_others, wherry_copy_choice, wherry_routine_move_sse2, move_looked_at, wherry_routine_move_avx512_ladder)
-move_looked_at:
-    movq    %rdi, %rax
-/* From here on as if sizes were together. */
-    LOOK(move_look, wherry_watch_copies,)
-    cmpq    $255, %rdx
-    jbe     move_to_255
-    cmpq    $1024, %rdx
-    jbe     move_256_to_1024
-    jmp     move_1025_on
 
 /* The loops of large.tmpl.h. Whatever they are not for goes to the routine. */
-    .p2align 6
 move_1025_on:
-    CLOSE
-    jb      move_close
     cmpq    wherry_thresholds + COPY_LOOP_BELOW(%rip), %rdx
     jb      move_forward
 
@@ -428,7 +440,7 @@ move_loop:
     andq    %rcx, %r10
     shlq    $9, %rcx
     addq    $256, %rcx              /* to the next step: -256 or 256 */
-    vmovdqu64 %zmm16, (%r9)
+    STORE_FIRST(%r9)
     vmovdqa64 %zmm21, (%rdi)
     vmovdqa64 %zmm22, 64(%rdi)
     vmovdqa64 %zmm23, 128(%rdi)
@@ -452,10 +464,14 @@ move_step:
     vmovdqa64 %zmm17, -192(%r8)
     vmovdqa64 %zmm18, -128(%r8)
     vmovdqa64 %zmm19, -64(%r8)
-    vmovdqu64 %zmm20, 192(%r11)
+    vmovdqu %ymm2, 192(%r11)
+    vmovdqu %ymm3, 224(%r11)
+    vzeroupper
     ret
 
 move_close:
+    cmpq    $1024, %rdx
+    jbe     move_256_to_1024
     cmpq    %rdx, %r8               /* the destination begins inside the source */
     jb      move_by_routine
 move_upwards:

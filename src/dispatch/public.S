@@ -15,8 +15,9 @@
  * All that copies lies in one page of 4 KiB, and so does all that sets: a jump taken to another page costs a cycle more
  * (Zen 4: 64 bytes with AVX2 12 cycles instead of 11).
  *
- * Of AVX-512 only zmm16 to zmm31 and k1 are used: they need no vzeroupper. The drop-in assembles this file again with
- * names of its own for PUBLIC(). The *.tmpl.S beside it are its parts.
+ * Of AVX-512 only zmm16 to zmm31 and k1 are used, which need no vzeroupper, but for copies of more than 64 bytes, which
+ * begin and end by halves of VEX (copy_avx512.tmpl.S). The drop-in assembles this file again with names of its own for
+ * PUBLIC(). The *.tmpl.S beside it are its parts.
  */
 #include "dispatch/watch.h"
 #include "routines/asm.h"
@@ -202,3 +203,18 @@ EXPORT(PUBLIC(bzero))
     jmp     set
     .cfi_endproc
     .size PUBLIC(bzero), . - PUBLIC(bzero)
+
+/* Copies that look, one in some hundreds: not in the page of what copies. */
+    .p2align 4
+    .type move_looks, @function
+move_looks:
+    .cfi_startproc
+    LOOK(move_look_back, wherry_watch_copies, ret)
+    LOOK(move_look, wherry_watch_copies,)
+    cmpq    $255, %rdx              /* from here on as if sizes were together */
+    jbe     move_to_255
+    cmpq    $1024, %rdx
+    jbe     move_256_to_1024
+    jmp     move_513_on
+    .cfi_endproc
+    .size move_looks, . - move_looks

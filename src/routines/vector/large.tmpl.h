@@ -153,27 +153,28 @@ INLINE void move_rep(uint8_t *dst, const uint8_t *src, size_t n)
 INLINE void move_large(uint8_t *dst, const uint8_t *src, size_t n)
 {
     const size_t ahead = (size_t)((uintptr_t)dst - (uintptr_t)src); /* huge when dst is below src */
-    if (ahead < n) {
-        move_backward(dst, src, n);
-        return;
-    }
-    const size_t ahead_mod = ahead & (ALIAS_BYTES - 1);
-    const int disjoint = (uintptr_t)src - (uintptr_t)dst >= n;
-    if (__builtin_expect(n >= wherry_thresholds.copy_rep_from, 0) && n < wherry_thresholds.copy_rep_to && disjoint) {
-        const int by_rep =
-            n < wherry_thresholds.copy_rep_recent_from
-                ? !copied_to_lately(dst, n)
-                : ahead_mod - 1 >= wherry_thresholds.copy_rep_slow_ahead || n >= wherry_thresholds.copy_rep_all_from;
-        if (by_rep) {
-            move_rep(dst, src, n);
+    int downwards = ahead < n;
+    if (!downwards) {
+        const size_t ahead_mod = ahead & (ALIAS_BYTES - 1);
+        const int disjoint = (uintptr_t)src - (uintptr_t)dst >= n;
+        if (__builtin_expect(n >= wherry_thresholds.copy_rep_from, 0) && n < wherry_thresholds.copy_rep_to &&
+            disjoint) {
+            const int by_rep = n < wherry_thresholds.copy_rep_recent_from
+                                   ? !copied_to_lately(dst, n)
+                                   : ahead_mod - 1 >= wherry_thresholds.copy_rep_slow_ahead ||
+                                         n >= wherry_thresholds.copy_rep_all_from;
+            if (by_rep) {
+                move_rep(dst, src, n);
+                return;
+            }
+        }
+        if (__builtin_expect(n >= wherry_thresholds.copy_stream_from, 0) && disjoint) {
+            move_stream(dst, src, n);
             return;
         }
+        downwards = n >= ALIAS_FROM && ahead_mod - 1 < wherry_thresholds.copy_backward_ahead && disjoint;
     }
-    if (__builtin_expect(n >= wherry_thresholds.copy_stream_from, 0) && disjoint) {
-        move_stream(dst, src, n);
-        return;
-    }
-    if (n >= ALIAS_FROM && ahead_mod - 1 < wherry_thresholds.copy_backward_ahead && disjoint)
+    if (downwards)
         move_backward(dst, src, n);
     else
         move_forward(dst, src, n);
