@@ -191,14 +191,13 @@ def test_each_way_of_small_sizes_is_verified(wherry_run: Path, tmp_path: Path, w
     """With the entry of a way's first load or store gone the target that takes this way fails, and no other; but avx512
     takes them apart and together by turns."""
     of = [e for e in entries_of(wherry_run) if (e.what, e.tier) == ("copy", "avx512")]
-    # Apart: behind the one block under a mask come the two of 65 to 128 bytes. Of those whose four stores follow four
-    # loads the first in the text are 129 to 256 bytes apart, the next two those of 513 to 1024, the next the ladder's,
-    # the last those of sizes together.
+    # Of those whose four stores follow four loads the first in the text are 65 to 128 bytes apart, the next the steps
+    # of 513 to 1024, the next the ladder's, the last those of sizes together.
     runs = [(k, len(list(g))) for k, g in itertools.groupby(e.kind for e in of)]
     starts = list(itertools.accumulate((length for _, length in runs), initial=0))
     fours = [starts[i] for i in range(len(runs) - 1) if runs[i : i + 2] == [(0, 4), (1, 4)]]
-    first = {"avx512": 2, "avx512_ladder": fours[3], "avx512_together": fours[-1]}[way]
-    entry = of[first + kind * (2 if way == "avx512" else 4)]
+    first = {"avx512": fours[0], "avx512_ladder": fours[2], "avx512_together": fours[-1]}[way]
+    entry = of[first + kind * 4]
     assert entry.kind == kind
     made = broken(wherry_run, tmp_path / "broken", entry.number, 0, -1)
     for other in ("avx512", "avx512_together", "avx512_ladder"):

@@ -10,7 +10,7 @@
  *                     to AT(together); or as below, from AT(neither) on
  *   16 .. 64, V = 32  four blocks of 16 bytes
  *   V  .. 4V          four blocks
- *   4V .. 8V          eight
+ *   4V .. 8V          eight; for V = 64 sixteen
  *   8V .. 16V         sixteen; not for V = 32
  *   beyond            forward loop; rep movsb; non-temporal loop; chunks, one or more; backward loop, after a look at every page
  *
@@ -42,6 +42,13 @@
 #define TIGHT (4 * V)
 
 /* clang-format off */
+/* Where registers 0 to 15 may have been used: with V = 64 by the first 64 bytes and the last. */
+#if V > 16
+#define CLEAN_COPY vzeroupper;
+#else
+#define CLEAN_COPY
+#endif
+
 /* Of four blocks of w bytes the second begins eax bytes behind the first and the third so many before the last, which end at
  * n - eax, r8: w when n > 2w, else 0. */
 #define MIDDLE_OF_FOUR(w)            \
@@ -114,7 +121,10 @@ TOP:
 #endif
 
 AT(four):
-#if V != 32
+#if V == 64
+    cmpl    $(4 * V), %edx
+    ja      AT(sixteen)
+#elif V == 16
     cmpl    $(4 * V), %edx
     ja      AT(eight)
 #endif
@@ -128,7 +138,7 @@ AT(four_stores):
     STORE(AT(four_spill), MOVE R(1), (%rdi,%rax))
     STORE(AT(four_spill), MOVE R(2), -V(%rdi,%r8))
     STORE(AT(four_spill), MOVE R(3), -V(%rdi,%rdx))
-    CLEAN
+    CLEAN_COPY
     xorl    %eax, %eax
     ret
 
@@ -140,6 +150,7 @@ AT(above_64):
     cmpq    $LARGE, %rdx
     ja      AT(large)
 #endif
+#if V < 64
 AT(eight):
 #if LARGE > 8 * V
     cmpl    $(8 * V), %edx
@@ -166,9 +177,10 @@ AT(eight_stores):
     STORE(AT(eight_spill), MOVE R(5), V(%rdi,%rax))
     STORE(AT(eight_spill), MOVE R(6), -2 * V(%rdi,%rdx))
     STORE(AT(eight_spill), MOVE R(7), -V(%rdi,%rdx))
-    CLEAN
+    CLEAN_COPY
     xorl    %eax, %eax
     ret
+#endif
 
 #if V == 64
 #include "copy_sixteen_lines.tmpl.S"
@@ -272,7 +284,9 @@ AT(none):
     SPILLED(half)
 #endif
     SPILLED(four)
+#if V < 64
     SPILLED(eight)
+#endif
 
 /* The class's bytes lie at rsp, and behind them what SPILL_ROOM keeps. */
 AT(from_spill):
@@ -290,7 +304,7 @@ AT(spill_ends):
 
 /* Nothing has been stored yet. */
 AT(redo):
-    CLEAN
+    CLEAN_COPY
     movq    %rdi, %rax
     subq    %rsi, %rax
     cmpq    %rdx, %rax              /* bytes that rep movsb stores would be sources of later ones */

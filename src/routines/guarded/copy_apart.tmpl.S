@@ -1,12 +1,29 @@
 /* n <= 1024 for V = 64, as in public.S where sizes are apart: just the blocks that n reaches, behind branches. Stores in
  * ascending order.
  *
- * Block i is in R(i), the one at the end in R(15), and with four blocks the one before it in R(14).
+ * Block i is in R(i), with four blocks the last but one in R(14); the halves of the first in ymm0 and ymm1, of the one at
+ * the end in ymm2 and ymm3.
  */
 /* clang-format off */
+/* As in copy_avx512: the first 64 bytes and the last by halves. */
+#define LOAD_FIRST(lost)                                  \
+    LOAD(lost, vmovdqu (%rsi), %ymm0);                    \
+    LOAD(lost, vmovdqu 32(%rsi), %ymm1)
+#define STORE_FIRST(lost)                                 \
+    STORE(lost, vmovdqu %ymm0, (%rdi));                   \
+    STORE(lost, vmovdqu %ymm1, 32(%rdi))
+#define LOAD_LAST(lost)                                   \
+    LOAD(lost, vmovdqu -64(%rsi,%rdx), %ymm2);            \
+    LOAD(lost, vmovdqu -32(%rsi,%rdx), %ymm3)
+#define STORE_LAST(lost)                                  \
+    STORE(lost, vmovdqu %ymm2, -64(%rdi,%rdx));           \
+    STORE(lost, vmovdqu %ymm3, -32(%rdi,%rdx));           \
+    CLEAN_COPY                                            \
+    xorl    %eax, %eax;                                   \
+    ret
 /* What the classes of 257 to 512 bytes begin to store with. */
 #define APART_STORE_4                                     \
-    STORE(AT(apart_spill), MOVE R(0), (%rdi));            \
+    STORE_FIRST(AT(apart_spill));                         \
     STORE(AT(apart_spill), MOVE R(1), 64(%rdi));          \
     STORE(AT(apart_spill), MOVE R(2), 128(%rdi));         \
     STORE(AT(apart_spill), MOVE R(3), 192(%rdi))
@@ -43,44 +60,39 @@ AT(from_page_0):
     xorl    %eax, %eax
     ret
 
-    .p2align 5
+    .p2align 6
 AT(apart_65):
+    cmpq    $128, %rdx
+    ja      AT(apart_129)
+    prefetchw -1(%rdi,%rdx)         /* as in public.S; one that cannot be fetched is no fault */
+    LOAD_FIRST(AT(redo))
+    LOAD_LAST(AT(redo))
+    STORE_FIRST(AT(apart_four_spill))
+    STORE_LAST(AT(apart_four_spill))
+
+    .p2align 6
+AT(apart_129):
     cmpq    $256, %rdx
     ja      AT(apart_257)
-    prefetchw -1(%rdi,%rdx)         /* as in public.S; one that cannot be fetched is no fault */
-    cmpl    $128, %edx
-    ja      AT(apart_129)
-    LOAD(AT(redo), MOVE (%rsi), R(0))
-    LOAD(AT(redo), MOVE -64(%rsi,%rdx), R(15))
-    STORE(AT(apart_spill), MOVE R(0), (%rdi))
-    STORE(AT(apart_spill), MOVE R(15), -64(%rdi,%rdx))
-    xorl    %eax, %eax
-    ret
-
-    .p2align 5
-AT(apart_129):
-    LOAD(AT(redo), MOVE (%rsi), R(0))
+    prefetchw -1(%rdi,%rdx)
+    LOAD_FIRST(AT(redo))
     LOAD(AT(redo), MOVE 64(%rsi), R(1))
     LOAD(AT(redo), MOVE -128(%rsi,%rdx), R(14))
-    LOAD(AT(redo), MOVE -64(%rsi,%rdx), R(15))
-    STORE(AT(apart_four_spill), MOVE R(0), (%rdi))
+    LOAD_LAST(AT(redo))
+    STORE_FIRST(AT(apart_four_spill))
     STORE(AT(apart_four_spill), MOVE R(1), 64(%rdi))
     STORE(AT(apart_four_spill), MOVE R(14), -128(%rdi,%rdx))
-    STORE(AT(apart_four_spill), MOVE R(15), -64(%rdi,%rdx))
-    xorl    %eax, %eax
-    ret
+    STORE_LAST(AT(apart_four_spill))
 
-    .p2align 5
+    .p2align 6
 AT(apart_257):
-    cmpq    $1024, %rdx
-    ja      AT(large)
-    cmpl    $512, %edx
+    cmpq    $512, %rdx
     ja      AT(apart_513)
-    LOAD(AT(redo), MOVE (%rsi), R(0))
+    LOAD_FIRST(AT(redo))
     LOAD(AT(redo), MOVE 64(%rsi), R(1))
     LOAD(AT(redo), MOVE 128(%rsi), R(2))
+    LOAD_LAST(AT(redo))
     LOAD(AT(redo), MOVE 192(%rsi), R(3))
-    LOAD(AT(redo), MOVE -64(%rsi,%rdx), R(15))
     cmpl    $384, %edx
     jbe     AT(apart_to_384)
     LOAD(AT(redo), MOVE 256(%rsi), R(4))
@@ -92,44 +104,41 @@ AT(apart_257):
     STORE(AT(apart_spill), MOVE R(4), 256(%rdi))
     STORE(AT(apart_spill), MOVE R(5), 320(%rdi))
     STORE(AT(apart_spill), MOVE R(6), 384(%rdi))
-    STORE(AT(apart_spill), MOVE R(15), -64(%rdi,%rdx))
-    xorl    %eax, %eax
-    ret
+    STORE_LAST(AT(apart_spill))
 
+    .p2align 5
+AT(apart_to_384):
+    cmpl    $320, %edx
+    ja      AT(apart_6_blocks)
+    APART_STORE_4
+    STORE_LAST(AT(apart_spill))
+
+    .p2align 5
+AT(apart_6_blocks):
+    LOAD(AT(redo), MOVE 256(%rsi), R(4))
+    APART_STORE_4
+    STORE(AT(apart_spill), MOVE R(4), 256(%rdi))
+    STORE_LAST(AT(apart_spill))
+
+    .p2align 5
 AT(apart_7_blocks):
     APART_STORE_4
     STORE(AT(apart_spill), MOVE R(4), 256(%rdi))
     STORE(AT(apart_spill), MOVE R(5), 320(%rdi))
-    STORE(AT(apart_spill), MOVE R(15), -64(%rdi,%rdx))
-    xorl    %eax, %eax
-    ret
-
-AT(apart_to_384):
-    cmpl    $320, %edx
-    jbe     AT(apart_5_blocks)
-    LOAD(AT(redo), MOVE 256(%rsi), R(4))
-    APART_STORE_4
-    STORE(AT(apart_spill), MOVE R(4), 256(%rdi))
-    STORE(AT(apart_spill), MOVE R(15), -64(%rdi,%rdx))
-    xorl    %eax, %eax
-    ret
-
-AT(apart_5_blocks):
-    APART_STORE_4
-    STORE(AT(apart_spill), MOVE R(15), -64(%rdi,%rdx))
-    xorl    %eax, %eax
-    ret
+    STORE_LAST(AT(apart_spill))
 
 /* By the loop; where the destination begins inside the source, as sizes together. */
     .p2align 5
 AT(apart_513):
+    cmpq    $1024, %rdx
+    ja      AT(large)
     movq    %rdi, %rax
     subq    %rsi, %rax
     cmpq    %rdx, %rax
     jb      AT(sixteen)
     cmpq    $-TIGHT, %rax
     ja      AT(tight)
-    LOAD(AT(redo), MOVE (%rsi), R(0))
+    LOAD_FIRST(AT(redo))
     leaq    (%rdi,%rdx), %rax
     leaq    -256(%rdi,%rdx), %r11   /* up to 256 bytes are left from here on */
     xorq    %rdi, %rax
@@ -137,7 +146,7 @@ AT(apart_513):
     movl    %esi, %eax              /* lines of the source, or of a destination on two pages, as in copy_avx512 */
     ja      AT(apart_two_pages)
 AT(apart_from_line):
-    STORE(AT(redo), MOVE R(0), (%rdi))
+    STORE_FIRST(AT(redo))
     andl    $63, %eax
     subq    $64, %rax
     subq    %rax, %rdi
@@ -163,52 +172,49 @@ AT(apart_step):
     LOAD(AT(step_0), MOVE (%rsi), R(0))
     LOAD(AT(step_0), MOVE 64(%rsi), R(1))
     LOAD(AT(step_0), MOVE -128(%rsi,%rdx), R(2))
-    LOAD(AT(step_0), MOVE -64(%rsi,%rdx), R(3))
+    LOAD_LAST(AT(step_0))
     STORE(AT(step_0), MOVE R(0), (%rdi))
     STORE(AT(step_0), MOVE R(1), 64(%rdi))
     STORE(AT(step_0), MOVE R(2), -128(%rdi,%rdx))
-    STORE(AT(step_0), MOVE R(3), -64(%rdi,%rdx))
-    xorl    %eax, %eax
-    ret
+    STORE_LAST(AT(step_0))
 
 AT(apart_rest_128):
     cmpl    $64, %edx
     jbe     AT(apart_rest_64)
     LOAD(AT(step_0), MOVE (%rsi), R(0))
-    LOAD(AT(step_0), MOVE -64(%rsi,%rdx), R(3))
+    LOAD_LAST(AT(step_0))
     STORE(AT(step_0), MOVE R(0), (%rdi))
-    STORE(AT(step_0), MOVE R(3), -64(%rdi,%rdx))
-    xorl    %eax, %eax
-    ret
+    STORE_LAST(AT(step_0))
 
 AT(apart_rest_64):
-    LOAD(AT(step_0), MOVE -64(%rsi,%rdx), R(3))
-    STORE(AT(step_0), MOVE R(3), -64(%rdi,%rdx))
-    xorl    %eax, %eax
-    ret
+    LOAD_LAST(AT(step_0))
+    STORE_LAST(AT(step_0))
 
 AT(apart_two_pages):
     movl    %edi, %eax
     jmp     AT(apart_from_line)
 
+/* All registers of a class into the stack, in the places of the largest. What a smaller one has not loaded lies where the
+ * halves at its end overwrite it, or behind n. */
 AT(apart_four_spill):
     SPILL_ROOM(%rdi, %rdx)
-    MOVE    R(0), (%rsp)
     MOVE    R(1), 64(%rsp)
     MOVE    R(14), -128(%rsp,%rdx)
-    MOVE    R(15), -64(%rsp,%rdx)
-    SPILL_ENDS
+    jmp     AT(apart_ends_spill)
+    .cfi_adjust_cfa_offset -(SPILL + 24)
 
-/* All registers of a class into the stack, in the places of the largest. What a smaller one has not loaded lies where the
- * blocks at its end overwrite it, or behind n. */
 AT(apart_spill):
     SPILL_ROOM(%rdi, %rdx)
-    MOVE    R(0), (%rsp)
     MOVE    R(1), 64(%rsp)
     MOVE    R(2), 128(%rsp)
     MOVE    R(3), 192(%rsp)
     MOVE    R(4), 256(%rsp)
     MOVE    R(5), 320(%rsp)
     MOVE    R(6), 384(%rsp)
-    MOVE    R(15), -64(%rsp,%rdx)
+AT(apart_ends_spill):
+    vmovdqu %ymm0, (%rsp)
+    vmovdqu %ymm1, 32(%rsp)
+    vmovdqu %ymm2, -64(%rsp,%rdx)
+    vmovdqu %ymm3, -32(%rsp,%rdx)
+    CLEAN_COPY
     SPILL_ENDS

@@ -19,7 +19,7 @@ AT(first_chunk):
     andq    $(-4 * V), %rax
     cmpq    $CHUNK, %rax
     ja      AT(not_the_last)
-    STORE(AT(step_0), MOVE R(4), 3 * V(%r11))
+    STORE_END(AT(step_0))
     STORE(AT(step_0), MOVE R(3), END_BLOCK(1))
     STORE(AT(step_0), MOVE R(2), END_BLOCK(2))
     STORE(AT(step_0), MOVE R(1), END_BLOCK(3))
@@ -46,7 +46,7 @@ AT(chunk_step):
     addq    %r9, %rsi
     cmpq    %r11, %rdi
     jb      AT(chunk)
-    CLEAN
+    CLEAN_COPY
     xorl    %eax, %eax
     ret
 AT(not_the_last):
@@ -63,7 +63,7 @@ AT(maybe_one_chunk):
     cmpq    %rdx, %r8
     jb      AT(not_one_chunk)
     CHUNKS_BEGIN
-    STORE(AT(step_0), MOVE R(4), 3 * V(%r11))
+    STORE_END(AT(step_0))
     LOAD(AT(step_0), MOVE (%rsi), R(5))
     LOAD(AT(step_0), MOVE V(%rsi), R(6))
     LOAD(AT(step_0), MOVE 2 * V(%rsi), R(7))
@@ -100,7 +100,7 @@ AT(either_way):
     STORE(AT(step_0), MOVE R(1), END_BLOCK(3))
     STORE(AT(step_0), MOVE R(2), END_BLOCK(2))
     STORE(AT(step_0), MOVE R(3), END_BLOCK(1))
-    CLEAN
+    CLEAN_COPY
     xorl    %eax, %eax
     ret
 #endif

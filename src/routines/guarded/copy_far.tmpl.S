@@ -32,7 +32,7 @@ AT(large_by_rep):
     cmpq    wherry_thresholds + COPY_REP_SLOW_AHEAD(%rip), %r8
     jb      AT(not_by_rep)
 AT(by_rep):
-    CLEAN
+    CLEAN_COPY
     jmp     AT(forward)
 
 AT(maybe_stream):

@@ -37,7 +37,11 @@ AT(by_loop):
 /* The bytes before where the loop begins, and the last three vectors but one. With V = 32 the loop begins at a vector boundary of
  * the destination, and these end where the buffer does: fewer instructions, as in copy_avx2. Else it begins at a line: what
  * its steps store of one line follows each other then, and is joined. */
-#if V > 16
+#if V == 64
+#define LOAD_HEAD LOAD_FIRST(AT(redo))
+#define STORE_HEAD STORE_FIRST(AT(redo))
+#define LOOP_AT V
+#elif V == 32
 #define LOAD_HEAD LOAD(AT(redo), MOVE (%rsi), R(0))
 #define STORE_HEAD STORE(AT(redo), MOVE R(0), (%rdi))
 #define LOOP_AT V
@@ -101,7 +105,19 @@ AT(large):
     LOAD(lost, MOVE END_SOURCE(3, __VA_ARGS__), R(1));      \
     LOAD(lost, MOVE END_SOURCE(2, __VA_ARGS__), R(2));      \
     LOAD(lost, MOVE END_SOURCE(1, __VA_ARGS__), R(3));      \
-    LOAD(lost, MOVE -V(__VA_ARGS__), R(4))
+    LOAD_END(lost, __VA_ARGS__)
+/* The last vector, which ends where the buffer does. Its later half is stored first: where that can be, the other can. */
+#if V == 64
+#define LOAD_END(lost, ...)                                 \
+    LOAD(lost, vmovdqu -64(__VA_ARGS__), %ymm2);            \
+    LOAD(lost, vmovdqu -32(__VA_ARGS__), %ymm3)
+#define STORE_END(lost)                                     \
+    STORE(lost, vmovdqu %ymm3, 224(%r11));                  \
+    STORE(lost, vmovdqu %ymm2, 192(%r11))
+#else
+#define LOAD_END(lost, ...) LOAD(lost, MOVE -V(__VA_ARGS__), R(4))
+#define STORE_END(lost) STORE(lost, MOVE R(4), 3 * V(%r11))
+#endif
 #define STORE_HEAD_AND_END STORE_HEAD_AND_END_AT(%edi)
 #define STORE_HEAD_AND_END_AT(side)                         \
     leaq    -4 * V(%rdi,%rdx), %r11;                        \
@@ -166,8 +182,8 @@ AT(step):
     STORE(AT(step_0), MOVE R(1), END_BLOCK(3))
     STORE(AT(tail_1), MOVE R(2), END_BLOCK(2))
     STORE(AT(tail_2), MOVE R(3), END_BLOCK(1))
-    STORE(AT(tail_3), MOVE R(4), 3 * V(%r11))
-    CLEAN
+    STORE_END(AT(tail_3))
+    CLEAN_COPY
     xorl    %eax, %eax
     ret
 
@@ -240,14 +256,14 @@ AT(stored_0):
 AT(step_0):
     leaq    4 * V(%r11), %rdx
     subq    %rdi, %rdx
-    CLEAN
+    CLEAN_COPY
     jmp     AT(faulted)
 
 /* Nothing has faulted; less than a step is left. */
 AT(rest):
     leaq    4 * V(%r11), %rdx
     subq    %rdi, %rdx
-    CLEAN
+    CLEAN_COPY
     jmp     AT(forward)
 
 /* The destination begins inside the source; or the source begins less than TIGHT bytes behind the destination, where a block at
@@ -384,13 +400,13 @@ AT(back_step):
     STORE_REPORT(AT(lost), MOVE R(3), 2 * V(%r10))
     STORE_REPORT(AT(lost), MOVE R(0), (%rdi))
     STORE_REPORT(AT(lost), MOVE R(4), -V(%rdi,%rdx))
-    CLEAN
+    CLEAN_COPY
     xorl    %eax, %eax
     ret
 
 /* A page has gone since the look, and the source may be overwritten: nothing is sure. */
 AT(lost):
-    CLEAN
+    CLEAN_COPY
     testq   %rcx, %rcx
     jz      AT(lost_told)
     movq    %r9, FAULT_ADDRESS(%rcx)
