@@ -38,6 +38,7 @@ static const struct {
 };
 enum {
     COPY,
+    SET,
     FUNCTIONS = sizeof functions / sizeof functions[0],
     BY_METHOD = 3 /* the last is the first and the second */
 };
@@ -97,9 +98,11 @@ void targets_add_nofault(struct target_list *list, bool planned)
                 add_summing(list, name, true, tiers[i]);
         }
     }
-    /* Here only small copies go other ways than with avx512, and those have one method. */
-    add_function(list, "nofault@avx512_ladder", COPY, true, WHERRY_ISA_AVX512_LADDER, METHOD_PLANNED);
-    add_function(list, "nofault@avx512_together", COPY, true, WHERRY_ISA_AVX512_TOGETHER, METHOD_PLANNED);
+    /* Here only small copies and sets go other ways than with avx512, and those have one method. */
+    for (int function = COPY; function <= SET; function++) {
+        add_function(list, "nofault@avx512_ladder", function, true, WHERRY_ISA_AVX512_LADDER, METHOD_PLANNED);
+        add_function(list, "nofault@avx512_together", function, true, WHERRY_ISA_AVX512_TOGETHER, METHOD_PLANNED);
+    }
 }
 
 bool target_is_nofault(void (*fn)(void))

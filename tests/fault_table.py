@@ -98,7 +98,7 @@ def broken(program: Path, target: Path, number: int, field: int, change: int) ->
 def targets_of(entry: Entry) -> list[str]:
     """The function that the entry belongs to, by every method and each way of its small sizes."""
     methods = ("", "+stream") if entry.what == "copy_csum" else ("", "+stream", "+rep")
-    ways = SMALL if (entry.what, entry.tier) == ("copy", "avx512") else ()
+    ways = SMALL if entry.what in ("copy", "set") and entry.tier == "avx512" else ()
     names = [*(f"nofault@{entry.tier}{method}" for method in methods), *ways]
     return [f"{name}:{FUNCTIONS[entry.what]}" for name in names]
 

@@ -66,7 +66,14 @@ NOFAULT_END(wherry_copy_nofault, wherry_nofault_copy, wherry_guarded_copy_sse2, 
 #define TOP .Lset
 #define SYMBOL wherry_nofault_set
 NOFAULT(wherry_set_nofault, wherry_nofault_set, wherry_guarded_set_avx2, 6)
+    cmpb    $2, wherry_set_choice(%rip) /* as for the copy; by neither way is as apart */
+    jne     AT(not_apart)
 #include "routines/guarded/set.tmpl.S"
+
+    .p2align 5
+AT(not_apart):
+    jnp     TOP
+#include "routines/guarded/set_together.tmpl.S"
 NOFAULT_END(wherry_set_nofault, wherry_nofault_set, wherry_guarded_set_sse2, wherry_guard_set_by_calls)
 
 #undef AT

@@ -3,6 +3,11 @@
  *
  *   size_t (void *dst rdi, int c esi, size_t n rdx, struct wherry_fault *fault rcx), the bytes not set
  *
+ *   to 1024, V = 64   set_apart.tmpl.S; or set_together.tmpl.S, which the includer includes behind this and chooses by going to
+ *                     AT(together)
+ *   to 8V, 16V        classes of blocks
+ *   beyond            forward loop; rep stosb; non-temporal loop
+ *
  * Exact for the same reasons: the first store goes to the first byte, the loops store in ascending order, and after a fault
  * rep stosb goes on at the first byte that has not been stored.
  *
@@ -16,38 +21,12 @@
 #define LARGE (16 * V)
 #endif
 
+#if V == 64
+#include "set_apart.tmpl.S"
+#else
 TOP:
     cmpq    $LARGE, %rdx
     ja      AT(large)
-#if V == 64
-    vpbroadcastb %esi, R(0)
-    cmpl    $64, %edx
-    ja      AT(four)
-    cmpq    $4096, %rdi
-    jb      AT(at_page_0)
-AT(masked):
-    movl    %edi, %eax
-    leaq    -64(%rdx), %r8
-    andl    $0xfc0, %eax
-    xorl    %r9d, %r9d
-    cmpl    $0xfc0, %eax            /* the block here, or the one that ends where the buffer ends */
-    movq    $-1, %rax
-    cmovneq %r9, %r8
-    bzhiq   %rdx, %rax, %rax
-    subl    %r8d, %r9d
-    shlxq   %r9, %rax, %rax
-    kmovq   %rax, %k1
-    STORE(AT(redo), vmovdqu8 R(0), (%rdi,%r8){%k1})
-    xorl    %eax, %eax
-    ret
-
-AT(at_page_0):
-    testl   %edx, %edx
-    jnz     AT(masked)
-    xorl    %eax, %eax
-    ret
-    .p2align 5
-#else
     movzbl  %sil, %eax
     movabsq $0x0101010101010101, %r8
     imulq   %r8, %rax               /* eight times the byte */
@@ -62,15 +41,11 @@ AT(at_page_0):
     movd    %eax, %xmm0
     pshufd  $0, %xmm0, %xmm0
 #endif
-#endif
 
 /* Of four blocks the middle ones are at V when n > 2V and at 2V when n > 3V, else they repeat the first. */
 AT(four):
     cmpl    $(4 * V), %edx
     ja      AT(eight)
-#if V == 64
-    prefetchw -1(%rdi,%rdx)         /* as in public.S; one that cannot be fetched is no fault */
-#endif
     leal    -1(%rdx), %eax
     movl    %eax, %r8d
     shrl    $1, %eax
@@ -88,7 +63,7 @@ AT(four):
 
     .p2align 5
 AT(eight):
-#if LARGE > 8 * V
+#if V == 16
     cmpl    $(8 * V), %edx
     ja      AT(sixteen)
 #endif
@@ -108,7 +83,7 @@ AT(eight):
     xorl    %eax, %eax
     ret
 
-#if LARGE > 8 * V
+#if V == 16
 /* Here the blocks after the first begin at a boundary of the destination: stores across lines take twice as long. */
     .p2align 5
 AT(sixteen):
@@ -158,7 +133,6 @@ AT(half):
     ret
 #endif
 
-#if V < 64
     .p2align 4
 AT(tiny):
     cmpl    $8, %edx
@@ -217,9 +191,7 @@ AT(large):
     cmpq    wherry_thresholds + SET_REP_FROM(%rip), %rdx
     jae     AT(maybe_by_string)
 AT(not_by_string):
-#if V == 64
-    vpbroadcastb %esi, R(0)
-#else
+#if V < 64
     movzbl  %sil, %eax
     imull   $0x01010101, %eax, %eax
 #if V == 32
@@ -230,20 +202,34 @@ AT(not_by_string):
     pshufd  $0, %xmm0, %xmm0
 #endif
 #endif
+    cmpq    wherry_thresholds + SET_STREAM_FROM(%rip), %rdx
+    jae     AT(stream)
+AT(forward):
     leaq    -4 * V(%rdi,%rdx), %r11
     leaq    -1(%rdi,%rdx), %r8
     andq    $-V, %r8
-    cmpq    wherry_thresholds + SET_STREAM_FROM(%rip), %rdx
-    jae     AT(stream)
     STORE(AT(redo), MOVE R(0), (%rdi))
     addq    $V, %rdi
     andq    $-V, %rdi
+#if V == 64
+    .p2align 6                      /* in two lines of code */
+AT(step):                           /* by halves, as in set_avx512 */
+    STORE(AT(step_0), vmovdqu64 %ymm16, (%rdi))
+    STORE(AT(step_0), vmovdqu64 %ymm16, 32(%rdi))
+    STORE(AT(step_1), vmovdqu64 %ymm16, 64(%rdi))
+    STORE(AT(step_1), vmovdqu64 %ymm16, 96(%rdi))
+    STORE(AT(step_2), vmovdqu64 %ymm16, 128(%rdi))
+    STORE(AT(step_2), vmovdqu64 %ymm16, 160(%rdi))
+    STORE(AT(step_3), vmovdqu64 %ymm16, 192(%rdi))
+    STORE(AT(step_3), vmovdqu64 %ymm16, 224(%rdi))
+#else
     .p2align 4
 AT(step):
     STORE(AT(step_0), MOVE R(0), (%rdi))
     STORE(AT(step_1), MOVE R(0), V(%rdi))
     STORE(AT(step_2), MOVE R(0), 2 * V(%rdi))
     STORE(AT(step_3), MOVE R(0), 3 * V(%rdi))
+#endif
     addq    $(4 * V), %rdi
     cmpq    %r11, %rdi
     jb      AT(step)
@@ -279,6 +265,7 @@ AT(far):
 
 /* Whole lines past the caches; the first by ordinary stores, and what is left by the string instruction. */
 AT(stream):
+    leaq    -4 * V(%rdi,%rdx), %r11
 #if V == 64
     STORE(AT(redo), MOVE R(0), (%rdi))
 #else
