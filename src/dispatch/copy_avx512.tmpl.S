@@ -65,6 +65,7 @@ move:
     cmpq    $4096, %rsi             /* null, or what stands for an empty slice in Rust: then n is 0, and even a */
     jb      move_from_page_0        /* block under an empty mask takes 180 ns where nothing is mapped */
 move_masked:
+    PREFETCH_MASKED_COPY
     movl    %edi, %ecx
     orl     %esi, %ecx
     leaq    -64(%rdx), %r8
@@ -289,6 +290,8 @@ move_to_two_pages:
     subq    %r8, %r10
     jmp     move_from_line
 
+    UNCOUNTED(move_uncounted, wherry_watch_copies, %rsi, move_look_back)
+
 /* The first block and the last two, and between them thirteen that begin at a line of the source: a load across lines
  * costs as much as a store across them. Three of those are fixed; of the others those that n does not reach repeat what
  * the last of them copies. They reach 960 bytes at most from that line, so above that they follow the first block.
@@ -369,16 +372,19 @@ move_to_255:
     cmpq    $4096, %rsi             /* as above */
     jb      move_together_page_0
 move_four:
+    PREFETCH_MASKED_COPY
+    prefetcht0 -1(%rsi,%rdx)
+    PREFETCH_LAST_LINE
     movl    %edi, %ecx
     xorl    %r9d, %r9d
     orl     %esi, %ecx
     movq    %rdx, %r10
-    andl    $0xfc0, %ecx
+    notl    %ecx
     subq    $64, %r10
     movq    %r10, %r8
     cmovnsq %r9, %r8                /* the place of the first block: n - 64, where n is less and the block that begins */
     cmovsq  %r9, %r10               /* that of the last; at the buffer might reach into another page; else 0 */
-    cmpl    $0xfc0, %ecx
+    testl   $0xfc0, %ecx            /* as above, in fewer bytes */
     movq    $-1, %rcx
     cmovneq %r9, %r8
     bzhiq   %rdx, %rcx, %rcx        /* all ones from 64 on */
@@ -402,7 +408,6 @@ move_four:
     vmovdqu8 %zmm19, (%r8,%r10){%k1}
     RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
 
-    UNCOUNTED(move_uncounted, wherry_watch_copies, %rsi, move_look_back)
     OTHERS_BUT_TOGETHER(move_others, wherry_copy_choice, wherry_routine_move_sse2, move_looked_at, wherry_routine_move_avx512_ladder)
 
 /* The loops of large.tmpl.h. Whatever they are not for goes to the routine. */

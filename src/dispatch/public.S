@@ -115,6 +115,14 @@ label:                                         \
  * it alone, each call would wait for it. In the caches it costs nothing. */
 #define PREFETCH_LAST_LINE prefetchw -1(%rdi,%rdx)
 
+/* Accesses under a mask do not set the processor's own fetching ahead going: call after call along a side that lies in
+ * memory each would wait for its line (Zen 5: 10.6 ns a copy of 24 bytes, with these 3.8). In the caches they cost
+ * nothing. */
+#define PREFETCH_MASKED_COPY                   \
+    prefetchw (%rdi);                          \
+    prefetcht0 (%rsi)
+#define PREFETCH_MASKED_SET prefetchw (%rdi)
+
 /* clang-format on */
 
     .text

@@ -7,6 +7,7 @@ set:
     cmpq    $4096, %rdi             /* as in move */
     jb      set_page_0
 set_masked:
+    PREFETCH_MASKED_SET
     movl    %edi, %ecx
     leaq    -64(%rdx), %r8
     andl    $0xfc0, %ecx
@@ -130,6 +131,8 @@ set_to_255:                         /* as move_to_255 */
     cmpq    $4096, %rdi
     jb      set_together_page_0
 set_four:
+    PREFETCH_MASKED_SET
+    PREFETCH_LAST_LINE
     movl    %edi, %ecx
     xorl    %r9d, %r9d
     movq    %rdx, %r10

@@ -80,6 +80,10 @@ def _rows(level: str) -> tuple[Cells, ...]:
     return _fixed(_ROWS, src_state=level, dst_state=level, ascending="both")
 
 
+_WALKED = {"src_state": "DRAM", "dst_state": "DRAM", "ascending": "both"}
+_SMALL_MIXES = (*_unpredictable("uniform:0-64", ALIGNED), *_unpredictable("uniform:0-256", ALIGNED))
+
+
 def _moved(sign: int) -> tuple[Cells, ...]:
     return tuple({"size": n, "overlap": sign * d} for n in _OVERLAPPING for d in _DISTANCES)
 
@@ -245,6 +249,13 @@ REGIONS: tuple[Region, ...] = (
         "rows-DRAM",
         "104 bytes to 3,000 bytes, row after row through memory",
         _rows("DRAM"),
+        base=False,
+        limit="",
+    ),
+    Region(
+        "small-DRAM",
+        "8 to 64 bytes, and unpredictable 0 to 64 and 0 to 256, one after another through memory",
+        tuple({**cell, **_WALKED} for cell in _fixed((8, 24, 64), ALIGNED) + _SMALL_MIXES),
         base=False,
         limit="",
     ),

@@ -36,6 +36,8 @@ AT(to_64):
     cmpq    $4096, %rsi             /* as in public.S: null and its like, where nothing is copied */
     jb      AT(from_page_0)
 AT(masked):
+    prefetchw (%rdi)                /* as in public.S; none that cannot be fetched is a fault */
+    prefetcht0 (%rsi)
     movl    %edi, %eax
     orl     %esi, %eax
     leaq    -64(%rdx), %r8
@@ -64,7 +66,7 @@ AT(from_page_0):
 AT(apart_65):
     cmpq    $128, %rdx
     ja      AT(apart_129)
-    prefetchw -1(%rdi,%rdx)         /* as in public.S; one that cannot be fetched is no fault */
+    prefetchw -1(%rdi,%rdx)
     LOAD_FIRST(AT(redo))
     LOAD_LAST(AT(redo))
     STORE_FIRST(AT(apart_four_spill))

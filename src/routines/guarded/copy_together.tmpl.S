@@ -10,6 +10,10 @@ AT(together):
     jb      AT(together_page_0)
 /* One block under a mask, four times, or four whole ones of which those that n does not reach repeat the first. */
 AT(together_four):
+    prefetchw (%rdi)
+    prefetcht0 (%rsi)
+    prefetchw -1(%rdi,%rdx)
+    prefetcht0 -1(%rsi,%rdx)
     movl    %edi, %eax
     xorl    %r9d, %r9d
     orl     %esi, %eax

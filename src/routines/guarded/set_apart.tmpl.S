@@ -6,6 +6,7 @@ TOP:
     cmpq    $4096, %rdi
     jb      AT(at_page_0)
 AT(masked):
+    prefetchw (%rdi)                /* as in public.S; none that cannot be fetched is a fault */
     movl    %edi, %eax
     leaq    -64(%rdx), %r8
     andl    $0xfc0, %eax
@@ -33,7 +34,7 @@ AT(apart_65):
     ja      AT(apart_257)
     cmpl    $128, %edx
     ja      AT(apart_129)
-    prefetchw -1(%rdi,%rdx)         /* one that cannot be fetched is no fault */
+    prefetchw -1(%rdi,%rdx)
     STORE(AT(redo), vmovdqu64 %ymm16, (%rdi))
     STORE(AT(redo), vmovdqu64 %ymm16, 32(%rdi))
     STORE(AT(redo), vmovdqu64 %ymm16, -64(%rdi,%rdx))

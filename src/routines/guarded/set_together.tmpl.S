@@ -11,6 +11,8 @@ AT(together):
 /* One block under a mask, four times, or four whole ones of which those that n does not reach repeat the first; see
  * copy_together.tmpl.S. */
 AT(together_four):
+    prefetchw (%rdi)
+    prefetchw -1(%rdi,%rdx)
     movl    %edi, %eax
     xorl    %r9d, %r9d
     movq    %rdx, %r10
