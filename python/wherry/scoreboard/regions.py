@@ -75,13 +75,17 @@ _ROWS = (104, 640, 1280, 2000, 3000)
 _DELTAS = (1, 16, 63, 64, 200, 640, 1500, 2048, 4032, 4095)
 
 
-def _rows(level: str) -> tuple[Cells, ...]:
+def _upwards(level: str) -> dict[str, object]:
     """Calls that go upwards on both sides, as through the rows of a picture."""
-    return _fixed(_ROWS, src_state=level, dst_state=level, ascending="both")
+    return {"src_state": level, "dst_state": level, "ascending": "both"}
 
 
-_WALKED = {"src_state": "DRAM", "dst_state": "DRAM", "ascending": "both"}
-_SMALL_MIXES = (*_unpredictable("uniform:0-64", ALIGNED), *_unpredictable("uniform:0-256", ALIGNED))
+def _small_upwards(level: str) -> tuple[Cells, ...]:
+    mixes = ("uniform:0-64", "uniform:0-256")
+    unpredictable = [
+        cell for mix in mixes for cell in _unpredictable(mix, ALIGNED, **_upwards(level))
+    ]
+    return (*_fixed((8, 24, 64), ALIGNED, **_upwards(level)), *unpredictable)
 
 
 def _moved(sign: int) -> tuple[Cells, ...]:
@@ -241,21 +245,21 @@ REGIONS: tuple[Region, ...] = (
     Region(
         "rows-L2",
         "104 bytes to 3,000 bytes, row after row through buffers in L2",
-        _rows("L2"),
+        _fixed(_ROWS, **_upwards("L2")),
         base=False,
         limit="",
     ),
     Region(
         "rows-DRAM",
         "104 bytes to 3,000 bytes, row after row through memory",
-        _rows("DRAM"),
+        _fixed(_ROWS, **_upwards("DRAM")),
         base=False,
         limit="",
     ),
     Region(
         "small-DRAM",
         "8 to 64 bytes, and unpredictable 0 to 64 and 0 to 256, one after another through memory",
-        tuple({**cell, **_WALKED} for cell in _fixed((8, 24, 64), ALIGNED) + _SMALL_MIXES),
+        _small_upwards("DRAM"),
         base=False,
         limit="",
     ),

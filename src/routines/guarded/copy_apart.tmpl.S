@@ -40,16 +40,7 @@ AT(masked):
     prefetcht0 (%rsi)
     movl    %edi, %eax
     orl     %esi, %eax
-    leaq    -64(%rdx), %r8
-    andl    $0xfc0, %eax
-    xorl    %r9d, %r9d
-    cmpl    $0xfc0, %eax            /* as in public.S: the block here, or the one that ends where the buffer ends */
-    movq    $-1, %rax
-    cmovneq %r9, %r8
-    bzhiq   %rdx, %rax, %rax
-    subl    %r8d, %r9d
-    shlxq   %r9, %rax, %rax
-    kmovq   %rax, %k1
+    PLACE_OF_ONE
     LOAD(AT(redo), vmovdqu8 (%rsi,%r8), R(0){%k1}{z})
 AT(masked_stores):
     STORE(AT(masked_spill), vmovdqu8 R(0), (%rdi,%r8){%k1})

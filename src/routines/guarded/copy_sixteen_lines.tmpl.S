@@ -22,25 +22,16 @@ AT(sixteen):
     LOAD(AT(sixteen_redo), vmovdqu64 (%rsi), R(1))
     LOAD(AT(sixteen_redo), vmovdqu64 64(%rsi), R(2))
     LOAD(AT(sixteen_redo), vmovdqu64 128(%rsi), R(3))
-    xorl    %r9d, %r9d
-    leal    -257(%rdx), %eax
-    andl    $-64, %eax
-    cmovsl  %r9d, %eax
-    movl    $192, %r9d
-    cmpl    %r9d, %eax
-    cmovbl  %eax, %r9d
+    FARTHEST_PLACE
+    LIMITED_PLACE(192, %r9d)
     LOAD(AT(sixteen_redo), vmovdqu64 (%rsi,%r9), R(4))
     LOAD(AT(sixteen_redo), vmovdqu64 64(%rsi,%r9), R(5))
     LOAD(AT(sixteen_redo), vmovdqu64 128(%rsi,%r9), R(6))
-    movl    $384, %r10d
-    cmpl    %r10d, %eax
-    cmovbl  %eax, %r10d
+    LIMITED_PLACE(384, %r10d)
     LOAD(AT(sixteen_redo), vmovdqu64 (%rsi,%r10), R(7))
     LOAD(AT(sixteen_redo), vmovdqu64 64(%rsi,%r10), R(8))
     LOAD(AT(sixteen_redo), vmovdqu64 128(%rsi,%r10), R(9))
-    movl    $576, %r8d
-    cmpl    %r8d, %eax
-    cmovbl  %eax, %r8d
+    LIMITED_PLACE(576, %r8d)
     LOAD(AT(sixteen_redo), vmovdqu64 (%rsi,%r8), R(10))
     LOAD(AT(sixteen_redo), vmovdqu64 (%rsi,%rax), R(11))
     LOAD(AT(sixteen_redo), vmovdqu64 64(%rsi,%rax), R(12))

@@ -17,26 +17,10 @@ AT(together_four):
     movl    %edi, %eax
     xorl    %r9d, %r9d
     orl     %esi, %eax
-    movq    %rdx, %r10
-    andl    $0xfc0, %eax
-    subq    $64, %r10
-    movq    %r10, %r8
-    cmovnsq %r9, %r8                /* the place of the first block: n - 64, where n is less and the block that begins */
-    cmovsq  %r9, %r10               /* that of the last; at the buffer might reach into another page; else 0 */
-    cmpl    $0xfc0, %eax
-    movq    $-1, %rax
-    cmovneq %r9, %r8
-    bzhiq   %rdx, %rax, %rax        /* all ones from 64 on */
-    subl    %r8d, %r9d
-    shlxq   %r9, %rax, %rax
+    PLACES_OF_FOUR
     addq    %r8, %rsi
     addq    %rdi, %r8
-    kmovq   %rax, %k1
-    rorxl   $1, %edx, %eax
-    leal    (%rdx,%rdx), %r9d
-    andl    $64, %eax               /* 64 from 128 on */
-    andl    %edx, %r9d
-    andl    $128, %r9d              /* 128 from 192 on */
+    MIDDLE_PLACES_OF_FOUR
     LOAD(AT(together_redo), vmovdqu8 (%rsi), R(0){%k1}{z})
     LOAD(AT(together_redo), vmovdqu8 (%rsi,%rax), R(1){%k1}{z})
     LOAD(AT(together_redo), vmovdqu8 (%rsi,%r9), R(2){%k1}{z})

@@ -8,16 +8,7 @@ TOP:
 AT(masked):
     prefetchw (%rdi)                /* as in public.S; none that cannot be fetched is a fault */
     movl    %edi, %eax
-    leaq    -64(%rdx), %r8
-    andl    $0xfc0, %eax
-    xorl    %r9d, %r9d
-    cmpl    $0xfc0, %eax            /* the block here, or the one that ends where the buffer ends */
-    movq    $-1, %rax
-    cmovneq %r9, %r8
-    bzhiq   %rdx, %rax, %rax
-    subl    %r8d, %r9d
-    shlxq   %r9, %rax, %rax
-    kmovq   %rax, %k1
+    PLACE_OF_ONE
     STORE(AT(redo), vmovdqu8 R(0), (%rdi,%r8){%k1})
     xorl    %eax, %eax
     ret

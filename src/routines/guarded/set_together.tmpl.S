@@ -15,25 +15,9 @@ AT(together_four):
     prefetchw -1(%rdi,%rdx)
     movl    %edi, %eax
     xorl    %r9d, %r9d
-    movq    %rdx, %r10
-    andl    $0xfc0, %eax
-    subq    $64, %r10
-    movq    %r10, %r8
-    cmovnsq %r9, %r8
-    cmovsq  %r9, %r10
-    cmpl    $0xfc0, %eax
-    movq    $-1, %rax
-    cmovneq %r9, %r8
-    bzhiq   %rdx, %rax, %rax
-    subl    %r8d, %r9d
-    shlxq   %r9, %rax, %rax
+    PLACES_OF_FOUR
     addq    %rdi, %r8
-    kmovq   %rax, %k1
-    rorxl   $1, %edx, %eax
-    leal    (%rdx,%rdx), %r9d
-    andl    $64, %eax
-    andl    %edx, %r9d
-    andl    $128, %r9d
+    MIDDLE_PLACES_OF_FOUR
     STORE(AT(redo), vmovdqu8 R(0), (%r8){%k1})
     STORE(AT(redo), vmovdqu8 R(0), (%r8,%rax){%k1})
     STORE(AT(redo), vmovdqu8 R(0), (%r8,%r9){%k1})
@@ -60,19 +44,10 @@ AT(together_256):
     STORE(AT(redo), MOVE R(0), -64(%rdi,%rdx))
     addq    %rax, %rdi
     subl    %eax, %edx              /* 193 .. 1024 from there on */
-    xorl    %r9d, %r9d
-    leal    -257(%rdx), %eax
-    andl    $-64, %eax
-    cmovsl  %r9d, %eax
-    movl    $192, %r9d
-    cmpl    %r9d, %eax
-    cmovbl  %eax, %r9d
-    movl    $384, %r10d
-    cmpl    %r10d, %eax
-    cmovbl  %eax, %r10d
-    movl    $576, %r11d
-    cmpl    %r11d, %eax
-    cmovbl  %eax, %r11d
+    FARTHEST_PLACE
+    LIMITED_PLACE(192, %r9d)
+    LIMITED_PLACE(384, %r10d)
+    LIMITED_PLACE(576, %r11d)
     STORE(AT(redo), MOVE R(0), (%rdi))
     STORE(AT(redo), MOVE R(0), 64(%rdi))
     STORE(AT(redo), MOVE R(0), 128(%rdi))
