@@ -63,5 +63,8 @@ const char *members_fault(struct members *members, const void *address);
 void members_drop(struct members *members, uint64_t first, uint64_t count);
 /* How much of them is in the page cache, 0 to 1; NAN where the kernel does not tell who may only read. */
 double members_cached(struct members *members, uint64_t first, uint64_t count);
+/* Drops them until none is cached, for at most 50 ms: the kernel passes over pages that are locked, as those are that
+ * an earlier read has asked for ahead and that are still under way. What members_cached says at the end. */
+double members_cool(struct members *members, uint64_t first, uint64_t count);
 
 #endif

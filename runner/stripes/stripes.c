@@ -101,8 +101,7 @@ static const char *cannot_cool(void)
     static char problem[256];
     const uint64_t blocks = members_blocks(&members), trial = TRIAL_BYTES / members.block;
     const uint64_t some = trial < blocks ? trial : blocks; /* what is not read stays for rows that want it cached */
-    members_drop(&members, 0, some);
-    const double cached = members_cached(&members, 0, some);
+    const double cached = members_cool(&members, 0, some);
     if (!(cached > STILL_COLD))
         return NULL;
     snprintf(problem, sizeof problem,
@@ -232,8 +231,7 @@ static const char *sample(struct system_row *row, const char *name, uint64_t cal
     double cached = NAN;
     if (is_cold(row)) {
         cursor = cursor + calls <= blocks ? cursor : 0;
-        members_drop(&members, cursor, calls);
-        cached = members_cached(&members, cursor, calls);
+        cached = members_cool(&members, cursor, calls);
     }
     struct clocks before, after;
     read_clocks(&before, true);
