@@ -29,11 +29,12 @@ THRESHOLDS = {
     "copy_rep_recent_from": 32 << 10,
     "set_rep_recent_from": plans.OFF,
     "copy_backward_ahead": 1536,
+    "copy_ymm_from": 3000,
 }
 PLAN = plans.Plan("mine", "avx512", CPU, THRESHOLDS, {"date": "2026-11-21", "gain": 0.07})
 NO_REP = PLAN.changed(
     name='a "b" \\ c', copy_rep_from=plans.OFF, copy_rep_to=0, copy_rep_slow_ahead=0,
-    copy_rep_all_from=0, copy_rep_recent_from=0, cpu=plans.Cpu("GenuineIntel", 6), made={},
+    copy_rep_all_from=0, copy_rep_recent_from=0, copy_ymm_from=plans.OFF, cpu=plans.Cpu("GenuineIntel", 6), made={},
 )  # fmt: skip
 
 
@@ -79,6 +80,7 @@ def test_any_plan_survives_both_forms():
                 "copy_rep_recent_from": 0 if rep == plans.OFF else dice.choice([rep, 1 << 40]),
                 "set_rep_recent_from": dice.choice([128, 4096, plans.OFF]),
                 "copy_backward_ahead": dice.choice([0, 31, 1536, 4095]),
+                "copy_ymm_from": dice.choice([1025, 4096, 1 << 40, plans.OFF]),
             },
             {"any key.": 'any "text" \n\t\\ü\x7f', "n": 1, "yes": True},
         )
@@ -106,6 +108,8 @@ TEXT = plans.to_text([PLAN])
         ('rep_recent_from = "32 KiB"', "rep_recent_from = 200", "copy.rep_recent_from = 200"),
         ('rep_all_from = "48 KiB"', "rep_all_from = 200", "copy.rep_all_from = 200"),
         ("backward_ahead = 1536", "backward_ahead = 4096", "at plan.0.copy.backward_ahead"),
+        ('ymm_from = "3000 B"', "ymm_from = 1024", "copy.ymm_from = 1024, outside 1025 B to 1024"),
+        ('ymm_from = "3000 B"', 'ymm_from = "any"', "at plan.0.copy.ymm_from"),
         ('"avx512"  ', '"avx10"  ', "at plan.0.choice"),
         ('"mine"', '"' + 48 * "x" + '"', "at plan.0.name"),
         ('"mine"', '"tab\\there"', "at plan.0.name"),
@@ -206,7 +210,8 @@ def test_words():
     assert said["Copies"] == (
         "vector loop, rep movsb from 24 KiB to 24 MiB (destination written lately: from 32 KiB; "
         "1 to 63 B ahead: from 48 KiB), "
-        "past the caches from 24 MiB, loop backward with the destination 1 to 1536 B ahead"
+        "past the caches from 24 MiB, loop backward with the destination 1 to 1536 B ahead, "
+        "with AVX-512 by 32-byte vectors from 3000 B"
     )
     assert said["Sets"] == (
         "vector loop, rep stosb from 1 MiB (destination written lately: never), "

@@ -33,7 +33,7 @@ FIELDS = (
     *("copy_rep_from", "copy_rep_to", "copy_stream_from"),
     *("set_rep_from", "set_rep_to", "set_stream_from"),
     *("copy_rep_slow_ahead", "copy_rep_all_from"),
-    *("copy_rep_recent_from", "set_rep_recent_from", "copy_backward_ahead"),
+    *("copy_rep_recent_from", "set_rep_recent_from", "copy_backward_ahead", "copy_ymm_from"),
 )
 # In a "from": never by this method. In copy_rep_to and set_rep_to: no upper end. In copy_rep_all_from and the
 # rep_recent_from: at no size.
@@ -43,6 +43,7 @@ REP_LEAST = 128
 STREAM_LEAST = 64 * KIB
 MOST = 1 << 40
 AHEAD_MOST = 4095
+YMM_LEAST = 1025
 # What a plan without backward_ahead means: ALIAS_SPAN of src/routines/thresholds.h.
 BACKWARD_AHEAD = 1536
 LARGEST_TEXT = MIB
@@ -114,6 +115,9 @@ def fault(plan: Plan) -> str | None:
     backward = t["copy_backward_ahead"]
     if not 0 <= backward <= AHEAD_MOST:
         return f"copy.backward_ahead = {backward}, outside 0 to {AHEAD_MOST} B"
+    ymm = t["copy_ymm_from"]
+    if ymm != OFF and not YMM_LEAST <= ymm <= MOST:
+        return f"copy.ymm_from = {ymm}, outside {YMM_LEAST} B to {size_text(MOST)}"
     both = set(plan.cpu.present) & set(plan.cpu.absent)
     if both:
         return f"{min(both)} in both cpu.with and cpu.without"
@@ -251,7 +255,7 @@ def _toml(path: Path, data: bytes) -> dict:
 
 def _side(table: Mapping, side: str) -> dict[str, int]:
     """A missing rep_to, rep_recent_from, rep_slow_ahead or rep_all_from means no restriction, a missing backward_ahead
-    what every plan did before there was one."""
+    or ymm_from what every plan did before there was one."""
     start = _threshold(table["rep_from"])
     on = start != OFF
     found = {
@@ -266,6 +270,7 @@ def _side(table: Mapping, side: str) -> dict[str, int]:
             table.get("rep_all_from", found["rep_from"] if on else 0)
         )
         found["backward_ahead"] = table.get("backward_ahead", BACKWARD_AHEAD)
+        found["ymm_from"] = _threshold(table.get("ymm_from", "off"))
     return {f"{side}_{key}": value for key, value in found.items()}
 
 
@@ -382,6 +387,7 @@ _MEANS = {
     "copy.rep_all_from": "or from here on even so (any: at no size)",
     "copy.stream_from": "past the caches from here on (off: never)",
     "copy.backward_ahead": "loop from the end down with the destination 1 to so many bytes ahead",
+    "copy.ymm_from": "with avx512, by 32-byte vectors from here on (off: never)",
     "set.rep_from": "rep stosb from here on",
     "set.rep_to": "up to here",
     "set.rep_recent_from": "with a destination written lately from here on",
@@ -447,7 +453,7 @@ def _table(plan: Plan, notes: Mapping[str, str]) -> list[str]:
         if value is not None:
             put(key, value)
     for side, keys in (
-        ("copy", ("rep_from", "rep_to", *_COPY_REP, "stream_from", "backward_ahead")),
+        ("copy", ("rep_from", "rep_to", *_COPY_REP, "stream_from", "backward_ahead", "ymm_from")),
         ("set", ("rep_from", "rep_to", "rep_recent_from", "stream_from")),
     ):
         lines += ["", f"[plan.{side}]"]

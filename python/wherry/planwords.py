@@ -46,6 +46,8 @@ def _methods(t: Mapping[str, int], side: str) -> str:
     )
     if side == "copy" and (ahead := t["copy_backward_ahead"]):
         words.append(f"loop backward with the destination 1 to {ahead} B ahead")
+    if side == "copy" and (ymm := t["copy_ymm_from"]) != OFF:
+        words.append(f"with AVX-512 by 32-byte vectors from {size_text(ymm)}")
     return ", ".join(words)
 
 

@@ -294,12 +294,15 @@ move_to_two_pages:
 
 #include "dispatch/copy_avx512_together.tmpl.S"
 
-/* The loops of large.tmpl.h. Whatever they are not for goes to the routine. */
+/* The loops of large.tmpl.h. Whatever they are not for goes to the routine. Where 32-byte vectors make the faster ones,
+ * COPY_LOOP_BELOW is at most COPY_YMM_FROM, so that the others do not ask. */
 move_1025_on:
     cmpq    wherry_thresholds + COPY_LOOP_BELOW(%rip), %rdx
     jb      move_forward
 
 /* r8 is dst - src. */
+    cmpq    wherry_thresholds + COPY_YMM_FROM(%rip), %rdx
+    jae     copy_avx2_large
     cmpq    wherry_thresholds + COPY_REP_FROM(%rip), %rdx
     jae     move_maybe_by_string
 move_not_by_string:
@@ -361,10 +364,12 @@ move_step:
 move_close:
     cmpq    $1024, %rdx
     jbe     move_256_to_1024
+    cmpq    wherry_thresholds + COPY_YMM_FROM(%rip), %rdx
+    jae     copy_avx2_large
     cmpq    %rdx, %r8               /* the destination begins inside the source */
     jb      move_by_routine
 move_upwards:
-    movl    $-1, %ecx
+    orl     $-1, %ecx
     jmp     move_loop
 
 move_maybe_by_string:

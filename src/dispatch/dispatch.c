@@ -21,6 +21,7 @@ struct wherry_thresholds wherry_thresholds = {
     .copy_stream_from = SIZE_MAX,
     .set_rep_from = SIZE_MAX,
     .set_stream_from = SIZE_MAX,
+    .copy_ymm_from = SIZE_MAX,
 };
 
 uint32_t wherry_recent_copies[RECENT_ROWS << RECENT_COPY_ROW_LOG >> 2]
@@ -68,8 +69,9 @@ void wherry_dispatch_use(const struct wherry_cpu *cpu, enum wherry_isa isa, cons
 #define STORE(field) __atomic_store_n(&wherry_thresholds.field, thresholds->field, __ATOMIC_RELAXED);
     WHERRY_THRESHOLDS(STORE)
 #undef STORE
-    __atomic_store_n(&wherry_thresholds.copy_loop_below, wherry_thresholds_complete(*thresholds).copy_loop_below,
-                     __ATOMIC_RELAXED);
+    const struct wherry_thresholds complete = wherry_thresholds_complete(*thresholds);
+    __atomic_store_n(&wherry_thresholds.copy_loop_below, complete.copy_loop_below, __ATOMIC_RELAXED);
+    __atomic_store_n(&wherry_thresholds.copy_ymm_below, complete.copy_ymm_below, __ATOMIC_RELAXED);
     use_tier(cpu, isa);
 }
 

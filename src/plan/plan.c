@@ -143,6 +143,13 @@ static size_t copy_backward_ahead(const struct wherry_cpu *cpu)
     return cpu->vendor == WHERRY_CPU_AMD && cpu->family == AMD_ZEN_3_AND_4 ? 0 : ALIAS_SPAN;
 }
 
+/* Zen 4 stores 32 bytes a cycle. With 64-byte vectors its loops are no faster where both sides begin at lines, and take
+ * 1.2 to 1.3 times as long elsewhere (docs/performance-avx2.md). */
+static size_t copy_ymm_from(const struct wherry_cpu *cpu)
+{
+    return has_avx512(cpu) && cpu->vendor == WHERRY_CPU_AMD && cpu->family == AMD_ZEN_3_AND_4 ? YMM_LEAST : SIZE_MAX;
+}
+
 struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, uint64_t last_level_bytes)
 {
     const size_t stream = stream_from(last_level_bytes, 1);
@@ -153,6 +160,7 @@ struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, ui
             .set_rep_from = SIZE_MAX,
             .set_stream_from = stream,
             .copy_backward_ahead = copy_backward_ahead(cpu),
+            .copy_ymm_from = copy_ymm_from(cpu),
         };
     return (struct wherry_thresholds){
         .copy_rep_from = STRINGS_FROM,
@@ -166,5 +174,6 @@ struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, ui
         .copy_rep_recent_from = copy_strings_recent_from(cpu),
         .set_rep_recent_from = SET_STRINGS_RECENT_FROM,
         .copy_backward_ahead = copy_backward_ahead(cpu),
+        .copy_ymm_from = copy_ymm_from(cpu),
     };
 }

@@ -21,6 +21,8 @@
  *   copy_backward_ahead               copies by the loop with the destination 1 to so many bytes ahead of the source
  *                                     (mod ALIAS_BYTES) go from the end down, from ALIAS_FROM bytes on, with AVX-512
  *                                     from ALIAS_FORWARD
+ *   copy_ymm_from                     with AVX-512, copies from this size on, but none to 1024 bytes, go as with AVX2:
+ * by 32-byte vectors, where those make the faster loops
  *
  * SIZE_MAX in a "from" turns its method off. Any value of any field is safe: a method that needs a least size for its
  * own sake has it in its code.
@@ -36,7 +38,8 @@
     X(copy_rep_all_from)                                                                                               \
     X(copy_rep_recent_from)                                                                                            \
     X(set_rep_recent_from)                                                                                             \
-    X(copy_backward_ahead)
+    X(copy_backward_ahead)                                                                                             \
+    X(copy_ymm_from)
 
 /* Offsets of those that assembly reads. */
 #define COPY_REP_FROM 0
@@ -50,7 +53,9 @@
 #define COPY_REP_RECENT_FROM 64
 #define SET_REP_RECENT_FROM 72
 #define COPY_BACKWARD_AHEAD 80
-#define COPY_LOOP_BELOW 88
+#define COPY_YMM_FROM 88
+#define COPY_LOOP_BELOW 96
+#define COPY_YMM_BELOW 104
 
 /* On many CPUs a load waits for an earlier store whose address has the same low twelve bits. Forward, with the
  * destination this little ahead of the source (mod ALIAS_BYTES), each load meets a store that is still on its way;
@@ -63,6 +68,9 @@
 #define ALIAS_FROM 2049
 #define ALIAS_FORWARD 4096
 
+/* The least that copy_ymm_from can say. */
+#define YMM_LEAST 1025
+
 #ifndef __ASSEMBLER__
 struct wherry_thresholds {
 #define WHERRY_FIELD(field) size_t field;
@@ -71,7 +79,8 @@ struct wherry_thresholds {
     /* Made of the fields above by wherry_thresholds_complete: copies of fewer bytes go by the loop, forward. All that
      * most have to ask: where loads lie across lines, each other load costs a cycle. 0, where nobody has called it, is
      * always right. */
-    size_t copy_loop_below;
+    size_t copy_loop_below; /* by one of 64-byte vectors */
+    size_t copy_ymm_below;  /* by one of 32-byte vectors */
 };
 
 #define WHERRY_OFFSET(field, offset)                                                                                   \
@@ -87,14 +96,19 @@ WHERRY_OFFSET(copy_rep_all_from, COPY_REP_ALL_FROM);
 WHERRY_OFFSET(copy_rep_recent_from, COPY_REP_RECENT_FROM);
 WHERRY_OFFSET(set_rep_recent_from, SET_REP_RECENT_FROM);
 WHERRY_OFFSET(copy_backward_ahead, COPY_BACKWARD_AHEAD);
+WHERRY_OFFSET(copy_ymm_from, COPY_YMM_FROM);
 WHERRY_OFFSET(copy_loop_below, COPY_LOOP_BELOW);
+WHERRY_OFFSET(copy_ymm_below, COPY_YMM_BELOW);
 #undef WHERRY_OFFSET
 
-/* With copy_loop_below as the other fields have it. Whoever changes one of those in wherry_thresholds does this too. */
+/* With copy_loop_below and copy_ymm_below as the other fields have it. Whoever changes one of those in
+ * wherry_thresholds does this too. */
 static inline struct wherry_thresholds wherry_thresholds_complete(struct wherry_thresholds t)
 {
     const size_t other = t.copy_rep_from < t.copy_stream_from ? t.copy_rep_from : t.copy_stream_from;
-    t.copy_loop_below = t.copy_backward_ahead && other > ALIAS_FORWARD ? ALIAS_FORWARD : other;
+    const size_t zmm = t.copy_ymm_from < other ? t.copy_ymm_from : other;
+    t.copy_loop_below = t.copy_backward_ahead && zmm > ALIAS_FORWARD ? ALIAS_FORWARD : zmm;
+    t.copy_ymm_below = t.copy_backward_ahead && other > ALIAS_FROM ? ALIAS_FROM : other;
     return t;
 }
 

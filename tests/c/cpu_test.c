@@ -204,6 +204,8 @@ static bool holds(const struct decoded *c, const char *line)
     }
     if (!strcmp(key, "backward"))
         return number && plan.copy_backward_ahead == n;
+    if (!strcmp(key, "ymm"))
+        return strcmp(word, "unused") ? number && plan.copy_ymm_from == n : plan.copy_ymm_from == SIZE_MAX;
     if (!strcmp(key, "last-level")) {
         unsigned long long kib;
         int most;

@@ -71,22 +71,24 @@ int main(void)
     for (int isa = 0; isa < WHERRY_ISA_COUNT; isa++) {
         if (!wherry_dispatch_force((enum wherry_isa)isa))
             continue;
-        for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) {
+        for (size_t i = 0; i < 2 * sizeof spans / sizeof *spans; i++) {
+            const size_t span = spans[i / 2];
             wherry_thresholds = wherry_thresholds_complete((struct wherry_thresholds){
                 .copy_rep_from = SIZE_MAX,
                 .copy_stream_from = SIZE_MAX,
                 .set_rep_from = SIZE_MAX,
                 .set_stream_from = SIZE_MAX,
-                .copy_backward_ahead = spans[i],
+                .copy_backward_ahead = span,
+                .copy_ymm_from = i % 2 ? YMM_LEAST : SIZE_MAX,
             });
             for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
                 for (size_t a = 0; a < sizeof aheads / sizeof *aheads; a++) {
-                    const bool wanted = aheads[a] && aheads[a] <= spans[i];
+                    const bool wanted = aheads[a] && aheads[a] <= span;
                     if (backward(&ways[w], aheads[a]) == wanted)
                         continue;
                     failures++;
                     printf("%s of %s: %zu ahead of at most %zu, not %s\n", ways[w].name, wherry_isa_names[isa],
-                           aheads[a], spans[i], wanted ? "backward" : "forward");
+                           aheads[a], span, wanted ? "backward" : "forward");
                 }
         }
         printf("%s looked at\n", wherry_isa_names[isa]);

@@ -34,19 +34,20 @@ AT(by_loop):
     addq    $(bytes), %rdi;          \
     addq    $(bytes), %rsi
 
-/* The bytes before where the loop begins, and the last three vectors but one. With V = 32 the loop begins at a vector boundary of
- * the destination, and these end where the buffer does: fewer instructions, as in copy_avx2. Else it begins at a line: what
- * its steps store of one line follows each other then, and is joined. */
+/* The bytes before where the loop begins: at a line, so that what its steps store of one line follows each other, and is
+ * joined. */
+#define LOOP_AT 64
 #if V == 64
 #define LOAD_HEAD LOAD_FIRST(AT(redo))
 #define STORE_HEAD STORE_FIRST(AT(redo))
-#define LOOP_AT V
 #elif V == 32
-#define LOAD_HEAD LOAD(AT(redo), MOVE (%rsi), R(0))
-#define STORE_HEAD STORE(AT(redo), MOVE R(0), (%rdi))
-#define LOOP_AT V
+#define LOAD_HEAD                           \
+    LOAD(AT(redo), MOVE (%rsi), R(0));      \
+    LOAD(AT(redo), MOVE 32(%rsi), R(5))
+#define STORE_HEAD                          \
+    STORE(AT(redo), MOVE R(0), (%rdi));     \
+    STORE(AT(redo), MOVE R(5), 32(%rdi))
 #else
-#define LOOP_AT 64
 #define LOAD_HEAD                           \
     LOAD(AT(redo), MOVE (%rsi), R(0));      \
     LOAD(AT(redo), MOVE 16(%rsi), R(5));    \
@@ -84,27 +85,20 @@ AT(large):
 #endif
 
 /* clang-format off */
-/* r11 where up to 4V are left; END_BLOCK(k) k vectors before the last boundary that the destination reaches, END_SOURCE(k, end) its
- * source, end being that of the whole; and the head. With V = 32 it is no boundary, but a vector before the end. With
- * V = 64 the boundaries are the source's below copy_loop_below, as in copy_avx512. */
-#if V == 32
-#define LAST_BOUNDARY
-#define END_BLOCK(k) (3 - k) * V(%r11)
-#define END_SOURCE(k, ...) (-1 - k) * V(__VA_ARGS__)
-#else
+/* r11 where up to 4V are left; END_BLOCK(k) k vectors before the last boundary that the destination reaches, END_SOURCE(k) its
+ * source; and the head. With V = 64 the boundaries are the source's below copy_loop_below, as in copy_avx512. */
 #define END_BLOCK(k) -k * V(%r8)
-#define END_SOURCE(k, ...) -k * V(%r10)
+#define END_SOURCE(k) -k * V(%r10)
 #define LAST_BOUNDARY                                       \
     leaq    -1(%rdi,%rdx), %r8;                             \
     andq    $-V, %r8;                                       \
     movq    %r8, %r10;                                      \
     subq    %rdi, %r10;                                     \
     addq    %rsi, %r10;
-#endif
 #define LOAD_TAIL(lost, ...)                                \
-    LOAD(lost, MOVE END_SOURCE(3, __VA_ARGS__), R(1));      \
-    LOAD(lost, MOVE END_SOURCE(2, __VA_ARGS__), R(2));      \
-    LOAD(lost, MOVE END_SOURCE(1, __VA_ARGS__), R(3));      \
+    LOAD(lost, MOVE END_SOURCE(3), R(1));                   \
+    LOAD(lost, MOVE END_SOURCE(2), R(2));                   \
+    LOAD(lost, MOVE END_SOURCE(1), R(3));                   \
     LOAD_END(lost, __VA_ARGS__)
 /* The last vector, which ends where the buffer does. Its later half is stored first: where that can be, the other can. */
 #if V == 64
@@ -200,6 +194,8 @@ AT(ahead_1):
 
 #if V > 32
 AT(by_plan):
+    cmpq    wherry_thresholds + COPY_YMM_FROM(%rip), %rdx
+    jae     wherry_guarded_copy_avx2
     BY_PLAN
 #else
 AT(maybe_aliased):
