@@ -62,6 +62,11 @@ AT(by_loop):
 /* clang-format on */
 
     .p2align 6
+#if V == 32
+    .globl  wherry_guarded_copy_avx2_large /* where AVX-512 goes on by the shorter vectors */
+    .hidden wherry_guarded_copy_avx2_large
+wherry_guarded_copy_avx2_large:
+#endif
 AT(large):
     movq    %rdi, %rax
     subq    %rsi, %rax
@@ -195,7 +200,7 @@ AT(ahead_1):
 #if V > 32
 AT(by_plan):
     cmpq    wherry_thresholds + COPY_YMM_FROM(%rip), %rdx
-    jae     wherry_guarded_copy_avx2
+    jae     wherry_guarded_copy_avx2_large
     BY_PLAN
 #else
 AT(maybe_aliased):
