@@ -12,7 +12,7 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "python"))
-from wherry import planbinary, plans, planwords
+from wherry import planbinary, plans, plantext, planwords
 from wherry.errors import WherryError
 from wherry.tune import direction
 
@@ -39,10 +39,10 @@ NO_REP = PLAN.changed(
 
 
 def test_the_text_form_says_it_all():
-    text = plans.to_text([PLAN, NO_REP], "Two lines\nof a head.", [{"copy.rep_from": "why so"}])
+    text = plantext.to_text([PLAN, NO_REP], "Two lines\nof a head.", [{"copy.rep_from": "why so"}])
     assert text.startswith("# Two lines\n# of a head.\nformat")
     assert '# why so\nrep_from = "24 KiB"' in text
-    assert plans.from_text(Path("x"), text.encode()) == [PLAN, NO_REP]
+    assert plantext.from_text(Path("x"), text.encode()) == [PLAN, NO_REP]
 
 
 def test_both_forms_say_the_same():
@@ -85,11 +85,11 @@ def test_any_plan_survives_both_forms():
             {"any key.": 'any "text" \n\t\\ü\x7f', "n": 1, "yes": True},
         )
         assert plans.fault(plan) is None
-        assert plans.from_text(Path("x"), plans.to_text([plan]).encode()) == [plan]
+        assert plantext.from_text(Path("x"), plantext.to_text([plan]).encode()) == [plan]
         assert planbinary.decode(planbinary.encode([plan])) == [plan.changed(made={})]
 
 
-TEXT = plans.to_text([PLAN])
+TEXT = plantext.to_text([PLAN])
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_the_commands(wherry, tmp_path):
     assert json.loads(shown)[0]["name"] == "default"
     assert wherry("plan", "show", tmp_path / "mine.plan").stdout.startswith("Plan ")
     as_text = wherry("plan", "show", "--text", tmp_path / "mine.plan").stdout
-    assert plans.from_text(text, as_text.encode()) == plans.read(text)
+    assert plantext.from_text(text, as_text.encode()) == plans.read(text)
     foreign = tmp_path / "foreign.toml"
     foreign.write_text(re.sub(r"family = \d+", "family = 2", text.read_text()))
     done = wherry("plan", "check", foreign, env=env)

@@ -67,6 +67,21 @@ def test_how_far_ahead_backward_wins():
     assert choose.backward_ahead({}, 0.03, 1536) == 0
 
 
+@pytest.mark.parametrize(
+    ("choice", "ymm", "least"),
+    [
+        ("avx2", 1025, 2049),
+        ("avx512", plans.OFF, 4096),
+        ("avx512", 1025, 2049),
+        ("avx512_together", 3000, 3000),
+        ("avx512_ladder", plans.OFF, 2049),
+    ],
+)
+def test_from_where_on_a_loop_may_go_either_way(choice, ymm, least):
+    own = plans.default().changed(choice=choice, copy_ymm_from=ymm)
+    assert direction._either_way_from(own) == least
+
+
 def test_cliffs_are_found_by_size_and_by_place():
     even = {size: size / 50 for size in GRID}
     speeds = {("copy", "libc", "L1", place): dict(even) for place in "abcd"}

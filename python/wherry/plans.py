@@ -1,5 +1,6 @@
-"""Plans: by which method the library copies and sets each size. As text (TOML, for people) and compiled (for the
-library); read, checked, written, described. docs/plan.md tells what they mean.
+"""Plans: by which method the library copies and sets each size; checked, and as files. The text form (TOML, for people)
+is plantext's, the compiled one (for the library) planbinary's, the description planwords'. docs/plan.md tells what
+they mean.
 
     plan = plans.default()                          # that of this CPU
     plan = plan.changed(choice="avx2", copy_rep_from=4096)
@@ -12,14 +13,11 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 import os
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from wherry import schemas
 from wherry.errors import WherryError
 from wherry.units import GIB, KIB, MIB
 
@@ -233,108 +231,6 @@ def size_text(size: int) -> str:
     return f"{size} B"
 
 
-def _threshold(value: int | str) -> int:
-    return OFF if value in ("off", "any") else parse_size(value)
-
-
-def _toml(path: Path, data: bytes) -> dict:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-
-    try:
-        return tomllib.loads(data.decode())
-    except UnicodeDecodeError:
-        raise WherryError(f"{path} is not a plan: it is neither text nor a compiled plan") from None
-    except RecursionError:
-        raise WherryError(f"{path} is not a plan: it is nested too deeply") from None
-    except ValueError as error:
-        raise WherryError(f"{path} is not a plan: {str(error)[:200]}") from None
-
-
-def _side(table: Mapping, side: str) -> dict[str, int]:
-    """A missing rep_to, rep_recent_from, rep_slow_ahead or rep_all_from means no restriction, a missing backward_ahead
-    or ymm_from what every plan did before there was one."""
-    start = _threshold(table["rep_from"])
-    on = start != OFF
-    found = {
-        "rep_from": start,
-        "rep_to": _threshold(table.get("rep_to", "any")) if on or "rep_to" in table else 0,
-        "rep_recent_from": _threshold(table.get("rep_recent_from", start if on else 0)),
-        "stream_from": _threshold(table["stream_from"]),
-    }
-    if side == "copy":
-        found["rep_slow_ahead"] = table.get("rep_slow_ahead", 0)
-        found["rep_all_from"] = _threshold(
-            table.get("rep_all_from", found["rep_from"] if on else 0)
-        )
-        found["backward_ahead"] = table.get("backward_ahead", BACKWARD_AHEAD)
-        found["ymm_from"] = _threshold(table.get("ymm_from", "off"))
-    return {f"{side}_{key}": value for key, value in found.items()}
-
-
-def _plan(table: Mapping) -> Plan:
-    cpu = table["cpu"]
-    level = cpu.get("last_level")
-    return Plan(
-        table["name"],
-        table["choice"],
-        Cpu(
-            cpu["vendor"],
-            cpu["family"],
-            cpu.get("model"),
-            cpu.get("stepping"),
-            tuple(name for name in FEATURES if name in cpu.get("with", ())),
-            tuple(name for name in FEATURES if name in cpu.get("without", ())),
-            parse_size(level) if level is not None else None,
-        ),
-        {**_side(table["copy"], "copy"), **_side(table["set"], "set")},
-        dict(table.get("made", {})),
-    )
-
-
-def _odd(value: object, where: str) -> str | None:
-    """A number with a point, which JSON's schema takes for a whole one, or a line's end in a text."""
-    if isinstance(value, dict):
-        found = (_odd(own, f"{where}.{key}".lstrip(".")) for key, own in value.items())
-        return next(filter(None, found), None)
-    if isinstance(value, list):
-        found = (_odd(own, f"{where}[{i}]") for i, own in enumerate(value))
-        return next(filter(None, found), None)
-    if where.partition(".")[2].startswith("made"):
-        return None  # words for people
-    if isinstance(value, float):
-        return f'{where} is {value}; give a whole number, or a size as text: "24 KiB"'
-    if isinstance(value, str) and not value.isprintable():
-        return (
-            f"{where} is {value!r}, which has a line's end or another sign that cannot be printed"
-        )
-    return None
-
-
-def from_text(path: Path, data: bytes) -> list[Plan]:
-    document = _toml(path, data)
-    if document.get("format") != "wherry-plan":
-        raise WherryError(f'{path} is TOML, but not a plan (no format = "wherry-plan")')
-    number = document.get("version")
-    if isinstance(number, int) and number > 1:
-        raise WherryError(
-            f"{path} is a plan of format {number}; this Wherry reads 1; use a newer one"
-        )
-    wrong = schemas.fault(document, "plan")
-    if wrong:
-        raise WherryError(f"{path} is not a right plan: {wrong}")
-    if odd := _odd(document, ""):
-        raise WherryError(f"{path} is not a right plan: {odd}")
-    plans = [_plan(table) for table in document["plan"]]
-    for plan in plans:
-        wrong = fault(plan)
-        if wrong:
-            raise WherryError(f"{path} is not a right plan: '{plan.name}' has {wrong}")
-    return plans
-
-
 def _load(path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():
@@ -362,11 +258,11 @@ def is_compiled(data: bytes) -> bool:
 
 def read(path: Path) -> list[Plan]:
     """The plans of a file, in text or compiled."""
-    from wherry import planbinary
+    from wherry import planbinary, plantext
 
     data = _load(path)
     if not is_compiled(data):
-        return from_text(path, data)
+        return plantext.from_text(path, data)
     try:
         return planbinary.decode(data)
     except planbinary.BadPlanError as error:
@@ -375,116 +271,15 @@ def read(path: Path) -> list[Plan]:
 
 # ---- writing --------------------------------------------------------------------------------------------------------
 
-_COPY_REP = ("rep_recent_from", "rep_slow_ahead", "rep_all_from")
-# What each key means, beside it in every file that is written.
-_MEANS = {
-    "choice": "sse2, avx2, avx512; avx512_ladder for sizes that repeat, avx512_together for any",
-    "cpu": "the CPU it is for; on any other the library keeps its default",
-    "copy.rep_from": "rep movsb from here on (off: never)",
-    "copy.rep_to": "up to here (any: no end)",
-    "copy.rep_recent_from": "with a destination written lately from here on (any: at no size)",
-    "copy.rep_slow_ahead": "and then not with the destination 1 to so many bytes ahead (mod 4096)",
-    "copy.rep_all_from": "or from here on even so (any: at no size)",
-    "copy.stream_from": "past the caches from here on (off: never)",
-    "copy.backward_ahead": "loop from the end down with the destination 1 to so many bytes ahead",
-    "copy.ymm_from": "with avx512, by 32-byte vectors from here on (off: never)",
-    "set.rep_from": "rep stosb from here on",
-    "set.rep_to": "up to here",
-    "set.rep_recent_from": "with a destination written lately from here on",
-    "set.stream_from": "past the caches from here on",
-}
-
-
-def _value(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_value, value))}]"
-    # JSON's escapes are TOML's, but for DEL, which TOML wants escaped too.
-    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _comment(text: str) -> list[str]:
-    return [
-        f"# {line}".rstrip()
-        for line in re.sub(r"[^\S\n]|[\x00-\x09\x0b-\x1f\x7f]", " ", text).split("\n")
-    ]
-
-
-def _sized(key: str, value: int) -> object:
-    if value == OFF:
-        return "any" if key in ("rep_to", "rep_recent_from", "rep_all_from") else "off"
-    return value if key in ("rep_slow_ahead", "backward_ahead") else size_text(value)
-
-
-def _table(plan: Plan, notes: Mapping[str, str]) -> list[str]:
-    lines = ["", "[[plan]]"]
-
-    def put(key: str, value: object, means: str | None = None) -> None:
-        if means in notes:
-            lines.extend(_comment(notes[means]))
-        text = f"{key} = {_value(value)}"
-        lines.append(f"{text:<28}# {_MEANS[means]}" if means in _MEANS else text)
-
-    put("name", plan.name)
-    put("choice", plan.choice, "choice")
-    if plan.made:
-        lines += ["", "[plan.made]"]
-        for key, value in plan.made.items():
-            put(
-                key
-                if re.fullmatch(r"[\w-]+", key, re.ASCII)
-                else json.dumps(key, ensure_ascii=False),
-                value,
-            )
-    lines += ["", f"[plan.cpu]  # {_MEANS['cpu']}"]
-    cpu = plan.cpu
-    for key, value in (
-        ("vendor", cpu.vendor),
-        ("family", cpu.family),
-        ("model", cpu.model),
-        ("stepping", cpu.stepping),
-        ("with", cpu.present or None),
-        ("without", cpu.absent or None),
-        ("last_level", size_text(cpu.last_level) if cpu.last_level else None),
-    ):
-        if value is not None:
-            put(key, value)
-    for side, keys in (
-        ("copy", ("rep_from", "rep_to", *_COPY_REP, "stream_from", "backward_ahead", "ymm_from")),
-        ("set", ("rep_from", "rep_to", "rep_recent_from", "stream_from")),
-    ):
-        lines += ["", f"[plan.{side}]"]
-        off = plan.thresholds[f"{side}_rep_from"] == OFF
-        for key in keys:
-            if not key.startswith("rep_") or key == "rep_from" or not off:
-                put(key, _sized(key, plan.thresholds[f"{side}_{key}"]), f"{side}.{key}")
-    return lines
-
-
-def to_text(plans: Sequence[Plan], head: str = "", notes: Sequence[Mapping[str, str]] = ()) -> str:
-    """TOML. `head` is the comment on top; notes[i] has comments of plan i by choice, copy.rep_from, set.stream_from
-    ..., which stand above the key."""
-    lines = _comment(head or "A plan of Wherry; docs/plan.md tells what it may say.")
-    lines += ['format = "wherry-plan"', "version = 1"]
-    for i, plan in enumerate(plans):
-        wrong = fault(plan)
-        if wrong:
-            raise WherryError(f"the plan '{plan.name}' has {wrong}")
-        lines += _table(plan, notes[i] if i < len(notes) else {})
-    return "\n".join(lines) + "\n"
-
 
 def write(
     path: Path, plans: Sequence[Plan], head: str = "", notes: Sequence[Mapping[str, str]] = ()
 ) -> None:
     """As text, whole or not at all; what is written was read back and is the same."""
-    from wherry import runfile
+    from wherry import plantext, runfile
 
-    text = to_text(plans, head, notes)
-    if from_text(path, text.encode()) != list(plans):
+    text = plantext.to_text(plans, head, notes)
+    if plantext.from_text(path, text.encode()) != list(plans):
         raise WherryError(f"{path}: the plan has something that its text form cannot say")
     runfile.write_text(path, text)
 

@@ -70,7 +70,7 @@ copy_avx2_large:
     jb      copy_avx2_close
     cmpq    wherry_thresholds + COPY_YMM_BELOW(%rip), %rdx
     jae     copy_avx2_by_plan
-/* As move_forward, but from a line of the destination on: a store across lines takes two cycles more (Zen 4), a load one.
+/* As move_forward, but from a line of the destination on: stores across lines cost more than loads there.
  * Of what is left behind the loop only the last block does not begin at a vector boundary. */
 copy_avx2_forward:
     vmovdqu (%rsi), %ymm4

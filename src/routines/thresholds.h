@@ -21,8 +21,8 @@
  *   copy_backward_ahead               copies by the loop with the destination 1 to so many bytes ahead of the source
  *                                     (mod ALIAS_BYTES) go from the end down, from ALIAS_FROM bytes on, with AVX-512
  *                                     from ALIAS_FORWARD
- *   copy_ymm_from                     with AVX-512, copies from this size on, but none to 1024 bytes, go as with AVX2:
- * by 32-byte vectors, where those make the faster loops
+ *   copy_ymm_from                     with AVX-512, but for its ladder, copies from this size on go as with AVX2: by
+ *                                     32-byte vectors; none to 1024 bytes
  *
  * SIZE_MAX in a "from" turns its method off. Any value of any field is safe: a method that needs a least size for its
  * own sake has it in its code.

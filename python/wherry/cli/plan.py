@@ -53,7 +53,7 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for a program.")
 def show(file: Path, text: bool, as_json: bool) -> None:
     """Tells what the plans of FILE say."""
-    from wherry import plans, planwords
+    from wherry import plans, plantext, planwords
     from wherry.cli.printer import Printer
 
     found = plans.read(file)
@@ -61,7 +61,7 @@ def show(file: Path, text: bool, as_json: bool) -> None:
     if as_json:
         printer.write(json.dumps([planwords.as_dict(plan) for plan in found]) + "\n")
     elif text:
-        printer.write(plans.to_text(found))
+        printer.write(plantext.to_text(found))
     else:
         for i, plan in enumerate(found):
             if i:
@@ -89,13 +89,13 @@ def check(file: Path) -> int:
 @click.option("-o", "--output", type=FileName(), metavar="FILE", help="Write there, not to stdout.")
 def default(output: Path | None) -> None:
     """This CPU's default plan as text: something to begin with."""
-    from wherry import plans
+    from wherry import plans, plantext
     from wherry.cli.printer import Printer
 
     own = plans.default()
     head = f"What the library does by default on {own.cpu.vendor} family {own.cpu.family}, model {own.cpu.model}."
     if output is None:
-        Printer().write(plans.to_text([own], head))
+        Printer().write(plantext.to_text([own], head))
     else:
         _write(output, [own], head)
 

@@ -68,8 +68,9 @@ def _by_loop(session: Session, row: Row) -> bool:
 
 
 def _either_way_from(plan: Plan) -> int:
-    avx512 = plan.choice in ("avx512", "avx512_together")
-    return EITHER_WAY_FROM_AVX512 if avx512 else EITHER_WAY_FROM
+    if plan.choice not in ("avx512", "avx512_together"):
+        return EITHER_WAY_FROM
+    return max(EITHER_WAY_FROM, min(EITHER_WAY_FROM_AVX512, plan.thresholds["copy_ymm_from"]))
 
 
 def turned_over(plan: Plan) -> int:

@@ -2,6 +2,7 @@
  *
  *   n beyond the address space                              a look at every page: one must be missing
  *   the destination begins inside the source                a look at every page, then the backward loop
+ *   V = 64, not close, n >= copy_ymm_from                   the function for V = 32, from here on
  *   disjoint, n in the rep window, and below copy_rep_recent_from a destination that was not written lately, above
  *   addresses that suit it                                  rep movsb
  *   disjoint, n >= copy_stream_from                         forward loop with non-temporal stores
