@@ -248,7 +248,7 @@ def test_public_functions_use_only_what_needs_no_care(public: Object):
     for property_ in (uppers_left, unfenced, direction, x87, mmx):
         assert [str(i) for i in property_(public)] == []
     # The plan's, for a destination that was not written lately.
-    copies = public.symbols["wherry_memcpy"]
+    copies = public.symbols["move_longest"]
     (string,) = strings(public)
     assert string.words == ["rep", "movsb"]
     assert string.place[0] == copies.place[0]

@@ -30,11 +30,13 @@ THRESHOLDS = {
     "set_rep_recent_from": plans.OFF,
     "copy_backward_ahead": 1536,
     "copy_ymm_from": 3000,
+    "copy_source_lines_to": 2000,
 }
 PLAN = plans.Plan("mine", "avx512", CPU, THRESHOLDS, {"date": "2026-11-21", "gain": 0.07})
 NO_REP = PLAN.changed(
     name='a "b" \\ c', copy_rep_from=plans.OFF, copy_rep_to=0, copy_rep_slow_ahead=0,
-    copy_rep_all_from=0, copy_rep_recent_from=0, copy_ymm_from=plans.OFF, cpu=plans.Cpu("GenuineIntel", 6), made={},
+    copy_rep_all_from=0, copy_rep_recent_from=0, copy_ymm_from=plans.OFF,
+    copy_source_lines_to=plans.OFF, cpu=plans.Cpu("GenuineIntel", 6), made={},
 )  # fmt: skip
 
 
@@ -81,6 +83,7 @@ def test_any_plan_survives_both_forms():
                 "set_rep_recent_from": dice.choice([128, 4096, plans.OFF]),
                 "copy_backward_ahead": dice.choice([0, 31, 1536, 4095]),
                 "copy_ymm_from": dice.choice([1025, 4096, 1 << 40, plans.OFF]),
+                "copy_source_lines_to": dice.choice([0, 1, 4096, 1 << 40, plans.OFF]),
             },
             {"any key.": 'any "text" \n\t\\ü\x7f', "n": 1, "yes": True},
         )
@@ -110,6 +113,9 @@ TEXT = plantext.to_text([PLAN])
         ("backward_ahead = 1536", "backward_ahead = 4096", "at plan.0.copy.backward_ahead"),
         ('ymm_from = "3000 B"', "ymm_from = 1024", "copy.ymm_from = 1024, outside 1025 B to 1024"),
         ('ymm_from = "3000 B"', 'ymm_from = "any"', "at plan.0.copy.ymm_from"),
+        ('lines_to = "2000 B"', "lines_to = -1", "at plan.0.copy.source_lines_to"),
+        ('lines_to = "2000 B"', 'lines_to = "off"', "at plan.0.copy.source_lines_to"),
+        ('lines_to = "2000 B"', 'lines_to = "2048 GiB"', "copy.source_lines_to = 2199023255552"),
         ('"avx512"  ', '"avx10"  ', "at plan.0.choice"),
         ('"mine"', '"' + 48 * "x" + '"', "at plan.0.name"),
         ('"mine"', '"tab\\there"', "at plan.0.name"),
@@ -175,7 +181,8 @@ def test_each_bit_flip_and_truncation_is_refused():
 
 def test_the_list_of_thresholds_is_the_libraries():
     header = (ROOT / "src/routines/thresholds.h").read_text()
-    assert tuple(re.findall(r"^ +X\((\w+)\)", header, re.MULTILINE)) == plans.FIELDS
+    own = header.split("#define WHERRY_THRESHOLDS(X)")[1].split("#define")[0]
+    assert tuple(re.findall(r"^ +X\((\w+)\)", own, re.MULTILINE)) == plans.FIELDS
     constants = dict(re.findall(r"^#define (\w+) (\d+)$", header, re.MULTILINE))
     assert int(constants["ALIAS_SPAN"]) == plans.BACKWARD_AHEAD
     assert int(constants["ALIAS_FROM"]) == direction.EITHER_WAY_FROM
@@ -211,7 +218,8 @@ def test_words():
         "vector loop, rep movsb from 24 KiB to 24 MiB (destination written lately: from 32 KiB; "
         "1 to 63 B ahead: from 48 KiB), "
         "past the caches from 24 MiB, loop backward with the destination 1 to 1536 B ahead, "
-        "with AVX-512 by 32-byte vectors from 3000 B"
+        "with AVX-512 by 32-byte vectors from 3000 B, "
+        "with AVX-512 by lines of the destination from 2000 B"
     )
     assert said["Sets"] == (
         "vector loop, rep stosb from 1 MiB (destination written lately: never), "

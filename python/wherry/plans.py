@@ -32,8 +32,10 @@ FIELDS = (
     *("set_rep_from", "set_rep_to", "set_stream_from"),
     *("copy_rep_slow_ahead", "copy_rep_all_from"),
     *("copy_rep_recent_from", "set_rep_recent_from", "copy_backward_ahead", "copy_ymm_from"),
+    "copy_source_lines_to",
 )
-# In a "from": never by this method. In copy_rep_to and set_rep_to: no upper end. In copy_rep_all_from and the
+# In a "from": never by this method. In copy_rep_to, set_rep_to and
+# copy_source_lines_to: no upper end. In copy_rep_all_from and the
 # rep_recent_from: at no size.
 OFF = (1 << 64) - 1
 # Outside these no plan can be meant so; src/planfile has the same.
@@ -116,6 +118,9 @@ def fault(plan: Plan) -> str | None:
     ymm = t["copy_ymm_from"]
     if ymm != OFF and not YMM_LEAST <= ymm <= MOST:
         return f"copy.ymm_from = {ymm}, outside {YMM_LEAST} B to {size_text(MOST)}"
+    lines = t["copy_source_lines_to"]
+    if lines != OFF and not 0 <= lines <= MOST:
+        return f"copy.source_lines_to = {lines}, outside 0 to {size_text(MOST)}"
     both = set(plan.cpu.present) & set(plan.cpu.absent)
     if both:
         return f"{min(both)} in both cpu.with and cpu.without"

@@ -34,8 +34,8 @@ def _toml(path: Path, data: bytes) -> dict:
 
 
 def _side(table: Mapping, side: str) -> dict[str, int]:
-    """A missing rep_to, rep_recent_from, rep_slow_ahead or rep_all_from means no restriction, a missing backward_ahead
-    or ymm_from what every plan did before there was one."""
+    """A missing rep_to, rep_recent_from, rep_slow_ahead or rep_all_from means no restriction, a missing backward_ahead,
+    ymm_from or source_lines_to what every plan did before there was one."""
     start = _threshold(table["rep_from"])
     on = start != OFF
     found = {
@@ -51,6 +51,7 @@ def _side(table: Mapping, side: str) -> dict[str, int]:
         )
         found["backward_ahead"] = table.get("backward_ahead", BACKWARD_AHEAD)
         found["ymm_from"] = _threshold(table.get("ymm_from", "off"))
+        found["source_lines_to"] = _threshold(table.get("source_lines_to", "any"))
     return {f"{side}_{key}": value for key, value in found.items()}
 
 
@@ -118,6 +119,9 @@ def from_text(path: Path, data: bytes) -> list[Plan]:
 # ---- writing --------------------------------------------------------------------------------------------------------
 
 _COPY_REP = ("rep_recent_from", "rep_slow_ahead", "rep_all_from")
+# Off in one of these is an end that no size reaches.
+_UP_TO = ("rep_to", "rep_recent_from", "rep_all_from", "source_lines_to")
+_COPY_LOOP = ("backward_ahead", "ymm_from", "source_lines_to")
 # What each key means, beside it in every file that is written.
 _MEANS = {
     "choice": "sse2, avx2, avx512; avx512_ladder for sizes that repeat, avx512_together for any",
@@ -130,6 +134,7 @@ _MEANS = {
     "copy.stream_from": "past the caches from here on (off: never)",
     "copy.backward_ahead": "loop from the end down with the destination 1 to so many bytes ahead",
     "copy.ymm_from": "with avx512, by 32-byte vectors from here on (off: never)",
+    "copy.source_lines_to": "with avx512, by lines of the source to here, then of the destination",
     "set.rep_from": "rep stosb from here on",
     "set.rep_to": "up to here",
     "set.rep_recent_from": "with a destination written lately from here on",
@@ -157,7 +162,7 @@ def _comment(text: str) -> list[str]:
 
 def _sized(key: str, value: int) -> object:
     if value == OFF:
-        return "any" if key in ("rep_to", "rep_recent_from", "rep_all_from") else "off"
+        return "any" if key in _UP_TO else "off"
     return value if key in ("rep_slow_ahead", "backward_ahead") else size_text(value)
 
 
@@ -195,7 +200,7 @@ def _table(plan: Plan, notes: Mapping[str, str]) -> list[str]:
         if value is not None:
             put(key, value)
     for side, keys in (
-        ("copy", ("rep_from", "rep_to", *_COPY_REP, "stream_from", "backward_ahead", "ymm_from")),
+        ("copy", ("rep_from", "rep_to", *_COPY_REP, "stream_from", *_COPY_LOOP)),
         ("set", ("rep_from", "rep_to", "rep_recent_from", "stream_from")),
     ):
         lines += ["", f"[plan.{side}]"]

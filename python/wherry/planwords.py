@@ -48,6 +48,9 @@ def _methods(t: Mapping[str, int], side: str) -> str:
         words.append(f"loop backward with the destination 1 to {ahead} B ahead")
     if side == "copy" and (ymm := t["copy_ymm_from"]) != OFF:
         words.append(f"with AVX-512 by 32-byte vectors from {size_text(ymm)}")
+    if side == "copy" and (lines := t["copy_source_lines_to"]) != OFF:
+        begin = f" from {size_text(lines)}" if lines else ""
+        words.append(f"with AVX-512 by lines of the destination{begin}")
     return ", ".join(words)
 
 

@@ -186,8 +186,8 @@ move_513_on:
     movq    %rsi, %r10
     xorq    %r11, %rcx
     STORE_FIRST(%rdi)
-    cmpq    $4095, %rcx
-    ja      move_to_two_pages
+    cmpq    wherry_thresholds + COPY_SOURCE_PAGE(%rip), %rcx
+    ja      move_by_destination
     orq     $63, %r10
     addq    $1, %r10
     leaq    (%r10,%r8), %rdi
@@ -283,22 +283,50 @@ move_step_forward:
     ret
 
 /* Of move_513_on, where there is room. */
-move_to_two_pages:
+move_by_destination:
     orq     $63, %rdi
     addq    $1, %rdi
     movq    %rdi, %r10
     subq    %r8, %r10
     jmp     move_from_line
 
+/* As move_forward, but by lines of the destination, r9 the source of the last. */
+move_forward_by_destination:
+    LOAD_FIRST(%rsi)
+    leaq    -1(%rdi,%rdx), %r9
+    leaq    -256(%rdi,%rdx), %r11
+    addq    %rdx, %rsi
+    andq    $-64, %r9
+    STORE_FIRST(%rdi)
+    subq    %r8, %r9
+    orq     $63, %rdi
+    addq    $1, %rdi
+    movq    %rdi, %r10
+    subq    %r8, %r10
+    jmp     move_step_forward
+
     UNCOUNTED(move_uncounted, wherry_watch_copies, %rsi, move_look_back)
 
 #include "dispatch/copy_avx512_together.tmpl.S"
+
+move_close:
+    cmpq    $1024, %rdx
+    jbe     move_256_to_1024
+    cmpq    wherry_thresholds + COPY_YMM_FROM(%rip), %rdx
+    jae     copy_avx2_large
+    cmpq    %rdx, %r8               /* the destination begins inside the source */
+    jb      move_by_routine
+move_upwards:
+    orl     $-1, %ecx
+    jmp     move_loop
 
 /* The loops of large.tmpl.h. Whatever they are not for goes to the routine. Where 32-byte vectors make the faster ones,
  * COPY_LOOP_BELOW is at most COPY_YMM_FROM, so that the others do not ask. */
 move_1025_on:
     cmpq    wherry_thresholds + COPY_LOOP_BELOW(%rip), %rdx
     jb      move_forward
+    cmpq    wherry_thresholds + COPY_FORWARD_BELOW(%rip), %rdx
+    jb      move_forward_by_destination
 
 /* r8 is dst - src. */
     cmpq    wherry_thresholds + COPY_YMM_FROM(%rip), %rdx
@@ -361,42 +389,9 @@ move_step:
     vzeroupper
     ret
 
-move_close:
-    cmpq    $1024, %rdx
-    jbe     move_256_to_1024
-    cmpq    wherry_thresholds + COPY_YMM_FROM(%rip), %rdx
-    jae     copy_avx2_large
-    cmpq    %rdx, %r8               /* the destination begins inside the source */
-    jb      move_by_routine
-move_upwards:
-    orl     $-1, %ecx
-    jmp     move_loop
-
 move_maybe_by_string:
     cmpq    wherry_thresholds + COPY_REP_RECENT_FROM(%rip), %rdx
     jae     move_by_routine
     movq    %r8, %rcx
     RECENT_FIND_COPY(move_far)
     jmp     move_not_by_string
-
-/* What is most frequent here in place: on the way to the routine a tenth of what 8000 bytes take in L2 is spent. */
-move_far:
-    negq    %rcx                    /* src - dst: below n the two sides overlap */
-    cmpq    %rdx, %rcx
-    jb      move_by_routine
-    cmpq    wherry_thresholds + COPY_REP_TO(%rip), %rdx
-    jae     move_by_routine
-    RECENT_ENTER_COPY_AT_ONCE(move_places)
-    movq    %rdx, %rcx
-    rep movsb
-    ret
-
-move_by_routine:
-    cmpq    %rdi, %rax              /* mempcpy wants another result than the routine gives */
-    je      wherry_routine_move_avx512_large
-    pushq   %rax
-    .cfi_adjust_cfa_offset 8
-    call    wherry_routine_move_avx512_large
-    popq    %rax
-    .cfi_adjust_cfa_offset -8
-    ret

@@ -22,6 +22,7 @@ struct wherry_thresholds wherry_thresholds = {
     .set_rep_from = SIZE_MAX,
     .set_stream_from = SIZE_MAX,
     .copy_ymm_from = SIZE_MAX,
+    .copy_source_lines_to = SIZE_MAX,
 };
 
 uint32_t wherry_recent_copies[RECENT_ROWS << RECENT_COPY_ROW_LOG >> 2]
@@ -66,12 +67,11 @@ static void use_tier(const struct wherry_cpu *cpu, enum wherry_isa isa)
 
 void wherry_dispatch_use(const struct wherry_cpu *cpu, enum wherry_isa isa, const struct wherry_thresholds *thresholds)
 {
-#define STORE(field) __atomic_store_n(&wherry_thresholds.field, thresholds->field, __ATOMIC_RELAXED);
-    WHERRY_THRESHOLDS(STORE)
-#undef STORE
     const struct wherry_thresholds complete = wherry_thresholds_complete(*thresholds);
-    __atomic_store_n(&wherry_thresholds.copy_loop_below, complete.copy_loop_below, __ATOMIC_RELAXED);
-    __atomic_store_n(&wherry_thresholds.copy_ymm_below, complete.copy_ymm_below, __ATOMIC_RELAXED);
+#define STORE(field) __atomic_store_n(&wherry_thresholds.field, complete.field, __ATOMIC_RELAXED);
+    WHERRY_THRESHOLDS(STORE)
+    WHERRY_THRESHOLDS_MADE(STORE)
+#undef STORE
     use_tier(cpu, isa);
 }
 

@@ -150,6 +150,13 @@ static size_t copy_ymm_from(const struct wherry_cpu *cpu)
     return has_avx512(cpu) && cpu->vendor == WHERRY_CPU_AMD && cpu->family == AMD_ZEN_3_AND_4 ? YMM_LEAST : SIZE_MAX;
 }
 
+/* Where a store across lines costs more than a load across them: 1448 misaligned bytes take 0.67 of the time by lines
+ * of the destination (Granite Rapids, docs/performance-intel.md), on a Zen 5 more than by lines of the source. */
+static size_t copy_source_lines_to(const struct wherry_cpu *cpu)
+{
+    return cpu->vendor == WHERRY_CPU_INTEL ? 0 : SIZE_MAX;
+}
+
 struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, uint64_t last_level_bytes)
 {
     const size_t stream = stream_from(last_level_bytes, 1);
@@ -161,6 +168,7 @@ struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, ui
             .set_stream_from = stream,
             .copy_backward_ahead = copy_backward_ahead(cpu),
             .copy_ymm_from = copy_ymm_from(cpu),
+            .copy_source_lines_to = copy_source_lines_to(cpu),
         };
     return (struct wherry_thresholds){
         .copy_rep_from = STRINGS_FROM,
@@ -175,5 +183,6 @@ struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, ui
         .set_rep_recent_from = SET_STRINGS_RECENT_FROM,
         .copy_backward_ahead = copy_backward_ahead(cpu),
         .copy_ymm_from = copy_ymm_from(cpu),
+        .copy_source_lines_to = copy_source_lines_to(cpu),
     };
 }

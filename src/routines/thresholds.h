@@ -23,6 +23,9 @@
  *                                     from ALIAS_FORWARD
  *   copy_ymm_from                     with AVX-512, but for its ladder, copies from this size on go as with AVX2: by
  *                                     32-byte vectors; none to 1024 bytes
+ *   copy_source_lines_to              with AVX-512, copies of 513 bytes and more that go by 64-byte vectors forward,
+ *                                     below this size by lines of the source, else of the destination; those of 513 to
+ *                                     1024 bytes are one
  *
  * SIZE_MAX in a "from" turns its method off. Any value of any field is safe: a method that needs a least size for its
  * own sake has it in its code.
@@ -39,7 +42,21 @@
     X(copy_rep_recent_from)                                                                                            \
     X(set_rep_recent_from)                                                                                             \
     X(copy_backward_ahead)                                                                                             \
-    X(copy_ymm_from)
+    X(copy_ymm_from)                                                                                                   \
+    X(copy_source_lines_to)
+
+/* Made of those by wherry_thresholds_complete: what most have to ask. 0, where nobody has called it, is always right.
+ *   copy_loop_below      copies of fewer bytes go by the loop of 64-byte vectors, forward, at lines of the source
+ *   copy_forward_below   the same at lines of either side
+ *   copy_ymm_below       the same by 32-byte vectors
+ *   copy_source_page     513 to 1024 bytes begin at lines of the source unless the first address of the destination and
+ *                        its end, xor-ed, are above this: ALIAS_BYTES - 1, or 0 for never
+ */
+#define WHERRY_THRESHOLDS_MADE(X)                                                                                      \
+    X(copy_loop_below)                                                                                                 \
+    X(copy_ymm_below)                                                                                                  \
+    X(copy_forward_below)                                                                                              \
+    X(copy_source_page)
 
 /* Offsets of those that assembly reads. */
 #define COPY_REP_FROM 0
@@ -54,8 +71,11 @@
 #define SET_REP_RECENT_FROM 72
 #define COPY_BACKWARD_AHEAD 80
 #define COPY_YMM_FROM 88
-#define COPY_LOOP_BELOW 96
-#define COPY_YMM_BELOW 104
+#define COPY_SOURCE_LINES_TO 96
+#define COPY_LOOP_BELOW 104
+#define COPY_YMM_BELOW 112
+#define COPY_FORWARD_BELOW 120
+#define COPY_SOURCE_PAGE 128
 
 /* On many CPUs a load waits for an earlier store whose address has the same low twelve bits. Forward, with the
  * destination this little ahead of the source (mod ALIAS_BYTES), each load meets a store that is still on its way;
@@ -71,16 +91,15 @@
 /* The least that copy_ymm_from can say. */
 #define YMM_LEAST 1025
 
+/* copy_source_lines_to above this is for 513 bytes too. */
+#define SOURCE_LINES_ONE 1024
+
 #ifndef __ASSEMBLER__
 struct wherry_thresholds {
 #define WHERRY_FIELD(field) size_t field;
     WHERRY_THRESHOLDS(WHERRY_FIELD)
+    WHERRY_THRESHOLDS_MADE(WHERRY_FIELD)
 #undef WHERRY_FIELD
-    /* Made of the fields above by wherry_thresholds_complete: copies of fewer bytes go by the loop, forward. All that
-     * most have to ask: where loads lie across lines, each other load costs a cycle. 0, where nobody has called it, is
-     * always right. */
-    size_t copy_loop_below; /* by one of 64-byte vectors */
-    size_t copy_ymm_below;  /* by one of 32-byte vectors */
 };
 
 #define WHERRY_OFFSET(field, offset)                                                                                   \
@@ -97,17 +116,21 @@ WHERRY_OFFSET(copy_rep_recent_from, COPY_REP_RECENT_FROM);
 WHERRY_OFFSET(set_rep_recent_from, SET_REP_RECENT_FROM);
 WHERRY_OFFSET(copy_backward_ahead, COPY_BACKWARD_AHEAD);
 WHERRY_OFFSET(copy_ymm_from, COPY_YMM_FROM);
+WHERRY_OFFSET(copy_source_lines_to, COPY_SOURCE_LINES_TO);
 WHERRY_OFFSET(copy_loop_below, COPY_LOOP_BELOW);
 WHERRY_OFFSET(copy_ymm_below, COPY_YMM_BELOW);
+WHERRY_OFFSET(copy_forward_below, COPY_FORWARD_BELOW);
+WHERRY_OFFSET(copy_source_page, COPY_SOURCE_PAGE);
 #undef WHERRY_OFFSET
 
-/* With copy_loop_below and copy_ymm_below as the other fields have it. Whoever changes one of those in
- * wherry_thresholds does this too. */
+/* With what is made of the other fields. Whoever changes one of those in wherry_thresholds does this too. */
 static inline struct wherry_thresholds wherry_thresholds_complete(struct wherry_thresholds t)
 {
     const size_t other = t.copy_rep_from < t.copy_stream_from ? t.copy_rep_from : t.copy_stream_from;
     const size_t zmm = t.copy_ymm_from < other ? t.copy_ymm_from : other;
-    t.copy_loop_below = t.copy_backward_ahead && zmm > ALIAS_FORWARD ? ALIAS_FORWARD : zmm;
+    t.copy_forward_below = t.copy_backward_ahead && zmm > ALIAS_FORWARD ? ALIAS_FORWARD : zmm;
+    t.copy_loop_below = t.copy_source_lines_to < t.copy_forward_below ? t.copy_source_lines_to : t.copy_forward_below;
+    t.copy_source_page = t.copy_source_lines_to > SOURCE_LINES_ONE ? ALIAS_BYTES - 1 : 0;
     t.copy_ymm_below = t.copy_backward_ahead && other > ALIAS_FROM ? ALIAS_FROM : other;
     return t;
 }

@@ -71,8 +71,8 @@ int main(void)
     for (int isa = 0; isa < WHERRY_ISA_COUNT; isa++) {
         if (!wherry_dispatch_force((enum wherry_isa)isa))
             continue;
-        for (size_t i = 0; i < 2 * sizeof spans / sizeof *spans; i++) {
-            const size_t span = spans[i / 2];
+        for (size_t i = 0; i < 4 * sizeof spans / sizeof *spans; i++) {
+            const size_t span = spans[i / 4];
             wherry_thresholds = wherry_thresholds_complete((struct wherry_thresholds){
                 .copy_rep_from = SIZE_MAX,
                 .copy_stream_from = SIZE_MAX,
@@ -80,6 +80,7 @@ int main(void)
                 .set_stream_from = SIZE_MAX,
                 .copy_backward_ahead = span,
                 .copy_ymm_from = i % 2 ? YMM_LEAST : SIZE_MAX,
+                .copy_source_lines_to = i / 2 % 2 ? 0 : SIZE_MAX,
             });
             for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
                 for (size_t a = 0; a < sizeof aheads / sizeof *aheads; a++) {

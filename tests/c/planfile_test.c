@@ -167,11 +167,15 @@ static void either(const uint8_t *bytes, size_t n)
     const bool rep = t->copy_rep_from != SIZE_MAX;
     if (!bounded(t->copy_rep_from, 128) || !bounded(t->set_rep_from, 128) || !bounded(t->copy_stream_from, 65536) ||
         !bounded(t->set_stream_from, 65536) || t->copy_rep_slow_ahead > 4095 || t->copy_backward_ahead > 4095 ||
-        !bounded(t->copy_ymm_from, 1025) || (rep && t->copy_rep_to < t->copy_rep_from))
+        !bounded(t->copy_ymm_from, 1025) || !bounded(t->copy_source_lines_to, 0) ||
+        (rep && t->copy_rep_to < t->copy_rep_from))
         fail("a sealed plan", "with absurd thresholds was taken");
     const struct wherry_thresholds complete = wherry_thresholds_complete(*t);
-    if (t->copy_loop_below != complete.copy_loop_below || t->copy_ymm_below != complete.copy_ymm_below)
-        fail("a sealed plan", "left copy_loop_below or copy_ymm_below as it was");
+#define MADE(field)                                                                                                    \
+    if (t->field != complete.field)                                                                                    \
+        fail("a sealed plan", "left " #field " as it was");
+    WHERRY_THRESHOLDS_MADE(MADE)
+#undef MADE
     char from[5000], to[5000];
     for (size_t i = 0; i < sizeof from; i++)
         from[i] = (char)(i * 7);

@@ -151,6 +151,7 @@ int main(void)
         .copy_rep_recent_from = RECENT_FROM,
         .set_rep_recent_from = RECENT_FROM,
         .copy_ymm_from = SIZE_MAX,
+        .copy_source_lines_to = SIZE_MAX,
     });
     for (int isa = 0; isa < WHERRY_ISA_COUNT; isa++) {
         if (!wherry_dispatch_force((enum wherry_isa)isa))

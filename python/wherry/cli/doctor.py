@@ -30,10 +30,10 @@ def command(as_json: bool) -> None:
         printer.write(encode(record).decode())
         return
     lines = [pair for pair in machine.heading(record) if pair[0] not in ("Caches", "Uncontrolled")]
-    flags = record["cpu"]["string_flags"]
-    lines.insert(
-        1, ("Strings", ", ".join(f.upper() for f in flags) if flags else "no ERMS, FSRM, FZRM")
-    )
+    # The kernel names ERMS and FSRM alone.
+    has = record["reported"].get("features", {})
+    flags = [name.upper() for name in ("erms", "fsrm", "fzrm", "fsrs", "fsrc") if has.get(name)]
+    lines.insert(1, ("Strings", ", ".join(flags) or "no ERMS, FSRM, FZRM"))
     memory = record["memory"]
     if memory["total"] and memory["available"]:
         lines.append(
