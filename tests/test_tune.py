@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 from wherry import plans, stats
-from wherry.tune import choose, cliffs, direction, grids, prove, session, tunables
+from wherry.tune import choose, cliffs, direction, grids, loops, prove, session, streams, tunables
 from wherry.tune.choose import Window
 
 
@@ -47,6 +47,15 @@ def test_from_which_size_on_a_method_wins():
     # Winning at small sizes alone is no beginning.
     assert choose.from_on(wins(256, 4096), 0.03) is None
     assert choose.safer(4096, 65536) == 65536 and choose.safer(4096, None) is None
+
+
+def test_where_a_curve_is_split():
+    assert choose.split(wins(65536, 1 << 30)) == 65536
+    assert choose.split(wins(256, 1 << 30)) == 0
+    assert choose.split(wins(1, 1)) == plans.OFF
+    # Those that are one go with the rest or stay.
+    assert choose.split(wins(1024, 1 << 30, by=0.1), 4096) == 0
+    assert choose.split(wins(4096, 1 << 30), 4096) == 8192
 
 
 def test_how_far_ahead_is_slow():
@@ -171,6 +180,144 @@ def test_the_direction_is_that_of_the_faster_loop(monkeypatch, now, log, found, 
     assert tuning.result.plan.thresholds["copy_backward_ahead"] == found
     assert tuning.result.better is kept
     assert bool(proved) is kept and all(row.size > 2048 and row.delta < 1536 for row in proved)
+
+
+OF_A_LOOP = (loops.SOURCE, loops.DESTINATION, loops.HALVES)
+
+
+@pytest.mark.parametrize(
+    ("lines", "ymm", "size", "loop"),
+    [
+        (plans.OFF, plans.OFF, 1024, loops.SOURCE),
+        (1024, plans.OFF, 1024, loops.DESTINATION),
+        (1024, plans.OFF, 600, loops.DESTINATION),
+        (1025, plans.OFF, 600, loops.SOURCE),
+        (1025, plans.OFF, 1025, loops.DESTINATION),
+        (2000, plans.OFF, 1999, loops.SOURCE),
+        (2000, plans.OFF, 2000, loops.DESTINATION),
+        (plans.OFF, plans.OFF, 4096, loops.DESTINATION),
+        (plans.OFF, 1025, 1024, loops.SOURCE),
+        (0, 1025, 1025, loops.HALVES),
+    ],
+)
+def test_which_loop_a_plan_has_for_a_size(lines, ymm, size, loop):
+    own = plans.default().changed(
+        choice="avx512", copy_source_lines_to=lines, copy_ymm_from=ymm, copy_backward_ahead=1
+    )
+    assert loops.loop_of(own, size) == loop
+    if size == 4096:
+        assert loops.loop_of(own.changed(copy_backward_ahead=0), size) == loops.SOURCE
+
+
+def tuned_loops(monkeypatch, logs, choice="avx512", now=plans.OFF, **options):
+    """logs: (loop, size) -> log of its time over that by lines of the source."""
+    tuning = session.Session(REPORTED, grids.FULL, **options)
+    never = {"copy_rep_from": plans.OFF, "copy_stream_from": plans.OFF, "copy_rep_recent_from": 0}
+    tuning.result.plan = tuning.result.plan.changed(
+        choice=choice, copy_source_lines_to=now, copy_ymm_from=plans.OFF, **never
+    )
+    taken, proved = [], []
+
+    def take(what, rows, own, processes):
+        taken.extend(rows)
+        assert set(own) == set(OF_A_LOOP)
+        return rows
+
+    def prove_it(_, rows, *__):
+        proved.extend(rows)
+        return proof(-0.1, 0.001)
+
+    monkeypatch.setattr(tuning, "take", take)
+    monkeypatch.setattr(tuning, "prove", prove_it)
+    monkeypatch.setattr(
+        loops.measuring, "log_ratio", lambda rows, i, name, _: logs(name, rows[i].size)
+    )
+    loops.loops(tuning)
+    return tuning.result, taken, proved
+
+
+@pytest.mark.parametrize(
+    ("logs", "lines", "ymm"),
+    [
+        (lambda name, size: 0.1, plans.OFF, plans.OFF),
+        (lambda name, size: -0.2 if name == loops.DESTINATION else 0.0, 0, plans.OFF),
+        # Better by 32-byte vectors, but not than by lines of the destination.
+        (lambda name, size: -0.2 if name == loops.DESTINATION else -0.1, 0, plans.OFF),
+        (lambda name, size: -0.2 if name == loops.HALVES else 0.1, plans.OFF, plans.YMM_LEAST),
+        (
+            lambda name, size: -0.2 if name == loops.HALVES and size > 4000 else 0.1,
+            plans.OFF,
+            4608,
+        ),
+        (
+            lambda name, size: -0.2 if name == loops.DESTINATION and size > 2000 else 0.1,
+            2304,
+            plans.OFF,
+        ),
+    ],
+)
+def test_the_loop_is_the_fastest(monkeypatch, logs, lines, ymm):
+    result, taken, proved = tuned_loops(monkeypatch, logs)
+    assert result.plan.thresholds["copy_source_lines_to"] == lines
+    assert result.plan.thresholds["copy_ymm_from"] == ymm
+    assert result.better is ((lines, ymm) != (plans.OFF, plans.OFF))
+    assert bool(proved) is result.better
+    before = result.plan.changed(copy_source_lines_to=plans.OFF, copy_ymm_from=plans.OFF)
+    sizes = {row.size for row in proved}
+    assert all(loops.loop_of(before, n) != loops.loop_of(result.plan, n) for n in sizes)
+    assert not sizes & {row.size for row in taken}
+
+
+def test_what_seems_to_gain_little_leaves_the_loop(monkeypatch):
+    result, _, proved = tuned_loops(
+        monkeypatch, lambda name, size: -0.002 if name == loops.DESTINATION else 0.1
+    )
+    assert not proved and not result.better
+    assert result.dimensions[0].outcome == "as the default"
+    # What was right before is not touched either.
+    result, _, proved = tuned_loops(
+        monkeypatch, lambda name, size: -0.2 if name == loops.DESTINATION else 0.1, now=0
+    )
+    assert not proved and result.plan.thresholds["copy_source_lines_to"] == 0
+
+
+def test_other_choices_have_one_loop(monkeypatch):
+    for choice in ("avx2", "sse2", "avx512_ladder"):
+        result, taken, _ = tuned_loops(monkeypatch, lambda *_: -0.2, choice)
+        assert not taken and not result.dimensions
+    # And so has a mix without calls that large.
+    result, taken, _ = tuned_loops(monkeypatch, lambda *_: -0.2, largest=512)
+    assert not taken and not result.dimensions
+
+
+@pytest.mark.parametrize("side", ["copy", "set"])
+@pytest.mark.parametrize(
+    ("memory", "again", "found"),
+    [
+        (8 << 20, 8 << 20, 8 << 20),
+        # What wins only where both sides were in memory is a loss for who uses the same buffers again.
+        (8 << 20, 32 << 20, 32 << 20),
+        (8 << 20, 1 << 40, plans.OFF),
+        (1 << 40, 8 << 20, plans.OFF),
+    ],
+)
+def test_past_the_caches_only_where_all_win(monkeypatch, side, memory, again, found):
+    tuning = session.Session(REPORTED, grids.FULL)
+    tuning.result.plan = tuning.result.plan.changed(
+        **{f"{side}_rep_from": plans.OFF, f"{side}_stream_from": 12 << 20}
+    )
+    monkeypatch.setattr(tuning, "take", lambda what, rows, own, processes: rows)
+    monkeypatch.setattr(tuning, "prove", lambda *_: proof(-0.1, 0.001))
+
+    def log(rows, i, *_):
+        start = again if rows[i].walk == "stream" else memory
+        return -0.1 if rows[i].size >= start else 0.3
+
+    monkeypatch.setattr(streams.measuring, "log_ratio", log)
+    streams.streams(tuning, side)
+    assert tuning.result.plan.thresholds[f"{side}_stream_from"] == found
+    (note,) = tuning.result.notes
+    assert "alone, from memory:" in note and "alone, the same again:" in note
 
 
 # ---- glibc's tunables -----------------------------------------------------------------------------------------------

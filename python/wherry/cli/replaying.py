@@ -87,8 +87,8 @@ def replay(
         Printer().write(runfile.encode(_record(subject, found, predictions, said, bad)).decode())
     else:
         _show(Printer(), subject, campaign, places, routines, found, predictions, said)
-        for problem in bad:
-            print(f"wherry: {problem.routine}: {problem.kind}: {problem.message}", file=sys.stderr)
+    for problem in bad:
+        print(f"wherry: {problem.routine}: {problem.kind}: {problem.message}", file=sys.stderr)
     if campaign.interrupted:
         print(
             "wherry: interrupted; the totals are of what was measured until then", file=sys.stderr

@@ -135,6 +135,7 @@ def _notes(tuned: Tuned) -> dict[str, str]:
     keys = {
         "choice": "choice",
         "copy: string instructions": "copy.rep_from",
+        "copy: loop": "copy.source_lines_to",
         "copy: direction": "copy.backward_ahead",
         "set: string instructions": "set.rep_from",
         "copy: past the caches": "copy.stream_from",

@@ -7,6 +7,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from wherry.plans import OFF
+
 Curve = Mapping[int, float]
 
 
@@ -70,6 +72,17 @@ def from_on(curve: Curve, margin: float, least: int = 0) -> int | None:
             break
         found = size
     return found
+
+
+def split(curve: Curve, least: int = 0) -> int:
+    """The size from which on the method is taken so that most is saved, 0 for all sizes, OFF for none; those up to
+    `least` are one."""
+    best, best_cost = OFF, 0.0
+    for start in (0, *(n for n in sorted(curve)[1:] if n > least)):
+        total = cost(curve, Window(start, None))
+        if total < best_cost:
+            best, best_cost = start, total
+    return best
 
 
 def safer(*starts: int | None) -> int | None:

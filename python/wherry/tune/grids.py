@@ -135,8 +135,13 @@ def held_out_places(op: str) -> list[tuple[int, int | None, int | None]]:
     return [(5, 3, None), (40, 8, None), (0, None, 40), (0, None, 3333), (3, None, 300)]
 
 
+# Of copies and sets that may go past the caches: both sides in memory, or those of the call before again, as far as the
+# caches hold them. What wins for the one loses for the other.
+MEMORY, AGAIN = "from memory", "the same again"
+
+
 def streams(op: str, routines: Sequence[str], extent: Extent, grid: Sequence[int]) -> list[Row]:
-    """Sides in memory, alone and with all CPUs at it."""
+    """Alone and with all CPUs at it."""
     every = len(os.sched_getaffinity(0))
     return [
         Row(
@@ -144,29 +149,45 @@ def streams(op: str, routines: Sequence[str], extent: Extent, grid: Sequence[int
             op,
             tuple(routines),
             size,
-            src_off=src,
-            dst_off=dst,
-            src_state="DRAM",
-            dst_state="DRAM",
+            src_off=9 if op != "set" else 0,
+            dst_off=0 if op != "set" else 9,
             threads=threads,
             rounds=max(extent.rounds - 2, 3),
             batch_us=extent.batch_us,
+            **kind,
         )
         for size in grid
         for threads in sorted({1, every})
-        for src, dst in ((0, 0), (9, 0) if op != "set" else (0, 9))
+        for kind in (
+            {"src_state": "DRAM", "dst_state": "DRAM"},
+            {"walk": "stream", "buffer": size},
+        )
     ]
+
+
+def stream_kind(row: Row) -> str:
+    return AGAIN if row.walk == "stream" else MEMORY
 
 
 def stream_grid(extent: Extent, last_level: int) -> list[int]:
     """From where source and destination fill half of the last level: below, finding the destination in the cache
-    afterwards, which nothing here measures, is worth more than the saved read of it."""
+    afterwards is worth more than the saved read of it."""
     low = max(last_level // 4, 4 * MIB)
     return sizes(low, max(extent.largest, low), extent.step)
 
 
 def rep_grid(extent: Extent, last_level: int) -> list[int]:
     return sizes(256, min(extent.largest, max(last_level, MIB)), extent.step)
+
+
+def loop_grid(extent: Extent) -> list[int]:
+    """Where a loop's beginning and end still count."""
+    return sizes(576, 32 * KIB, extent.step)
+
+
+def loop_places() -> list[tuple[int, int | None, int | None]]:
+    """Both sides at lines, the destination alone, none."""
+    return [(0, 0, 2048), (1, 0, None), (5, 11, None)]
 
 
 def small_grid(extent: Extent) -> list[int]:

@@ -27,6 +27,8 @@ LIMIT = 165.0
 _SHARES = {
     "choice": 0.12,
     "choice, proof": 0.18,
+    "copy: loop": 0.1,
+    "copy: loop, proof": 0.1,
     "copy: windows": 0.45,
     "copy: string instructions, proof": 0.3,
     "copy: direction, proof": 0.2,

@@ -30,21 +30,22 @@ def streams(session: Session, side: str) -> None:
     own = {"cached": base.changed(**cached), "past": base.changed(**past)}
     rows = grids.streams(side, ("cached", "past"), session.extent, grid)
     campaign = session.take(f"{side}: past the caches", rows, own, session.extent.processes)
-    curves: dict[int, dict[int, list[float]]] = {}
+    curves: dict[tuple[int, str], dict[int, list[float]]] = {}
     for i, row in enumerate(rows):
         log = measuring.log_ratio(campaign, i, "past", "cached")
         if log is not None:
-            curves.setdefault(row.threads, {}).setdefault(row.size, []).append(log)
+            kind = row.threads, grids.stream_kind(row)
+            curves.setdefault(kind, {}).setdefault(row.size, []).append(log)
     means = {
-        threads: {size: sum(logs) / len(logs) for size, logs in own.items()}
-        for threads, own in curves.items()
+        kind: {size: sum(logs) / len(logs) for size, logs in own.items()}
+        for kind, own in curves.items()
     }
-    starts = {threads: choose.from_on(curve, MARGIN) for threads, curve in means.items()}
+    starts = {kind: choose.from_on(curve, MARGIN) for kind, curve in means.items()}
     found = choose.safer(*starts.values()) if starts else None
-    told = ", ".join(
-        f"{'alone' if threads == 1 else f'{threads} CPUs at once'}: "
+    told = "; ".join(
+        f"{'alone' if threads == 1 else f'{threads} CPUs at once'}, {kind}: "
         + (f"from {size_in_words(start)}" if start is not None else "at no size")
-        for threads, start in sorted(starts.items())
+        for (threads, kind), start in sorted(starts.items())
     )
     session.result.notes.append(f"{side}: stores past the caches win {told}")
     start = OFF if found is None else found

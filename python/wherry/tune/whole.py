@@ -1,5 +1,5 @@
-"""From nothing to a plan that was proved, one dimension after the other: the choice of routines first, since the
-windows are those of its loops; then the windows and the sizes from which stores go past the caches."""
+"""From nothing to a plan that was proved, one dimension after the other: the choice of routines first, then its loops,
+whose windows the next ones are, and the sizes from which stores go past the caches."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 
 from wherry.tune.choice import choice
 from wherry.tune.direction import direction
+from wherry.tune.loops import loops
 from wherry.tune.session import Session, StoppedError, Tuned
 from wherry.tune.streams import streams
 from wherry.tune.strings import strings
@@ -18,6 +19,7 @@ def tune(session: Session) -> Tuned:
     session.begin()
     try:
         choice(session)
+        loops(session)
         for side in ("copy", "set"):
             turned = strings(session, side)
             if side == "copy":
