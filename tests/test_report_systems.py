@@ -12,6 +12,7 @@ import pytest
 from test_report_browser import Opened, driver, write
 from wherry import runfile
 from wherry.report import look
+from wherry.switching.words import LIVE
 
 __all__ = ["driver"]
 # Of each experiment: options beside --quick, titles that its axes have.
@@ -100,11 +101,18 @@ def test_pages_of_systems(driver, case):
 def test_routines_of_one_picture_differ_in_colour():
     """Those of a page have more names than there are colours."""
     names = [f"r{i}" for i in range(15)]
-    together = ["r0", "r6", "r12"]
 
     def colours(*pictures: list[str]) -> int:
         styles = look.styles([names], pictures)
         assert len({(s.light, tuple(s.dash), s.shape) for s in styles.values()}) == len(names) + 2
         return len({styles[name].light for name in together})
 
+    step = len(look.OTHERS)
+    together = [names[0], names[step], names[2 * step]]
     assert colours() == 1 and colours(together) == 3
+
+
+def test_states_of_every_cpu_have_a_colour_each():
+    """AMX tiles too, which few machines have: one bar each, and beside them the row in which nothing is in use."""
+    styles = look.styles([LIVE], [LIVE])
+    assert len({styles[name].light for name in LIVE}) == len(LIVE)

@@ -63,7 +63,8 @@ const char *stacks_unavailable(const char *name, enum live live)
 static void partner(void)
 {
     const struct turns *turns = both.turns;
-    live_clear();
+    if (both.method->saves) /* else they are the caller's, whose tiles trap without their configuration */
+        live_clear();
     if (turns->child_live)
         live_begin(turns->live, 1.5f);
     for (;;) {
@@ -71,9 +72,10 @@ static void partner(void)
             live_turn(turns->live);
         if (turns->size)
             switch_copy(turns, 1);
-        const uint64_t before = both.checking ? live_read(turns->live) : 0;
+        const bool checking = both.checking && turns->child_live;
+        const uint64_t before = checking ? live_read(turns->live) : 0;
         both.method->go(&both.stacks[1], &both.stacks[0]);
-        if (both.checking && live_read(turns->live) != before)
+        if (checking && live_read(turns->live) != before)
             both.seen++;
     }
 }
@@ -128,9 +130,10 @@ static void go(uint64_t count)
 const char *stacks_check(const char *name, enum live live)
 {
     const struct method *method = method_of(name);
-    if (!method->saves || live == LIVE_NONE)
+    if (live == LIVE_NONE)
         return NULL;
-    const struct turns turns = {.live = live, .parent_live = true, .child_live = true};
+    /* What saves nothing keeps the caller's registers as long as the partner uses none. */
+    const struct turns turns = {.live = live, .parent_live = true, .child_live = method->saves};
     const char *why = begin(method, &turns);
     if (why)
         return why;

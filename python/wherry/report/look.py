@@ -1,6 +1,6 @@
 """Colours, dashes, shapes and fonts. The colours are those of Okabe and Ito, which people with any kind of colour
-vision tell apart; on a dark page each has a lighter sister. Where there are more routines than colours, dashes and
-shapes tell them apart."""
+vision tell apart, and three more; on a dark page each has a lighter sister. Where there are more routines than
+colours, dashes and shapes tell them apart."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ OTHERS = (
     ("#b37a00", "#f0b83c"),
     ("#3d8fc4", "#a6d8f7"),
     ("#6e4b3a", "#c8a48f"),
+    ("#5b4bb8", "#b3a6ff"),
 )
 DASHES = ([1, 0], [7, 3], [2, 2], [9, 3, 2, 3])
 # One more than colours, so that what shares a colour differs in shape.
 SHAPES = (
     *("square", "triangle-up", "diamond", "cross"),
-    *("triangle-down", "triangle-right", "triangle-left"),
+    *("triangle-down", "triangle-right", "triangle-left", "wedge"),
 )
 YARDSTICK_DASHES = ([4, 3], [1, 2], [8, 3], [5, 2, 1, 2], [2, 4], [3, 1])
 
