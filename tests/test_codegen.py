@@ -228,13 +228,18 @@ def test_the_text_is_small(routine):
 
 
 # --- the public functions in front of them -------------------------------------------------------------------------
-# By routine: what has its smaller sizes there, and where its large ones are when not in all of the routine.
+# By routine: what has its smaller sizes there (of the tier that stands first the public function has them), and where
+# its large ones are when not in all of the routine.
 IN_PUBLIC = {
-    "move_avx512": ("wherry_memcpy", "wherry_routine_move_avx512_large"),
-    "move_avx2": ("copy_avx2", "wherry_routine_move_avx2_large"),
-    "set_avx512": ("wherry_memset", None),
-    "set_avx2": ("set_avx2", None),
+    "move_avx512": ("copy_avx512", "wherry_memcpy", "wherry_routine_move_avx512_large"),
+    "move_avx2": ("copy_avx2", "wherry_memcpy", "wherry_routine_move_avx2_large"),
+    "set_avx512": ("set_avx512", "wherry_memset", None),
+    "set_avx2": ("set_avx2", "wherry_memset", None),
 }
+
+
+def names_of_functions(made: Object) -> set[str]:
+    return {symbol.name for symbol in made.functions()}
 
 
 @pytest.fixture
@@ -253,13 +258,15 @@ def test_public_functions_use_only_what_needs_no_care(public: Object):
     assert string.words == ["rep", "movsb"]
     assert string.place[0] == copies.place[0]
     assert 0 <= string.place[1] - copies.place[1] < copies.size
-    assert [
-        i
+    # Unaligned moves and the byte of a set, before anything has used an upper half: shorter by a byte.
+    legacy = [
+        i.mnemonic
         for i in public.instructions.values()
         if LEGACY_VECTOR.search(i.operands) and i.mnemonic[0] != "v"
-    ] == []
+    ]
+    assert sorted(legacy) == ["movd", *["movups"] * 8]
     routines = {row.symbol for row in ROWS} | {"wherry_watch_look"}
-    routines |= {large for _, large in IN_PUBLIC.values() if large}
+    routines |= {large for _, _, large in IN_PUBLIC.values() if large}
     assert wants_outside(public, hidden_data("src/dispatch") | routines) == []
 
 
@@ -273,7 +280,8 @@ def test_the_text_of_a_call_is_small(build_dir: Path, public: Object, op: str):
         (path,) = (build_dir / "src").glob(f"libroutines-*.a.p/{row.object}")
         functions = {symbol.name: symbol.size for symbol in loaded(path).functions()}
         if row.name in IN_PUBLIC:
-            smaller, large = IN_PUBLIC[row.name]
+            own, first, large = IN_PUBLIC[row.name]
+            smaller = own if own in names_of_functions(public) else first
             text = public.symbols[smaller].size + functions[large or row.symbol]
             if op == "move":
                 text += public.symbols["move_looks"].size
@@ -285,8 +293,8 @@ def test_the_text_of_a_call_is_small(build_dir: Path, public: Object, op: str):
 
 # A jump taken to another page costs a cycle (docs/performance-avx2.md).
 ONE_PAGE = (
-    ("wherry_memcpy", "copy_avx2", "wherry_bcopy", "wherry_mempcpy"),
-    ("wherry_memset", "set_avx2", "wherry_bzero"),
+    ("wherry_memcpy", "copy_avx2", "copy_avx512", "wherry_bcopy", "wherry_mempcpy"),
+    ("wherry_memset", "set_avx2", "set_avx512", "wherry_bzero"),
 )
 PAGE = 4096
 # Of those that survive faults each is as large as a page, and has one of its own.
@@ -313,6 +321,8 @@ def functions_of(library: Path) -> dict[str, tuple[int, int]]:
 
 @pytest.mark.parametrize("names", ONE_PAGE)
 def test_a_call_stays_in_its_page(build_dir: Path, public: Object, names: tuple[str, ...]):
+    names = tuple(name for name in names if name in names_of_functions(public))
+    assert len(names) == (4 if "wherry_memcpy" in names else 3)
     places = [public.symbols[name] for name in names]
     ends = [at for it in places for at in (it.place[1], it.place[1] + it.size - 1)]
     assert len({at // PAGE for at in ends}) == 1
@@ -327,7 +337,8 @@ def test_a_call_stays_in_its_page(build_dir: Path, public: Object, names: tuple[
 def test_loops_do_not_begin_late_in_a_line_of_code(public: Object):
     """In its last quarter that took up to a tenth more of the time of 1 to 2 KiB on a Zen 5."""
     line, longest = 64, 128
-    copy = public.symbols["wherry_memcpy"]
+    own = "copy_avx512" if "copy_avx512" in names_of_functions(public) else "wherry_memcpy"
+    copy = public.symbols[own]
     loops = []
     for jump in public.instructions.values():
         begin = public.resolve(jump) if is_jump(jump) else None

@@ -1,6 +1,5 @@
-/* The copy of AVX2, to the plain loop: the classes of vector/move.tmpl.h for V = 32. Here for the sake of the way to
- * them: each jump taken costs a cycle of the ten that 64 bytes take. A part of public.S. At copy_avx2_rax rax is what
- * to return.
+/* The copy of AVX2, to the plain loop. Here for the sake of the way to it: each jump taken costs a cycle or two of the ten
+ * that 64 bytes take. A part of public.S.
  */
 /* clang-format off */
 /* What comes before and behind a loop of four blocks a step; it moves rdi and rsi on to the next vector boundary of the
@@ -29,37 +28,127 @@
     vzeroupper
 /* clang-format on */
 
-    .type copy_avx2, @function
-    .p2align 6
+/* Classes to 128 bytes lie in one line of code each: a second one, or a jump taken, costs a cycle of nine, two where another
+ * thread shares the core (Zen 3). So the first class has the older encoding, which is a byte shorter an access; no
+ * register's upper half is in use there. Stores go in ascending order; in others some sizes take a third longer.
+ *
+ * At the beginning rdi, rsi and rdx are those of memcpy, behind it rax is what to return. Where this text stands first
+ * (public.S), the comparison with wherry_inline tells size and tier at once, and the line of a larger or smaller size asks
+ * for the tier.
+ */
 copy_avx2:
-    .cfi_startproc
     movq    %rdi, %rax
 copy_avx2_rax:
-    cmpq    $16, %rdx               /* ascending: with sizes of all magnitudes, fewest are guessed wrong that way */
+    subq    $16, %rdx               /* ascending: with sizes of all magnitudes, fewest are guessed wrong that way */
     jb      copy_avx2_to_15
-    cmpq    $64, %rdx
-    ja      copy_avx2_65_on
-    leal    -1(%rdx), %ecx          /* 15 .. 63 */
-    movl    %edx, %r8d
+    cmpq    wherry_inline(%rip), %rdx
+    jae     copy_avx2_65_on
+/* 16 to 64: blocks of 16 at 0, t, 2t and n - 16, with t = (n - 16) / 2, less a 64th so that 64 bytes do not ask for 24, in
+ * multiples of 8: 0 to 32 bytes, then 8, from 49 on 16. */
+    imull   $63, %edx, %ecx
+    shrl    $7, %ecx
+    andl    $24, %ecx
+    movups  (%rsi), %xmm0
+    movups  (%rsi,%rcx), %xmm1
+    movups  (%rsi,%rcx,2), %xmm2
+    movups  (%rsi,%rdx), %xmm3
+    movups  %xmm0, (%rdi)
+    movups  %xmm1, (%rdi,%rcx)
+    movups  %xmm2, (%rdi,%rcx,2)
+    movups  %xmm3, (%rdi,%rdx)
+    ret
+
+/* 4 to 15: the same in blocks of 4, t is 0, 2 or 4. */
+    .p2align 6
+copy_avx2_to_15:
+#if WHERRY_FIRST_AVX2
+    cmpb    $1, wherry_copy_choice(%rip)
+    jg      copy_tiers
+#endif
+    addl    $12, %edx
+    jnc     copy_avx2_to_3
+    movl    %edx, %ecx
     shrl    $1, %ecx
-    andl    $16, %ecx               /* 16 when n > 32 */
-    subl    %ecx, %r8d
-    vmovdqu (%rsi), %xmm0
-    vmovdqu (%rsi,%rcx), %xmm1
-    vmovdqu -16(%rsi,%r8), %xmm2
-    vmovdqu -16(%rsi,%rdx), %xmm3
-    vmovdqu %xmm0, (%rdi)
-    vmovdqu %xmm1, (%rdi,%rcx)
-    vmovdqu %xmm2, -16(%rdi,%r8)
-    vmovdqu %xmm3, -16(%rdi,%rdx)
+    andl    $6, %ecx
+    movl    (%rsi), %r8d
+    movl    (%rsi,%rcx), %r9d
+    movl    (%rsi,%rcx,2), %r10d
+    movl    (%rsi,%rdx), %esi
+    movl    %r8d, (%rdi)
+    movl    %r9d, (%rdi,%rcx)
+    movl    %r10d, (%rdi,%rcx,2)
+    movl    %esi, (%rdi,%rdx)
+copy_avx2_none:
+    ret
+
+/* 65 to 128. From here on rdx is n - 128. */
+    .p2align 6
+copy_avx2_65_on:
+#if WHERRY_FIRST_AVX2
+    cmpb    $1, wherry_copy_choice(%rip)
+    jne     copy_tiers
+#endif
+    subq    $112, %rdx
+    jg      copy_avx2_129_on
+    vmovdqu (%rsi), %ymm0
+    vmovdqu 32(%rsi), %ymm1
+    vmovdqu 64(%rsi,%rdx), %ymm2
+    vmovdqu 96(%rsi,%rdx), %ymm3
+    vmovdqu %ymm0, (%rdi)
+    vmovdqu %ymm1, 32(%rdi)
+    vmovdqu %ymm2, 64(%rdi,%rdx)
+    vmovdqu %ymm3, 96(%rdi,%rdx)
+    vzeroupper
+    ret
+
+#if WHERRY_FIRST_AVX2
+copy_tiers:
+    addq    $16, %rdx
+    cmpb    $1, wherry_copy_choice(%rip)
+    jmp     copy_avx512
+#endif
+    .p2align 6
+copy_avx2_129_on:
+    cmpq    $128, %rdx
+    ja      copy_avx2_257_on
+    leal    -2(%rdx,%rdx), %ecx
+    andl    $128, %ecx              /* 128 when n > 192 */
+    vmovdqu (%rsi), %ymm0
+    vmovdqu 32(%rsi), %ymm1
+    vmovdqu 64(%rsi), %ymm2
+    vmovdqu 96(%rsi), %ymm3
+    vmovdqu (%rsi,%rcx), %ymm4
+    vmovdqu 32(%rsi,%rcx), %ymm5
+    vmovdqu 64(%rsi,%rdx), %ymm6
+    vmovdqu 96(%rsi,%rdx), %ymm7
+    vmovdqu %ymm0, (%rdi)
+    vmovdqu %ymm1, 32(%rdi)
+    vmovdqu %ymm2, 64(%rdi)
+    vmovdqu %ymm3, 96(%rdi)
+    vmovdqu %ymm4, (%rdi,%rcx)
+    vmovdqu %ymm5, 32(%rdi,%rcx)
+    vmovdqu %ymm6, 64(%rdi,%rdx)
+    vmovdqu %ymm7, 96(%rdi,%rdx)
+    vzeroupper
     ret
 
     .p2align 5
-copy_avx2_65_on:
-    cmpq    $128, %rdx
-    jbe     copy_avx2_65_to_128
-    cmpq    $256, %rdx
-    jbe     copy_avx2_129_to_256
+copy_avx2_to_3:
+    addl    $4, %edx
+    jz      copy_avx2_none
+    movl    %edx, %ecx
+    shrl    $1, %ecx
+    movzbl  (%rsi), %r8d
+    movzbl  (%rsi,%rcx), %r9d
+    movzbl  -1(%rsi,%rdx), %r10d
+    movb    %r8b, (%rdi)
+    movb    %r9b, (%rdi,%rcx)
+    movb    %r10b, -1(%rdi,%rdx)
+    ret
+
+    .p2align 5
+copy_avx2_257_on:
+    subq    $-128, %rdx
 /* As move_1025_on. */
 copy_avx2_large:
     movq    %rdi, %rcx
@@ -210,76 +299,3 @@ copy_avx2_by_routine:
     popq    %rax
     .cfi_adjust_cfa_offset -8
     ret
-
-    .p2align 6                      /* the whole of it in one line of code: a cycle less */
-copy_avx2_65_to_128:
-    leal    -2(%rdx,%rdx), %ecx
-    andl    $64, %ecx               /* 64 when n > 96 */
-    vmovdqu (%rsi), %ymm0
-    vmovdqu 32(%rsi), %ymm1
-    vmovdqu (%rsi,%rcx), %ymm2
-    vmovdqu -32(%rsi,%rdx), %ymm3
-    vmovdqu %ymm0, (%rdi)
-    vmovdqu %ymm1, 32(%rdi)
-    vmovdqu %ymm2, (%rdi,%rcx)
-    vmovdqu %ymm3, -32(%rdi,%rdx)
-    vzeroupper
-    ret
-
-    .p2align 5
-copy_avx2_129_to_256:
-    leal    -2(%rdx,%rdx), %ecx
-    andl    $128, %ecx              /* 128 when n > 192 */
-    vmovdqu (%rsi), %ymm0
-    vmovdqu 32(%rsi), %ymm1
-    vmovdqu 64(%rsi), %ymm2
-    vmovdqu 96(%rsi), %ymm3
-    vmovdqu (%rsi,%rcx), %ymm4
-    vmovdqu 32(%rsi,%rcx), %ymm5
-    vmovdqu -64(%rsi,%rdx), %ymm6
-    vmovdqu -32(%rsi,%rdx), %ymm7
-    vmovdqu %ymm0, (%rdi)
-    vmovdqu %ymm1, 32(%rdi)
-    vmovdqu %ymm2, 64(%rdi)
-    vmovdqu %ymm3, 96(%rdi)
-    vmovdqu %ymm4, (%rdi,%rcx)
-    vmovdqu %ymm5, 32(%rdi,%rcx)
-    vmovdqu %ymm6, -64(%rdi,%rdx)
-    vmovdqu %ymm7, -32(%rdi,%rdx)
-    vzeroupper
-    ret
-
-/* Four blocks of 4 bytes, or three of 1; the latter in one line of code too, a cycle less for either. */
-    .p2align 6
-copy_avx2_to_15:
-    movl    %edx, %ecx
-    shrl    $1, %ecx
-    cmpl    $4, %edx
-    jb      copy_avx2_to_3
-    andl    $4, %ecx                /* 4 from 8 on */
-    movq    %rdx, %r11
-    subq    %rcx, %r11
-    movl    (%rsi), %r8d
-    movl    (%rsi,%rcx), %r9d
-    movl    -4(%rsi,%rdx), %r10d
-    movl    -4(%rsi,%r11), %esi
-    movl    %r8d, (%rdi)
-    movl    %r9d, (%rdi,%rcx)
-    movl    %esi, -4(%rdi,%r11)
-    movl    %r10d, -4(%rdi,%rdx)
-    ret
-
-    .p2align 5
-copy_avx2_to_3:
-    testl   %edx, %edx
-    jz      copy_avx2_none
-    movzbl  (%rsi), %r8d
-    movzbl  (%rsi,%rcx), %r9d
-    movzbl  -1(%rsi,%rdx), %r10d
-    movb    %r8b, (%rdi)
-    movb    %r9b, (%rdi,%rcx)
-    movb    %r10b, -1(%rdi,%rdx)
-copy_avx2_none:
-    ret
-    .cfi_endproc
-    .size copy_avx2, . - copy_avx2

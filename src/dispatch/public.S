@@ -1,8 +1,9 @@
 /* The public functions.
  *
- * Each begins with one comparison of its choice (dispatch.h): the tier of the AVX2 and the baseline are one jump
- * away, and AVX-512, where a whole block costs no more than a byte, goes on right here, so that nothing at all stands
- * between a caller and the smallest copies. What is not small and not the plain loop the routine of the registry does.
+ * One tier of two goes on right here, so that nothing at all stands between a caller and the smallest copies; the build says
+ * which (meson.options, first_tier), since a jump taken is a tenth of what those take. Where AVX-512 does, each begins with one
+ * comparison of its choice (dispatch.h), and AVX2 and the baseline are one jump away. Where AVX2 does, classes of sizes come
+ * first (copy_avx2.tmpl.S). What is not small and not the plain loop the routine of the registry does.
  * The blocks are those of routines/vector/move.tmpl.h and set.tmpl.h, which say why; verification and measurement call
  * both.
  *
@@ -130,15 +131,35 @@ label:                                         \
 /* void *memcpy(void *dst rdi, const void *src rsi, size_t n rdx); memmove is the same function. */
 NAME(PUBLIC(memmove))
 EXPORT(PUBLIC(memcpy))
+#if WHERRY_FIRST_AVX2
+#include "dispatch/copy_avx2.tmpl.S"
+    .cfi_endproc
+    .size PUBLIC(memcpy), . - PUBLIC(memcpy)
+    .size PUBLIC(memmove), . - PUBLIC(memmove)
+
+    .type copy_avx512, @function
+    .p2align 6
+copy_avx512:                        /* with the flags of a comparison of the choice with 1 that tells it is not AVX2 */
+    .cfi_startproc
+    jl      move_others
+#include "dispatch/copy_avx512.tmpl.S"
+    .cfi_endproc
+    .size copy_avx512, . - copy_avx512
+#else
     TIERS(wherry_copy_choice, copy_avx2, move_others)
     movq    %rdi, %rax
-
 #include "dispatch/copy_avx512.tmpl.S"
     .cfi_endproc
     .size PUBLIC(memcpy), . - PUBLIC(memcpy)
     .size PUBLIC(memmove), . - PUBLIC(memmove)
 
+    .type copy_avx2, @function
+    .p2align 6
+    .cfi_startproc
 #include "dispatch/copy_avx2.tmpl.S"
+    .cfi_endproc
+    .size copy_avx2, . - copy_avx2
+#endif
 
     .section .rodata
     .p2align 6
@@ -195,12 +216,32 @@ mempcpy_avx2:
 /* void *memset(void *dst rdi, int c esi, size_t n rdx) */
     .p2align 12
 EXPORT(PUBLIC(memset))
+#if WHERRY_FIRST_AVX2
+#include "dispatch/set_avx2.tmpl.S"
+    .cfi_endproc
+    .size PUBLIC(memset), . - PUBLIC(memset)
+
+    .type set_avx512, @function
+    .p2align 6
+set_avx512:                         /* as copy_avx512 */
+    .cfi_startproc
+    jl      set_others
+#include "dispatch/set_avx512.tmpl.S"
+    .cfi_endproc
+    .size set_avx512, . - set_avx512
+#else
     TIERS(wherry_set_choice, set_avx2, set_others)
 #include "dispatch/set_avx512.tmpl.S"
     .cfi_endproc
     .size PUBLIC(memset), . - PUBLIC(memset)
 
+    .type set_avx2, @function
+    .p2align 6
+    .cfi_startproc
 #include "dispatch/set_avx2.tmpl.S"
+    .cfi_endproc
+    .size set_avx2, . - set_avx2
+#endif
 
 /* void bzero(void *dst rdi, size_t n rsi) */
     .p2align 6

@@ -1,33 +1,88 @@
-/* The set of AVX2, to the plain loop: as copy_avx2.tmpl.S. A part of public.S. */
-    .type set_avx2, @function
-    .p2align 6
+/* The set of AVX2, to the plain loop: as copy_avx2.tmpl.S, and with the same registers at the beginning and behind it. A part
+ * of public.S. */
 set_avx2:
-    .cfi_startproc
-    vmovd   %esi, %xmm0             /* before the branches: where one was guessed wrong, it would be waited for */
+    movd    %esi, %xmm0             /* before the branches: where one was guessed wrong, it would be waited for */
     movq    %rdi, %rax
-    cmpq    $16, %rdx
+    subq    $16, %rdx               /* ascending: with sizes of all magnitudes, fewest are guessed wrong that way */
     jb      set_avx2_to_15
-    cmpq    $64, %rdx
-    ja      set_avx2_65_on
+    cmpq    wherry_inline(%rip), %rdx
+    jae     set_avx2_65_on
     vpbroadcastb %xmm0, %xmm0
-    leal    -1(%rdx), %ecx          /* as in copy_avx2 */
-    movl    %edx, %r8d
-    shrl    $1, %ecx
-    andl    $16, %ecx
-    subl    %ecx, %r8d
+    imull   $63, %edx, %ecx         /* as in copy_avx2 */
+    shrl    $7, %ecx
+    andl    $24, %ecx
     vmovdqu %xmm0, (%rdi)
     vmovdqu %xmm0, (%rdi,%rcx)
-    vmovdqu %xmm0, -16(%rdi,%r8)
-    vmovdqu %xmm0, -16(%rdi,%rdx)
+    vmovdqu %xmm0, (%rdi,%rcx,2)
+    vmovdqu %xmm0, (%rdi,%rdx)
+    ret
+
+/* 4 to 15, and in set_avx2_to_3 less. */
+    .p2align 6
+set_avx2_to_15:
+#if WHERRY_FIRST_AVX2
+    cmpb    $1, wherry_set_choice(%rip)
+    jg      set_tiers
+#endif
+    addl    $12, %edx
+    jnc     set_avx2_to_3
+    movzbl  %sil, %esi
+    movl    %edx, %ecx
+    imull   $0x01010101, %esi, %esi
+    shrl    $1, %ecx
+    andl    $6, %ecx
+    movl    %esi, (%rdi)
+    movl    %esi, (%rdi,%rcx)
+    movl    %esi, (%rdi,%rcx,2)
+    movl    %esi, (%rdi,%rdx)
+set_avx2_none:
+    ret
+
+/* 65 to 128. From here on rdx is n - 128. */
+    .p2align 6
+set_avx2_65_on:
+#if WHERRY_FIRST_AVX2
+    cmpb    $1, wherry_set_choice(%rip)
+    jne     set_tiers
+#endif
+    vpbroadcastb %xmm0, %ymm0
+    subq    $112, %rdx
+    jg      set_avx2_129_on
+    leal    126(%rdx,%rdx), %ecx
+    andl    $64, %ecx               /* 64 when n > 96, else the third repeats the first */
+    vmovdqu %ymm0, (%rdi)
+    vmovdqu %ymm0, 32(%rdi)
+    vmovdqu %ymm0, (%rdi,%rcx)
+    vmovdqu %ymm0, 96(%rdi,%rdx)
+    vzeroupper
+    ret
+
+#if WHERRY_FIRST_AVX2
+set_tiers:
+    addq    $16, %rdx
+    cmpb    $1, wherry_set_choice(%rip)
+    jmp     set_avx512
+#endif
+    .p2align 6
+set_avx2_129_on:
+    cmpq    $128, %rdx
+    ja      set_avx2_257_on
+    leal    -2(%rdx,%rdx), %ecx
+    andl    $128, %ecx              /* 128 when n > 192, else 0 */
+    vmovdqu %ymm0, (%rdi)
+    vmovdqu %ymm0, 32(%rdi)
+    vmovdqu %ymm0, 64(%rdi)
+    vmovdqu %ymm0, 96(%rdi)
+    vmovdqu %ymm0, (%rdi,%rcx)
+    vmovdqu %ymm0, 32(%rdi,%rcx)
+    vmovdqu %ymm0, 64(%rdi,%rdx)
+    vmovdqu %ymm0, 96(%rdi,%rdx)
+    vzeroupper
     ret
 
     .p2align 5
-set_avx2_65_on:
-    vpbroadcastb %xmm0, %ymm0
-    cmpq    $128, %rdx
-    jbe     set_avx2_65_to_128
-    cmpq    $256, %rdx
-    jbe     set_avx2_129_to_256
+set_avx2_257_on:
+    subq    $-128, %rdx
     cmpq    $512, %rdx
     jbe     set_avx2_257_to_512
     cmpq    wherry_thresholds + SET_REP_FROM(%rip), %rdx
@@ -71,32 +126,6 @@ set_avx2_maybe_by_string:
     RECENT_FIND_SET(wherry_routine_set_avx2)
     jmp     set_avx2_not_by_string
 
-    .p2align 6
-set_avx2_65_to_128:
-    leal    -2(%rdx,%rdx), %ecx     /* as in copy_avx2 */
-    andl    $64, %ecx
-    vmovdqu %ymm0, (%rdi)
-    vmovdqu %ymm0, 32(%rdi)
-    vmovdqu %ymm0, (%rdi,%rcx)
-    vmovdqu %ymm0, -32(%rdi,%rdx)
-    vzeroupper
-    ret
-
-    .p2align 5
-set_avx2_129_to_256:
-    leal    -2(%rdx,%rdx), %ecx
-    andl    $128, %ecx              /* 128 when n > 192 */
-    vmovdqu %ymm0, (%rdi)
-    vmovdqu %ymm0, 32(%rdi)
-    vmovdqu %ymm0, 64(%rdi)
-    vmovdqu %ymm0, 96(%rdi)
-    vmovdqu %ymm0, (%rdi,%rcx)
-    vmovdqu %ymm0, 32(%rdi,%rcx)
-    vmovdqu %ymm0, -64(%rdi,%rdx)
-    vmovdqu %ymm0, -32(%rdi,%rdx)
-    vzeroupper
-    ret
-
 /* The first vector and the last, seven from the first vector boundary on, and seven that end at the last one. Of the middle
  * they leave one vector at most: an eighth before the last boundary, or at the destination where that would begin
  * before it.
@@ -133,31 +162,13 @@ set_avx2_257_to_512:
     vzeroupper
     ret
 
-/* Four blocks of 4 bytes, or three of 1, each in one line of code. */
-    .p2align 6
-set_avx2_to_15:
+    .p2align 5
+set_avx2_to_3:
+    addl    $4, %edx
+    jz      set_avx2_none
     movl    %edx, %ecx
     shrl    $1, %ecx
-    cmpl    $4, %edx
-    jb      set_avx2_to_3
-    movzbl  %sil, %esi
-    andl    $4, %ecx                /* 4 from 8 on */
-    imull   $0x01010101, %esi, %esi
-    movq    %rdx, %r8
-    subq    %rcx, %r8
-    movl    %esi, (%rdi)
-    movl    %esi, (%rdi,%rcx)
-    movl    %esi, -4(%rdi,%r8)
-    movl    %esi, -4(%rdi,%rdx)
-    ret
-
-set_avx2_to_3:
-    testl   %edx, %edx
-    jz      set_avx2_none
     movb    %sil, (%rdi)
     movb    %sil, (%rdi,%rcx)
     movb    %sil, -1(%rdi,%rdx)
-set_avx2_none:
     ret
-    .cfi_endproc
-    .size set_avx2, . - set_avx2
