@@ -4,6 +4,7 @@ import shutil
 import subprocess
 
 import pytest
+from conftest import ROOT, meson_build
 
 
 def run(command):
@@ -28,3 +29,22 @@ def test_the_tier_follows_the_cpu(build_dir, model, tier):
 def test_valgrind_hides_avx512_and_finds_nothing(build_dir):
     program = build_dir / "tests" / "c" / "early-static"
     run(["valgrind", "--quiet", "--error-exitcode=9", program])
+
+
+@pytest.mark.parametrize("first", ["avx2", "avx512"])
+def test_either_tier_may_stand_first(first):
+    """The order in memory is the build's; what each tier does is the same in both, from a first call on."""
+    build = ROOT / "build" / f"first-{first}"
+    own = f"-Dfirst_tier={first}"
+    meson_build(ROOT, build, own, targets=("runner/wherry-run", "tests/c/early-static"))
+    runner = build / "runner" / "wherry-run"
+    assert "resolver 1 constructor 1 main 1" in run([build / "tests" / "c" / "early-static"])
+    (text,) = (build / "src").glob("libwherry.*/dispatch_public.S.o")
+    assert (" copy_avx512" in run(["nm", text])) == (first == "avx2")
+    proved = set()
+    for tier in ("sse2", "avx2", "avx512", "avx512_ladder", "avx512_together"):
+        said = run([runner, "verify", f"wherry@{tier}", "--brief"])
+        assert "all right" in said, said
+        if "all right: 0 cases" not in said:
+            proved.add(tier)
+    assert "sse2" in proved
