@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from conftest import ROOT, meson_build
@@ -11,6 +12,10 @@ def run(command):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def has_avx2() -> bool:
+    return " avx2 " in Path("/proc/cpuinfo").read_text()
 
 
 def test_calls_before_constructors_and_relocation(build_dir):
@@ -31,16 +36,31 @@ def test_valgrind_hides_avx512_and_finds_nothing(build_dir):
     run(["valgrind", "--quiet", "--error-exitcode=9", program])
 
 
+def test_a_tier_that_is_asked_for_twice_is_noticed(build_dir):
+    """What the test of changing plans looks for, planted."""
+    command = [build_dir / "tests" / "c" / "midcall-test", "planted"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode == 0 and (done.stdout.startswith("skipped") or not has_avx2()):
+        pytest.skip("needs AVX2, and one instruction at a time")
+    assert done.returncode == 1, done.stdout
+    assert "sse2 becomes avx2 before" in done.stdout
+    assert "an instruction that neither tier has" in done.stdout
+
+
 @pytest.mark.parametrize("first", ["avx2", "avx512"])
 def test_either_tier_may_stand_first(first):
-    """The order in memory is the build's; what each tier does is the same in both, from a first call on."""
+    """The order in memory is the build's; what each tier does is the same in both, from a first call on, and in
+    calls during which the plan changes."""
     build = ROOT / "build" / f"first-{first}"
     own = f"-Dfirst_tier={first}"
-    meson_build(ROOT, build, own, targets=("runner/wherry-run", "tests/c/early-static"))
+    targets = ("runner/wherry-run", "tests/c/early-static", "tests/c/midcall-test")
+    meson_build(ROOT, build, own, targets=targets)
     runner = build / "runner" / "wherry-run"
     assert "resolver 1 constructor 1 main 1" in run([build / "tests" / "c" / "early-static"])
     (text,) = (build / "src").glob("libwherry.*/dispatch_public.S.o")
     assert (" copy_avx512" in run(["nm", text])) == (first == "avx2")
+    said = run([build / "tests" / "c" / "midcall-test"])
+    assert " calls, 0 wrong" in said or said.startswith("skipped"), said
     proved = set()
     for tier in ("sse2", "avx2", "avx512", "avx512_ladder", "avx512_together"):
         said = run([runner, "verify", f"wherry@{tier}", "--brief"])

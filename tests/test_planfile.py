@@ -267,12 +267,13 @@ ASK = r"""
 #include <stdio.h>
 #include <string.h>
 __attribute__((noinline)) void before_the_copy(void) { __asm__ volatile(""); }
+static char from[300];
 int main(int argc, char **argv)
 {
     char to[300];
     before_the_copy();
     void *(*volatile copy)(void *, const void *, size_t) = memcpy;
-    copy(to, argv[0], (size_t)argc);
+    copy(to, from, (size_t)argc + 200);
     const char *(*status)(void) = (const char *(*)(void))dlsym(RTLD_DEFAULT, "wherry_dropin_plan_status");
     puts(status ? status() : "no drop-in");
     return 0;
@@ -358,7 +359,8 @@ def test_a_set_user_id_program_is_given_no_plan(dropin, compiled, road):
 
 @pytest.mark.parametrize(("planned", "routine"), [(True, "sse2"), (False, None)])
 def test_the_plan_reaches_the_calls(ask, dropin, compiled, planned, routine):
-    """The program's own memcpy goes on in the baseline's routine, which no modern CPU's default plan chooses."""
+    """The program's own memcpy, of a size that no tier has in place, goes on in the baseline's routine,
+    which no modern CPU's default plan chooses."""
     need_tool("gdb", "gdb")
     commands = [
         *("set breakpoint pending on", "set startup-with-shell off"),

@@ -33,16 +33,18 @@
  * register's upper half is in use there. Stores go in ascending order; in others some sizes take a third longer.
  *
  * At the beginning rdi, rsi and rdx are those of memcpy, behind it rax is what to return. Where this text stands first
- * (public.S), the comparison with wherry_inline tells size and tier at once, and the line of a larger or smaller size asks
- * for the tier.
+ * (public.S), wherry_inline tells size and tier at once, and smaller sizes ask for the tier in their own line. Another
+ * thread may change these words at any instruction, so a call reads each once and goes by that: read anew, a size that was
+ * not for the one way by the old word could be taken for the other's by the new one.
  */
 copy_avx2:
     movq    %rdi, %rax
 copy_avx2_rax:
     subq    $16, %rdx               /* ascending: with sizes of all magnitudes, fewest are guessed wrong that way */
     jb      copy_avx2_to_15
-    cmpq    wherry_inline(%rip), %rdx
+    COMPARE_INLINE
     jae     copy_avx2_65_on
+copy_avx2_16_to_64:
 /* 16 to 64: blocks of 16 at 0, t, 2t and n - 16, with t = (n - 16) / 2, less a 64th so that 64 bytes do not ask for 24, in
  * multiples of 8: 0 to 32 bytes, then 8, from 49 on 16. */
     imull   $63, %edx, %ecx
@@ -85,9 +87,10 @@ copy_avx2_none:
     .p2align 6
 copy_avx2_65_on:
 #if WHERRY_FIRST_AVX2
-    cmpb    $1, wherry_copy_choice(%rip)
-    jne     copy_tiers
+    testl   %ecx, %ecx
+    jz      copy_not_avx2
 #endif
+copy_avx2_65_on_for_sure:
     subq    $112, %rdx
     jg      copy_avx2_129_on
     vmovdqu (%rsi), %ymm0
@@ -102,10 +105,16 @@ copy_avx2_65_on:
     ret
 
 #if WHERRY_FIRST_AVX2
-copy_tiers:
-    addq    $16, %rdx
+copy_not_avx2:
     cmpb    $1, wherry_copy_choice(%rip)
+    je      copy_avx2_after_all
+copy_tiers:
+    leaq    16(%rdx), %rdx          /* the flags are still those of the comparison */
     jmp     copy_avx512
+copy_avx2_after_all:                /* since another thread has said so a moment ago */
+    cmpq    $WHERRY_INLINE, %rdx
+    jb      copy_avx2_16_to_64
+    jmp     copy_avx2_65_on_for_sure
 #endif
     .p2align 6
 copy_avx2_129_on:

@@ -32,7 +32,7 @@ uint32_t wherry_recent_sets[RECENT_ROWS << RECENT_SET_ROW_LOG >> 2] __attribute_
 
 _Atomic(signed char) wherry_copy_choice, wherry_set_choice, wherry_choice, wherry_csum_choice, wherry_crc_choice;
 
-uint64_t wherry_inline;
+uint32_t wherry_inline;
 
 static _Atomic(unsigned char) isa_in_force;
 

@@ -20,6 +20,7 @@
  * begin and end by halves of VEX (copy_avx512.tmpl.S). The drop-in assembles this file again with names of its own for
  * PUBLIC(). The *.tmpl.S beside it are its parts.
  */
+#include "dispatch/inline.h"
 #include "dispatch/watch.h"
 #include "routines/asm.h"
 #include "routines/recent.h"
@@ -45,6 +46,16 @@ symbol:
     cmpb    $1, choice(%rip);                  \
     je      avx2;                              \
     jl      others
+
+/* Is n - 16 for AVX2's smallest sizes? Where the tier has not been asked for yet, the answer has it, and ecx is 0 when it is
+ * not AVX2. */
+#if WHERRY_FIRST_AVX2
+#define COMPARE_INLINE                         \
+    movl    wherry_inline(%rip), %ecx;         \
+    cmpq    %rcx, %rdx
+#else
+#define COMPARE_INLINE cmpq $WHERRY_INLINE, %rdx
+#endif
 
 /* Those below 1. Of their differences from 1 only that of sizes together has odd parity; what comes next is theirs. */
 #define OTHERS(label)                          \
@@ -208,7 +219,15 @@ mempcpy_looked_at:
     THEN_END(mempcpy_baseline, wherry_routine_move_sse2)
 mempcpy_avx2:
     leaq    (%rdi,%rdx), %rax
+#if WHERRY_FIRST_AVX2               /* past the words: the ways of other tiers give memcpy's result */
+    subq    $16, %rdx
+    jb      copy_avx2_to_15
+    cmpq    $WHERRY_INLINE, %rdx
+    jae     copy_avx2_65_on_for_sure
+    jmp     copy_avx2_16_to_64
+#else
     jmp     copy_avx2_rax
+#endif
     THEN_END(mempcpy_ladder, wherry_routine_move_avx512_ladder)
     .cfi_endproc
     .size PUBLIC(mempcpy), . - PUBLIC(mempcpy)

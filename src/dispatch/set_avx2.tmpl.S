@@ -5,8 +5,9 @@ set_avx2:
     movq    %rdi, %rax
     subq    $16, %rdx               /* ascending: with sizes of all magnitudes, fewest are guessed wrong that way */
     jb      set_avx2_to_15
-    cmpq    wherry_inline(%rip), %rdx
+    COMPARE_INLINE
     jae     set_avx2_65_on
+set_avx2_16_to_64:
     vpbroadcastb %xmm0, %xmm0
     imull   $63, %edx, %ecx         /* as in copy_avx2 */
     shrl    $7, %ecx
@@ -42,9 +43,10 @@ set_avx2_none:
     .p2align 6
 set_avx2_65_on:
 #if WHERRY_FIRST_AVX2
-    cmpb    $1, wherry_set_choice(%rip)
-    jne     set_tiers
+    testl   %ecx, %ecx
+    jz      set_not_avx2
 #endif
+set_avx2_65_on_for_sure:
     vpbroadcastb %xmm0, %ymm0
     subq    $112, %rdx
     jg      set_avx2_129_on
@@ -58,10 +60,16 @@ set_avx2_65_on:
     ret
 
 #if WHERRY_FIRST_AVX2
-set_tiers:
-    addq    $16, %rdx
+set_not_avx2:                       /* as in copy_avx2 */
     cmpb    $1, wherry_set_choice(%rip)
+    je      set_avx2_after_all
+set_tiers:
+    leaq    16(%rdx), %rdx
     jmp     set_avx512
+set_avx2_after_all:
+    cmpq    $WHERRY_INLINE, %rdx
+    jb      set_avx2_16_to_64
+    jmp     set_avx2_65_on_for_sure
 #endif
     .p2align 6
 set_avx2_129_on:
