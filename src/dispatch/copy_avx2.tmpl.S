@@ -33,8 +33,8 @@
  * register's upper half is in use there. Stores go in ascending order; in others some sizes take a third longer.
  *
  * At the beginning rdi, rsi and rdx are those of memcpy, behind it rax is what to return. Where this text stands first
- * (public.S), wherry_inline tells size and tier at once, and smaller sizes ask for the tier in their own line. Another
- * thread may change these words at any instruction, so a call reads each once and goes by that: read anew, a size that was
+ * (public.S), the choice tells size and tier at once (choice.h), and smaller sizes ask for the tier in their own line. Another
+ * thread may change the word at any instruction, so a call reads each half once and goes by that: read anew, a size that was
  * not for the one way by the old word could be taken for the other's by the new one.
  */
 copy_avx2:
@@ -42,7 +42,7 @@ copy_avx2:
 copy_avx2_rax:
     subq    $16, %rdx               /* ascending: with sizes of all magnitudes, fewest are guessed wrong that way */
     jb      copy_avx2_to_15
-    COMPARE_INLINE
+    COMPARE_INLINE(wherry_copy_choice)
     jae     copy_avx2_65_on
 copy_avx2_16_to_64:
 /* 16 to 64: blocks of 16 at 0, t, 2t and n - 16, with t = (n - 16) / 2, less a 64th so that 64 bytes do not ask for 24, in
@@ -64,7 +64,7 @@ copy_avx2_16_to_64:
     .p2align 6
 copy_avx2_to_15:
 #if WHERRY_FIRST_AVX2
-    cmpb    $1, wherry_copy_choice(%rip)
+    cmpb    $1, wherry_copy_choice + CHOICE_CODE(%rip)
     jg      copy_tiers
 #endif
     addl    $12, %edx
@@ -106,13 +106,13 @@ copy_avx2_65_on_for_sure:
 
 #if WHERRY_FIRST_AVX2
 copy_not_avx2:
-    cmpb    $1, wherry_copy_choice(%rip)
+    cmpb    $1, wherry_copy_choice + CHOICE_CODE(%rip)
     je      copy_avx2_after_all
 copy_tiers:
     leaq    16(%rdx), %rdx          /* the flags are still those of the comparison */
     jmp     copy_avx512
 copy_avx2_after_all:                /* since another thread has said so a moment ago */
-    cmpq    $WHERRY_INLINE, %rdx
+    cmpq    $AVX2_INLINE, %rdx
     jb      copy_avx2_16_to_64
     jmp     copy_avx2_65_on_for_sure
 #endif

@@ -59,12 +59,29 @@
     cmpq    %r10, %rcx
 /* clang-format on */
 
-move:
-    cmpq    $64, %rdx
-    ja      move_65_on
-    cmpq    $4096, %rsi             /* null, or what stands for an empty slice in Rust: then n is 0, and even a */
-    jb      move_from_page_0        /* block under an empty mask takes 180 ns where nothing is mapped */
-move_masked:
+/* To 63 bytes one block under a mask; rcx is 64. What is masked out must not lie in another page: where nothing is mapped,
+ * or nothing has been written yet, even that takes 180 ns, and a store across pages takes 4. By a branch it is five
+ * instructions fewer, but a pointer into a page's last line is guessed wrong; which is better the CPU says (meson.options,
+ * page_edge). */
+move_to_63:
+    cmpq    %rcx, %rsi              /* null, or what stands for an empty slice in Rust: then n is 0 */
+    jbe     move_low_source
+move_to_63_anyhow:
+#if WHERRY_EDGE_BRANCH
+    leal    64(%rsi), %ecx
+    testl   $0xfc0, %ecx
+    jz      move_page_end_there
+    leal    64(%rdi), %ecx
+    testl   $0xfc0, %ecx
+    jz      move_page_end_there
+    PREFETCH_MASKED_COPY
+    movq    $-1, %rcx
+    bzhiq   %rdx, %rcx, %rcx
+    kmovq   %rcx, %k1
+    vmovdqu8 (%rsi), %zmm16{%k1}{z}
+    vmovdqu8 %zmm16, (%rdi){%k1}
+    ret
+#else
     PREFETCH_MASKED_COPY
     movl    %edi, %ecx
     orl     %esi, %ecx
@@ -81,16 +98,32 @@ move_masked:
     vmovdqu8 (%rsi,%r8), %zmm16{%k1}{z}
     vmovdqu8 %zmm16, (%rdi,%r8){%k1}
     ret
+#endif
 
-move_from_page_0:
+/* Here, since from there a jump to it is a short one. */
+move_low_source:
+#if !WHERRY_FIRST_AVX2
+    testl   %ecx, %ecx              /* below what AVX2 has in rcx every source is */
+    js      copy_avx2_rax
+#endif
     testl   %edx, %edx
-    jnz     move_masked
+    jnz     move_to_63_anyhow
     ret
+#if WHERRY_EDGE_BRANCH
+move_page_end_there:
+    jmp     move_near_page_end
+#endif
 
-/* Sizes apart. Stores always in ascending order: one across lines is then joined with its neighbours. */
+/* Sizes apart. Stores always in ascending order: one across lines is then joined with its neighbours. One line of code, so
+ * what is asked is asked by ecx, which is 64, or where n has been compared with another tier's 0. */
     .p2align 6
-move_65_on:
-    cmpq    $128, %rdx
+#if !WHERRY_FIRST_AVX2
+move_64_on_or_not:
+    jrcxz   move_not_apart
+#endif
+move_64_on:
+    addl    %ecx, %ecx
+    cmpq    %rcx, %rdx
     ja      move_129_on
     PREFETCH_LAST_LINE
     LOAD_FIRST(%rsi)
@@ -98,6 +131,12 @@ move_65_on:
     STORE_FIRST(%rdi)
     STORE_LAST(%rdi, %rdx)
     ret
+
+/* No more jumps for sizes together than must be: it is what they cost. */
+move_not_apart:
+    cmpb    $-2, wherry_copy_choice + CHOICE_CODE(%rip)
+    jne     move_others
+#include "dispatch/copy_avx512_together.tmpl.S"
 
     .p2align 6
 move_129_on:
@@ -307,7 +346,33 @@ move_forward_by_destination:
 
     UNCOUNTED(move_uncounted, wherry_watch_copies, %rsi, move_look_back)
 
-#include "dispatch/copy_avx512_together.tmpl.S"
+#if WHERRY_EDGE_BRANCH
+/* The block that ends where the buffer ends. It cannot reach into another page on the side that begins in a page's last
+ * line; on the other it may, where that begins in a page's first, and then costs what it costs. */
+move_near_page_end:
+    testl   %edx, %edx
+    jz      move_none
+    PREFETCH_MASKED_COPY
+    movl    %edx, %ecx
+    movq    $-1, %r8
+    negl    %ecx
+    shlxq   %rcx, %r8, %rcx         /* the upper n bits, by 64 - n modulo 64 */
+    kmovq   %rcx, %k1
+    vmovdqu8 -64(%rsi,%rdx), %zmm16{%k1}{z}
+    vmovdqu8 %zmm16, -64(%rdi,%rdx){%k1}
+move_none:
+    ret
+#endif
+
+move_others:
+    BY_CHOICE(wherry_copy_choice, copy_avx2, move_by_size, move_together, wherry_routine_move_sse2, move_look, wherry_routine_move_avx512_ladder)
+
+/* For those who have not compared n with the word. */
+move_by_size:
+    movl    $64, %ecx
+    cmpq    %rcx, %rdx
+    jb      move_to_63
+    jmp     move_64_on
 
 move_close:
     cmpq    $1024, %rdx

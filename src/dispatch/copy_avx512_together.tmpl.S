@@ -1,4 +1,50 @@
 /* Sizes together, to 1024 bytes. A part of copy_avx512.tmpl.S. */
+move_together:
+    cmpq    $1024, %rdx             /* the largest first: in real mixes they are few, so this branch is seldom guessed */
+    ja      move_513_on             /* wrong, and the next then has them out of its way */
+    cmpl    $255, %edx
+    ja      move_256_to_1024
+/* One block under a mask, four times, or four whole ones of which those that n does not reach repeat the first. */
+move_to_255:
+    cmpq    $4096, %rsi             /* as move_to_63 */
+    jb      move_together_page_0
+move_four:
+    PREFETCH_MASKED_COPY
+    prefetcht0 -1(%rsi,%rdx)
+    PREFETCH_LAST_LINE
+    movl    %edi, %ecx
+    xorl    %r9d, %r9d
+    orl     %esi, %ecx
+    movq    %rdx, %r10
+    notl    %ecx
+    subq    $64, %r10
+    movq    %r10, %r8
+    cmovnsq %r9, %r8                /* the place of the first block: n - 64, where n is less and the block that begins */
+    cmovsq  %r9, %r10               /* that of the last; at the buffer might reach into another page; else 0 */
+    testl   $0xfc0, %ecx            /* as move_near_page_end, in fewer bytes */
+    movq    $-1, %rcx
+    cmovneq %r9, %r8
+    bzhiq   %rdx, %rcx, %rcx        /* all ones from 64 on */
+    subl    %r8d, %r9d
+    shlxq   %r9, %rcx, %rcx
+    addq    %r8, %rsi
+    addq    %rdi, %r8
+    kmovq   %rcx, %k1
+    rorxl   $1, %edx, %ecx
+    leal    (%rdx,%rdx), %r9d
+    andl    $64, %ecx               /* 64 from 128 on */
+    andl    %edx, %r9d
+    andl    $128, %r9d              /* 128 from 192 on */
+    vmovdqu8 (%rsi), %zmm16{%k1}{z}
+    vmovdqu8 (%rsi,%rcx), %zmm17{%k1}{z}
+    vmovdqu8 (%rsi,%r9), %zmm18{%k1}{z}
+    vmovdqu8 (%rsi,%r10), %zmm19{%k1}{z}
+    vmovdqu8 %zmm16, (%r8){%k1}
+    vmovdqu8 %zmm17, (%r8,%rcx){%k1}
+    vmovdqu8 %zmm18, (%r8,%r9){%k1}
+    vmovdqu8 %zmm19, (%r8,%r10){%k1}
+    RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
+
 /* The first block and the last two, and between them thirteen that begin at a line of the source: a load across lines
  * costs as much as a store across them. Three of those are fixed; of the others those that n does not reach repeat what
  * the last of them copies. They reach 960 bytes at most from that line, so above that they follow the first block.
@@ -61,58 +107,3 @@ move_together_page_0:
     testl   %edx, %edx
     jnz     move_four
     ret
-
-move_looked_at:
-    movq    %rdi, %rax
-    jmp     move_look
-
-    .p2align 6
-    OTHERS(move_others)
-    movq    %rdi, %rax
-move_together:
-    cmpq    $1024, %rdx             /* the largest first: in real mixes they are few, so this branch is seldom guessed */
-    ja      move_513_on             /* wrong, and the next then has them out of its way */
-    cmpl    $255, %edx
-    ja      move_256_to_1024
-/* One block under a mask, four times, or four whole ones of which those that n does not reach repeat the first. */
-move_to_255:
-    cmpq    $4096, %rsi             /* as above */
-    jb      move_together_page_0
-move_four:
-    PREFETCH_MASKED_COPY
-    prefetcht0 -1(%rsi,%rdx)
-    PREFETCH_LAST_LINE
-    movl    %edi, %ecx
-    xorl    %r9d, %r9d
-    orl     %esi, %ecx
-    movq    %rdx, %r10
-    notl    %ecx
-    subq    $64, %r10
-    movq    %r10, %r8
-    cmovnsq %r9, %r8                /* the place of the first block: n - 64, where n is less and the block that begins */
-    cmovsq  %r9, %r10               /* that of the last; at the buffer might reach into another page; else 0 */
-    testl   $0xfc0, %ecx            /* as above, in fewer bytes */
-    movq    $-1, %rcx
-    cmovneq %r9, %r8
-    bzhiq   %rdx, %rcx, %rcx        /* all ones from 64 on */
-    subl    %r8d, %r9d
-    shlxq   %r9, %rcx, %rcx
-    addq    %r8, %rsi
-    addq    %rdi, %r8
-    kmovq   %rcx, %k1
-    rorxl   $1, %edx, %ecx
-    leal    (%rdx,%rdx), %r9d
-    andl    $64, %ecx               /* 64 from 128 on */
-    andl    %edx, %r9d
-    andl    $128, %r9d              /* 128 from 192 on */
-    vmovdqu8 (%rsi), %zmm16{%k1}{z}
-    vmovdqu8 (%rsi,%rcx), %zmm17{%k1}{z}
-    vmovdqu8 (%rsi,%r9), %zmm18{%k1}{z}
-    vmovdqu8 (%rsi,%r10), %zmm19{%k1}{z}
-    vmovdqu8 %zmm16, (%r8){%k1}
-    vmovdqu8 %zmm17, (%r8,%rcx){%k1}
-    vmovdqu8 %zmm18, (%r8,%r9){%k1}
-    vmovdqu8 %zmm19, (%r8,%r10){%k1}
-    RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
-
-    OTHERS_BUT_TOGETHER(move_others, wherry_copy_choice, wherry_routine_move_sse2, move_looked_at, wherry_routine_move_avx512_ladder)

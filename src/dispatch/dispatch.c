@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "cpu/caches.h"
-#include "dispatch/inline.h"
 #include "dispatch/load.h"
 #include "dispatch/watch.h"
 #include "wherry.h"
@@ -30,9 +29,8 @@ uint32_t wherry_recent_copies[RECENT_ROWS << RECENT_COPY_ROW_LOG >> 2]
     __attribute__((aligned(1 << RECENT_COPY_ROW_LOG)));
 uint32_t wherry_recent_sets[RECENT_ROWS << RECENT_SET_ROW_LOG >> 2] __attribute__((aligned(1 << RECENT_SET_ROW_LOG)));
 
-_Atomic(signed char) wherry_copy_choice, wherry_set_choice, wherry_choice, wherry_csum_choice, wherry_crc_choice;
-
-uint32_t wherry_inline;
+_Atomic(uint64_t) wherry_copy_choice, wherry_set_choice;
+_Atomic(signed char) wherry_choice, wherry_csum_choice, wherry_crc_choice;
 
 static _Atomic(unsigned char) isa_in_force;
 
@@ -58,12 +56,12 @@ static void use_tier(const struct wherry_cpu *cpu, enum wherry_isa isa)
     };
     atomic_store_explicit(&isa_in_force, (unsigned char)isa, memory_order_relaxed);
     store(&wherry_choice, choices[isa]);
-    __atomic_store_n(&wherry_inline, isa == WHERRY_ISA_AVX2 ? WHERRY_INLINE : 0, __ATOMIC_RELAXED);
     if (isa == WHERRY_ISA_AVX512 || isa == WHERRY_ISA_AVX512_TOGETHER) {
         watch_both(isa == WHERRY_ISA_AVX512 ? WATCHING : HELD_TOGETHER);
     } else {
-        store(&wherry_copy_choice, choices[isa]);
-        store(&wherry_set_choice, choices[isa]);
+        const uint64_t word = wherry_choice_word(choices[isa]);
+        atomic_store_explicit(&wherry_copy_choice, word, memory_order_relaxed);
+        atomic_store_explicit(&wherry_set_choice, word, memory_order_relaxed);
     }
     store(&wherry_csum_choice, wherry_plan_csum(cpu, isa));
     store(&wherry_crc_choice, wherry_plan_crc(cpu, isa));

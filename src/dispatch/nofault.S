@@ -10,6 +10,7 @@
  * been set up is right.
  */
 #define VEC_BYTES 64
+#include "dispatch/choice.h"
 #include "routines/asm.h"
 
 /* clang-format off */
@@ -45,7 +46,7 @@ AT(others):                                                 \
 NOFAULT(wherry_copy_nofault, wherry_nofault_copy, wherry_guarded_copy_avx2, 12) /* in one page, as in public.S */
 /* Small sizes go the way that wherry_memcpy has found the better (watch.h), whose choice is 2 where they are apart. It
  * is read and no more: this copy neither counts its calls nor looks. */
-    cmpb    $2, wherry_copy_choice(%rip)
+    cmpb    $2, wherry_copy_choice + CHOICE_CODE(%rip)
     jne     AT(not_apart)
 #include "routines/guarded/copy.tmpl.S"
 
@@ -66,7 +67,7 @@ NOFAULT_END(wherry_copy_nofault, wherry_nofault_copy, wherry_guarded_copy_sse2, 
 #define TOP .Lset
 #define SYMBOL wherry_nofault_set
 NOFAULT(wherry_set_nofault, wherry_nofault_set, wherry_guarded_set_avx2, 6)
-    cmpb    $2, wherry_set_choice(%rip) /* as for the copy; by neither way is as apart */
+    cmpb    $2, wherry_set_choice + CHOICE_CODE(%rip) /* as for the copy; by neither way is as apart */
     jne     AT(not_apart)
 #include "routines/guarded/set.tmpl.S"
 

@@ -1,9 +1,9 @@
 /* The public functions.
  *
  * One tier of two goes on right here, so that nothing at all stands between a caller and the smallest copies; the build says
- * which (meson.options, first_tier), since a jump taken is a tenth of what those take. Where AVX-512 does, each begins with one
- * comparison of its choice (dispatch.h), and AVX2 and the baseline are one jump away. Where AVX2 does, classes of sizes come
- * first (copy_avx2.tmpl.S). What is not small and not the plain loop the routine of the registry does.
+ * which (meson.options, first_tier), since a jump taken is a tenth of what those take. One comparison tells whether the size
+ * is small and the tier that one (choice.h); then AVX2 asks for classes of sizes (copy_avx2.tmpl.S), AVX-512 for nothing but
+ * pages. What is not small and not the plain loop the routine of the registry does.
  * The blocks are those of routines/vector/move.tmpl.h and set.tmpl.h, which say why; verification and measurement call
  * both.
  *
@@ -20,7 +20,7 @@
  * begin and end by halves of VEX (copy_avx512.tmpl.S). The drop-in assembles this file again with names of its own for
  * PUBLIC(). The *.tmpl.S beside it are its parts.
  */
-#include "dispatch/inline.h"
+#include "dispatch/choice.h"
 #include "dispatch/watch.h"
 #include "routines/asm.h"
 #include "routines/recent.h"
@@ -41,30 +41,24 @@ symbol:
     .cfi_startproc;                            \
     _CET_ENDBR
 
-/* One comparison, two answers that are not taken: the AVX2 choice is 1, that of AVX-512 above it, others below. */
-#define TIERS(choice, avx2, others)            \
-    cmpb    $1, choice(%rip);                  \
-    je      avx2;                              \
-    jl      others
-
 /* Is n - 16 for AVX2's smallest sizes? Where the tier has not been asked for yet, the answer has it, and ecx is 0 when it is
  * not AVX2. */
 #if WHERRY_FIRST_AVX2
-#define COMPARE_INLINE                         \
-    movl    wherry_inline(%rip), %ecx;         \
+#define COMPARE_INLINE(choice)                 \
+    movl    choice(%rip), %ecx;                \
     cmpq    %rcx, %rdx
 #else
-#define COMPARE_INLINE cmpq $WHERRY_INLINE, %rdx
+#define COMPARE_INLINE(choice) cmpq $AVX2_INLINE, %rdx
 #endif
 
-/* Those below 1. Of their differences from 1 only that of sizes together has odd parity; what comes next is theirs. */
-#define OTHERS(label)                          \
-label:                                         \
-    jp      label##_but_together
-
-#define OTHERS_BUT_TOGETHER(label, choice, baseline, look, ladder) \
-label##_but_together:                          \
-    cmpb    $-3, choice(%rip);                 \
+/* By the choice alone, whatever it has become since it was read last. The one comparison tells the frequent ones apart; of
+ * the differences from 1 below 0 only that of sizes together has odd parity. */
+#define BY_CHOICE(choice, avx2, by_size, together, baseline, look, ladder) \
+    cmpb    $1, choice + CHOICE_CODE(%rip);    \
+    je      avx2;                              \
+    jg      by_size;                           \
+    jnp     together;                          \
+    cmpb    $-3, choice + CHOICE_CODE(%rip);   \
     jg      baseline;                          \
     jl      look;                              \
     jmp     ladder
@@ -147,18 +141,24 @@ EXPORT(PUBLIC(memcpy))
     .cfi_endproc
     .size PUBLIC(memcpy), . - PUBLIC(memcpy)
     .size PUBLIC(memmove), . - PUBLIC(memmove)
+#include "dispatch/bcopy.tmpl.S"
 
     .type copy_avx512, @function
     .p2align 6
 copy_avx512:                        /* with the flags of a comparison of the choice with 1 that tells it is not AVX2 */
     .cfi_startproc
-    jl      move_others
+    jl      move_not_apart
+    movl    $64, %ecx
+    cmpq    %rcx, %rdx
+    jae     move_64_on
 #include "dispatch/copy_avx512.tmpl.S"
     .cfi_endproc
     .size copy_avx512, . - copy_avx512
 #else
-    TIERS(wherry_copy_choice, copy_avx2, move_others)
+    movslq  wherry_copy_choice(%rip), %rcx
     movq    %rdi, %rax
+    cmpq    %rcx, %rdx
+    jae     move_64_on_or_not
 #include "dispatch/copy_avx512.tmpl.S"
     .cfi_endproc
     .size PUBLIC(memcpy), . - PUBLIC(memcpy)
@@ -170,6 +170,7 @@ copy_avx512:                        /* with the flags of a comparison of the cho
 #include "dispatch/copy_avx2.tmpl.S"
     .cfi_endproc
     .size copy_avx2, . - copy_avx2
+#include "dispatch/bcopy.tmpl.S"
 #endif
 
     .section .rodata
@@ -183,52 +184,32 @@ move_places:                        /* RECENT_ENTER_COPY_AT_ONCE */
     .long   RECENT_COPY_PLACES - 1
     .text
 
-/* void bcopy(const void *src rdi, void *dst rsi, size_t n rdx) */
-    .p2align 6
-EXPORT(PUBLIC(bcopy))
-    xchgq   %rdi, %rsi
-    TIERS(wherry_copy_choice, copy_avx2, move_others)
-    movq    %rdi, %rax
-    jmp     move
-    .cfi_endproc
-    .size PUBLIC(bcopy), . - PUBLIC(bcopy)
-
 /* void *mempcpy(void *dst rdi, const void *src rsi, size_t n rdx), returns dst + n */
-    .p2align 6
+    .p2align 4
 EXPORT(PUBLIC(mempcpy))
-    TIERS(wherry_copy_choice, mempcpy_avx2, mempcpy_others)
     leaq    (%rdi,%rdx), %rax
-    jmp     move
+    BY_CHOICE(wherry_copy_choice, mempcpy_avx2, move_by_size, move_together, mempcpy_baseline, move_look, mempcpy_ladder)
 
 #define THEN_END(label, routine)               \
 label:                                         \
-    leaq    (%rdi,%rdx), %rax;                 \
     pushq   %rax;                              \
     .cfi_adjust_cfa_offset 8;                  \
     call    routine;                           \
     popq    %rax;                              \
     .cfi_adjust_cfa_offset -8;                 \
     ret
-    OTHERS(mempcpy_others)
-    leaq    (%rdi,%rdx), %rax
-    jmp     move_together
-    OTHERS_BUT_TOGETHER(mempcpy_others, wherry_copy_choice, mempcpy_baseline, mempcpy_looked_at, mempcpy_ladder)
-mempcpy_looked_at:
-    leaq    (%rdi,%rdx), %rax
-    jmp     move_look
     THEN_END(mempcpy_baseline, wherry_routine_move_sse2)
+    THEN_END(mempcpy_ladder, wherry_routine_move_avx512_ladder)
 mempcpy_avx2:
-    leaq    (%rdi,%rdx), %rax
 #if WHERRY_FIRST_AVX2               /* past the words: the ways of other tiers give memcpy's result */
     subq    $16, %rdx
     jb      copy_avx2_to_15
-    cmpq    $WHERRY_INLINE, %rdx
+    cmpq    $AVX2_INLINE, %rdx
     jae     copy_avx2_65_on_for_sure
     jmp     copy_avx2_16_to_64
 #else
     jmp     copy_avx2_rax
 #endif
-    THEN_END(mempcpy_ladder, wherry_routine_move_avx512_ladder)
     .cfi_endproc
     .size PUBLIC(mempcpy), . - PUBLIC(mempcpy)
 
@@ -244,12 +225,17 @@ EXPORT(PUBLIC(memset))
     .p2align 6
 set_avx512:                         /* as copy_avx512 */
     .cfi_startproc
-    jl      set_others
+    jl      set_not_apart
+    movl    $64, %ecx
+    cmpq    %rcx, %rdx
+    jae     set_64_on
 #include "dispatch/set_avx512.tmpl.S"
     .cfi_endproc
     .size set_avx512, . - set_avx512
 #else
-    TIERS(wherry_set_choice, set_avx2, set_others)
+    movslq  wherry_set_choice(%rip), %rcx
+    cmpq    %rcx, %rdx
+    jae     set_64_on_or_not
 #include "dispatch/set_avx512.tmpl.S"
     .cfi_endproc
     .size PUBLIC(memset), . - PUBLIC(memset)
@@ -267,8 +253,7 @@ set_avx512:                         /* as copy_avx512 */
 EXPORT(PUBLIC(bzero))
     movq    %rsi, %rdx
     xorl    %esi, %esi
-    TIERS(wherry_set_choice, set_avx2, set_others)
-    jmp     set
+    BY_CHOICE(wherry_set_choice, set_avx2, set_by_size, set_together, wherry_routine_set_sse2, set_looked_at, wherry_routine_set_avx512_ladder)
     .cfi_endproc
     .size PUBLIC(bzero), . - PUBLIC(bzero)
 

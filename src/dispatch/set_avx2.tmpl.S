@@ -5,7 +5,7 @@ set_avx2:
     movq    %rdi, %rax
     subq    $16, %rdx               /* ascending: with sizes of all magnitudes, fewest are guessed wrong that way */
     jb      set_avx2_to_15
-    COMPARE_INLINE
+    COMPARE_INLINE(wherry_set_choice)
     jae     set_avx2_65_on
 set_avx2_16_to_64:
     vpbroadcastb %xmm0, %xmm0
@@ -22,7 +22,7 @@ set_avx2_16_to_64:
     .p2align 6
 set_avx2_to_15:
 #if WHERRY_FIRST_AVX2
-    cmpb    $1, wherry_set_choice(%rip)
+    cmpb    $1, wherry_set_choice + CHOICE_CODE(%rip)
     jg      set_tiers
 #endif
     addl    $12, %edx
@@ -61,13 +61,13 @@ set_avx2_65_on_for_sure:
 
 #if WHERRY_FIRST_AVX2
 set_not_avx2:                       /* as in copy_avx2 */
-    cmpb    $1, wherry_set_choice(%rip)
+    cmpb    $1, wherry_set_choice + CHOICE_CODE(%rip)
     je      set_avx2_after_all
 set_tiers:
     leaq    16(%rdx), %rdx
     jmp     set_avx512
 set_avx2_after_all:
-    cmpq    $WHERRY_INLINE, %rdx
+    cmpq    $AVX2_INLINE, %rdx
     jb      set_avx2_16_to_64
     jmp     set_avx2_65_on_for_sure
 #endif

@@ -1,18 +1,41 @@
 /* The set of AVX-512, to the plain loop: as copy_avx512.tmpl.S. A part of public.S. */
-set:
+/* As move_to_63. By a branch it is one line of code, the entry too. */
+set_to_63:
+    cmpq    %rcx, %rdi
+    jbe     set_low_destination
+set_to_63_anyhow:
     vpbroadcastb %esi, %zmm16
+#if WHERRY_EDGE_BRANCH
+    leal    64(%rdi), %eax
+    orq     $-1, %rcx
+    testl   $0xfc0, %eax
+    jz      set_near_page_end
     movq    %rdi, %rax
-    cmpq    $64, %rdx
-    ja      set_65_on
-    cmpq    $4096, %rdi             /* as in move */
-    jb      set_page_0
-set_masked:
+    bzhiq   %rdx, %rcx, %rcx
+    kmovq   %rcx, %k1
+    PREFETCH_MASKED_SET
+    vmovdqu8 %zmm16, (%rdi){%k1}
+    ret
+
+set_near_page_end:
+    movq    %rdi, %rax
+    testl   %edx, %edx
+    jz      set_none
+    PREFETCH_MASKED_SET
+    movl    %edx, %r8d
+    negl    %r8d
+    shlxq   %r8, %rcx, %rcx
+    kmovq   %rcx, %k1
+    vmovdqu8 %zmm16, -64(%rdi,%rdx){%k1}
+    ret
+#else
+    movq    %rdi, %rax
     PREFETCH_MASKED_SET
     movl    %edi, %ecx
     leaq    -64(%rdx), %r8
     andl    $0xfc0, %ecx
     xorl    %r9d, %r9d
-    cmpl    $0xfc0, %ecx            /* as in move */
+    cmpl    $0xfc0, %ecx
     movq    $-1, %rcx
     cmovneq %r9, %r8
     bzhiq   %rdx, %rcx, %rcx
@@ -21,18 +44,30 @@ set_masked:
     kmovq   %rcx, %k1
     vmovdqu8 %zmm16, (%rdi,%r8){%k1}
     ret
+#endif
 
-set_page_0:
+set_low_destination:
+#if !WHERRY_FIRST_AVX2
+    testl   %ecx, %ecx
+    js      set_avx2
+#endif
     testl   %edx, %edx
-    jnz     set_masked
+    jnz     set_to_63_anyhow
+    movq    %rdi, %rax
+set_none:
     ret
 
 /* To 128 bytes by halves, as in copy_avx512; above that they gain nothing. */
     .p2align 6
-set_65_on:
-    cmpq    $256, %rdx
-    ja      set_257_on
-    cmpl    $128, %edx
+#if !WHERRY_FIRST_AVX2
+set_64_on_or_not:
+    jrcxz   set_not_apart
+#endif
+set_64_on:
+    addl    %ecx, %ecx
+    movq    %rdi, %rax
+    vpbroadcastb %esi, %zmm16
+    cmpq    %rcx, %rdx
     ja      set_129_on
     PREFETCH_LAST_LINE
     vmovdqu64 %ymm16, (%rdi)
@@ -41,8 +76,54 @@ set_65_on:
     vmovdqu64 %ymm16, -32(%rdi,%rdx)
     ret
 
+/* As move_not_apart. */
+set_not_apart:
+    cmpb    $-2, wherry_set_choice + CHOICE_CODE(%rip)
+    jne     set_others
+set_together:
+    vpbroadcastb %esi, %zmm16
+    movq    %rdi, %rax
+    cmpq    $1024, %rdx
+    ja      set_1025_on
+    cmpl    $255, %edx
+    ja      set_256_to_1024
+set_to_255:                         /* as move_to_255 */
+    cmpq    $4096, %rdi
+    jb      set_together_page_0
+set_four:
+    PREFETCH_MASKED_SET
+    PREFETCH_LAST_LINE
+    movl    %edi, %ecx
+    xorl    %r9d, %r9d
+    movq    %rdx, %r10
+    andl    $0xfc0, %ecx
+    subq    $64, %r10
+    movq    %r10, %r8
+    cmovnsq %r9, %r8
+    cmovsq  %r9, %r10
+    cmpl    $0xfc0, %ecx
+    movq    $-1, %rcx
+    cmovneq %r9, %r8
+    bzhiq   %rdx, %rcx, %rcx
+    subl    %r8d, %r9d
+    shlxq   %r9, %rcx, %rcx
+    addq    %rdi, %r8
+    kmovq   %rcx, %k1
+    rorxl   $1, %edx, %ecx
+    leal    (%rdx,%rdx), %r9d
+    andl    $64, %ecx
+    andl    %edx, %r9d
+    andl    $128, %r9d
+    vmovdqu8 %zmm16, (%r8){%k1}
+    vmovdqu8 %zmm16, (%r8,%rcx){%k1}
+    vmovdqu8 %zmm16, (%r8,%r9){%k1}
+    vmovdqu8 %zmm16, (%r8,%r10){%k1}
+    RETURN_WATCHED(wherry_watch_sets, set_look_back, set_uncounted)
+
     .p2align 6
 set_129_on:
+    cmpq    $256, %rdx
+    ja      set_257_on
     PREFETCH_LAST_LINE
     vmovdqu64 %zmm16, (%rdi)
     vmovdqu64 %zmm16, 64(%rdi)
@@ -118,47 +199,12 @@ set_256_to_1024:
     vmovdqa64 %zmm16, 128(%rdi,%rcx)
     RETURN_WATCHED(wherry_watch_sets, set_look_back, set_uncounted)
 
-    .p2align 6
-    .nops   32                      /* from the begin of a line of code unpredictable sizes to 256 take 1.09 (Zen 5) */
-    OTHERS(set_others)
-    vpbroadcastb %esi, %zmm16
-    movq    %rdi, %rax
-    cmpq    $1024, %rdx
-    ja      set_1025_on
-    cmpl    $255, %edx
-    ja      set_256_to_1024
-set_to_255:                         /* as move_to_255 */
-    cmpq    $4096, %rdi
-    jb      set_together_page_0
-set_four:
-    PREFETCH_MASKED_SET
-    PREFETCH_LAST_LINE
-    movl    %edi, %ecx
-    xorl    %r9d, %r9d
-    movq    %rdx, %r10
-    andl    $0xfc0, %ecx
-    subq    $64, %r10
-    movq    %r10, %r8
-    cmovnsq %r9, %r8
-    cmovsq  %r9, %r10
-    cmpl    $0xfc0, %ecx
-    movq    $-1, %rcx
-    cmovneq %r9, %r8
-    bzhiq   %rdx, %rcx, %rcx
-    subl    %r8d, %r9d
-    shlxq   %r9, %rcx, %rcx
-    addq    %rdi, %r8
-    kmovq   %rcx, %k1
-    rorxl   $1, %edx, %ecx
-    leal    (%rdx,%rdx), %r9d
-    andl    $64, %ecx
-    andl    %edx, %r9d
-    andl    $128, %r9d
-    vmovdqu8 %zmm16, (%r8){%k1}
-    vmovdqu8 %zmm16, (%r8,%rcx){%k1}
-    vmovdqu8 %zmm16, (%r8,%r9){%k1}
-    vmovdqu8 %zmm16, (%r8,%r10){%k1}
-    RETURN_WATCHED(wherry_watch_sets, set_look_back, set_uncounted)
+/* As move_by_size. */
+set_by_size:
+    movl    $64, %ecx
+    cmpq    %rcx, %rdx
+    jb      set_to_63
+    jmp     set_64_on
 
 set_together_page_0:
     testl   %edx, %edx
@@ -167,7 +213,8 @@ set_together_page_0:
 
     UNCOUNTED(set_uncounted, wherry_watch_sets, %rax, set_look_back)
     LOOK(set_look_back, wherry_watch_sets, ret)
-    OTHERS_BUT_TOGETHER(set_others, wherry_set_choice, wherry_routine_set_sse2, set_looked_at, wherry_routine_set_avx512_ladder)
+set_others:
+    BY_CHOICE(wherry_set_choice, set_avx2, set_by_size, set_together, wherry_routine_set_sse2, set_looked_at, wherry_routine_set_avx512_ladder)
 set_looked_at:
     vpbroadcastb %esi, %zmm16
     movq    %rdi, %rax

@@ -18,12 +18,12 @@ struct wherry_watch wherry_watch_copies = {.factor = 0x9e3779b1}, wherry_watch_s
 #define GET(object) atomic_load_explicit(&(object), memory_order_relaxed)
 #define PUT(object, value) atomic_store_explicit(&(object), (value), memory_order_relaxed)
 
-static _Atomic(signed char) *choice_of(const struct wherry_watch *watch)
+static _Atomic(uint64_t) *choice_of(const struct wherry_watch *watch)
 {
     return watch == &wherry_watch_copies ? &wherry_copy_choice : &wherry_set_choice;
 }
 
-static signed char found(const struct wherry_watch *watch)
+static enum wherry_choice found(const struct wherry_watch *watch)
 {
     return GET(watch->together) ? WHERRY_CHOICE_AVX512_TOGETHER : WHERRY_CHOICE_AVX512;
 }
@@ -32,10 +32,11 @@ void wherry_watch_use(struct wherry_watch *watch, enum wherry_watching watching)
 {
     PUT(watch->watching, watching);
     PUT(watch->left, 0); /* a look that is held counts down beyond it */
-    PUT(*choice_of(watch), watching == HELD_TOGETHER                         ? WHERRY_CHOICE_AVX512_TOGETHER
-                           : watching == HELD_APART                          ? WHERRY_CHOICE_AVX512
-                           : watching == HELD_LOOKING || GET(watch->looking) ? WHERRY_CHOICE_AVX512_LOOK
-                                                                             : found(watch));
+    const enum wherry_choice choice = watching == HELD_TOGETHER                         ? WHERRY_CHOICE_AVX512_TOGETHER
+                                      : watching == HELD_APART                          ? WHERRY_CHOICE_AVX512
+                                      : watching == HELD_LOOKING || GET(watch->looking) ? WHERRY_CHOICE_AVX512_LOOK
+                                                                                        : found(watch);
+    PUT(*choice_of(watch), wherry_choice_word(choice));
 }
 
 /* What the branches tell apart: 1 to 8 blocks of 64 bytes, then 10, 12, 14 and 16. */
@@ -139,8 +140,8 @@ static bool plain(struct wherry_watch *watch)
 static void end(struct wherry_watch *watch)
 {
     PUT(watch->left, GET(watch->between));
-    signed char looking = WHERRY_CHOICE_AVX512_LOOK; /* else another choice was made meanwhile */
-    atomic_compare_exchange_strong(choice_of(watch), &looking, found(watch));
+    uint64_t looking = wherry_choice_word(WHERRY_CHOICE_AVX512_LOOK); /* else another choice was made meanwhile */
+    atomic_compare_exchange_strong(choice_of(watch), &looking, wherry_choice_word(found(watch)));
     PUT(watch->looking, false);
 }
 
@@ -174,14 +175,14 @@ static void begin(struct wherry_watch *watch)
     const uint32_t begun = GET(watch->begun);
     PUT(watch->begun, begun + 1);
     PUT(watch->factor, factors[(begun + 1) % FACTORS]);
-    signed char choice = found(watch);
-    if (!atomic_compare_exchange_strong(choice_of(watch), &choice, WHERRY_CHOICE_AVX512_LOOK))
+    uint64_t choice = wherry_choice_word(found(watch));
+    if (!atomic_compare_exchange_strong(choice_of(watch), &choice, wherry_choice_word(WHERRY_CHOICE_AVX512_LOOK)))
         PUT(watch->looking, false);
 }
 
 void wherry_watch_look(struct wherry_watch *watch, size_t n, uintptr_t caller, uintptr_t stack)
 {
-    const signed char choice = GET(*choice_of(watch));
+    const enum wherry_choice choice = wherry_choice_in(GET(*choice_of(watch)));
     if (choice == WHERRY_CHOICE_AVX512_LOOK) {
         record(watch, n, caller, stack);
         return;

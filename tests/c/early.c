@@ -1,5 +1,6 @@
 /* Calls the public functions before anything of the library has been set up: from an IFUNC resolver, which runs while
  * this program is still being relocated, and from a constructor that runs before the library's. */
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,6 +24,14 @@ static int works(char *target)
         wherry_bzero(target, n);
         for (size_t i = 0; i < n; i++)
             right &= target[i] == 0;
+    }
+    static const uintptr_t nowhere[] = {0, 1, 63, 64, 65, 4095, UINTPTR_MAX - 63, UINTPTR_MAX};
+    for (size_t i = 0; i < sizeof nowhere / sizeof *nowhere; i++) {
+        char *none = (char *)nowhere[i]; /* of no bytes nothing is read or written, whatever the tier */
+        right &= wherry_memcpy(none, none, 0) == none && wherry_mempcpy(target, none, 0) == target;
+        right &= wherry_memset(none, 0x7e, 0) == none;
+        wherry_bcopy(none, target, 0);
+        wherry_bzero(none, 0);
     }
     return right;
 }

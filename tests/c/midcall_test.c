@@ -32,9 +32,9 @@ struct way {
 void asks_twice(void);
 __asm__(".text\n"
         "asks_twice:\n\t"
-        "cmpb $1, wherry_copy_choice(%rip)\n\t"
+        "cmpb $1, wherry_copy_choice+4(%rip)\n\t"
         "je wherry_memcpy\n\t"
-        "cmpb $1, wherry_copy_choice(%rip)\n\t"
+        "cmpb $1, wherry_copy_choice+4(%rip)\n\t"
         "jne wherry_memcpy\n\t"
         "vpxord %zmm16, %zmm16, %zmm16\n\t"
         "jmp wherry_memcpy");

@@ -78,8 +78,9 @@ static void run(enum sizes sizes, unsigned calls)
 
 static void expect(const char *what, bool together)
 {
-    const signed char choice = way->watch == &wherry_watch_copies ? wherry_copy_choice : wherry_set_choice;
-    const signed char other = way->watch == &wherry_watch_copies ? wherry_set_choice : wherry_copy_choice;
+    const bool copies = way->watch == &wherry_watch_copies;
+    const enum wherry_choice choice = wherry_choice_in(copies ? wherry_copy_choice : wherry_set_choice);
+    const enum wherry_choice other = wherry_choice_in(copies ? wherry_set_choice : wherry_copy_choice);
     if (way->watch->together == together &&
         (choice == WHERRY_CHOICE_AVX512_LOOK ||
          choice == (together ? WHERRY_CHOICE_AVX512_TOGETHER : WHERRY_CHOICE_AVX512)) &&
@@ -187,13 +188,14 @@ int main(void)
     wherry_dispatch_force(WHERRY_ISA_AVX2);
     way = &ways[0];
     run(ANY, CALLS);
-    if (wherry_copy_choice != WHERRY_CHOICE_AVX2 || wherry_watch_copies.together) {
+    if (wherry_copy_choice != wherry_choice_word(WHERRY_CHOICE_AVX2) || wherry_watch_copies.together) {
         failures++;
         puts("AVX2 was watched");
     }
     wherry_dispatch_force(WHERRY_ISA_AVX512_TOGETHER);
     run(SAME, CALLS);
-    if (wherry_copy_choice != WHERRY_CHOICE_AVX512_TOGETHER || wherry_set_choice != WHERRY_CHOICE_AVX512_TOGETHER) {
+    const uint64_t together = wherry_choice_word(WHERRY_CHOICE_AVX512_TOGETHER);
+    if (wherry_copy_choice != together || wherry_set_choice != together) {
         failures++;
         puts("avx512_together does not last");
     }

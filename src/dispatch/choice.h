@@ -1,0 +1,51 @@
+/* What the public functions of public.S go by, a word for copies and one for sets. Any thread may change it at any
+ * instruction of a call, so a call reads each half once and goes by that. Zero, as before a constructor has run, is the
+ * baseline.
+ */
+#ifndef WHERRY_CHOICE_H
+#define WHERRY_CHOICE_H
+
+/* The lower half: below which size a call goes on in place, the smallest sizes of the tier whose text stands first, and
+ * 0 for every other tier. So one comparison tells size and tier. Where AVX2's text stands first the size is n - 16, and
+ * what is below 16 asks for the tier on its own way. Where AVX-512's does, AVX2 has -1: as a number without a sign
+ * above every size, so that its calls go on in place too, and above every address, which is how they are told there.
+ * The upper half: which choice.
+ */
+#define CHOICE_CODE 4
+#define AVX2_INLINE (64 - 16 + 1)
+#if WHERRY_FIRST_AVX2
+#define INLINE_BELOW AVX2_INLINE
+#else
+#define INLINE_BELOW 64
+#endif
+
+#ifndef __ASSEMBLER__
+#include <stdint.h>
+
+/* Of a signed byte, such that one comparison with 1 tells the frequent ones apart. */
+enum wherry_choice {
+    WHERRY_CHOICE_SSE2 = 0,
+    WHERRY_CHOICE_AVX2 = 1,
+    WHERRY_CHOICE_AVX512 = 2,           /* of copies and sets: sizes to 255 bytes apart (watch.h) */
+    WHERRY_CHOICE_AVX512_TOGETHER = -2, /* sizes to 255 bytes together; the only one whose parity is odd, less 1 */
+    WHERRY_CHOICE_AVX512_LADDER = -3,
+    WHERRY_CHOICE_AVX512_LOOK = -5, /* as together, and each call is recorded */
+};
+
+static inline uint64_t wherry_choice_word(enum wherry_choice choice)
+{
+    const enum wherry_choice first = WHERRY_FIRST_AVX2 ? WHERRY_CHOICE_AVX2 : WHERRY_CHOICE_AVX512;
+    const uint32_t below = choice == first ? INLINE_BELOW : choice == WHERRY_CHOICE_AVX2 ? UINT32_MAX : 0;
+    return (uint64_t)(uint8_t)choice << 8 * CHOICE_CODE | below;
+}
+
+static inline enum wherry_choice wherry_choice_in(uint64_t word)
+{
+    return (enum wherry_choice)(signed char)(word >> 8 * CHOICE_CODE);
+}
+
+extern _Atomic(uint64_t) wherry_copy_choice __attribute__((visibility("hidden")));
+extern _Atomic(uint64_t) wherry_set_choice __attribute__((visibility("hidden")));
+#endif
+
+#endif
