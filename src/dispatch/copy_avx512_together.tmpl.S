@@ -45,8 +45,8 @@ move_four:
     vmovdqu8 %zmm19, (%r8,%r10){%k1}
     RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
 
-/* The first block and the last two, and between them thirteen that begin at a line of the source: a load across lines
- * costs as much as a store across them. Three of those are fixed; of the others those that n does not reach repeat what
+/* The first block and the last two, and between them thirteen that begin at a line: of the source, where a load across
+ * lines costs as much as a store across them, else of the destination, as for sizes apart (copy_source_lines_to). Three of those are fixed; of the others those that n does not reach repeat what
  * the last of them copies. They reach 960 bytes at most from that line, so above that they follow the first block.
  *
  *   rcx X, the least multiple of 64 from where three blocks reach what the last two do not
@@ -56,6 +56,8 @@ move_four:
     .p2align 6
 move_256_to_1024:
     movl    %esi, %ecx
+    cmpl    $0, wherry_thresholds + COPY_SOURCE_PAGE(%rip)
+    cmovel  %edi, %ecx
     negl    %ecx
     andl    $63, %ecx               /* 0 .. 63, to that line */
     movl    $64, %r8d
