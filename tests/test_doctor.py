@@ -135,6 +135,39 @@ def test_rep_movsb_of_zen_3_and_4():
     assert "rep movsb" not in whats(judged("zen5-epyc-kvm", rep_movsb_threshold=2112))
 
 
+@pytest.mark.parametrize(
+    ("cpu", "choice", "build", "said"),
+    [
+        ("zen5-epyc-kvm", "avx512", ("avx2", "select"), "-Dfirst_tier=avx512"),
+        ("haswell-4710mq", "avx2", ("avx512", "select"), "-Dfirst_tier=avx2"),
+        ("sapphire-rapids-w9-3475x", "avx512", ("avx512", "select"), "-Dpage_edge=branch"),
+        ("zen5-epyc-kvm", "avx512", ("avx512", "branch"), "-Dpage_edge=select"),
+        ("sapphire-rapids-w9-3475x", "avx512", ("avx512", "branch"), None),
+        ("zen5-epyc-kvm", "avx512", ("avx512", "select"), None),
+        ("haswell-4710mq", "avx2", ("avx2", "select"), None),
+        ("haswell-4710mq", "sse2", ("avx512", "branch"), None),
+        ("zen5-epyc-kvm", "avx512", None, None),
+    ],
+)
+def test_a_build_for_another_kind_of_cpu(cpu, choice, build, said):
+    told = reported(cpu)
+    told["plan"]["default"]["choice"] = choice
+    if build:
+        told["build"] = dict(zip(("first_tier", "page_edge"), build, strict=True))
+    record = {"reported": told, "virtualisation": {}, "pages": {}}
+    nothing = {"tunables": {}, "sysconf": {}, "environment": None}
+    found = [f for f in diagnosis.findings(record, nothing) if "was built for another" in f.what]
+    assert len(found) == (said is not None)
+    assert not found or said in found[0].do
+
+
+def test_the_build_is_told(wherry):
+    record = json.loads(wherry("doctor", "--json").stdout)
+    assert record["reported"]["build"]["first_tier"] in ("avx2", "avx512")
+    assert record["reported"]["build"]["page_edge"] in ("branch", "select")
+    assert diagnosis.build_in_words(record["reported"]) in wherry("doctor").stdout
+
+
 def test_huge_pages_off():
     assert "transparent huge pages are off" in whats(judged("haswell-4710mq", thp="never"))
 

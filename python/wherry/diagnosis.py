@@ -296,12 +296,54 @@ def _about_plan(reported: Mapping) -> list[Finding]:
     ]
 
 
+def build_in_words(reported: Mapping) -> str | None:
+    """How the library in wherry-run was built, or None where an older one made the record."""
+    build = reported.get("build")
+    if not build:
+        return None
+    return f"{build['first_tier']}'s small sizes in place, page edge by {build['page_edge']}"
+
+
+def _about_build(reported: Mapping) -> list[Finding]:
+    """What another build would have nearer for this CPU; figures of docs/performance-intel.md and performance.md."""
+    build = reported.get("build") or {}
+    tier = str(((reported.get("plan") or {}).get("default") or {}).get("choice", ""))
+    wide = tier.startswith("avx512")
+    first = build.get("first_tier")
+    if first == "avx2" and wide:
+        cost = "with AVX-512 sizes to 64 bytes took 1.1 to 1.6 times as long, unpredictable ones 2.3 times"
+        want = "-Dfirst_tier=avx512"
+    elif first == "avx512" and tier == "avx2":
+        cost, want = (
+            "with AVX2 sizes to 128 bytes took up to 1.2 times as long",
+            "-Dfirst_tier=avx2",
+        )
+    elif wide and reported.get("vendor") == "Intel" and build.get("page_edge") == "select":
+        cost, want = (
+            "on Intel copies and sets to 63 bytes took up to 1.2 times as long",
+            "-Dpage_edge=branch",
+        )
+    elif wide and reported.get("vendor") == "AMD" and build.get("page_edge") == "branch":
+        cost = "on a Zen 5 buffers at any place took up to 1.2 times as long at the smallest sizes"
+        want = "-Dpage_edge=select"
+    else:
+        return []
+    return [
+        Finding(
+            f"Wherry was built for another kind of CPU ({build_in_words(reported)})",
+            f"the smallest copies and sets are a jump or some instructions longer than they need be: {cost}",
+            f"build it on this machine, or with {want}",
+        )
+    ]
+
+
 def findings(record: Mapping, view: Mapping) -> list[Finding]:
     """What is wrong, the most telling first."""
     reported = record["reported"]
     virtual = bool((record.get("virtualisation") or {}).get("virtual"))
     found = [
         *_about_plan(reported),
+        *_about_build(reported),
         *_about_tunables(view),
         *_about_features(reported, virtual),
         *_about_caches(reported, virtual),

@@ -106,6 +106,10 @@ static void print_caches(const struct info *in)
     puts(".");
 }
 
+/* How the library in here was built (meson.options). */
+static const char *const first_tier = WHERRY_FIRST_AVX2 ? "avx2" : "avx512";
+static const char *const page_edge = WHERRY_EDGE_BRANCH ? "branch" : "select";
+
 static void print_text(const struct info *in)
 {
     const struct wherry_cpu *cpu = &in->cpu;
@@ -122,6 +126,8 @@ static void print_text(const struct info *in)
     print_state(cpu->xcr0);
     print_label("tier");
     puts(wherry_isa_names[wherry_plan_isa(cpu)]);
+    print_label("build");
+    printf("%s's small sizes in place, page edge by %s\n", first_tier, page_edge);
     print_label("plan");
     puts(wherry_plan_status());
     print_set("usable", cpu->features, NULL);
@@ -194,6 +200,10 @@ static void print_json(const struct info *in)
     }
     json_close();
     json_uint("last_level", in->last_level);
+    json_open("build");
+    json_string("first_tier", first_tier);
+    json_string("page_edge", page_edge);
+    json_close();
     json_open("plan");
     json_string("status", wherry_plan_status());
     json_plan("default", wherry_plan_isa(cpu), &in->by_default);

@@ -2,6 +2,7 @@
  * has run is the baseline. */
 #include <stdatomic.h>
 
+#include "dispatch/choice.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/nofault.h"
 #include "routines/csum.h"

@@ -4,6 +4,7 @@
  * data whose initial value is right: the baseline, which runs on every x86-64, and no threshold ever reached.
  */
 #include "dispatch/dispatch.h"
+#include "dispatch/choice.h"
 
 #include <stdatomic.h>
 #include <stdint.h>

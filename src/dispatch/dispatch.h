@@ -2,7 +2,6 @@
 #ifndef WHERRY_DISPATCH_H
 #define WHERRY_DISPATCH_H
 
-#include "dispatch/choice.h"
 #include "plan/plan.h"
 #include "routines/recent.h"
 

@@ -2,6 +2,7 @@
  * constructor has run is the baseline. */
 #include <stdatomic.h>
 
+#include "dispatch/choice.h"
 #include "dispatch/dispatch.h"
 #include "wherry.h"
 

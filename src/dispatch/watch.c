@@ -1,4 +1,5 @@
 #include "dispatch/watch.h"
+#include "dispatch/choice.h"
 
 #include "dispatch/dispatch.h"
 

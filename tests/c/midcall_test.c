@@ -16,6 +16,7 @@
 #include <ucontext.h>
 
 #include "cpu/caches.h"
+#include "dispatch/choice.h"
 #include "dispatch/load.h"
 #include "wherry.h"
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "dispatch/choice.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/watch.h"
 #include "wherry.h"

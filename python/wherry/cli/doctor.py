@@ -53,6 +53,8 @@ def command(as_json: bool) -> None:
     printer.pairs(sources)
     printer.block(Block("Thresholds"))
     limits = [(f"  {who}", words) for who, words in diagnosis.thresholds(record, libc)]
+    if build := diagnosis.build_in_words(record["reported"]):
+        limits.append(("  Build", build))
     plan = record["reported"].get("plan")
     if plan:
         limits.append(("  Plan", plan["status"]))
