@@ -14,9 +14,11 @@
 #define CHOICE_CODE 4
 #define AVX2_INLINE (64 - 16 + 1)
 #if WHERRY_FIRST_AVX2
-#define INLINE_BELOW AVX2_INLINE
+#define COPY_BELOW AVX2_INLINE
+#define SET_BELOW AVX2_INLINE
 #else
-#define INLINE_BELOW 64
+#define COPY_BELOW 64 /* by halves 64 bytes are faster to copy than under a mask, */
+#define SET_BELOW 65  /* but not to set */
 #endif
 
 #ifndef __ASSEMBLER__
@@ -32,12 +34,15 @@ enum wherry_choice {
     WHERRY_CHOICE_AVX512_LOOK = -5, /* as together, and each call is recorded */
 };
 
-static inline uint64_t wherry_choice_word(enum wherry_choice choice)
+static inline uint64_t wherry_choice_word(enum wherry_choice choice, uint32_t first_below)
 {
     const enum wherry_choice first = WHERRY_FIRST_AVX2 ? WHERRY_CHOICE_AVX2 : WHERRY_CHOICE_AVX512;
-    const uint32_t below = choice == first ? INLINE_BELOW : choice == WHERRY_CHOICE_AVX2 ? UINT32_MAX : 0;
+    const uint32_t below = choice == first ? first_below : choice == WHERRY_CHOICE_AVX2 ? UINT32_MAX : 0;
     return (uint64_t)(uint8_t)choice << 8 * CHOICE_CODE | below;
 }
+
+static inline uint64_t wherry_copy_word(enum wherry_choice choice) { return wherry_choice_word(choice, COPY_BELOW); }
+static inline uint64_t wherry_set_word(enum wherry_choice choice) { return wherry_choice_word(choice, SET_BELOW); }
 
 static inline enum wherry_choice wherry_choice_in(uint64_t word)
 {

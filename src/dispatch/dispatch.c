@@ -60,9 +60,8 @@ static void use_tier(const struct wherry_cpu *cpu, enum wherry_isa isa)
     if (isa == WHERRY_ISA_AVX512 || isa == WHERRY_ISA_AVX512_TOGETHER) {
         watch_both(isa == WHERRY_ISA_AVX512 ? WATCHING : HELD_TOGETHER);
     } else {
-        const uint64_t word = wherry_choice_word(choices[isa]);
-        atomic_store_explicit(&wherry_copy_choice, word, memory_order_relaxed);
-        atomic_store_explicit(&wherry_set_choice, word, memory_order_relaxed);
+        atomic_store_explicit(&wherry_copy_choice, wherry_copy_word(choices[isa]), memory_order_relaxed);
+        atomic_store_explicit(&wherry_set_choice, wherry_set_word(choices[isa]), memory_order_relaxed);
     }
     store(&wherry_csum_choice, wherry_plan_csum(cpu, isa));
     store(&wherry_crc_choice, wherry_plan_crc(cpu, isa));

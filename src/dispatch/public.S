@@ -226,16 +226,16 @@ EXPORT(PUBLIC(memset))
 set_avx512:                         /* as copy_avx512 */
     .cfi_startproc
     jl      set_not_apart
-    movl    $64, %ecx
+    movl    $65, %ecx
     cmpq    %rcx, %rdx
-    jae     set_64_on
+    jae     set_65_on
 #include "dispatch/set_avx512.tmpl.S"
     .cfi_endproc
     .size set_avx512, . - set_avx512
 #else
     movslq  wherry_set_choice(%rip), %rcx
     cmpq    %rcx, %rdx
-    jae     set_64_on_or_not
+    jae     set_65_on_or_not
 #include "dispatch/set_avx512.tmpl.S"
     .cfi_endproc
     .size PUBLIC(memset), . - PUBLIC(memset)

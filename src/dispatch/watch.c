@@ -24,6 +24,11 @@ static _Atomic(uint64_t) *choice_of(const struct wherry_watch *watch)
     return watch == &wherry_watch_copies ? &wherry_copy_choice : &wherry_set_choice;
 }
 
+static uint64_t word_of(const struct wherry_watch *watch, enum wherry_choice choice)
+{
+    return watch == &wherry_watch_copies ? wherry_copy_word(choice) : wherry_set_word(choice);
+}
+
 static enum wherry_choice found(const struct wherry_watch *watch)
 {
     return GET(watch->together) ? WHERRY_CHOICE_AVX512_TOGETHER : WHERRY_CHOICE_AVX512;
@@ -37,7 +42,7 @@ void wherry_watch_use(struct wherry_watch *watch, enum wherry_watching watching)
                                       : watching == HELD_APART                          ? WHERRY_CHOICE_AVX512
                                       : watching == HELD_LOOKING || GET(watch->looking) ? WHERRY_CHOICE_AVX512_LOOK
                                                                                         : found(watch);
-    PUT(*choice_of(watch), wherry_choice_word(choice));
+    PUT(*choice_of(watch), word_of(watch, choice));
 }
 
 /* What the branches tell apart: 1 to 8 blocks of 64 bytes, then 10, 12, 14 and 16. */
@@ -141,8 +146,8 @@ static bool plain(struct wherry_watch *watch)
 static void end(struct wherry_watch *watch)
 {
     PUT(watch->left, GET(watch->between));
-    uint64_t looking = wherry_choice_word(WHERRY_CHOICE_AVX512_LOOK); /* else another choice was made meanwhile */
-    atomic_compare_exchange_strong(choice_of(watch), &looking, wherry_choice_word(found(watch)));
+    uint64_t looking = word_of(watch, WHERRY_CHOICE_AVX512_LOOK); /* else another choice was made meanwhile */
+    atomic_compare_exchange_strong(choice_of(watch), &looking, word_of(watch, found(watch)));
     PUT(watch->looking, false);
 }
 
@@ -176,8 +181,8 @@ static void begin(struct wherry_watch *watch)
     const uint32_t begun = GET(watch->begun);
     PUT(watch->begun, begun + 1);
     PUT(watch->factor, factors[(begun + 1) % FACTORS]);
-    uint64_t choice = wherry_choice_word(found(watch));
-    if (!atomic_compare_exchange_strong(choice_of(watch), &choice, wherry_choice_word(WHERRY_CHOICE_AVX512_LOOK)))
+    uint64_t choice = word_of(watch, found(watch));
+    if (!atomic_compare_exchange_strong(choice_of(watch), &choice, word_of(watch, WHERRY_CHOICE_AVX512_LOOK)))
         PUT(watch->looking, false);
 }
 

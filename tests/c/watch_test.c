@@ -189,14 +189,14 @@ int main(void)
     wherry_dispatch_force(WHERRY_ISA_AVX2);
     way = &ways[0];
     run(ANY, CALLS);
-    if (wherry_copy_choice != wherry_choice_word(WHERRY_CHOICE_AVX2) || wherry_watch_copies.together) {
+    if (wherry_copy_choice != wherry_copy_word(WHERRY_CHOICE_AVX2) || wherry_watch_copies.together) {
         failures++;
         puts("AVX2 was watched");
     }
     wherry_dispatch_force(WHERRY_ISA_AVX512_TOGETHER);
     run(SAME, CALLS);
-    const uint64_t together = wherry_choice_word(WHERRY_CHOICE_AVX512_TOGETHER);
-    if (wherry_copy_choice != together || wherry_set_choice != together) {
+    if (wherry_copy_choice != wherry_copy_word(WHERRY_CHOICE_AVX512_TOGETHER) ||
+        wherry_set_choice != wherry_set_word(WHERRY_CHOICE_AVX512_TOGETHER)) {
         failures++;
         puts("avx512_together does not last");
     }
