@@ -293,12 +293,6 @@ copy_avx2_step_close:
     COPY_AVX2_ENDS
     ret
 
-copy_avx2_maybe_by_string:
-    cmpq    wherry_thresholds + COPY_REP_RECENT_FROM(%rip), %rdx
-    jae     copy_avx2_by_routine
-    RECENT_FIND_COPY(copy_avx2_by_routine)
-    jmp     copy_avx2_not_by_string
-
 copy_avx2_by_routine:
     cmpq    %rdi, %rax
     je      wherry_routine_move_avx2_large

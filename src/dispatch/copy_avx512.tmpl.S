@@ -376,7 +376,7 @@ move_by_size:
 
 move_close:
     cmpq    $1024, %rdx
-    jbe     move_256_to_1024
+    jbe     move_close_to_1024
     cmpq    wherry_thresholds + COPY_YMM_FROM(%rip), %rdx
     jae     copy_avx2_large
     cmpq    %rdx, %r8               /* the destination begins inside the source */
@@ -384,6 +384,18 @@ move_close:
 move_upwards:
     orl     $-1, %ecx
     jmp     move_loop
+
+/* All loaded before any is stored, or, upwards where the lines are the destination's (copy_source_lines_to), step by step: an
+ * Intel CPU whose loads wait for the stores of the move before waits for the first of them only. The loop's first two
+ * steps reach 576 bytes. */
+move_close_to_1024:
+    cmpl    $0, wherry_thresholds + COPY_SOURCE_PAGE(%rip)
+    jne     move_256_to_1024
+    cmpq    $576, %rdx
+    jb      move_256_to_1024
+    cmpq    %rdx, %r8
+    jae     move_upwards
+    jmp     move_256_to_1024
 
 /* The loops of large.tmpl.h. Whatever they are not for goes to the routine. Where 32-byte vectors make the faster ones,
  * COPY_LOOP_BELOW is at most COPY_YMM_FROM, so that the others do not ask. */

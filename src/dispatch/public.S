@@ -277,6 +277,12 @@ move_looks:
     .type move_longest, @function
 move_longest:
     .cfi_startproc
+copy_avx2_maybe_by_string:
+    cmpq    wherry_thresholds + COPY_REP_RECENT_FROM(%rip), %rdx
+    jae     copy_avx2_by_routine
+    RECENT_FIND_COPY(copy_avx2_by_routine)
+    jmp     copy_avx2_not_by_string
+
 /* What is most frequent here, without the routine: on the way to it a tenth of what 8000 bytes take in L2 is spent. */
 move_far:
     negq    %rcx                    /* src - dst: below n the two sides overlap */
