@@ -135,8 +135,8 @@ AT(apart_513):
     leaq    (%rdi,%rdx), %rax
     leaq    -256(%rdi,%rdx), %r11   /* up to 256 bytes are left from here on */
     xorq    %rdi, %rax
-    cmpq    $4095, %rax
-    movl    %esi, %eax              /* lines of the source, or of a destination on two pages, as in copy_avx512 */
+    cmpq    wherry_thresholds + COPY_SOURCE_PAGE(%rip), %rax
+    movl    %esi, %eax              /* lines of the source, or of a destination on two pages, or as the plan says: copy_avx512 */
     ja      AT(apart_two_pages)
 AT(apart_from_line):
     STORE_FIRST(AT(redo))

@@ -92,7 +92,8 @@ AT(large):
 
 /* clang-format off */
 /* r11 where up to 4V are left; END_BLOCK(k) k vectors before the last boundary that the destination reaches, END_SOURCE(k) its
- * source; and the head. With V = 64 the boundaries are the source's below copy_loop_below, as in copy_avx512. */
+ * source; and the head. With V = 64 the boundaries are the source's below copy_loop_below, as in copy_avx512, and else
+ * below copy_forward_below nothing more is asked. */
 #define END_BLOCK(k) -k * V(%r8)
 #define END_SOURCE(k) -k * V(%r10)
 #define LAST_BOUNDARY                                       \
@@ -200,6 +201,8 @@ AT(ahead_1):
 
 #if V > 32
 AT(by_plan):
+    cmpq    wherry_thresholds + COPY_FORWARD_BELOW(%rip), %rdx
+    jb      AT(loop)
     cmpq    wherry_thresholds + COPY_YMM_FROM(%rip), %rdx
     jae     wherry_guarded_copy_avx2_large
     BY_PLAN

@@ -1,5 +1,5 @@
 /* 4V <= n <= 16V for V = 64, as in public.S: between the first block and the last two thirteen that begin at a line of the
- * source; those that n does not reach repeat others. The first block is always the one at the first byte, which is stored
+ * source or, by the plan, the destination; those that n does not reach repeat others. The first block is always the one at the first byte, which is stored
  * first.
  *
  *   rax the least multiple of 64 from where three blocks reach what the last two do not
@@ -10,6 +10,8 @@
 AT(sixteen):
     movq    %rdi, %r11
     movl    %esi, %eax
+    cmpl    $0, wherry_thresholds + COPY_SOURCE_PAGE(%rip)
+    cmovel  %edi, %eax
     negl    %eax
     andl    $63, %eax               /* 0 .. 63, to that line */
     movl    $64, %r10d
