@@ -1,6 +1,6 @@
 /* What the public functions of public.S go by, a word for copies and one for sets. Any thread may change it at any
- * instruction of a call, so a call reads each half once and goes by that. Zero, as before a constructor has run, is the
- * baseline.
+ * instruction of a call, so no call depends on what it read before being so still: whoever asks again takes every
+ * answer. Zero, as before a constructor has run, is the baseline.
  */
 #ifndef WHERRY_CHOICE_H
 #define WHERRY_CHOICE_H
@@ -8,7 +8,7 @@
 /* The lower half: below which size a call goes on in place, the smallest sizes of the tier whose text stands first, and
  * 0 for every other tier. So one comparison tells size and tier. Where AVX2's text stands first the size is n - 16, and
  * what is below 16 asks for the tier on its own way. Where AVX-512's does, AVX2 has -1: as a number without a sign
- * above every size, so that its calls go on in place too, and above every address, which is how they are told there.
+ * above every size, so that its calls go on in place too, and no address is above it, which is how they are told there.
  * The upper half: which choice.
  */
 #define CHOICE_CODE 4

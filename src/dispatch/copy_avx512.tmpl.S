@@ -103,7 +103,7 @@ move_to_63_anyhow:
 /* Here, since from there a jump to it is a short one. */
 move_low_source:
 #if !WHERRY_FIRST_AVX2
-    testl   %ecx, %ecx              /* below what AVX2 has in rcx every source is */
+    testl   %ecx, %ecx              /* no source is above what AVX2 has in rcx */
     js      copy_avx2_rax
 #endif
     testl   %edx, %edx
