@@ -48,17 +48,20 @@ static void run(struct unit *unit, const struct vcase *one)
         plain_copy(both.base, both.back, both.length);
 }
 
-/* Where programs change method: every destination alignment, both directions, some distance within the size. */
+/* Where programs change method: every alignment of the destination in both directions, close by and at some distance
+ * within the size. At several lines of a page, since target_ways goes by the place and the size; most often where most
+ * ways are. */
 static void about(struct unit *unit, size_t edge)
 {
     struct vcase one = {.calls = 1, .seed = unit->seed};
+    const unsigned often = edge <= 2048 ? 16 : 1;
     for (int off = -4; off <= 4; off++)
-        for (unsigned k = 0; k < 128 && !unit->failed; k++) {
+        for (unsigned k = 0; k < 256 * often && !unit->failed; k++) {
             one.n = edge + (size_t)(int64_t)off;
-            /* Half of the distances are short. */
-            int64_t distance = 1 + (int64_t)below(unit, next_random(&unit->random) % 2 ? 300 : one.n - 1);
+            const int64_t distance = 1 + (int64_t)below(unit, k % 256 < 128 ? 192 : one.n - 1);
             one.dist = k % 2 ? distance : -distance;
             one.s = (k / 2 - (k % 2 ? (uint64_t)distance : 0)) % 64; /* the lower one of the two */
+            one.s += 64 * below(unit, 64);
             run(unit, &one);
         }
 }
@@ -70,6 +73,7 @@ static void about_edges(struct unit *unit)
 #undef WHERRY_THRESHOLD
     for (size_t power = 512; power <= 16384; power *= 2) {
         about(unit, power);
+        about(unit, power + 64); /* steps of a loop, and the line before them */
         about(unit, power + power / 2);
     }
     for (size_t i = 0; i < sizeof thresholds / sizeof thresholds[0]; i++)

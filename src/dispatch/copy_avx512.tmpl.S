@@ -386,13 +386,13 @@ move_upwards:
     jmp     move_loop
 
 /* All loaded before any is stored, or, upwards where the lines are the destination's (copy_source_lines_to), step by step: an
- * Intel CPU whose loads wait for the stores of the move before waits for the first of them only. The loop's first two
- * steps reach 576 bytes. */
+ * Intel CPU whose loads wait for the stores of the move before waits for the first of them only. The loop counts what
+ * is left behind two steps, from 577 bytes on not below none. */
 move_close_to_1024:
     cmpl    $0, wherry_thresholds + COPY_SOURCE_PAGE(%rip)
     jne     move_256_to_1024
     cmpq    $576, %rdx
-    jb      move_256_to_1024
+    jbe     move_256_to_1024
     cmpq    %rdx, %r8
     jae     move_upwards
     jmp     move_256_to_1024
