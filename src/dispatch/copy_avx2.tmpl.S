@@ -33,9 +33,9 @@
  * register's upper half is in use there. Stores go in ascending order; in others some sizes take a third longer.
  *
  * At the beginning rdi, rsi and rdx are those of memcpy, behind it rax is what to return. Where this text stands first
- * (public.S), the choice tells size and tier at once (choice.h), and smaller sizes ask for the tier in their own line. Another
- * thread may change the word at any instruction, so a call reads each half once and goes by that: read anew, a size that was
- * not for the one way by the old word could be taken for the other's by the new one.
+ * (public.S), the choice tells size and tier at once (choice.h), and smaller sizes ask for the tier in their own line. A
+ * size that was not for the one way by the word as it was could be taken for the other's as it has become, so who asks
+ * again takes every answer.
  */
 copy_avx2:
     movq    %rdi, %rax

@@ -60,9 +60,9 @@
 /* clang-format on */
 
 /* To 63 bytes one block under a mask; rcx is 64. What is masked out must not lie in another page: where nothing is mapped,
- * or nothing has been written yet, even that takes 180 ns, and a store across pages takes 4. By a branch it is five
- * instructions fewer, but a pointer into a page's last line is guessed wrong; which is better the CPU says (meson.options,
- * page_edge). */
+ * or nothing has been written yet, even that takes 180 ns, and a store across pages takes 4. By a branch it is three
+ * instructions fewer, five where a CPU makes one of a comparison and its jump, but a pointer into a page's last line is
+ * guessed wrong; which is better the CPU says (meson.options, page_edge). */
 move_to_63:
     cmpq    %rcx, %rsi              /* null, or what stands for an empty slice in Rust: then n is 0 */
     jbe     move_low_source

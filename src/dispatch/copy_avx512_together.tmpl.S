@@ -46,8 +46,9 @@ move_four:
     RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
 
 /* The first block and the last two, and between them thirteen that begin at a line: of the source, where a load across
- * lines costs as much as a store across them, else of the destination, as for sizes apart (copy_source_lines_to). Three of those are fixed; of the others those that n does not reach repeat what
- * the last of them copies. They reach 960 bytes at most from that line, so above that they follow the first block.
+ * lines costs as much as a store across them, else of the destination, as for sizes apart (copy_source_lines_to). Three of
+ * those are fixed; of the others those that n does not reach repeat what the last of them copies. They reach 960 bytes at
+ * most from that line, so above that they follow the first block.
  *
  *   rcx X, the least multiple of 64 from where three blocks reach what the last two do not
  *   r8  the destination as it was

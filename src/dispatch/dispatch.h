@@ -5,7 +5,7 @@
 #include "plan/plan.h"
 #include "routines/recent.h"
 
-/* Of what is neither copy nor set: an enum wherry_choice of sizes apart; public.S goes by the words of choice.h. */
+/* Of what is neither copy nor set: an enum wherry_choice, but none of those that are about sizes together. */
 extern _Atomic(signed char) wherry_choice __attribute__((visibility("hidden")));
 
 /* An enum wherry_needs: what the CRC in force needs, which is no matter of the tier alone. 0 is the baseline. */
