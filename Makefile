@@ -5,7 +5,7 @@ WHERRY = .venv/bin/wherry
 .PHONY: help bench test verify-full peers fuzz soak extras clean
 
 help:
-	@echo 'make bench        set up, verify the routines, measure them, print the tables, save a report   (2 to 4 minutes)'
+	@echo 'make bench        set up, verify the routines, measure them, print the tables, save a report   (2 to 6 minutes)'
 	@echo 'make test         set up and run the tests                                      (10 to 13 minutes)'
 	@echo 'make verify-full  set up and verify everything there is, routines too               (long)'
 	@echo 'make fuzz         call everything at random on all CPUs until something is wrong  (10 minutes; SECONDS=3600)'
