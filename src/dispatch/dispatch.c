@@ -31,7 +31,7 @@ uint32_t wherry_recent_copies[RECENT_ROWS << RECENT_COPY_ROW_LOG >> 2]
 uint32_t wherry_recent_sets[RECENT_ROWS << RECENT_SET_ROW_LOG >> 2] __attribute__((aligned(1 << RECENT_SET_ROW_LOG)));
 
 _Atomic(uint64_t) wherry_copy_choice, wherry_set_choice;
-_Atomic(signed char) wherry_choice, wherry_csum_choice, wherry_crc_choice;
+_Atomic(signed char) wherry_choice, wherry_csum_choice, wherry_copy_csum_choice, wherry_crc_choice;
 
 static _Atomic(unsigned char) isa_in_force;
 
@@ -64,6 +64,7 @@ static void use_tier(const struct wherry_cpu *cpu, enum wherry_isa isa)
         atomic_store_explicit(&wherry_set_choice, wherry_set_word(choices[isa]), memory_order_relaxed);
     }
     store(&wherry_csum_choice, wherry_plan_csum(cpu, isa));
+    store(&wherry_copy_csum_choice, wherry_plan_copy_csum(cpu, isa));
     store(&wherry_crc_choice, wherry_plan_crc(cpu, isa));
 }
 

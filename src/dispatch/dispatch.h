@@ -14,6 +14,9 @@ extern _Atomic(signed char) wherry_crc_choice __attribute__((visibility("hidden"
 /* The same of the checksum: csum_vnni where the tier is AVX-512 and the CPU has it. */
 extern _Atomic(signed char) wherry_csum_choice __attribute__((visibility("hidden")));
 
+/* And of the copy that sums. */
+extern _Atomic(signed char) wherry_copy_csum_choice __attribute__((visibility("hidden")));
+
 /* The tier in force. */
 enum wherry_isa wherry_dispatch_isa(void);
 

@@ -14,7 +14,8 @@
 #include "routines/asm.h"
 
 /* clang-format off */
-/* The public name, and one that stays inside; the choice is 1 for AVX2, above it for AVX-512, below for the others. */
+/* The public name, and one that stays inside; the choice is 1 for AVX2, above it for AVX-512 (3 where the CPU has VNNI too),
+ * below for the others. */
 #define NOFAULT(symbol, inside, avx2, alignment)            \
     .section .text.symbol, "ax", @progbits;                 \
     .globl symbol, inside;                                  \
@@ -86,6 +87,8 @@ NOFAULT_END(wherry_set_nofault, wherry_nofault_set, wherry_guarded_set_sse2, whe
 #define AT(name) .Lcsum_##name
 #define TOP .Lcsum
 #define SYMBOL wherry_nofault_copy_csum
+#define DOTS
+#define COMPARE_DOTS cmpb $3, wherry_nofault_choice(%rip)
 NOFAULT(wherry_csum_copy_nofault, wherry_nofault_copy_csum, wherry_guarded_copy_csum_avx2, 6)
 #include "routines/guarded/copy_csum.tmpl.S"
 NOFAULT_END(wherry_csum_copy_nofault, wherry_nofault_copy_csum, wherry_guarded_copy_csum_sse2, wherry_guarded_csum_by_calls)

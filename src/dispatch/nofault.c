@@ -19,6 +19,8 @@ static void use(enum wherry_nofault_choice choice)
 static enum wherry_nofault_choice choice_of(enum wherry_needs needs)
 {
     switch (needs) {
+    case WHERRY_NEEDS_VNNI:
+        return WHERRY_NOFAULT_CHOICE_VNNI;
     case WHERRY_NEEDS_AVX512:
         return WHERRY_NOFAULT_CHOICE_AVX512;
     case WHERRY_NEEDS_AVX2:
@@ -34,7 +36,9 @@ bool wherry_nofault_force(enum wherry_isa isa)
     wherry_cpu_detect(&cpu);
     if (!wherry_plan_can_run(&cpu, wherry_plan_needs(isa)))
         return false;
-    use(choice_of(wherry_plan_needs(isa)));
+    use(choice_of(isa == WHERRY_ISA_AVX512_LADDER     ? wherry_plan_needs(isa)
+                  : isa == WHERRY_ISA_AVX512_TOGETHER ? wherry_plan_csum(&cpu, isa)
+                                                      : wherry_plan_copy_csum(&cpu, isa)));
     return true;
 }
 
@@ -42,7 +46,8 @@ bool wherry_nofault_force(enum wherry_isa isa)
 static bool choose(struct wherry_nofault_status *status)
 {
     const bool fixed = wherry_guard_look(status);
-    use(fixed ? choice_of(wherry_plan_needs(wherry_dispatch_isa())) : WHERRY_NOFAULT_CHOICE_CALLS);
+    use(fixed ? choice_of((enum wherry_needs)atomic_load_explicit(&wherry_copy_csum_choice, memory_order_relaxed))
+              : WHERRY_NOFAULT_CHOICE_CALLS);
     return fixed;
 }
 

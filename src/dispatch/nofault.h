@@ -11,11 +11,15 @@ enum wherry_nofault_choice {
     WHERRY_NOFAULT_CHOICE_CALLS = 0,
     WHERRY_NOFAULT_CHOICE_AVX2 = 1,
     WHERRY_NOFAULT_CHOICE_AVX512 = 2,
+    WHERRY_NOFAULT_CHOICE_VNNI = 3, /* as AVX512, and sums by dot products */
 };
 extern _Atomic(signed char) wherry_nofault_choice __attribute__((visibility("hidden")));
 
 /* Takes this tier's routines from now on, whoever fixes faults: for tests and measurements. False, and nothing is
- * changed, when this CPU cannot run them. */
+ * changed, when this CPU cannot run them. The copy that sums, which
+ * with the ladder and together has no way of its own, goes there never by dot products, and here where the CPU has
+ * them.
+ */
 bool wherry_nofault_force(enum wherry_isa isa);
 
 /* The public functions under names that no symbol of another object can take. */

@@ -36,8 +36,9 @@ enum wherry_needs wherry_plan_needs(enum wherry_isa isa);
  * CPUs had. */
 enum wherry_needs wherry_plan_crc(const struct wherry_cpu *cpu, enum wherry_isa isa);
 
-/* What the checksum needs that goes with a tier. */
+/* What the checksum needs that goes with a tier, and the copy that sums. */
 enum wherry_needs wherry_plan_csum(const struct wherry_cpu *cpu, enum wherry_isa isa);
+enum wherry_needs wherry_plan_copy_csum(const struct wherry_cpu *cpu, enum wherry_isa isa);
 
 /* The sizes at which the public functions change method on this CPU, with a last-level cache of this many bytes (0:
  * unknown). */

@@ -28,6 +28,9 @@
  * `all` adds 64-bit lanes and wraps, `high` adds their upper halves, as in fused/csum_vec.h; with V < 64
  * beyond FORWARD_MOST bytes by means, as csum_steps.h tells, in ascending order and not past the caches.
  *
+ * With DOTS, V = 64, from DOTS_FROM to DOTS_MOST bytes by dot products, as copy_csum_dots.tmpl.S tells; where faults are
+ * survived only when COMPARE_DOTS, an instruction, finds equal.
+ *
  * With PLAIN it is the copy that knows of no faults, for V = 64 and 32 and buffers apart, from the label TOP on:
  *
  *   uint32_t (void *dst rdi, const void *src rsi, size_t n rdx, uint32_t sum ecx), sum and that of the bytes
@@ -51,6 +54,8 @@
 #define FORWARD_MOST 2048 /* to here a loop upwards is as fast, whatever the distance; and means save no more than they
                            * take in the end */
 #define NEAR_MOST 24576   /* two of these fill the first-level cache; outside it a loop upwards is faster again */
+#define DOTS_FROM 640     /* below it they save no more than it takes to set them up */
+#define DOTS_MOST NEAR_MOST
 
 #define ALL R(0)
 #define HIGH R(1)
@@ -278,6 +283,17 @@ AT(part):
     subq    %r9, %r11
     FIRST_BYTES(%r10, FIRST)
     TURN_IF_ODD(%r10, FIRST)
+#ifdef DOTS
+    leaq    -DOTS_FROM(%rdx), %rax
+    cmpq    $(DOTS_MOST - DOTS_FROM), %rax
+#ifdef PLAIN
+    ja      AT(no_dots)
+#include "copy_csum_dots.tmpl.S"
+#else
+    jbe     AT(dots)
+#endif
+AT(no_dots):
+#endif
     UPPER(FIRST, HIGH)
     SAME(FIRST, ALL)
     leaq    -4 * V(%r11), %rax
@@ -321,6 +337,9 @@ AT(last):
 /* All before rdi is copied and counted. */
 AT(stopped):
     TOTAL
+#if defined DOTS && !defined PLAIN
+AT(summed):
+#endif
     leaq    (%r11,%r9), %r10
     subq    %rdx, %r10
     TURN_SUM_IF_ODD(%r10d)          /* the first byte that was counted as even stands at an odd place */
@@ -383,6 +402,9 @@ AT(streamed):
 
 #ifdef IN_CHUNKS
 #include "copy_csum_chunks.tmpl.S"
+#endif
+#if defined DOTS && !defined PLAIN
+#include "copy_csum_dots.tmpl.S"
 #endif
 #if V < 64
 #include "copy_csum_means.tmpl.S"

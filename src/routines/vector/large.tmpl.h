@@ -153,6 +153,8 @@ INLINE void move_rep(uint8_t *dst, const uint8_t *src, size_t n)
 INLINE void move_large(uint8_t *dst, const uint8_t *src, size_t n)
 {
     const size_t ahead = (size_t)((uintptr_t)dst - (uintptr_t)src); /* huge when dst is below src */
+    if (ahead == 0) /* programs that close gaps move much to where it is */
+        return;
     int downwards = ahead < n;
     if (!downwards) {
         const size_t ahead_mod = ahead & (ALIAS_BYTES - 1);
