@@ -175,6 +175,53 @@ def test_callers_are_named(recorded, tmp_path):
     assert 0.9 * 7e7 <= row["bytes"] <= 1.1 * 7e7
 
 
+PHASES = r"""
+#include <stdlib.h>
+#include <string.h>
+static char from[20000], to[20000];
+#define PHASE(name) __attribute__((noinline)) static void name(long n, size_t s) { while (n--) memcpy(to, from, s); \
+    __asm__ volatile("" ::: "memory"); }
+PHASE(early)
+PHASE(later)
+int main(int c, char **v)
+{
+    early(atol(v[1]), (size_t)atol(v[2]));
+    later(atol(v[3]), (size_t)atol(v[4]));
+    return c == 0;
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def phases(tmp_path_factory) -> Path:
+    """A program that copies in one function first, then in another, as often and as much as it is told."""
+    home = tmp_path_factory.mktemp("phases")
+    (home / "phases.c").write_text(PHASES)
+    run("cc", "-O1", "-fno-builtin", "-o", home / "phases", home / "phases.c")
+    return home / "phases"
+
+
+def test_callers_are_weighed_by_what_they_did(recorded, phases):
+    """The sampled runs of calls are dense where a thread begins; what called there is not to count for more."""
+    from wherry.recording import callers
+
+    given = {"early": (20000, 1000), "later": (2000000, 20)}
+    found = recorded(*(str(n) for own in given.values() for n in own), program=phases).merger
+    rows = {row["function"]: row for row in callers.named(found.callers)}
+    for name, (calls, size) in given.items():
+        assert rows[name]["calls"] == pytest.approx(calls, rel=0.25), name
+        assert rows[name]["bytes"] == pytest.approx(calls * size, rel=0.25), name
+
+
+def test_few_calls_have_their_callers(recorded, phases):
+    from wherry.recording import callers
+
+    found = recorded("3", "700", "1", "20000", program=phases).merger
+    rows = {row["function"]: row for row in callers.named(found.callers)}
+    assert (rows["early"]["calls"], rows["early"]["bytes"]) == (3, 2100)
+    assert (rows["later"]["calls"], rows["later"]["bytes"]) == (1, 20000)
+
+
 def test_inlined_frames_are_named(recorder, tmp_path):
     need_tool("addr2line", "binutils")
     source = tmp_path / "inlined.c"

@@ -45,9 +45,9 @@ enum {
 enum recorder_op { OP_COPY, OP_MOVE, OP_SET };
 
 struct recorder_caller {
-    uint64_t address; /* where the call returns to, its low bits; the op in the two highest */
-    uint64_t sampled, sampled_bytes;
-    uint64_t always, always_bytes;
+    uint64_t address;                /* where the call returns to, its low bits; the op in the two highest */
+    uint64_t sampled, sampled_bytes; /* drawn: one in SAMPLE_EACH of those that are not noted always */
+    uint64_t always, always_bytes;   /* of ALWAYS_FROM and more, and in bursts */
 };
 
 /* One call: bits 0 to 39 the size, 40 and 41 the op, 42 to 47 the source mod 64, 48 to 59 (dst - src) mod 4096, 60 and

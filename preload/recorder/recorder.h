@@ -37,6 +37,7 @@ void recorder_note_module(uintptr_t address);
 /* sample.c: what is done now and then. True: this call is one to be timed. */
 bool recorder_event(struct recorder_block *block, enum recorder_op op, uintptr_t dst, uintptr_t src, size_t n,
                     unsigned overlap, uintptr_t caller);
+/* `always`: this call was sure to be met, and stands for itself alone. */
 void recorder_note_caller(struct recorder_block *block, enum recorder_op op, size_t n, uintptr_t caller, bool always);
 
 /* Notes whether the call goes on where one shortly before had been; unless `counts`, just where it is. */

@@ -92,8 +92,11 @@ void recorder_note_order(struct recorder_block *block, enum recorder_op op, uint
 bool recorder_event(struct recorder_block *block, enum recorder_op op, uintptr_t dst, uintptr_t src, size_t n,
                     unsigned overlap, uintptr_t caller)
 {
+    /* Calls of a burst after its first, and a thread's very first, are met whatever they are: each stands for itself. A
+     * call that was drawn stands for those between bursts. */
+    const bool drawn = block->burst_at >= BURST && block->samples > 0;
     if (n < ALWAYS_FROM)
-        recorder_note_caller(block, op, n, caller, false);
+        recorder_note_caller(block, op, n, caller, !drawn);
     if (block->burst_at >= BURST) {
         block->samples++;
         if (block->samples >= block->next_burst)

@@ -26,8 +26,8 @@ class Merger:
         self.uncounted = 0
         self.damaged: list[str] = []
         self.programs: collections.Counter[str] = collections.Counter()
-        # (op, module path, device, inode, offset in the file) -> [calls, bytes]
-        self.callers: dict[tuple, list[float]] = {}
+        # (op, module path, device, inode, offset in the file) -> calls and bytes drawn, then those noted always
+        self._callers: dict[tuple, list[float]] = {}
         self._functions = np.zeros(32, np.uint64)
         self._sizes = np.zeros((3, blocks.SIZES), np.uint64)
         self._log_bytes = np.zeros((3, blocks.SIZES - blocks.EXACT - 1), np.uint64)
@@ -77,30 +77,40 @@ class Merger:
                 self._add_bursts(block, calls)
 
     def _add_callers(self, process: blocks.Process, block: np.void) -> None:
-        """What was sampled stands for all calls of its op that are not noted always."""
         table = block["callers"]
-        table = table[table[:, 0] != 0]
-        ops = np.minimum(table[:, 0] >> np.uint64(62), np.uint64(2))
+        for key, *counted in table[table[:, 0] != 0].tolist():
+            address = key & ((1 << 62) - 1)
+            module = process.module_of(address)
+            where = (blocks.OPS[min(key >> 62, 2)], "", 0, 0, 0)
+            if module:
+                offset = address - module.begin + module.offset
+                where = (where[0], module.path, module.device, module.inode, offset)
+            entry = self._callers.setdefault(where, [0, 0, 0, 0])
+            for place, some in enumerate(counted):
+                entry[place] += some
+
+    @property
+    def callers(self) -> dict[tuple, list[float]]:
+        """(op, module path, device, inode, offset in the file) -> [calls, bytes], estimated: what was drawn stands for
+        all calls of its op that are not noted always. Threads are drawn from alike, so one weight is right for all of
+        them, and for those of which nothing was drawn."""
+        found: dict[tuple, list[float]] = {where: [0.0, 0.0] for where in self._callers}
         for number, op in enumerate(blocks.OPS):
-            mine = table[ops == number].astype(float)
-            keys = table[ops == number, 0].tolist()
-            calls = float(block["sizes"][number].sum())
-            exact = block["sizes"][number][: blocks.EXACT + 1]
-            total = float((exact * _EXACT_SIZES).sum() + block["log_bytes"][number].sum())
-            noted, noted_bytes = mine[:, 3].sum(), mine[:, 4].sum()
-            sampled, sampled_bytes = mine[:, 1].sum(), mine[:, 2].sum()
-            weight = max(calls - noted, 0) / sampled if sampled else 0
-            weight_bytes = max(total - noted_bytes, 0) / sampled_bytes if sampled_bytes else 0
-            for key, row in zip(keys, mine.tolist(), strict=True):
-                address = key & ((1 << 62) - 1)
-                module = process.module_of(address)
-                where = (op, "", 0, 0, 0)
-                if module:
-                    offset = address - module.begin + module.offset
-                    where = (op, module.path, module.device, module.inode, offset)
-                entry = self.callers.setdefault(where, [0.0, 0.0])
-                entry[0] += row[1] * weight + row[3]
-                entry[1] += row[2] * weight_bytes + row[4]
+            exact = self._sizes[number][: blocks.EXACT + 1]
+            wholes = (
+                float(self._sizes[number].sum()),
+                float((exact * _EXACT_SIZES).sum() + self._log_bytes[number].sum()),
+            )
+            mine = {where: own for where, own in self._callers.items() if where[0] == op}
+            for what, whole in enumerate(wholes):
+                drawn = sum(own[what] for own in mine.values())
+                noted = sum(own[what + 2] for own in mine.values())
+                weight, weight_noted = max(whole - noted, 0) / drawn if drawn else 0, 1.0
+                if not drawn and noted:
+                    weight_noted = whole / noted
+                for where, own in mine.items():
+                    found[where][what] = own[what] * weight + own[what + 2] * weight_noted
+        return found
 
     def _add_bursts(self, block: np.void, calls: int) -> None:
         found = []
