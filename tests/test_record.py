@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import children_of, need_tool, run, wait_until
+from wherry import recordings
 from wherry.recording import blocks
 from wherry.recording.merge import Merger
 
@@ -423,6 +424,19 @@ def test_what_cannot_be_recorded_is_named(record, build_dir):
     assert "cannot be recorded: it is linked statically" in done.stderr
     assert mix["ops"] == {}
     assert "no call was seen" in done.stderr
+
+
+def test_a_long_command_is_cut(record, wherry, tmp_path):
+    numbers = [str(n) for n in range(1, 20001)]
+    done, mix = record("--no-ceiling", "--no-trial", "--", "/bin/true", *numbers)
+    assert done.returncode == 0
+    assert mix["how"]["command"] == ["/bin/true", *numbers[:999]]
+    assert mix["how"]["left_out"] == 19001
+    recordings.read(tmp_path / "out.mix.json")
+    assert "left_out" not in record("--no-ceiling", "--", "/bin/true", "1")[1]["how"]
+    # Those that were written before commands were cut.
+    mix["how"] = {"command": ["/bin/true", *numbers]}
+    recordings.parse(json.dumps(mix).encode(), "x")
 
 
 def test_misuse(wherry, tmp_path):

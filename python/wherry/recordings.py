@@ -184,6 +184,12 @@ class Recording:
         return raking.weights(counts, wanted)
 
 
+def command_in_words(how: Mapping) -> str:
+    """Of a mix's `how`: on one line, with how much of it the mix leaves out."""
+    more = f" ... ({how['left_out']:,} more words)" if how.get("left_out") else ""
+    return " ".join(how.get("command", ())) + more
+
+
 def _group(up_to: int | None) -> tuple[int, int]:
     """The sizes of a group of them, as the recorder has them: 0; to 16, 32 ... 1 MiB; above."""
     if up_to is None:

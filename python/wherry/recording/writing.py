@@ -14,6 +14,23 @@ from wherry.recording.merge import Merger
 from wherry.recording.running import Ran
 from wherry.recording.trial import Tried
 
+# Of the command these are kept at most: a build may hand on a list of files that is larger than all else in the mix.
+MOST_WORDS, MOST_LETTERS = 1000, 32768
+
+
+def _command(words: Sequence[str]) -> dict:
+    """The command as a mix keeps it: `command`, and `left_out` where it has more words than are kept."""
+    kept: list[str] = []
+    letters = 0
+    for word in map(_printable, words[:MOST_WORDS]):
+        letters += len(word)
+        if kept and letters > MOST_LETTERS:
+            break
+        kept.append(word)
+    return {"command": kept} | (
+        {"left_out": len(words) - len(kept)} if len(kept) < len(words) else {}
+    )
+
 
 def _machine() -> dict:
     from wherry import runner
@@ -99,7 +116,7 @@ def document(
         "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "wherry": version(),
         "how": {
-            "command": [_printable(word) for word in command],
+            **_command(command),
             "programs": [],
             "note": _printable(note),
         },

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from wherry.errors import FailedError
 from wherry.recording import host, summary, unseen
-from wherry.recordings import Recording
+from wherry.recordings import Recording, command_in_words
 from wherry.report import hypertext, look, mixtimes, still
 from wherry.units import percent, size_in_words
 
@@ -190,7 +190,7 @@ def page(recording: Recording) -> str:
 
     document = recording.document
     run, how = document.get("run") or {}, document.get("how") or {}
-    pairs = [("command", " ".join(how.get("command", ()))), ("note", how.get("note", ""))]
+    pairs = [("command", command_in_words(how)), ("note", how.get("note", ""))]
     pairs += [
         ("programs", ", ".join(how.get("programs", ()))),
         ("recorded", document.get("created", "")),
