@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import children_of, need_tool, run, wait_until
+from conftest import children_of, need_root, need_tool, run, wait_until
 from wherry import recordings
 from wherry.recording import blocks
 from wherry.recording.merge import Merger
@@ -486,3 +487,116 @@ def test_damaged_parts_are_told(tmp_path):
     assert len(merger.damaged) == 4
     assert merger.damaged[1].startswith("what process 2 left: ")
     assert merger.ops() == {}
+
+
+def odd_places(tmp_path: Path) -> list[Path]:
+    """Directories whose paths are no UTF-8, or long."""
+    return [
+        tmp_path / os.fsdecode(b"not \xff\xfe text"),
+        tmp_path.joinpath(*(letter * 200 for letter in "abcd")),
+    ]
+
+
+def test_odd_paths_are_paths(record, phases, tmp_path):
+    for home in odd_places(tmp_path):
+        home.mkdir(parents=True)
+        shutil.copy(phases, home / "phases")
+        # Long enough to be seen.
+        words = ("50000000", "16", "10", "16")
+        done, mix = record("--no-ceiling", "--", home / "phases", *words)
+        assert mix["run"]["unrecorded"] == [], done.stderr
+        row = mix["callers"][0]
+        assert row["function"] == "early"
+        assert row["module"] == os.fsencode(home / "phases").decode(errors="replace")
+        assert re.fullmatch(r"[0-9a-f]{40}", row["build_id"])
+
+
+@pytest.mark.parametrize("why", ["limit", "room"])
+def test_no_room_is_told(record, known, tmp_path, why: str):
+    command = f"for i in 1 2 3; do {known} times 1000; done >/dev/null"
+    if why == "limit":
+        done, mix = record("--no-ceiling", "--", "sh", "-c", f"ulimit -f 100; {command}")
+        reason, processes = "ulimit -f", 3
+    else:
+        need_root()
+        need_tool("unshare", "util-linux")
+        small = tmp_path / "small"
+        small.mkdir()
+        target = tmp_path / "out.mix.json"
+        shell = (
+            "mount -t tmpfs -o size=1500k none /dev/shm && mount -t tmpfs -o size=1500k none "
+            f"{small} && TMPDIR={small} {sys.executable} -m wherry record --no-ceiling -o {target} "
+            f"-- sh -c '{command}'"
+        )
+        done = run("unshare", "-m", "sh", "-c", shell)
+        mix, reason, processes = (
+            json.loads(target.read_text()),
+            f"no room for its record in {small}",
+            2,
+        )
+    rows = [row for row in mix["run"]["unrecorded"] if reason in row["reason"]]
+    assert sum(row["count"] for row in rows) >= processes, mix["run"]
+    assert reason in " ".join(done.stderr.split())
+    assert "not a recorder's file" not in done.stderr
+
+
+# --- what was not recorded ------------------------------------------------------------------------
+def span(pid: int, cpu_ms: float, lived_ms: float, parent: int = 1) -> blocks.Span:
+    """Of a processor with one tick a nanosecond, begun at 0 of the system's clock."""
+    return blocks.Span(pid, parent, round(cpu_ms * 1e6), 0, 1000, 1000 + round(lived_ms * 1e6))
+
+
+def test_processor_time_of_what_was_recorded():
+    from wherry.recording import processor
+
+    def known_ms(spans, watched=()) -> float:
+        found = 1e3 * processor.recorded_s(spans, dict(watched), 1.0, 0.02)
+        return found - len({own.pid for own in spans}) * processor.ENDING_NS / 1e6
+
+    def seen(*looks: tuple[float, float, bool]) -> processor.Watched:
+        made = processor.Watched()
+        for cpu_ms, clock_ms, recorded in looks:
+            made.look(round(cpu_ms * 1e6), round(clock_ms * 1e6), recorded)
+        return made
+
+    # Nobody looked: it worked as long as it lived, but not while its child did.
+    assert known_ms([span(7, 2, 10)]) == pytest.approx(12)
+    assert known_ms([span(7, 2, 10), span(8, 1, 5, parent=7)]) == pytest.approx(2 + 4 + 6)
+    # It goes on as it did: half of its time.
+    assert known_ms([span(7, 0, 110)], {7: seen((50, 100, True))}) == pytest.approx(55)
+    # It waited for a minute since, or was killed: no more than what lies between two looks.
+    assert known_ms([span(7, 0, 60000)], {7: seen((50, 100, True))}) == pytest.approx(60)
+    assert known_ms([span(7, 0, 0)], {7: seen((50, 100, True))}) == pytest.approx(55)
+    # What it executed before and after its record has none.
+    looks = seen((30, 30, False), (50, 60, True), (90, 120, False))
+    assert known_ms([span(7, 31, 30)], {7: looks}) == pytest.approx(20 + 10 * 19 / 60, abs=7)
+    assert known_ms([], {9: seen((30, 30, False))}) == 0
+    # A child that copied nothing has no record of its own, but its parent's.
+    assert known_ms([], {9: seen((30, 30, True))}) == pytest.approx(30)
+    assert processor.unrecorded_s(10.0, 9.9) == 0
+    assert processor.unrecorded_s(0.1, 0.09) == 0
+    assert processor.unrecorded_s(1.0, 0.5) == 0.5
+
+
+def test_what_nobody_recorded_is_told_by_its_time(record, build_dir, known):
+    """Each of them too short to be seen; all together they took what is no longer to be left out."""
+    static = build_dir / "tests/c/recorder/recorder-static"
+    loop = f"for i in 1 2 3 4 5 6 7 8 9 10 11 12; do {static} times 1000000; done"
+    done, mix = record("--", "sh", "-c", loop)
+    assert mix["ceiling"]["incomplete"] is True
+    assert 0 < mix["ceiling"]["unrecorded_s"] <= mix["ceiling"]["cpu_s"]
+    said = " ".join(done.stderr.split())
+    assert "that are of processes that were not recorded, and may copy too" in said
+    assert "could gain no more" not in said
+    mix = record("--", known, "times", "30000000")[1]
+    assert "incomplete" not in mix["ceiling"]
+
+
+def test_a_static_command_is_named_however_short(record, build_dir):
+    static = build_dir / "tests/c/recorder/recorder-static"
+    done, mix = record("--", static, "times", "1")
+    (row,) = mix["run"]["unrecorded"]
+    assert (row["program"], row["count"]) == (str(static.resolve()), 1)
+    assert "static" in row["reason"]
+    assert "(at least 1 process)" in " ".join(done.stderr.split())
+    assert mix["ceiling"] is None

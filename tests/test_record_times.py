@@ -231,7 +231,7 @@ def test_what_was_not_recorded_is_in_no_ceiling(record, build_dir):
     done, mix = record("--", "sh", "-c", f"{static} times 30000000; ls /; true")
     assert mix["ceiling"]["incomplete"] is True
     words = " ".join(done.stderr.split())
-    assert "what was not recorded may copy too" in words and "free memcpy" not in words
+    assert "may copy too" in words and "free memcpy" not in words
 
 
 def test_inherited_descriptors_stay_open(record, tmp_path):
@@ -251,7 +251,7 @@ def test_programs_that_would_not_run_run_untouched(record, tmp_path):
     if "ran" not in run(tmp_path / "checked", check=False).stdout:
         pytest.skip("a program with AddressSanitizer does not run here")
     assert (done.returncode, done.stdout) == (0, "ran\n")
-    assert "it runs untouched" in done.stderr and "come first" not in done.stderr.split("\n", 1)[1]
+    assert "it runs untouched" in done.stderr and "does not come first" not in done.stderr
     assert mix["run"]["unrecorded"] or mix["ops"] == {}
 
 

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #define CALL(number, ...) CALL_(number, __VA_ARGS__, 0, 0, 0, 0, 0, 0)
 #define CALL_(number, a, b, c, d, e, f, ...)                                                                           \
@@ -63,15 +64,19 @@ static size_t append_number(char *to, size_t at, unsigned long number)
     return at;
 }
 
-/* Bytes of the file from `from` on, there for good: a full disk would otherwise show as SIGBUS in the program. */
-static void *map_part(int descriptor, size_t from, size_t bytes)
+/* Bytes of the file from `from` on, there for good: a full disk would otherwise show as SIGBUS in the program. Where
+ * there is no room `*why` is set. */
+static void *map_part(int descriptor, size_t from, size_t bytes, unsigned *why)
 {
+    *why = NO_ROOM;
     struct {
         uint64_t now, most;
     } limit;
     /* Beyond this limit growing a file raises SIGXFSZ. */
-    if (CALL(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &limit) == 0 && limit.now < from + bytes)
+    if (CALL(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &limit) == 0 && limit.now < from + bytes) {
+        *why = FILE_LIMIT;
         return NULL;
+    }
     const long reserved = CALL(SYS_fallocate, descriptor, 0, from, bytes);
     if (reserved == -EOPNOTSUPP) {
         if (CALL(SYS_ftruncate, descriptor, from + bytes) != 0)
@@ -136,6 +141,31 @@ static void keep_head(int descriptor)
         CALL(SYS_madvise, at, PAGE, MADV_DONTDUMP);
 }
 
+static uint64_t clock_ns(int clock)
+{
+    struct {
+        uint64_t seconds, nanoseconds;
+    } now = {0, 0};
+    CALL(SYS_clock_gettime, clock, &now);
+    return now.seconds * 1000000000 + now.nanoseconds;
+}
+
+/* By which it can be told afterwards how much of the run's processor time is of processes that were recorded. At the
+ * end only the processor's clock is read: a program may have forbidden itself system calls by then. */
+static void note_times(struct recorder_file *file)
+{
+    file->parent = (uint32_t)CALL(SYS_getppid, 0);
+    file->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    file->clock_ns = clock_ns(CLOCK_MONOTONIC);
+    file->begin_ticks = recorder_ticks();
+}
+
+void recorder_note_end(void)
+{
+    if (*recorder_alive)
+        recorder_file->end_ticks = recorder_ticks();
+}
+
 static bool begin_file(void)
 {
     if (!directory[0]) {
@@ -151,9 +181,12 @@ static bool begin_file(void)
     const int descriptor = create(pid);
     if (descriptor < 0)
         return false;
-    struct recorder_file *file = map_part(descriptor, 0, HEADER_BYTES);
+    unsigned why;
+    struct recorder_file *file = map_part(descriptor, 0, HEADER_BYTES, &why);
     if (file)
         keep_head(descriptor);
+    else
+        CALL(SYS_fchmod, descriptor, why); /* where not a byte can be written */
     CALL(SYS_close, descriptor);
     if (!file)
         return false;
@@ -161,6 +194,7 @@ static bool begin_file(void)
     file->block_bytes = BLOCK_BYTES;
     file->header_bytes = HEADER_BYTES;
     file->pid = (uint32_t)pid;
+    note_times(file);
     const long length = CALL(SYS_readlink, "/proc/self/exe", file->program, sizeof file->program - 1);
     file->program[length > 0 ? length : 0] = '\0';
     const char magic[8] = {'W', 'H', 'E', 'R', 'R', 'Y', 'R', 'C'};
@@ -227,9 +261,10 @@ static struct recorder_block *add_block(uint32_t thread)
     if (descriptor < 0)
         return NULL;
     struct recorder_block *block = NULL;
+    unsigned why;
     const uint32_t place = __atomic_fetch_add(&recorder_file->blocks, 1, __ATOMIC_ACQ_REL);
     if (place < BLOCKS)
-        block = map_part((int)descriptor, HEADER_BYTES + (size_t)place * BLOCK_BYTES, BLOCK_BYTES);
+        block = map_part((int)descriptor, HEADER_BYTES + (size_t)place * BLOCK_BYTES, BLOCK_BYTES, &why);
     CALL(SYS_close, descriptor);
     if (!block)
         return NULL;

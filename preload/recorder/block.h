@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum {
-    RECORDER_VERSION = 3,
+    RECORDER_VERSION = 4,
     PAGE = 4096,
     OPS = 3,          /* copy, move, set */
     FUNCTIONS = 32,   /* room for recorder_function */
@@ -38,8 +38,12 @@ enum {
     ORDER_EACH = 64,      /* of calls of more than EXACT bytes, */
     ORDER_SOME = 8,       /* the first so many are looked at for that */
     MODULES = 256,
-    MODULE_PATH = 216,
-    BLOCKS = 4096, /* threads at one time */
+    NAMES = 1 << 16, /* bytes of their paths */
+    PROGRAM = 4096,  /* no path that the kernel tells is longer */
+    BLOCKS = 4096,   /* threads at one time */
+    /* The permissions of a file that could not be begun tell why: no room in the directory, a limit on file sizes. */
+    NO_ROOM = 0200,
+    FILE_LIMIT = 0400,
 };
 
 enum recorder_op { OP_COPY, OP_MOVE, OP_SET };
@@ -113,7 +117,7 @@ struct recorder_turns {
 
 struct recorder_module {
     uint64_t begin, end, offset, device, inode;
-    char path[MODULE_PATH];
+    uint32_t name, name_bytes; /* its path, in recorder_file.names */
 };
 
 struct recorder_file {
@@ -124,8 +128,13 @@ struct recorder_file {
     uint32_t modules;   /* so far */
     uint32_t modules_busy;
     uint32_t complete; /* the rest of this struct is in order */
-    char program[512];
+    uint32_t parent;
+    uint32_t names_used;
+    uint64_t cpu_ns, clock_ns, begin_ticks; /* of the process, of the system (monotonic) and of the processor: here */
+    uint64_t end_ticks;                     /* 0: it ended otherwise than by exit() */
+    char program[PROGRAM];
     struct recorder_module module[MODULES];
+    char names[NAMES];
     uint64_t turn_ends, turn_ticks; /* of the processor's clock: when the turn under way ends; how long turns are */
     struct recorder_turn before;    /* the clock and what was counted when it began */
     uint64_t turns;                 /* so far */

@@ -61,10 +61,14 @@ static bool take_line(const char *line, uintptr_t address)
     module->offset = offset;
     module->device = major << 32 | minor;
     module->inode = inode;
-    unsigned length = 0;
-    for (; *at && length + 1 < MODULE_PATH; length++)
-        module->path[length] = *at++;
-    module->path[length] = '\0';
+    const uint32_t from = recorder_file->names_used;
+    uint32_t length = 0;
+    for (; at[length] && from + length < NAMES; length++)
+        recorder_file->names[from + length] = at[length];
+    /* Half a path would be another's. */
+    module->name_bytes = at[length] ? 0 : length;
+    module->name = from;
+    recorder_file->names_used = from + module->name_bytes;
     __atomic_store_n(&recorder_file->modules, place + 1, __ATOMIC_RELEASE);
     return true;
 }

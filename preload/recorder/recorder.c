@@ -306,3 +306,5 @@ __attribute__((constructor)) static void begin(void)
     if (recorder_find_next() && !*recorder_alive)
         recorder_claim();
 }
+
+__attribute__((destructor)) static void end(void) { recorder_note_end(); }

@@ -27,6 +27,8 @@ const struct recorder_block *recorder_block(uint32_t number);
 /* Every process that counts has a page with a word that is 1, and 0 again in the child of a fork. */
 extern uint32_t *recorder_alive;
 extern __thread struct recorder_block *recorder_mine __attribute__((tls_model("initial-exec")));
+/* The process ends in order. */
+void recorder_note_end(void);
 /* No block: being claimed, by what a signal handler of ours has interrupted. */
 #define CLAIMING ((struct recorder_block *)1)
 extern struct recorder_file *recorder_file;
@@ -90,6 +92,13 @@ static inline uint64_t take_one(uint64_t *counter)
     uint64_t before = 1;
     __asm__("xaddq %0, %1" : "+r"(before), "+m"(*counter) : : "cc");
     return before;
+}
+
+static inline uint64_t recorder_ticks(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+    return (uint64_t)high << 32 | low;
 }
 
 static inline long recorder_syscall(long number, long a, long b, long c, long d, long e, long f)

@@ -52,9 +52,7 @@ static void keep(struct recorder_file *file, const struct recorder_turn *here)
 void recorder_take_turn(struct recorder_block *block)
 {
     struct recorder_file *file = recorder_file;
-    uint32_t low, high;
-    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
-    const uint64_t now = (uint64_t)high << 32 | low;
+    const uint64_t now = recorder_ticks();
     uint64_t ends = __atomic_load_n(&file->turn_ends, __ATOMIC_ACQUIRE);
     if (LIKELY(now < ends))
         return;

@@ -186,9 +186,10 @@ def of(
     found: Mapping,
     system_s: float = 0.0,
     incomplete: bool = False,
+    unrecorded_s: float = 0.0,
 ) -> dict:
     """The ceiling, as a mix keeps it. `system_s`: of the run's processor time what the kernel took. `incomplete`: some
-    of the run was not recorded."""
+    of the run was not recorded; `unrecorded_s`: what that took at least."""
     parts: dict[tuple, list[float]] = {}
     calls_timed, guessed = 0, 0
     for op, counted in ops.items():
@@ -225,6 +226,7 @@ def of(
         "at_most": round(share[1], 6),
         "timed": calls_timed,
         **({"incomplete": True} if incomplete else {}),
+        **({"unrecorded_s": round(unrecorded_s, 6)} if unrecorded_s else {}),
         "parts": [
             {
                 "op": op,

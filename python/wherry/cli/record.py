@@ -128,7 +128,7 @@ def _prepare(shell: str) -> None:
 def _runs(asked: _Asked, verdict, home: Path, merger, counting) -> tuple:
     """The command, as often as asked for; what it took in all, and what was tried."""
     from wherry import preloading
-    from wherry.recording import running
+    from wherry.recording import running, writing
 
     env, tried, given = dict(os.environ), None, None
     if verdict.kind not in DISTURBED:
@@ -154,6 +154,8 @@ def _runs(asked: _Asked, verdict, home: Path, merger, counting) -> tuple:
         for part in sorted(home.iterdir()):
             merger.add(part)
             part.unlink()
+        if asked.ceilings and not asked.count:
+            own.unrecorded_s = writing.unrecorded_s(own, merger)
         ran = own if ran is None else ran.followed_by(own)
         if own.exit:
             if number + 1 < asked.runs:
@@ -189,7 +191,7 @@ def _record(asked: _Asked, quiet: bool) -> int:
             note=asked.note,
             ran=ran,
             merger=merger,
-            unrecorded=running.unrecorded(ran, merger.programs, os.environ),
+            unrecorded=running.unrecorded(ran, merger, verdict, home, os.environ),
             ceilings=asked.ceilings and not asked.count,
             unseen=not_seen,
             tried=tried,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-MAGIC, VERSION = b"WHERRYRC", 3
+MAGIC, VERSION = b"WHERRYRC", 4
 PAGE = 4096
 OPS = ("copy", "move", "set")
 FUNCTIONS = (
@@ -23,7 +23,7 @@ SIZES = EXACT + 1 + (LARGEST_LOG - 10) * OCTAVE
 SIZE_GROUPS, ALIGNMENTS, DISTANCES, OVERLAPS = 19, 7, 4, 4
 SET_PLACES = SIZE_GROUPS * ALIGNMENTS
 PLACES = SET_PLACES * ALIGNMENTS * DISTANCES * OVERLAPS
-CALLERS, BURST, BURSTS, MODULES, MODULE_PATH = 512, 256, 32, 256, 216
+CALLERS, BURST, BURSTS, MODULES, NAMES = 512, 256, 32, 256, 1 << 16
 TIME_CLASSES, FOLLOWED, PLACES_KNOWN = 80, 4, 3
 TRIAL_GROUPS, TURNS = 6, 2048
 TIME_FIELDS = 6 + PLACES_KNOWN * PLACES_KNOWN
@@ -62,8 +62,8 @@ _BLOCK = np.dtype(
         ("trials", "<u8", (3, TIME_CLASSES, 2, TRIAL_GROUPS, 2)),
     ]
 )
-_HEADER = struct.Struct("<8sIIIIQIIII512s")
-_MODULE = struct.Struct(f"<QQQQQ{MODULE_PATH}s")
+_HEADER = struct.Struct("<8sIIIIQIIIIIIQQQQ4096s")
+_MODULE = struct.Struct("<QQQQQII")
 # When a turn ends, how long turns are, what was counted when this one began, how many were; then pairs of them: of both
 # sides ticks, calls, those of more than EXACT bytes and the bytes of these.
 _TURNS = struct.Struct("<2Q4QQ")
@@ -76,12 +76,25 @@ def _pages(size: int) -> int:
 
 # The struct's own alignment rounds it up.
 BLOCK_BYTES = _pages(-(-_BLOCK.itemsize // 64) * 64)
-_TURNS_AT = _HEADER.size + MODULES * _MODULE.size
+_NAMES_AT = _HEADER.size + MODULES * _MODULE.size
+_TURNS_AT = _NAMES_AT + NAMES
 HEADER_BYTES = _pages(_TURNS_AT + _TURNS.size + TURNS * 2 * TURN_FIELDS * 8)
 
 
 class DamagedError(ValueError):
     """Not a file of the recorder, or one of another version."""
+
+
+class RefusedError(Exception):
+    """A process could begin no more than its file: for want of room, or as files may not become so large."""
+
+    def __init__(self, limit: bool) -> None:
+        super().__init__()
+        self.limit = limit
+
+
+# The permissions of such a file tell why.
+_NO_ROOM, _FILE_LIMIT = 0o200, 0o400
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,6 +108,18 @@ class Module:
 
 
 @dataclasses.dataclass(frozen=True)
+class Span:
+    """When a process, or what it had executed last, was recorded."""
+
+    pid: int
+    parent: int
+    cpu_ns: int  # of processor time, when it began
+    clock_ns: int  # of the monotonic clock, then
+    begin_ticks: int
+    end_ticks: int  # the last that is known of it; not before begin_ticks
+
+
+@dataclasses.dataclass(frozen=True)
 class Process:
     pid: int
     program: str
@@ -102,6 +127,7 @@ class Process:
     modules: tuple[Module, ...]
     blocks: tuple[np.void, ...]
     turns: np.ndarray  # pairs of turns, sides, TURN_FIELDS
+    span: Span
 
     def module_of(self, address: int) -> Module | None:
         # A later one may lie where an earlier one was unloaded.
@@ -109,25 +135,37 @@ class Process:
 
 
 def _text(data: bytes) -> str:
-    return data.split(b"\0", 1)[0].decode(errors="replace")
+    """A path as Python has those that are no text, so that it can be compared and opened."""
+    return data.split(b"\0", 1)[0].decode(errors="surrogateescape")
+
+
+def program_of(path: str) -> str:
+    """As the kernel names it, less what it adds where the file is gone."""
+    return path.removesuffix(" (deleted)")
 
 
 def read(path: Path) -> Process:
+    mode = path.stat().st_mode & 0o777
+    if mode in (_NO_ROOM, _FILE_LIMIT):
+        raise RefusedError(mode == _FILE_LIMIT)
     data = path.read_bytes()
     if len(data) < _HEADER.size or not data.startswith(MAGIC):
         raise DamagedError("it is not a recorder's file")
-    _, version, block_bytes, header_bytes, pid, uncounted, count, modules, _, complete, program = (
+    _, version, block_bytes, header_bytes, pid, uncounted, count, modules, *rest = (
         _HEADER.unpack_from(data)
     )
+    _, complete, parent, _, cpu_ns, clock_ns, begin_ticks, end_ticks, program = rest
     if version != VERSION or block_bytes != BLOCK_BYTES or header_bytes != HEADER_BYTES:
         raise DamagedError("it was written by a recorder of another version")
     if not complete or len(data) < HEADER_BYTES:
         raise DamagedError("its process ended before it had begun")
     found = []
     for at in range(min(modules, MODULES)):
-        *numbers, name = _MODULE.unpack_from(data, _HEADER.size + at * _MODULE.size)
-        found.append(Module(*numbers, _text(name)))
-    turns = min(_TURNS.unpack_from(data, _TURNS_AT)[-1] // 2, TURNS)
+        *numbers, name, length = _MODULE.unpack_from(data, _HEADER.size + at * _MODULE.size)
+        begin = _NAMES_AT + min(name, NAMES)
+        found.append(Module(*numbers, _text(data[begin : begin + min(length, NAMES - name)])))
+    _, _, turn_began, *_, turns = _TURNS.unpack_from(data, _TURNS_AT)
+    turns = min(turns // 2, TURNS)
     turned = np.frombuffer(data, "<u8", turns * 2 * TURN_FIELDS, _TURNS_AT + _TURNS.size)
     blocks = []
     for place in range(min(count, (len(data) - HEADER_BYTES) // BLOCK_BYTES)):
@@ -136,11 +174,12 @@ def read(path: Path) -> Process:
             blocks.append(block)
     return Process(
         pid,
-        _text(program),
+        program_of(_text(program)),
         uncounted,
         tuple(found),
         tuple(blocks),
         turned.reshape(turns, 2, TURN_FIELDS),
+        Span(pid, parent, cpu_ns, clock_ns, begin_ticks, max(end_ticks, turn_began, begin_ticks)),
     )
 
 

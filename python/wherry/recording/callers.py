@@ -110,6 +110,11 @@ def _lines(path: str, addresses: Sequence[int]) -> dict[int, list[tuple[str, str
     return found
 
 
+def _printable(path: str) -> str:
+    """As a file of text can hold it."""
+    return path.encode(errors="surrogateescape").decode(errors="replace")
+
+
 def named(callers: Mapping[tuple, Sequence[float]], most: int = MOST) -> list[dict]:
     """The callers with the most bytes, and those with the most calls, as a mix has them."""
     by_bytes = sorted(callers, key=lambda where: -callers[where][1])
@@ -126,7 +131,7 @@ def named(callers: Mapping[tuple, Sequence[float]], most: int = MOST) -> list[di
         address = known.address(offset - 1) if known else None
         row = {
             "op": op,
-            "module": path or "(no file)",
+            "module": _printable(path) or "(no file)",
             "build_id": known.build_id if known else None,
             "offset": address,
             "function": known.nearest(address) if known and address is not None else None,
@@ -141,7 +146,7 @@ def named(callers: Mapping[tuple, Sequence[float]], most: int = MOST) -> list[di
     for path, addresses in places.items():
         lines = _lines(path, sorted(set(addresses)))
         for row in rows:
-            frames = lines.get(row["offset"]) if row["module"] == path else None
+            frames = lines.get(row["offset"]) if row["module"] == _printable(path) else None
             if not frames or frames[0][0] == "??":
                 continue
             function, source = frames[0]

@@ -25,6 +25,10 @@ class Merger:
         self.threads = 0
         self.uncounted = 0
         self.damaged: list[str] = []
+        # Processes that could begin no record, and whether that was for a limit on the size of files.
+        self.refused: dict[int, bool] = {}
+        # of the run under way
+        self.spans: list[blocks.Span] = []
         self.programs: collections.Counter[str] = collections.Counter()
         # (op, module path, device, inode, offset in the file) -> calls and bytes drawn, then those noted always
         self._callers: dict[tuple, list[float]] = {}
@@ -45,18 +49,23 @@ class Merger:
     def begin_run(self, number: int, runs: int) -> None:
         """What comes from here on is of this run. Of several, the groups of the trial are runs."""
         self._group = number % blocks.TRIAL_GROUPS if runs >= LEAST_RUNS else None
+        self.spans = []
         if number:
             self.turns.append([])
 
     def add(self, path: Path) -> None:
         try:
             process = blocks.read(path)
+        except blocks.RefusedError as refused:
+            self.refused[int(path.name.partition("-")[0])] = refused.limit
+            return
         except (blocks.DamagedError, OSError) as error:
             self.damaged.append(f"what process {path.name.partition('-')[0]} left: {error}")
             return
         self.processes += 1
         self.uncounted += process.uncounted
         self.programs[process.program] += 1
+        self.spans.append(process.span)
         self.turns[-1].append(process.turns)
         for block in process.blocks:
             self.threads += int(block["claims"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import os
@@ -12,9 +13,15 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from wherry.recording import blocks, processor
 from wherry.recording.merge import Merger
+from wherry.recording.processor import Watched
 from wherry.recording.unseen import Counting
+
+if TYPE_CHECKING:
+    from wherry.preloading import Verdict
 
 # Children that live shorter than this may be missed.
 LOOK_S = 0.02
@@ -31,6 +38,9 @@ class Ran:
     system_s: float
     seen: dict[str, set[int]]  # program file -> processes seen running it
     still: int  # processes that outlived the command
+    watched: Mapping[int, Watched] = dataclasses.field(default_factory=dict)
+    look_s: float = LOOK_S  # the longest time between two looks
+    unrecorded_s: float = 0.0  # processor time of what was not recorded, at least
     runs: int = 1
 
     def followed_by(self, other: Ran) -> Ran:
@@ -45,6 +55,8 @@ class Ran:
             system_s=self.system_s + other.system_s,
             seen=seen,
             still=self.still + other.still,
+            watched={},
+            unrecorded_s=self.unrecorded_s + other.unrecorded_s,
             runs=self.runs + other.runs,
         )
 
@@ -57,6 +69,12 @@ class _Look(threading.Thread):
         self.root = root
         self.seen: dict[str, set[int]] = {}
         self.alive: set[int] = set()
+        self.watched: dict[int, Watched] = {}
+        self.longest_s = LOOK_S
+        self._looked = time.monotonic()
+        # By process, what it executes and at which processor time it is asked again whether it has a record; None: it
+        # has one.
+        self._asked: dict[int, tuple[str, int | None]] = {}
         self._directory = directory
         self._merger = merger
         self._done = threading.Event()
@@ -64,14 +82,22 @@ class _Look(threading.Thread):
     def run(self) -> None:
         turns = 0
         while not self._done.wait(LOOK_S):
+            self._time()
             self._look()
             turns += 1
             if turns % 50 == 0:
                 self._merge_ended()
 
     def stop(self) -> None:
+        self._time()
         self._done.set()
         self.join()
+
+    def _time(self) -> None:
+        """Where the machine is busy, looks come late."""
+        now = time.monotonic()
+        self.longest_s = max(self.longest_s, now - self._looked)
+        self._looked = now
 
     def _look(self) -> None:
         # Those that lost their parents are found by what is remembered of them.
@@ -82,14 +108,31 @@ class _Look(threading.Thread):
                 continue
             met.add(pid)
             with contextlib.suppress(OSError):
-                program = str(Path(f"/proc/{pid}/exe").readlink()).removesuffix(" (deleted)")
+                program = blocks.program_of(str(Path(f"/proc/{pid}/exe").readlink()))
                 self.seen.setdefault(program, set()).add(pid)
+                self._watch(pid, program)
             with contextlib.suppress(OSError):
                 for task in Path(f"/proc/{pid}/task").iterdir():
                     with contextlib.suppress(OSError):
                         words = (task / "children").read_text().split()
                         waiting += [int(word) for word in words]
         self.alive = {pid for pid in met if running(pid)}
+
+    def _watch(self, pid: int, program: str) -> None:
+        """Its processor time, and whether it has a record: then the file is among its mappings."""
+        cpu_ns = processor.of_process(pid)
+        if cpu_ns is None:
+            return
+        before, again = self._asked.get(pid, ("", 0))
+        if before != program:
+            again = 0
+        if again is not None and cpu_ns >= again:
+            has = os.fsencode(self._directory) in Path(f"/proc/{pid}/maps").read_bytes()
+            # What has none yet will hardly have one later: ask less and less.
+            again = None if has else cpu_ns + cpu_ns // 8 + 1_000_000
+            self._asked[pid] = program, again
+        seen = self.watched.setdefault(pid, Watched())
+        seen.look(cpu_ns, time.monotonic_ns(), again is None)
 
     def _merge_ended(self) -> None:
         parts = list(self._directory.iterdir())
@@ -164,20 +207,44 @@ def run(
         after.ru_stime - before.ru_stime,
         look.seen,
         sum(running(pid) for pid in look.alive if pid != process.pid),
+        look.watched,
+        look.longest_s,
     )
 
 
-def unrecorded(ran: Ran, recorded: Mapping[str, int], env: Mapping[str, str]) -> list[dict]:
-    """Programs that ran and left nothing, with the reason."""
+NO_RECORD = "it was started without LD_PRELOAD, or could not write the record"
+NO_ROOM = "there was no room for its record in {}"
+FILE_LIMIT = "its record would be larger than files may be (ulimit -f)"
+
+
+def unrecorded(
+    ran: Ran, merger: Merger, verdict: Verdict, directory: Path, env: Mapping[str, str]
+) -> list[dict]:
+    """Programs that ran and left nothing, with the reason and how many processes are known of. `verdict`: on the
+    command itself, which may have been too short to be seen."""
     from wherry import preloading
 
-    rows = []
+    counts: collections.Counter[tuple[str, str]] = collections.Counter()
+    refused = dict(merger.refused)
     for program, pids in sorted(ran.seen.items()):
-        verdict = preloading.examine(program, env)
-        if verdict.helps and program in recorded:
+        own = preloading.examine(program, env)
+        if not own.helps:
+            counts[program, own.reason or ""] += len(pids)
             continue
-        reason = verdict.reason if not verdict.helps else None
-        if reason is None:
-            reason = "it was started without LD_PRELOAD, or could not write the record"
-        rows.append({"program": program, "reason": reason, "count": len(pids)})
-    return rows
+        for pid in pids & refused.keys():
+            counts[program, _refusal(refused.pop(pid), directory)] += 1
+        if program not in merger.programs and (some := pids - merger.refused.keys()):
+            counts[program, NO_RECORD] += len(some)
+    for limit in refused.values():
+        counts["(too short to be named)", _refusal(limit, directory)] += 1
+    itself = os.path.realpath(verdict.program or verdict.path or verdict.command)
+    if not verdict.helps and not any(program == itself for program, _ in counts):
+        counts[itself, verdict.reason or ""] += ran.runs
+    return [
+        {"program": program, "reason": reason, "count": count}
+        for (program, reason), count in sorted(counts.items())
+    ]
+
+
+def _refusal(limit: bool, directory: Path) -> str:
+    return FILE_LIMIT if limit else NO_ROOM.format(directory.parent)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from wherry import tables
+from wherry.errors import printable
 from wherry.recording import trial, turns, unseen
 from wherry.recording.merge import Merger
 from wherry.recording.running import Ran
@@ -17,6 +18,7 @@ from wherry.units import percent, size_in_words, size_label
 
 CALLERS_SHOWN = 8
 PROGRAMS_SHOWN = 6
+DAMAGED_SHOWN = 3
 WIDTH = 96
 FUNCTIONS = {"copy": "memcpy", "move": "memmove", "set": "memset"}
 PERCENTILES = (50, 90, 99)
@@ -118,7 +120,12 @@ def ceiling_in_words(ceiling: Mapping) -> str:
     """`at most 1.4 % of this run: ...`"""
     if ceiling["cpu_s"] <= 0:
         return "the run took no time that could be measured"
-    if ceiling.get("incomplete"):
+    if ceiling.get("unrecorded_s"):
+        some = seconds(ceiling["unrecorded_s"])
+        more = (
+            f"but at least {some} of that are of processes that were not recorded, and may copy too"
+        )
+    elif ceiling.get("incomplete"):
         # Of the copies that were recorded; others may have taken time too.
         more = "but what was not recorded may copy too"
     elif ceiling["at_most"] >= 1:
@@ -185,8 +192,9 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
                 paragraph(label, own)
     paragraph("not seen", unseen.in_words(run["unseen"]))
     for row in run["unrecorded"][:PROGRAMS_SHOWN]:
-        times = f"{row['count']} processes of " if row["count"] != 1 else ""
-        paragraph("not recorded", f"{times}{row['program']}: {row['reason']}")
+        # Of those that lived between two looks nobody knows.
+        times = f"at least {_several(row['count'], 'process')}"
+        paragraph("not recorded", printable(f"{row['program']} ({times}): {row['reason']}"))
     if len(run["unrecorded"]) > PROGRAMS_SHOWN:
         paragraph("", f"and {len(run['unrecorded']) - PROGRAMS_SHOWN} more programs, in the mix")
     if run["uncounted"]:
@@ -198,6 +206,8 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
             "still there",
             f"{ran.still} processes outlived the command; what they copied from here on is lost",
         )
-    for line in merger.damaged[:3]:
+    for line in merger.damaged[:DAMAGED_SHOWN]:
         paragraph("left out", line)
+    if len(merger.damaged) > DAMAGED_SHOWN:
+        paragraph("", f"and what {len(merger.damaged) - DAMAGED_SHOWN:,} more processes left")
     paragraph("mix", f"{target} (next: wherry replay {target})" if ops else str(target))

@@ -81,14 +81,31 @@ def _ceiling(
         print(f"wherry record: no ceiling: {error}", file=sys.stderr)
         return None, {}
     more = _timed(ops, merger, costs, tried, ran)
-    return ceiling.of(ops, cpu_s, costs, ran.system_s, incomplete), more
+    return ceiling.of(ops, cpu_s, costs, ran.system_s, incomplete, ran.unrecorded_s), more
 
 
 def _incomplete(merger: Merger, unrecorded: Sequence[Mapping], ran: Ran) -> bool:
     """Whether something of the run was not recorded."""
     return bool(
-        unrecorded or merger.uncounted or merger.damaged or ran.still or not merger.processes
+        unrecorded
+        or merger.uncounted
+        or merger.damaged
+        or ran.still
+        or ran.unrecorded_s
+        or not merger.processes
     )
+
+
+def unrecorded_s(ran: Ran, merger: Merger) -> float:
+    """Of one run: the processor time of what was not recorded, at least."""
+    from wherry.recording import processor, rehearsal
+
+    try:
+        rate = rehearsal.hot()["ticks_per_ns"]
+    except WherryError:
+        return 0.0  # said where what was timed is left out
+    recorded = processor.recorded_s(merger.spans, ran.watched, rate, ran.look_s)
+    return processor.unrecorded_s(ran.user_s + ran.system_s, recorded)
 
 
 def document(
