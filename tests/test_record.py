@@ -600,3 +600,83 @@ def test_a_static_command_is_named_however_short(record, build_dir):
     assert "static" in row["reason"]
     assert "(at least 1 process)" in " ".join(done.stderr.split())
     assert mix["ceiling"] is None
+
+
+# --- the end --------------------------------------------------------------------------------------
+def test_a_summary_that_cannot_be_written_changes_no_status(record, known, tmp_path, wherry_run):
+    target = tmp_path / "out.mix.json"
+    program = f"{sys.executable} -m wherry record --no-ceiling -o {target} --"
+    for to in ("2>/dev/full", "2>&-", "2> >(true)"):
+        for status in (0, 7):
+            target.unlink(missing_ok=True)
+            shell = f"{program} sh -c 'sleep 0.1; exit {status}' {to}"
+            env = {**os.environ, "WHERRY_RUN": str(wherry_run)}
+            done = run("bash", "-c", shell, check=False, env=env)
+            assert (to, done.returncode) == (to, status)
+            assert json.loads(target.read_text())["run"]["exit"] == status
+
+
+def test_where_there_is_no_more_room_the_mix_goes_elsewhere(wherry, wherry_run, tmp_path):
+    """The directory fills up while the command runs."""
+    need_root()
+    need_tool("unshare", "util-linux")
+    small, other = tmp_path / "small", tmp_path / "other"
+    small.mkdir()
+    other.mkdir()
+    shell = (
+        f"mount -t tmpfs -o size=400k none {small} && cd {small} && TMPDIR={other} {sys.executable} -m wherry record "
+        f"--no-ceiling -o {small}/x.mix.json -- sh -c 'cat /dev/zero >{small}/filled 2>/dev/null; exit 7'"
+    )
+    env = {**os.environ, "WHERRY_RUN": str(wherry_run)}
+    done = run("unshare", "-m", "sh", "-c", shell, check=False, env=env)
+    assert done.returncode == 1
+    (found,) = other.glob("x.*.mix.json")
+    assert json.loads(found.read_text())["run"]["exit"] == 7
+    said = done.stderr.strip().splitlines()
+    assert said[-1].startswith("wherry record: could not save ")
+    assert f"the mix is in {found} instead" in said[-1]
+
+
+def test_permissions_are_kept(record, tmp_path):
+    target = tmp_path / "out.mix.json"
+    target.touch()
+    target.chmod(0o640)
+    record("--no-ceiling", "--", "true")
+    assert target.stat().st_mode & 0o777 == 0o640
+    target.unlink()
+    umask = os.umask(0o027)
+    try:
+        record("--no-ceiling", "--", "true")
+    finally:
+        os.umask(umask)
+    assert target.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["plain", "two words", "it's", "a\nb", "\x1b[31mred", "-x", "b\\s", "\udcffbytes", "\u202e*"],
+)
+def test_the_hint_can_be_given_to_a_shell(wherry, known, tmp_path, name: str):
+    from wherry.recording.summary import in_shell
+
+    word = in_shell(name)
+    assert word.isprintable()
+    env = {**os.environ, "LC_ALL": "C.UTF-8"}
+    read = run(
+        "bash", "-c", f"printf %s {word}", env=env, encoding="utf-8", errors="surrogateescape"
+    )
+    assert read.stdout.removeprefix("./") == name
+    done = wherry("record", "--no-ceiling", "-o", tmp_path / name, "--", known, "times", "10")
+    assert done.stderr.splitlines()[-1].endswith(
+        f"(next: wherry replay {in_shell(str(tmp_path / name))})"
+    )
+
+
+def test_the_drop_in_alone_is_not_recorded(wherry, tmp_path):
+    done = wherry("record", "--", "wherry", "exec", "--", "true", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "record the program itself" in done.stderr
+    done = wherry("exec", "--", "true", env={"WHERRY_RECORD": "/nowhere"})
+    assert done.returncode == 0
+    assert "nothing of this is recorded" in done.stderr
+    assert wherry("exec", "--", "true").stderr == ""

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import re
+import stat
 import tempfile
 import zlib
 from collections.abc import Sequence
@@ -204,6 +205,16 @@ def _without(made: Sequence[Path]) -> None:
             home.rmdir()
 
 
+def _mode(path: Path) -> int:
+    """As the file has it that is there. mkstemp makes files that only their owner reads; a run file is to be handed
+    on."""
+    with contextlib.suppress(OSError):
+        return stat.S_IMODE(path.stat().st_mode) & 0o777
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
+
+
 def _written(path: Path, data: bytes, keep: bool) -> bool:
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
@@ -212,10 +223,7 @@ def _written(path: Path, data: bytes, keep: bool) -> bool:
             file.flush()
             os.fsync(file.fileno())
         if keep:
-            # mkstemp makes files that only their owner reads; a run file is to be handed on.
-            umask = os.umask(0)
-            os.umask(umask)
-            Path(name).chmod(0o666 & ~umask)
+            Path(name).chmod(_mode(path))
             Path(name).replace(path)
             return True
     except BaseException:

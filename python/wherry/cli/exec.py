@@ -125,6 +125,11 @@ def command(
         env = preloading.environment(env, [preloading.library("dropin")], _plan_for(plan, isa))
         for note in verdict.notes:
             _say(f"{command[0]}: {note}")
+        if env.get("WHERRY_RECORD"):
+            _say(
+                "nothing of this is recorded, as all calls go to the drop-in; wherry record -- CMD without it "
+                "tries the drop-in too"
+            )
     else:
         _say(f"{command[0]} runs untouched: {verdict.reason}")
     _become(verdict, command[1:], env)

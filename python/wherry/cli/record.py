@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wherry.errors import FailedError, WherryError, printable
+from wherry.errors import EXIT_FAILED, FailedError, WherryError
+from wherry.recording import telling
 
 if TYPE_CHECKING:
     from wherry.recording.trial import Tried
@@ -25,10 +25,6 @@ LEAST_FREE = 512 << 20
 TRIED_NAMES = ("memcpy", "memmove", "memset")
 # Programs that a preloaded object would stop, or make write complaints of their loader among what they write.
 DISTURBED = ("sanitizer", "musl", "other libc", "other architecture")
-
-
-def _say(line: str) -> None:
-    print(printable(f"wherry record: {line}"), file=sys.stderr, flush=True)
 
 
 def _target(given: str | None, command: str) -> Path:
@@ -93,7 +89,7 @@ def _trial(
         try:
             libraries.append(preloading.library("dropin"))
         except FailedError as error:
-            _say(f"nothing is tried: {error}")
+            telling.say(f"nothing is tried: {error}")
             return None
         tried = Tried(trial.DROPIN, trial.identity(compiled))
     env = preloading.environment(env, libraries, compiled)
@@ -159,7 +155,7 @@ def _runs(asked: _Asked, verdict, home: Path, merger, counting) -> tuple:
         ran = own if ran is None else ran.followed_by(own)
         if own.exit:
             if number + 1 < asked.runs:
-                _say(f"run {number + 1} of {asked.runs} failed; there is none after it")
+                telling.say(f"run {number + 1} of {asked.runs} failed; there is none after it")
             break
     return ran, tried
 
@@ -171,14 +167,14 @@ def _record(asked: _Asked, quiet: bool) -> int:
 
     verdict = preloading.examine(asked.command[0])
     if verdict.path is None:
-        _say(f"{asked.command[0]}: {verdict.reason}")
+        telling.say(f"{asked.command[0]}: {verdict.reason}")
         return verdict.exit_code
     home = _parts()
     merger = Merger()
     try:
         if not verdict.helps:
             more = "; it runs untouched" if verdict.kind in DISTURBED else ""
-            _say(f"{asked.command[0]} itself cannot be recorded: {verdict.reason}{more}")
+            telling.say(f"{asked.command[0]} itself cannot be recorded: {verdict.reason}{more}")
         counting = unseen.Counting() if asked.count else None
         ran, tried = _runs(asked, verdict, home, merger, counting)
         not_seen = None
@@ -196,13 +192,18 @@ def _record(asked: _Asked, quiet: bool) -> int:
             unseen=not_seen,
             tried=tried,
         )
-        writing.save(asked.target, document)
+        places = [Path(tempfile.gettempdir()), home.parent]
+        target, why = writing.save(asked.target, document, places)
     finally:
         shutil.rmtree(home, ignore_errors=True)
-    if not quiet:
-        from wherry.recording import summary
+    from wherry.recording import summary
 
-        summary.show(document, asked.target, merger, ran)
+    if not quiet:
+        with telling.unheard():
+            summary.show(document, target, merger, ran)
+    if why:
+        telling.say(f"{why}; the mix is in {summary.in_shell(str(target))} instead")
+        return EXIT_FAILED
     return ran.exit
 
 
@@ -272,9 +273,10 @@ def command(
 
     Counts every call of memcpy, memmove, memset and their relatives by size, alignment, distance and overlap, in all
     processes and threads, times some of them, tries the drop-in's routines by turns with libc's, and prints what even a
-    free memcpy could gain and what the drop-in does. The summary goes to standard error; exit
-    status and standard streams are the program's own. What libc copies inside itself, what the compiler inlined, static
-    and set-user-ID programs are not seen, and the summary says so."""
+    free memcpy could gain and what the drop-in does. The summary goes to standard error; exit status and standard
+    streams are the program's own (1 when the mix could not be saved where it was to be; then it says where it is). What
+    libc copies inside itself, what the compiler inlined, static and set-user-ID programs are not seen, and the summary
+    says so."""
     if unseen and runs > 1:
         raise WherryError("--unseen counts in one run; leave out --runs")
     chosen = None
@@ -295,6 +297,11 @@ def command(
         from wherry import planuse
 
         planuse.refuse_unused(chosen, f"--plan {plan}")
+    if Path(command[0]).name == "wherry" and command[1:2] == ("exec",):
+        raise WherryError(
+            "wherry exec gives all calls to the drop-in, past the recorder; record the program itself, to which "
+            "wherry record gives both by turns: wherry record [--plan FILE] -- CMD"
+        )
     target = _target(output, command[0])
     asked = _Asked(
         command, target, note, not no_ceiling, unseen, not no_trial, chosen, library, runs, prepare

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
@@ -144,6 +146,23 @@ def ceiling_in_words(ceiling: Mapping) -> str:
     )
 
 
+def in_shell(path: str) -> str:
+    """A path as a word of a shell that names it, whatever bytes it has, and of letters that can be printed."""
+    if path.startswith("-"):
+        path = f"./{path}"
+    if path.isprintable():
+        return shlex.quote(path)
+    return "$'" + "".join(_in_shell(letter) for letter in path) + "'"
+
+
+def _in_shell(letter: str) -> str:
+    if letter in "\\'":
+        return f"\\{letter}"
+    if letter.isprintable():
+        return letter
+    return "".join(f"\\{byte:03o}" for byte in os.fsencode(letter))
+
+
 def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
     def say(text: str = "") -> None:
         print(text, file=sys.stderr)
@@ -210,4 +229,6 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
         paragraph("left out", line)
     if len(merger.damaged) > DAMAGED_SHOWN:
         paragraph("", f"and what {len(merger.damaged) - DAMAGED_SHOWN:,} more processes left")
-    paragraph("mix", f"{target} (next: wherry replay {target})" if ops else str(target))
+    # On one line: it is there to be copied.
+    words = in_shell(str(target))
+    say(f"{'mix':<12}{words}" + (f" (next: wherry replay {words})" if ops else ""))

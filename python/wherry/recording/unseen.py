@@ -70,12 +70,19 @@ def judged(counted: Mapping, seen: int) -> dict:
     return {"entered": counted["entered"], "inside_libc": max(0, counted["entered"] - seen)}
 
 
+# Such calls find libc by themselves.
+PAST = "calls that go past what is preloaded (RTLD_DEEPBIND, dlmopen, dlsym with libc's own handle)"
+
+
 def in_words(unseen: Mapping | None) -> str:
     inlined = "those that the compiler inlined"
     if unseen is None:
-        return f"copies inside libc itself, and {inlined}; how many is not known (--unseen counts the former)"
+        return (
+            f"copies inside libc itself, {inlined}, and {PAST}; how many is not known (--unseen counts the first and "
+            "the last)"
+        )
     if "error" in unseen:
-        return f"copies inside libc itself, not counted: {unseen['error']}; and {inlined}"
+        return f"copies inside libc itself, {inlined}, and {PAST}; not counted: {unseen['error']}"
     entered, inside = unseen["entered"], unseen["inside_libc"]
     share = f" ({inside / entered:.1%} of the {entered:,} times that its routines were entered)"
-    return f"{inside:,} copies and sets inside libc itself{share if entered else ''}; and {inlined}"
+    return f"{inside:,} copies and sets inside libc itself{share if entered else ''}, {PAST} among them; and {inlined}"

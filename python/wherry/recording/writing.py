@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-import sys
+import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wherry import recordings
 from wherry.errors import WherryError
-from wherry.recording import callers, host
+from wherry.recording import callers, host, telling
 from wherry.recording.merge import Merger
 from wherry.recording.running import Ran
 from wherry.recording.trial import Tried
@@ -51,7 +53,7 @@ def _timed(
     try:
         rehearsed = rehearsal.hot()
     except WherryError as error:
-        print(f"wherry record: what was timed is left out: {error}", file=sys.stderr)
+        telling.say(f"what was timed is left out: {error}")
         return {}
     times = merger.times()
     for op, part in ops.items():
@@ -78,7 +80,7 @@ def _ceiling(
     try:
         costs = ceiling.costs()
     except WherryError as error:
-        print(f"wherry record: no ceiling: {error}", file=sys.stderr)
+        telling.say(f"no ceiling: {error}")
         return None, {}
     more = _timed(ops, merger, costs, tried, ran)
     return ceiling.of(ops, cpu_s, costs, ran.system_s, incomplete, ran.unrecorded_s), more
@@ -163,5 +165,25 @@ def _printable(word: str) -> str:
     return word.encode(errors="surrogateescape").decode(errors="replace")
 
 
-def save(path: Path, found: dict) -> None:
-    recordings.write(path, found)
+def save(path: Path, found: dict, others: Sequence[Path]) -> tuple[Path, str]:
+    """Where it is now, and why not at `path`: a run cannot be had again, so that one of the directories `others` will
+    do."""
+    try:
+        recordings.write(path, found)
+        return path, ""
+    except WherryError as error:
+        for home in others:
+            try:
+                descriptor, name = tempfile.mkstemp(
+                    prefix=f"{found['name']}.", suffix=".mix.json", dir=home
+                )
+                os.close(descriptor)
+            except OSError:
+                continue
+            try:
+                recordings.write(Path(name), found)
+                return Path(name), str(error)
+            except WherryError:
+                with contextlib.suppress(OSError):
+                    Path(name).unlink()
+        raise
