@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -456,22 +458,138 @@ def has_worked(pid: str) -> bool:
     return int(words[11]) > os.sysconf("SC_CLK_TCK") // 2
 
 
-def test_an_interrupt_is_the_programs(wherry_run, tmp_path, known):
-    """The mix of what ran until then is written all the same."""
-    env = {**os.environ, "WHERRY_RUN": str(wherry_run)}
-    target = tmp_path / "cut.mix.json"
-    words = ["record", "--no-ceiling", "-o", target, "--", known, "times", "100000000000"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "wherry", *map(str, words)],
-        env=env,
+def begun(wherry_run: Path, *words: str | Path, **options) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-m", "wherry", "record", "--no-ceiling", *map(str, words)],
+        env={**os.environ, "WHERRY_RUN": str(wherry_run), **options.pop("more", {})},
         stderr=subprocess.PIPE,
         text=True,
+        **options,
     )
+
+
+ENDLESS = ("times", "100000000000")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1])
+def test_an_interrupt_is_the_programs(wherry_run, tmp_path, known, number: int):
+    """The mix of what ran until then is written all the same."""
+    target = tmp_path / "cut.mix.json"
+    process = begun(wherry_run, "-o", target, "--", known, *ENDLESS)
     wait_until(lambda: any(map(has_worked, children_of(process.pid))), "the program at work")
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     said = process.communicate(timeout=60)[1]
-    assert process.returncode == 128 + signal.SIGTERM, said
+    assert process.returncode == 128 + number, said
     assert json.loads(target.read_text())["ops"]["copy"]["calls"] > 1000
+
+
+def test_an_interrupt_of_a_terminal_comes_once(wherry_run, tmp_path):
+    """The terminal gives it to the program too."""
+    program = (
+        "import signal, sys, time; met = []; signal.signal(signal.SIGINT, lambda *_: met.append(1))\n"
+        "print('begun', flush=True)\nwhile not met: time.sleep(0.01)\ntime.sleep(0.5); sys.exit(len(met))"
+    )
+    ours, theirs = os.openpty()
+
+    def leads() -> None:
+        os.setsid()
+        fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
+
+    target = tmp_path / "x.mix.json"
+    words = ("-o", target, "--", sys.executable, "-c", program)
+    process = begun(wherry_run, *words, stdin=theirs, stdout=theirs, preexec_fn=leads)
+    os.close(theirs)
+    said = b""
+    while b"begun" not in said:
+        said += os.read(ours, 100)
+    os.write(ours, b"\x03")
+    assert process.wait(timeout=60) == 1
+    os.close(ours)
+    assert json.loads(target.read_text())["run"]["exit"] == 1
+
+
+def test_an_interrupt_at_the_end_leaves_out_the_ceiling(recorded, monkeypatch, capsys):
+    from wherry import ceiling
+    from wherry.recording import running, writing
+    from wherry.recording.ending import Ending
+
+    def interrupted(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(ceiling, "costs", interrupted)
+    monkeypatch.setattr(writing, "_machine", dict)
+    merger = recorded("times", "100").merger
+    ending = Ending()
+    with ending.in_charge():
+        found = writing.document(
+            name="x",
+            command=["x"],
+            note="",
+            ran=running.Ran(0, 0, 1.0, 1.0, 0.0, {}, 0),
+            merger=merger,
+            unrecorded=[],
+            ceilings=True,
+            ending=ending,
+        )
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGUSR1)
+    assert found["ceiling"] is None
+    assert found["ops"]["copy"]["calls"] >= 100
+    assert "saved without the ceiling" in capsys.readouterr().err
+
+
+def test_what_a_killed_recorder_leaves_can_be_recovered(wherry, wherry_run, tmp_path, known):
+    target = tmp_path / "cut.mix.json"
+    words = ("--note", "a test", "-o", target, "--", known, *ENDLESS)
+    process = begun(wherry_run, *words)
+    child = []
+
+    def at_work() -> bool:
+        child[:] = children_of(process.pid)
+        return any(map(has_worked, child))
+
+    wait_until(at_work, "the program at work")
+    (home,) = {
+        Path(line.split()[-1]).parent
+        for line in Path(f"/proc/{child[0]}/maps").read_text().splitlines()
+        if "/wherry-record-" in line
+    }
+    try:
+        done = wherry("record", "--recover", home)
+        assert (done.returncode, "under way" in done.stderr) == (2, True)
+        process.kill()
+        process.wait()
+        done = wherry("record", "--recover", home)
+        assert (done.returncode, f"process {child[0]} is still recorded" in done.stderr) == (
+            2,
+            True,
+        )
+        done = wherry("record", "--no-ceiling", "-o", tmp_path / "y", "--", "true")
+        assert f"wherry record --recover {home} saves it" in done.stderr
+    finally:
+        os.kill(int(child[0]), signal.SIGKILL)
+    wait_until(
+        lambda: (
+            not Path(f"/proc/{child[0]}/maps").exists()
+            or not Path(f"/proc/{child[0]}/maps").read_bytes()
+        ),
+        "its end",
+    )
+    done = wherry("record", "--recover", home)
+    assert done.returncode == 0, done.stderr
+    assert "recovered, so that neither exit status nor times are known" in " ".join(
+        done.stderr.split()
+    )
+    mix = json.loads(target.read_text())
+    assert mix["how"] == {"command": [str(known), *ENDLESS], "programs": [], "note": "a test"}
+    assert (mix["run"]["exit"], mix["run"]["recovered"], mix["ceiling"]) == (None, True, None)
+    assert mix["ops"]["copy"]["calls"] > 1000
+    recordings.read(target)
+    assert not home.exists()
+    done = wherry("record", "--recover", home)
+    assert (done.returncode, "no recording of yours" in done.stderr) == (2, True)
+    assert wherry("record", "--recover", home, "--", "true").returncode == 2
+    assert wherry("report", target, "-o", tmp_path / "page.html").returncode == 0
 
 
 def test_damaged_parts_are_told(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING
 import click
 
 from wherry.errors import EXIT_FAILED, FailedError, WherryError
-from wherry.recording import telling
+from wherry.recording import leftovers, telling
+from wherry.recording.ending import Ending
 
 if TYPE_CHECKING:
     from wherry.recording.trial import Tried
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 LEAST_FREE = 512 << 20
 # Of which a library that is tried must have one.
 TRIED_NAMES = ("memcpy", "memmove", "memset")
+LEFTOVERS_SHOWN = 3
 # Programs that a preloaded object would stop, or make write complaints of their loader among what they write.
 DISTURBED = ("sanitizer", "musl", "other libc", "other architecture")
 
@@ -49,7 +52,7 @@ def _parts() -> Path:
         and shutil.disk_usage(shared).free > LEAST_FREE
     ):
         base = shared
-    home = Path(tempfile.mkdtemp(prefix="wherry-record-", dir=base))
+    home = Path(tempfile.mkdtemp(prefix=leftovers.PREFIX, dir=base))
     if os.geteuid() == 0:
         # A server's workers give up being root, and begin their files afterwards.
         home.chmod(0o1733)
@@ -121,7 +124,7 @@ def _prepare(shell: str) -> None:
         raise FailedError(f"--prepare ended with status {done.returncode}{more}; mend it: {shell}")
 
 
-def _runs(asked: _Asked, verdict, home: Path, merger, counting) -> tuple:
+def _runs(asked: _Asked, verdict, home: Path, merger, counting, ending: Ending) -> tuple:
     """The command, as often as asked for; what it took in all, and what was tried."""
     from wherry import preloading
     from wherry.recording import running, writing
@@ -139,7 +142,16 @@ def _runs(asked: _Asked, verdict, home: Path, merger, counting) -> tuple:
     ran = None
     for number in range(asked.runs):
         if asked.prepare is not None:
-            _prepare(asked.prepare)
+            try:
+                _prepare(asked.prepare)
+            except FailedError:
+                if not ending.asked or ran is None:
+                    raise
+        if ending.asked:
+            if ran is None:
+                raise KeyboardInterrupt
+            telling.say(f"interrupted: {number} of {asked.runs} runs are in the mix")
+            break
         merger.begin_run(number, asked.runs)
         try:
             own = running.run(argv, path, env, home, merger, counting)
@@ -147,11 +159,12 @@ def _runs(asked: _Asked, verdict, home: Path, merger, counting) -> tuple:
             failed = FailedError(f"cannot execute {path}: {error.strerror}")
             failed.exit_code = preloading.exit_code_of(error)
             raise failed from None
-        for part in sorted(home.iterdir()):
+        for part in leftovers.parts(home):
             merger.add(part)
             part.unlink()
+        leftovers.note_merged(home, merger.processes)
         if asked.ceilings and not asked.count:
-            own.unrecorded_s = writing.unrecorded_s(own, merger)
+            own.unrecorded_s = writing.unrecorded_s(own, merger, ending)
         ran = own if ran is None else ran.followed_by(own)
         if own.exit:
             if number + 1 < asked.runs:
@@ -162,49 +175,119 @@ def _runs(asked: _Asked, verdict, home: Path, merger, counting) -> tuple:
 
 def _record(asked: _Asked, quiet: bool) -> int:
     from wherry import preloading
-    from wherry.recording import running, unseen, writing
-    from wherry.recording.merge import Merger
 
     verdict = preloading.examine(asked.command[0])
     if verdict.path is None:
         telling.say(f"{asked.command[0]}: {verdict.reason}")
         return verdict.exit_code
+    _tell_leftovers()
+    ending = Ending()
     home = _parts()
-    merger = Merger()
     try:
-        if not verdict.helps:
-            more = "; it runs untouched" if verdict.kind in DISTURBED else ""
-            telling.say(f"{asked.command[0]} itself cannot be recorded: {verdict.reason}{more}")
-        counting = unseen.Counting() if asked.count else None
-        ran, tried = _runs(asked, verdict, home, merger, counting)
-        not_seen = None
-        if counting is not None:
-            seen = sum(part["calls"] for part in merger.ops().values()) + merger.uncounted
-            not_seen = unseen.judged(counting.finish(), seen)
-        document = writing.document(
-            name=_name(asked.target.name.removesuffix(".json").removesuffix(".mix")),
-            command=asked.command,
-            note=asked.note,
-            ran=ran,
-            merger=merger,
-            unrecorded=running.unrecorded(ran, merger, verdict, home, os.environ),
-            ceilings=asked.ceilings and not asked.count,
-            unseen=not_seen,
-            tried=tried,
-        )
-        places = [Path(tempfile.gettempdir()), home.parent]
-        target, why = writing.save(asked.target, document, places)
+        with leftovers.held(home, asked.command, asked.target, asked.note), ending.in_charge():
+            return _recorded(asked, quiet, verdict, home, ending)
     finally:
         shutil.rmtree(home, ignore_errors=True)
-    from wherry.recording import summary
 
+
+def _recorded(asked: _Asked, quiet: bool, verdict, home: Path, ending: Ending) -> int:
+    # The threads of libraries that this loads are to leave the signals to ours.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGQUIT))
+    from wherry.recording import running, unseen, writing
+    from wherry.recording.merge import Merger
+
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    merger = Merger()
+    if not verdict.helps:
+        more = "; it runs untouched" if verdict.kind in DISTURBED else ""
+        telling.say(f"{asked.command[0]} itself cannot be recorded: {verdict.reason}{more}")
+    counting = unseen.Counting() if asked.count else None
+    ran, tried = _runs(asked, verdict, home, merger, counting, ending)
+    not_seen = None
+    if counting is not None:
+        seen = sum(part["calls"] for part in merger.ops().values()) + merger.uncounted
+        not_seen = unseen.judged(counting.finish(), seen)
+    document = writing.document(
+        name=_name_of(asked.target),
+        command=asked.command,
+        note=asked.note,
+        ran=ran,
+        merger=merger,
+        unrecorded=running.unrecorded(ran, merger, verdict, home, os.environ),
+        ceilings=asked.ceilings and not asked.count,
+        ending=ending,
+        unseen=not_seen,
+        tried=tried,
+    )
+    saved = _save(document, asked.target, home, merger, ran, quiet)
+    return ran.exit if saved else EXIT_FAILED
+
+
+def _name_of(target: Path) -> str:
+    return _name(target.name.removesuffix(".json").removesuffix(".mix"))
+
+
+def _save(document: dict, target: Path, home: Path, merger, ran, quiet: bool) -> bool:
+    """Saves the mix and tells of it. False: it is not where it was to be."""
+    from wherry.recording import summary, writing
+
+    places = [Path(tempfile.gettempdir()), home.parent]
+    place, why = writing.save(target, document, places)
     if not quiet:
         with telling.unheard():
-            summary.show(document, target, merger, ran)
+            summary.show(document, place, merger, ran)
     if why:
-        telling.say(f"{why}; the mix is in {summary.in_shell(str(target))} instead")
-        return EXIT_FAILED
-    return ran.exit
+        telling.say(f"{why}; the mix is in {summary.in_shell(str(place))} instead")
+    return not why
+
+
+def _tell_leftovers() -> None:
+    from wherry.recording.summary import in_shell
+
+    found = list(leftovers.every())
+    for own in found[:LEFTOVERS_SHOWN]:
+        what = " ".join(own.command)
+        what = what if len(what) < 60 else f"{what[:57]}..."
+        place = in_shell(str(own.home))
+        telling.say(
+            f"a recording of {what} begun at {own.started} was cut off: wherry record --recover {place} saves it, "
+            f"rm -r {place} removes it"
+        )
+    if len(found) > LEFTOVERS_SHOWN:
+        telling.say(f"and {len(found) - LEFTOVERS_SHOWN} more in {found[-1].home.parent}")
+
+
+def _recover(home: Path, output: str | None, note: str, quiet: bool) -> int:
+    found = leftovers.read(home)
+    from wherry import runfile
+    from wherry.recording import running, writing
+    from wherry.recording.merge import Merger
+
+    target = Path(output) if output else found.output
+    runfile.check_target(target)
+    merger = Merger()
+    for part in leftovers.parts(home):
+        merger.add(part)
+    if not merger.processes:
+        raise FailedError(f"{home}: no process left anything that could be saved; rm -r removes it")
+    if found.merged:
+        telling.say(
+            f"what {found.merged:,} processes left that had ended before was in the memory of the wherry record that "
+            "was killed, and is lost"
+        )
+    ran = running.Ran(None, 0, 0.0, 0.0, 0.0, {}, 0)
+    document = writing.document(
+        name=_name_of(target),
+        command=found.command,
+        note=note or found.note,
+        ran=ran,
+        merger=merger,
+        unrecorded=running.refused_unseen(merger.refused, home),
+        ceilings=False,
+    )
+    saved = _save(document, target, home, merger, ran, quiet)
+    shutil.rmtree(home, ignore_errors=True)
+    return 0 if saved else EXIT_FAILED
 
 
 @click.command(
@@ -252,10 +335,14 @@ def _record(asked: _Asked, quiet: bool) -> int:
     help="The command so often, into one mix. From three on the trial's interval tells how runs differ.",
 )
 @click.option("--prepare", metavar="SHELL", help="Before each run, not recorded: rm -rf copy")
-@click.option("-q", "--quiet", is_flag=True, help="Print no summary.")
-@click.argument(
-    "command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD [ARG]..."
+@click.option(
+    "--recover",
+    metavar="DIR",
+    help="Save what a wherry record that was killed had recorded in DIR; no CMD then. The next wherry record names "
+    "such directories.",
 )
+@click.option("-q", "--quiet", is_flag=True, help="Print no summary.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- CMD [ARG]...")
 def command(
     output: str | None,
     note: str,
@@ -266,6 +353,7 @@ def command(
     library: str | None,
     runs: int,
     prepare: str | None,
+    recover: str | None,
     quiet: bool,
     command: tuple[str, ...],
 ) -> int:
@@ -277,6 +365,12 @@ def command(
     streams are the program's own (1 when the mix could not be saved where it was to be; then it says where it is). What
     libc copies inside itself, what the compiler inlined, static and set-user-ID programs are not seen, and the summary
     says so."""
+    if recover is not None:
+        if command:
+            raise WherryError("--recover saves what is there already; leave out the command")
+        return _recover(Path(recover), output, note, quiet)
+    if not command:
+        raise click.UsageError("Missing argument '-- CMD [ARG]...'.", click.get_current_context())
     if unseen and runs > 1:
         raise WherryError("--unseen counts in one run; leave out --runs")
     chosen = None

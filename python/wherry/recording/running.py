@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wherry.recording import blocks, processor
+from wherry.recording import blocks, leftovers, processor
 from wherry.recording.merge import Merger
 from wherry.recording.processor import Watched
 from wherry.recording.unseen import Counting
@@ -31,7 +31,9 @@ MANY_FILES = 500
 
 @dataclasses.dataclass
 class Ran:
-    exit: int  # as a shell has it: 128 + N for signal N
+    exit: (
+        int | None
+    )  # as a shell has it: 128 + N for signal N; None: not known, of what was recovered
     signal: int
     elapsed_s: float
     user_s: float
@@ -135,7 +137,7 @@ class _Look(threading.Thread):
         seen.look(cpu_ns, time.monotonic_ns(), again is None)
 
     def _merge_ended(self) -> None:
-        parts = list(self._directory.iterdir())
+        parts = leftovers.parts(self._directory)
         if len(parts) < MANY_FILES:
             return
         for part in parts:
@@ -143,6 +145,37 @@ class _Look(threading.Thread):
             if pid.isdigit() and not Path(f"/proc/{pid}").exists():
                 self._merger.add(part)
                 part.unlink(missing_ok=True)
+        leftovers.note_merged(self._directory, self._merger.processes)
+
+
+class _HandOn(threading.Thread):
+    """Hands Ctrl-C's signals on that were sent to this process alone. Those of a terminal went to the command as well:
+    the kernel itself sent them."""
+
+    NUMBERS = (signal.SIGINT, signal.SIGQUIT)
+
+    def __init__(self, process: subprocess.Popen) -> None:
+        super().__init__(daemon=True)
+        self._process = process
+        self._done = threading.Event()
+        self._before: set[signal.Signals] = set()
+
+    def __enter__(self) -> _HandOn:
+        # Who waits for a signal has it blocked, as all other threads must.
+        self._before = signal.pthread_sigmask(signal.SIG_BLOCK, self.NUMBERS)
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self.join()
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
+
+    def run(self) -> None:
+        while not self._done.is_set():
+            found = signal.sigtimedwait(self.NUMBERS, LOOK_S)
+            if found is not None and found.si_code <= 0:
+                self._process.send_signal(found.si_signo)
 
 
 def running(pid: int) -> bool:
@@ -171,7 +204,8 @@ def run(
         if process is not None:
             process.send_signal(number)
 
-    others = {n: signal.signal(n, hand_on) for n in (signal.SIGTERM, signal.SIGHUP)}
+    handed = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+    others = {number: signal.signal(number, hand_on) for number in handed}
     try:
         if counting is None:
             # What the command was to inherit stays open; nothing of ours would be inherited.
@@ -185,14 +219,15 @@ def run(
             process = subprocess.Popen(words, close_fds=False)
             counting.started()
         for number in previous:
-            signal.signal(number, signal.SIG_IGN)
-        look = _Look(process.pid, directory, merger)
-        look.start()
-        try:
-            code = process.wait()
-            elapsed = time.monotonic() - begin
-        finally:
-            look.stop()
+            signal.signal(number, lambda *_: None)
+        with _HandOn(process):
+            look = _Look(process.pid, directory, merger)
+            look.start()
+            try:
+                code = process.wait()
+                elapsed = time.monotonic() - begin
+            finally:
+                look.stop()
     finally:
         for number, handler in {**previous, **others}.items():
             signal.signal(number, handler)
@@ -235,14 +270,22 @@ def unrecorded(
             counts[program, _refusal(refused.pop(pid), directory)] += 1
         if program not in merger.programs and (some := pids - merger.refused.keys()):
             counts[program, NO_RECORD] += len(some)
-    for limit in refused.values():
-        counts["(too short to be named)", _refusal(limit, directory)] += 1
+    rows = refused_unseen(refused, directory)
     itself = os.path.realpath(verdict.program or verdict.path or verdict.command)
     if not verdict.helps and not any(program == itself for program, _ in counts):
         counts[itself, verdict.reason or ""] += ran.runs
-    return [
+    return rows + [
         {"program": program, "reason": reason, "count": count}
         for (program, reason), count in sorted(counts.items())
+    ]
+
+
+def refused_unseen(refused: Mapping[int, bool], directory: Path) -> list[dict]:
+    """Of processes that could begin no record, and that nobody saw: by Merger.refused."""
+    counts = collections.Counter(_refusal(limit, directory) for limit in refused.values())
+    return [
+        {"program": "(too short to be named)", "reason": reason, "count": count}
+        for reason, count in sorted(counts.items())
     ]
 
 

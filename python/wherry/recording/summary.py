@@ -184,11 +184,18 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
     say()
     runs = f" of {_several(ran.runs, 'run')}" if ran.runs > 1 else ""
     ended = f"signal {ran.signal}" if ran.signal else f"exit status {run['exit']}"
+    ended += (
+        f" after {seconds(run['elapsed_s'])} (user {seconds(run['user_s'])}, "
+        f"system {seconds(run['system_s'])})"
+    )
+    if run.get("recovered"):
+        ended = (
+            "recovered, so that neither exit status nor times are known, and there is no ceiling"
+        )
     paragraph(
         "recorded",
         f"{_count(sum(p['calls'] for p in ops.values()))} calls in {_several(run['processes'], 'process')} and "
-        f"{_several(run['threads'], 'thread')}{runs}; {ended} after {seconds(run['elapsed_s'])} "
-        f"(user {seconds(run['user_s'])}, system {seconds(run['system_s'])})",
+        f"{_several(run['threads'], 'thread')}{runs}; {ended}",
     )
     if ops:
         say()

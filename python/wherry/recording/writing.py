@@ -12,6 +12,7 @@ from pathlib import Path
 from wherry import recordings
 from wherry.errors import WherryError
 from wherry.recording import callers, host, telling
+from wherry.recording.ending import Ending
 from wherry.recording.merge import Merger
 from wherry.recording.running import Ran
 from wherry.recording.trial import Tried
@@ -98,12 +99,15 @@ def _incomplete(merger: Merger, unrecorded: Sequence[Mapping], ran: Ran) -> bool
     )
 
 
-def unrecorded_s(ran: Ran, merger: Merger) -> float:
+def unrecorded_s(ran: Ran, merger: Merger, ending: Ending) -> float:
     """Of one run: the processor time of what was not recorded, at least."""
     from wherry.recording import processor, rehearsal
 
     try:
-        rate = rehearsal.hot()["ticks_per_ns"]
+        with ending.can_be_left():
+            rate = rehearsal.hot()["ticks_per_ns"]
+    except KeyboardInterrupt:
+        return 0.0
     except WherryError:
         return 0.0  # said where what was timed is left out
     recorded = processor.recorded_s(merger.spans, ran.watched, rate, ran.look_s)
@@ -119,15 +123,27 @@ def document(
     merger: Merger,
     unrecorded: Sequence[Mapping],
     ceilings: bool,
+    ending: Ending | None = None,
     unseen: Mapping | None = None,
     tried: Tried | None = None,
 ) -> dict:
+    """`ending`: who may say that it has lasted long enough."""
     from wherry import version
+
+    ending = ending or Ending()
 
     ops = merger.ops()
     found, more = None, {}
     if ceilings:
-        found, more = _ceiling(ops, merger, ran, tried, _incomplete(merger, unrecorded, ran))
+        try:
+            with ending.can_be_left():
+                found, more = _ceiling(
+                    ops, merger, ran, tried, _incomplete(merger, unrecorded, ran)
+                )
+        except KeyboardInterrupt:
+            # Of `times` some may be there.
+            ops = merger.ops()
+            telling.say("interrupted: the mix is saved without the ceiling")
     return {
         "format": recordings.FORMAT,
         "version": recordings.VERSION,
@@ -142,6 +158,7 @@ def document(
         "machine": _machine(),
         "run": {
             "exit": ran.exit,
+            **({"recovered": True} if ran.exit is None else {}),
             "runs": ran.runs,
             "elapsed_s": round(ran.elapsed_s, 6),
             "user_s": round(ran.user_s, 6),

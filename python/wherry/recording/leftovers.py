@@ -1,0 +1,155 @@
+"""What a recording needs to be finished by somebody else: its directory has a file that says what was to become of it.
+
+`wherry record` holds a lock on that file as long as it runs, which the kernel takes away however it ends. So a
+directory whose file nobody has locked is left over from one that was killed; its processes may go on counting."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import fcntl
+import json
+import os
+import stat
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from wherry.errors import WherryError
+
+PREFIX = "wherry-record-"
+STATE, MERGED = "recording.json", "merged"
+FORMAT, VERSION = "wherry-recording", 1
+LARGEST_STATE = 16 << 20
+
+
+@dataclass(frozen=True)
+class Leftover:
+    home: Path
+    command: tuple[str, ...]
+    output: Path
+    note: str
+    started: str
+    merged: int  # processes whose records were merged already, and are gone
+
+    def busy(self) -> list[int]:
+        """Processes that count there still."""
+        found = {int(part.name.partition("-")[0]) for part in parts(self.home)}
+        return sorted(pid for pid in found if _maps(pid, self.home))
+
+
+def _maps(pid: int, home: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return os.fsencode(f"{home}/") in Path(f"/proc/{pid}/maps").read_bytes()
+    return False
+
+
+def parts(home: Path) -> list[Path]:
+    """The files of processes, PID-N each."""
+    return sorted(
+        path
+        for path in home.iterdir()
+        if path.name.replace("-", "", 1).isdecimal() and path.is_file()
+    )
+
+
+@contextlib.contextmanager
+def held(home: Path, command: Sequence[str], output: Path, note: str) -> Iterator[None]:
+    """With the file there, and locked. Without it, where it cannot be written, the recording goes on all the same."""
+    found = {
+        "format": FORMAT,
+        "version": VERSION,
+        "command": list(command),
+        "output": str(output.absolute()),
+        "note": note,
+        "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+    }
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            fresh = home / f".{STATE}"
+            file = stack.enter_context(fresh.open("xb"))
+            # Locked before it has its name: what is there and not locked is left over.
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.write(json.dumps(found).encode())
+            file.flush()
+            fresh.replace(home / STATE)
+        yield
+
+
+def note_merged(home: Path, count: int) -> None:
+    """What is in the merger of this process only."""
+    fresh = home / f".{MERGED}"
+    with contextlib.suppress(OSError):
+        fresh.write_text(str(count))
+        fresh.replace(home / MERGED)
+
+
+def _read(home: Path) -> Leftover | None:
+    """None: there is none, or not of this user."""
+    try:
+        descriptor = os.open(home / STATE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        about = os.fstat(descriptor)
+        if about.st_uid != os.geteuid() or not stat.S_ISREG(about.st_mode):
+            return None
+        try:
+            found = json.loads(file.read(LARGEST_STATE))
+            if (found["format"], found["version"]) != (FORMAT, VERSION):
+                return None
+            merged = 0
+            with contextlib.suppress(OSError, ValueError):
+                merged = int((home / MERGED).read_text())
+            return Leftover(
+                home,
+                tuple(map(str, found["command"])),
+                Path(str(found["output"])),
+                str(found["note"]),
+                str(found["started"]),
+                merged,
+            )
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+def _under_way(home: Path) -> bool:
+    try:
+        with (home / STATE).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
+def read(home: Path) -> Leftover:
+    """That one, or an error that says why it cannot be had."""
+    found = _read(home)
+    if found is None:
+        raise WherryError(
+            f"{home}: no recording of yours is there that could be recovered; give the directory that wherry record "
+            "named"
+        )
+    if _under_way(home):
+        raise WherryError(f"{home}: that recording is under way; its wherry record saves it")
+    if busy := found.busy():
+        raise WherryError(
+            f"{home}: process {busy[0]} is still recorded there; recover it when that has ended"
+        )
+    return found
+
+
+def every() -> Iterator[Leftover]:
+    """Those of this user whose `wherry record` is gone."""
+    for base in dict.fromkeys((Path("/dev/shm"), Path(tempfile.gettempdir()))):
+        try:
+            homes = sorted(base.glob(f"{PREFIX}*"))
+        except OSError:
+            continue
+        for home in homes:
+            found = None if home.is_symlink() else _read(home)
+            if found is not None and not _under_way(home):
+                yield found
