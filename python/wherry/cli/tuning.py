@@ -49,12 +49,12 @@ class Shown:
         return CampaignProgress(self._bar)
 
 
-def given_mixes(given, caches: dict[str, int]) -> tuple[list[Asked], int | None]:
+def given_mixes(given, caches: dict[str, int], seed: int = 1) -> tuple[list[Asked], int | None]:
     """Their parts, with their data where the recording found them, or hot and one cache further out, and the largest
-    size of all."""
+    size of all. `seed`: of what is sampled of a recording."""
     asked, largest = [], None
     for text in given:
-        subject = parts.subject(text, caches)
+        subject = parts.subject(text, caches, seed)
         for part in subject.parts:
             states = dict.fromkeys((part.states["hot"], part.states["warm"]))
             places = part.found_in or {(state, state): 1.0 for state in states}
@@ -223,9 +223,14 @@ def _record(tuned: Tuned, plan: Plan, path: Path | None) -> dict:
         "better": tuned.better,
         "verdict": sentence(tuned, path),
         "written": None if path is None else str(path),
-        "default": {"choice": tuned.default.choice, **tuned.default.thresholds},
-        "plan": {"name": plan.name, "choice": plan.choice, **plan.thresholds},
+        "default": {"choice": tuned.default.choice, **_or_null(tuned.default.thresholds)},
+        "plan": {"name": plan.name, "choice": plan.choice, **_or_null(plan.thresholds)},
         "dimensions": [own.record() for own in tuned.dimensions],
         "cliffs": [own.record() for own in tuned.cliffs],
         "notes": tuned.notes,
     }
+
+
+def _or_null(thresholds: dict[str, int]) -> dict[str, int | None]:
+    """As wherry-run writes them: no number for what is off, or without an end."""
+    return {name: None if value == plans.OFF else value for name, value in thresholds.items()}

@@ -16,6 +16,7 @@ from wherry.errors import EXIT_OK, WherryError
 from wherry.replay import parts
 from wherry.tables import Block, Column, Figure, layout
 from wherry.tune import libc, tunables
+from wherry.tune.prove import Proof
 from wherry.units import percent, seconds_in_words, size_in_words
 
 
@@ -27,7 +28,11 @@ def tune(given, output: str | None, *, quick: bool, seed: int | None, as_json: b
     extent = libc.QUICK if quick else libc.FULL
     caches = parts.caches_of(reported)
     rows, largest = tuning.given_mixes(given, caches)
-    mix_rows = [own.row(("libc",), extent.rounds, 100) for own in rows]
+    # A published distribution is drawn anew in each process; of a recording the samples are what was made of it here.
+    others, _ = tuning.given_mixes(given, caches, seed=2)
+    mix_rows, held_out = (
+        [own.row(("libc",), extent.rounds, 100) for own in asked] for asked in (rows, others)
+    )
     seed = time.time_ns() % 2**32 if seed is None else seed
     with Progress("glibc", "processes", 1) as progress:
         found = libc.Search(
@@ -35,6 +40,7 @@ def tune(given, output: str | None, *, quick: bool, seed: int | None, as_json: b
             caches,
             reported.get("last_level") or 16 << 20,
             mix_rows=mix_rows,
+            held_out_mix_rows=held_out,
             largest=largest,
             seed=seed,
             progress=lambda what, done, total: progress.at(done, total, what),
@@ -52,16 +58,28 @@ def tune(given, output: str | None, *, quick: bool, seed: int | None, as_json: b
 def sentence(found: libc.Found) -> str:
     if found.interrupted:
         return "Interrupted: not all was tried."
+    late = [own.name for own in found.settings if own.outcome in (libc.NO_TIME, libc.UNPROVED)]
+    lacking = f" There was too little time for {' and '.join(late)}." if late else ""
     if found.line is None:
+        if late:
+            return f"No setting was proved to beat your libc's default.{lacking}"
         return (
             "Your libc is already tuned: no setting that was tried beats its default beyond the noise "
             "on cells held out."
         )
-    proof = found.proof
-    return (
-        f"On {proof.cells} cells held out libc's time changes by {change(proof.ratio.median)} {interval(proof.ratio)} "
-        f"with it, noise ±{percent(proof.floor)}."
-    )
+    said = f"On {found.proof.cells} cells held out libc's time changes by {_told(found.proof)} with it."
+    if found.apart is not None:
+        why = (
+            "there was too little time to prove them in one line"
+            if found.apart_proof is None
+            else f"in one line they did not hold ({_told(found.apart_proof)}: {found.apart_proof.call})"
+        )
+        said += f" It is the one that gains most; others were proved by themselves, but {why}."
+    return said + lacking
+
+
+def _told(proof: Proof) -> str:
+    return f"{change(proof.ratio.median)} {interval(proof.ratio)}, noise ±{percent(proof.floor)}"
 
 
 def _value(text: str | None) -> str:
@@ -101,9 +119,7 @@ def _show(printer: Printer, found: libc.Found, given) -> None:
                 Figure("-" if own.expected is None else change(1 - own.expected)),
                 Figure(f"{change(proof.ratio.median)} {interval(proof.ratio)}" if told else "-"),
                 Figure(f"±{percent(proof.floor)}" if told else "-"),
-                Figure(
-                    "taken" if own.kept else f"not proved ({proof.call})" if told else "no gain"
-                ),
+                Figure(own.outcome),
             ]
         )
     printer.block(
@@ -129,5 +145,7 @@ def _record(found: libc.Found) -> dict:
         "line": None if found.line is None else f"GLIBC_TUNABLES={found.line}",
         "verdict": sentence(found),
         "proof": found.proof and found.proof.record(),
+        "apart": None if found.apart is None else f"GLIBC_TUNABLES={found.apart}",
+        "apart_proof": found.apart_proof and found.apart_proof.record(),
         "settings": [own.record() for own in found.settings],
     }

@@ -29,7 +29,8 @@ _TIMEOUT = 120
 
 @dataclass(frozen=True)
 class Extent:
-    """`picks` and `proofs` are turns, at most; fewer, and then fewer cells, when they do not fit the seconds."""
+    """`picks` and `proofs` are turns, at most; fewer, and then fewer cells, when they do not fit the seconds, of which
+    all together takes no more."""
 
     picks: int
     proofs: int
@@ -37,14 +38,25 @@ class Extent:
     seconds: float
 
 
-FULL = Extent(3, 8, 5, 150.0)
-QUICK = Extent(1, 4, 3, 12.0)
+FULL = Extent(3, 8, 5, 165.0)
+QUICK = Extent(1, 4, 3, 40.0)
 # Fewer turns prove nothing.
 LEAST_PROOFS = 4
 # Rows that tell how long the others take.
 FEW_ROWS = 6
-# Of a tunable's part of the time, for choosing.
+# Of a tunable's part of the time, for choosing. An estimate that was too low may cost a tunable no more than its part.
 PICK_SHARE = 0.5
+
+NO_CELLS = "not tried: nothing in this mix reaches it"
+NO_TIME = "not tried: too little time"
+NO_GAIN = "no gain"
+UNPROVED = "not proved: too little time"
+TAKEN = "taken"
+ALONE = "proved, left out of the line"
+
+
+class _LateError(Exception):
+    """The time is over."""
 
 
 @dataclass
@@ -56,7 +68,21 @@ class Setting:
     best: str | None = None
     expected: float | None = None  # gain on the cells that it was chosen by
     proof: Proof | None = None
-    kept: bool = False
+    proved: bool = False
+    kept: bool = False  # in the line
+    untried: str | None = None
+
+    @property
+    def outcome(self) -> str:
+        if self.untried:
+            return self.untried
+        if self.kept:
+            return TAKEN
+        if self.proved:
+            return ALONE
+        if self.best is None:
+            return NO_GAIN
+        return UNPROVED if self.proof is None else f"not proved ({self.proof.call})"
 
     def record(self) -> dict:
         return {
@@ -66,6 +92,7 @@ class Setting:
             "expected_gain": None if self.expected is None else float(f"{self.expected:.4g}"),
             "proof": self.proof and self.proof.record(),
             "kept": self.kept,
+            "outcome": self.outcome,
         }
 
 
@@ -74,6 +101,9 @@ class Found:
     settings: list[Setting] = field(default_factory=list)
     line: str | None = None  # of all that was kept
     proof: Proof | None = None  # of that line, over all cells held out
+    # Of what was proved one by one and did not hold in one line: that line, and its proof when there was time for one.
+    apart: str | None = None
+    apart_proof: Proof | None = None
     seconds: float = 0.0
     interrupted: bool = False
 
@@ -121,18 +151,30 @@ def cells(name: str, extent: Extent, caches: dict[str, int], last_level: int, he
     ]
 
 
-def _measure(rows: Sequence[Row], setting: str | None, seed: int) -> dict[int, float]:
-    """Median nanoseconds of each row, in a fresh process."""
+def _measure(
+    rows: Sequence[Row], setting: str | None, seed: int, ends: float = math.inf
+) -> dict[int, float]:
+    """Median nanoseconds of each row, in a fresh process, which is ended when time.monotonic() has come to `ends`."""
     env = {key: value for key, value in os.environ.items() if key != VARIABLE}
     if setting:
         env[VARIABLE] = setting
     lines = "".join(row.line(i) + "\n" for i, row in enumerate(rows))
     arguments = [runner.path(), "measure", "--counters", "none", "--seed", str(seed)]
+    left = ends - time.monotonic()
+    if left <= 0:
+        raise _LateError
     try:
         done = subprocess.run(
-            arguments, input=lines, capture_output=True, text=True, env=env, timeout=_TIMEOUT
+            arguments,
+            input=lines,
+            capture_output=True,
+            text=True,
+            env=env,
+            timeout=min(_TIMEOUT, left),
         )
     except subprocess.TimeoutExpired:
+        if left < _TIMEOUT:
+            raise _LateError from None
         raise FailedError(
             f"wherry-run measured for longer than {_TIMEOUT} s under {setting or 'the default'}"
         ) from None
@@ -165,24 +207,27 @@ class Search:
         last_level: int,
         *,
         mix_rows: Sequence[Row] = (),
+        held_out_mix_rows: Sequence[Row] = (),
         largest: int | None = None,
         seed: int = 0,
         progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     ):
+        """`held_out_mix_rows`: other samples of the same mix, to prove by."""
         self.extent = extent
         self.caches = caches
         self.last_level = last_level
         self.mix_rows = list(mix_rows)
+        self.held_out_mix_rows = list(held_out_mix_rows)
         self.largest = largest
         self.random = random.Random(seed)
         self.seed = seed
-        self.part = extent.seconds
+        self.ends = self.until = math.inf  # of all, and of what is under way
         self.progress = progress
         self._processes = 0
 
     def _cells(self, name: str, held_out: bool) -> list[Row]:
         if name == tunables.HWCAPS and self.mix_rows:
-            return self.mix_rows
+            return self.held_out_mix_rows if held_out else self.mix_rows
         rows = cells(name, self.extent, self.caches, self.last_level, held_out)
         if self.largest is not None:
             rows = [row for row in rows if row.mix or row.size <= self.largest]
@@ -201,35 +246,55 @@ class Search:
 
     def _one(self, rows: Sequence[Row], setting: str | None) -> dict[int, float]:
         self._processes += 1
-        return _measure(rows, setting, self.seed + self._processes)
+        return _measure(rows, setting, self.seed + self._processes, self.until)
 
     def run(self, available: dict[str, tunables.Tunable]) -> Found:
         began = time.monotonic()
+        self.ends = began + self.extent.seconds
         found = Found()
         try:
             tried = tunables.candidates(available, self.last_level)
-            self.part = self.extent.seconds / (len(tried) + 1)
-            for name, settings in tried.items():
+            for number, (name, settings) in enumerate(tried.items()):
                 own = Setting(name, available[name].value)
                 found.settings.append(own)
-                self._pick(own, settings)
+                # The line of all of them has a part too; what one does not need the next ones have.
+                now = time.monotonic()
+                end = now + max(self.ends - now, 0) / (len(tried) - number + 1)
+                self._pick(own, settings, end)
                 if own.best is not None:
-                    own.proof = self._prove(own.name, own.best, self._cells(name, True))
-                    own.kept = own.proof.call == "faster"
+                    own.proof = self._prove(own.name, own.best, self._cells(own.name, True), end)
+                    own.proved = own.proof is not None and own.proof.call == "faster"
             self._together(found)
         except KeyboardInterrupt:
             found.interrupted = True
         found.seconds = time.monotonic() - began
         return found
 
-    def _pick(self, own: Setting, settings: list[str]) -> None:
+    def _pick(self, own: Setting, settings: list[str], end: float) -> None:
         rows = self._cells(own.name, held_out=False)
         if not rows:
+            own.untried = NO_CELLS
             return
         logs: dict[str, list[float]] = {setting: [] for setting in settings}
-        turn_of = len(settings) + 2
-        seconds = self.part * PICK_SHARE
+        self.until = end
+        try:
+            self._turns(own.name, rows, logs, (end - time.monotonic()) * PICK_SHARE)
+        except _LateError:
+            pass
+        if not all(logs.values()):
+            own.untried = NO_TIME
+            return
+        means = {setting: float(np.mean(values)) for setting, values in logs.items()}
+        best = min(means, key=means.get)
+        own.expected = 1 - math.exp(means[best])
+        own.best = best if own.expected >= WORTH else None
+
+    def _turns(
+        self, name: str, rows: list[Row], logs: dict[str, list[float]], seconds: float
+    ) -> None:
+        """As many as there is time for, each whole in `logs` or not at all."""
         until = time.monotonic() + seconds
+        turn_of = len(logs) + 2
         rows, each = self._fitting(rows, turn_of, seconds)
         picks = min(max(int(seconds / (each * turn_of)), 1), self.extent.picks)
         total = picks * turn_of
@@ -238,42 +303,33 @@ class Search:
             if pick and time.monotonic() + each * turn_of > until:
                 break
             before = self._one(rows, None)
-            drawn = list(settings)
+            drawn = list(logs)
             self.random.shuffle(drawn)
             turn = {}
             for setting in drawn:
                 turn[setting] = self._one(rows, setting)
                 done += 1
-                self.progress(own.name, done, total)
+                self.progress(name, done, total)
             after = self._one(rows, None)
             done += 2
             usual = {i: math.sqrt(before[i] * after[i]) for i in before.keys() & after.keys()}
             for setting, ns in turn.items():
                 logs[setting].append(_log(ns, usual)[0])
-        means = {setting: float(np.mean(values)) for setting, values in logs.items()}
-        best = min(means, key=means.get)
-        own.expected = 1 - math.exp(means[best])
-        own.best = best if own.expected >= WORTH else None
 
-    def _prove(self, what: str, setting: str, rows: Sequence[Row]) -> Proof:
-        """Turns of default, setting, setting, default, or the other way round."""
-        ratios, alike, count = [], [], 0
-        seconds = self.part * (1 - PICK_SHARE)
-        until = time.monotonic() + seconds
-        rows, each = self._fitting(list(rows), 4 * LEAST_PROOFS, seconds)
-        proofs = min(max(int(seconds / (4 * each)), LEAST_PROOFS), self.extent.proofs)
-        for turn in range(proofs):
-            if turn >= LEAST_PROOFS and time.monotonic() + 4 * each > until:
-                break
-            order = self.random.choice(((0, 1, 1, 0), (1, 0, 0, 1)))
-            ran: tuple[list, list] = ([], [])
-            for which in order:
-                ran[which].append(self._one(rows, setting if which else None))
-            logs = [_log(ran[1][i], ran[0][i]) for i in range(2)]
-            count = logs[0][1]
-            ratios.append((logs[0][0] + logs[1][0]) / 2)
-            alike.append([_log(ran[which][0], ran[which][1])[0] / 2 for which in (0, 1)])
-            self.progress(f"{what}, proof", turn + 1, proofs)
+    def _prove(self, what: str, setting: str, rows: Sequence[Row], end: float) -> Proof | None:
+        """Turns of default, setting, setting, default, or the other way round; None when there was time for fewer than
+        prove anything."""
+        ratios, alike, counts = [], [], []
+        self.until = end
+        try:
+            for logs, ran in self._proofs(what, setting, list(rows), end - time.monotonic()):
+                counts.append(logs[0][1])
+                ratios.append((logs[0][0] + logs[1][0]) / 2)
+                alike.append([_log(ran[which][0], ran[which][1])[0] / 2 for which in (0, 1)])
+        except _LateError:
+            pass
+        if len(ratios) < LEAST_PROOFS:
+            return None
         rng = np.random.default_rng(self.seed)
         values = np.array(ratios)
         ratio = stats.bootstrap([values], rng)
@@ -281,19 +337,38 @@ class Search:
         drawn = np.array(alike)[rng.integers(len(alike), size=(2000, len(alike)))] * signs
         far = float(np.quantile(np.abs(np.median(drawn.sum(axis=2), axis=1)), 0.95))
         floor = max(stats.LEAST_FLOOR, math.expm1(far))
-        p = float(significance.p_values([values])[0]) if len(values) > 1 else 1.0
-        return Proof(count, ratio, floor, p, None)
+        p = float(significance.p_values([values])[0])
+        return Proof(counts[0], ratio, floor, p, None)
+
+    def _proofs(self, what: str, setting: str, rows: list[Row], seconds: float):
+        until = time.monotonic() + seconds
+        rows, each = self._fitting(rows, 4 * LEAST_PROOFS, seconds)
+        proofs = min(max(int(seconds / (4 * each)), LEAST_PROOFS), self.extent.proofs)
+        for turn in range(proofs):
+            if turn >= LEAST_PROOFS and time.monotonic() + 4 * each > until:
+                return
+            order = self.random.choice(((0, 1, 1, 0), (1, 0, 0, 1)))
+            ran: tuple[list, list] = ([], [])
+            for which in order:
+                ran[which].append(self._one(rows, setting if which else None))
+            yield [_log(ran[1][i], ran[0][i]) for i in range(2)], ran
+            self.progress(f"{what}, proof", turn + 1, proofs)
 
     def _together(self, found: Found) -> None:
-        """The one line of all that won, held against the default on all their cells."""
-        kept = [own for own in found.settings if own.kept]
-        if not kept:
+        """The one line of all that won, held against the default on all their cells; of what does not hold together
+        the one that gains most."""
+        proved = [own for own in found.settings if own.proved]
+        if not proved:
             return
-        found.line = ":".join(own.best for own in kept)
-        if len(kept) == 1:
-            found.proof = kept[0].proof
-            return
-        rows = [row for own in kept for row in self._cells(own.name, True)]
-        found.proof = self._prove("all together", found.line, rows)
-        if found.proof.call != "faster":
-            found.line = None
+        best = min(proved, key=lambda own: own.proof.ratio.median)
+        if len(proved) > 1:
+            line = ":".join(own.best for own in proved)
+            rows = [row for own in proved for row in self._cells(own.name, True)]
+            proof = self._prove("all together", line, rows, self.ends)
+            if proof is not None and proof.call == "faster":
+                found.line, found.proof = line, proof
+                for own in proved:
+                    own.kept = True
+                return
+            found.apart, found.apart_proof = line, proof
+        found.line, found.proof, best.kept = best.best, best.proof, True

@@ -26,7 +26,13 @@ class Proof:
 
     @property
     def call(self) -> str:
-        return "tie" if self.ratio is None else stats.call(self.ratio, self.floor, self.p)
+        if self.ratio is None:
+            return "tie"
+        # The floor is shown as so many per cent either way, and a gain within it is none: of a large one its inverse
+        # would be nearer.
+        if self.ratio.median < 1 <= self.ratio.median + self.floor:
+            return "tie"
+        return stats.call(self.ratio, self.floor, self.p)
 
     def record(self) -> dict:
         ratio = self.ratio and {k: float(f"{v:.5g}") for k, v in self.ratio.as_dict().items()}
