@@ -18,6 +18,7 @@ from wherry.cli import tuning
 from wherry.errors import WherryError
 from wherry.recording import host
 from wherry.recording.trial import Change
+from wherry.recording.turns import Turned
 from wherry.replay import parts, predict
 from wherry.replay import totals as measured
 from wherry.replay.totals import Total
@@ -258,6 +259,65 @@ def test_what_was_not_tried_is_taken_as_what_was():
     for model, tried in ((-0.1, -0.4), (-0.001, -0.4)):
         own = predict.as_the_trial(of(-0.2, -0.3, -0.1), of(model, model, model), of(tried, 0, 0))
         assert own.change == pytest.approx(-0.2)
+
+
+def test_what_goes_by_calls_may_be_as_far_off_as_programs_were():
+    own = predict.Prediction("wherry", -0.019, -0.024, -0.014, True, True)
+    ceiling = {"likely": 0.53, "at_most": 0.54}
+    wide = predict.by_calls(own, ceiling)
+    assert wide.change == -0.019 and not wide.measurable
+    assert wide.low == pytest.approx(-0.125, abs=1e-3) and wide.high == pytest.approx(
+        0.087, abs=1e-3
+    )
+    # Of a program that gains much by it, something is left.
+    node = predict.Prediction("wherry", -0.078, -0.118, -0.038, True, True)
+    assert predict.by_calls(node, {"likely": 0.28, "at_most": 0.49}).measurable
+
+
+@pytest.mark.parametrize(("change", "claimed"), [(0.039, False), (-0.03, True), (-0.2, True)])
+def test_wide_turns_of_the_other_sign_leave_no_claim(change, claimed):
+    turned = Turned("calls", 60, 1.0, change, 0.079)
+    own = predict.Prediction("wherry", -0.04, -0.045, -0.035, True, True)
+    wide = predict.by_calls(own, {"likely": 0.1, "at_most": 0.1}, turned)
+    assert wide.measurable is claimed and wide.low <= change <= max(wide.high, change)
+    assert min(change, wide.high) >= wide.low and wide.high >= change
+
+
+def test_no_more_than_the_ceiling_is_claimed():
+    ceiling = {"likely": 0.53, "at_most": 0.54}
+    own = predict.of_turns("wherry", Turned("calls", 60, 1.0, -0.58, 0.1))
+    assert own.measurable
+    capped = predict.within_ceiling(own, ceiling)
+    assert (capped.low, capped.change, capped.beyond) == (-0.54, -0.54, True)
+    assert not predict.with_loading(capped, 0.01).measurable
+    said = predict.verdict(ceiling, {"wherry": capped}, {}, {"wherry": "wherry ab"}, predict.NOISE)
+    assert "not measurable, since more than that was found" in said and "See whether" not in said
+    # An interval ends there; the claim stays. What was not recorded may copy too.
+    own = predict.of_turns("wherry", Turned("calls", 60, 1.0, -0.5, 0.1))
+    capped = predict.within_ceiling(own, ceiling)
+    assert capped.low == -0.54 and capped.change == -0.5 and capped.measurable
+    assert predict.within_ceiling(own, ceiling | {"at_most": 0.1, "incomplete": True}) == own
+
+
+def test_wide_turns_are_no_reason_to_believe_calls(tmp_path):
+    """By the same way as the command: turns, calls, ceiling."""
+    from wherry.cli import replaying
+
+    rows = [[65536, 98303, [10] * 6, [10 * 20000.0] * 6, [10] * 6, [10 * 10000.0] * 6]]
+    for change, half, tells in ((-0.58, 0.25, False), (0.04, 0.08, False), (-0.209, 0.049, True)):
+        turns = {
+            "measure": "calls",
+            "pairs": 60,
+            "covered": 1.0,
+            "change": change,
+            "half": half,
+        }
+        trial = {"routines": "dropin", "plan": "default", "ops": {"copy": rows}, "turns": turns}
+        (tmp_path / "x.mix.json").write_text(json.dumps(timed_mix(trial=trial)))
+        subject = parts.subject("x.mix.json", CACHES)
+        own = replaying._predictions(subject, ["wherry"], {"wherry": "default"}, {}, 0.01)["wherry"]
+        assert own.turned is tells and own.measurable is tells
+        assert own.low >= -0.4
 
 
 def test_the_share_is_never_above_the_ceiling():

@@ -112,6 +112,8 @@ def test_a_prediction_is_what_the_turns_tell():
     # Too wide to be of use, unless the change is far wider.
     assert not turns.Turned("calls", 30, 1.0, -0.01, 0.06).tells
     assert turns.Turned("calls", 30, 1.0, -0.30, 0.06).tells
+    # What scatters much is not vouched for by how much it is.
+    assert not turns.Turned("calls", 53, 1.0, -0.58, 0.245).tells
 
 
 # --- the recorder's turns -------------------------------------------------------------------------

@@ -136,13 +136,17 @@ def _predictions(subject, routines, identities, found, noise) -> dict[str, Predi
     predictions, measured, tried = {}, None, None
     for name in routines:
         own = predict.predict(name, subject.ceiling, found, noise)
+        turned = None
         if subject.tried_plan is not None and identities.get(name) == subject.tried_plan:
-            if subject.turned and subject.turned.tells:
-                measured, tried = own, predict.of_turns(name, subject.turned, noise)
+            turned = subject.turned
+            if turned and turned.tells:
+                measured, tried = own, predict.of_turns(name, turned, noise)
                 own = tried
             elif subject.tried:
                 measured = own
                 tried = own = predict.predict(name, subject.ceiling, found, noise, subject.tried)
+        if own is not None and not own.turned:
+            own = predict.by_calls(own, subject.ceiling, turned, noise)
         if own is not None:
             predictions[name] = own
     if measured and tried:
@@ -150,7 +154,10 @@ def _predictions(subject, routines, identities, found, noise) -> dict[str, Predi
             if not own.tried:
                 predictions[name] = predict.as_the_trial(own, measured, tried, noise)
     share = _loading(subject)
-    return {name: predict.with_loading(own, share, noise) for name, own in predictions.items()}
+    return {
+        name: predict.with_loading(predict.within_ceiling(own, subject.ceiling), share, noise)
+        for name, own in predictions.items()
+    }
 
 
 def _loading(subject) -> float:
@@ -281,7 +288,7 @@ def _show(printer, subject, campaign, places, routines, found, predictions, said
             "tried: by how fast the whole of the recorded program was in turns with these routines"
             if any(own.turned for own in predictions.values())
             else "tried: of calls of more than 1 KiB, by what they took when the recorded program gave some of them to "
-            "these routines"
+            "these routines; the interval takes in how far a program may be from its single calls"
         )
     if predictions and (share := _loading(subject)) >= LEAST_TOLD:
         notes.append(

@@ -59,7 +59,7 @@ def sentence(found: libc.Found) -> str:
     if found.interrupted:
         return "Interrupted: not all was tried."
     late = [own.name for own in found.settings if own.outcome in (libc.NO_TIME, libc.UNPROVED)]
-    lacking = f" There was too little time for {' and '.join(late)}." if late else ""
+    lacking = f" There was too little time for {', '.join(late)}." if late else ""
     if found.line is None:
         if late:
             return f"No setting was proved to beat your libc's default.{lacking}"

@@ -36,8 +36,8 @@ LEAST_DEVIATION = 0.0125
 # From so many runs on their differences count too.
 LEAST_RUNS = 3
 # Above so wide a half interval, absolute or relative to the change, they tell less than single calls do, which see less
-# of the program.
-MOST_HALF = 0.05
+# of the program. Of a large change, too: turns that scatter by more are not about the routines.
+MOST_HALF, MOST_HALF_OF_MUCH = 0.05, 0.1
 # Nobody waits for more.
 MOST_RUNS = 100
 
@@ -55,7 +55,7 @@ class Turned:
 
     @property
     def tells(self) -> bool:
-        return self.half <= max(MOST_HALF, abs(self.change) / 2)
+        return self.half <= max(MOST_HALF, min(abs(self.change) / 2, MOST_HALF_OF_MUCH))
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ class Extent:
 
 
 FULL = Extent(3, 8, 5, 165.0)
-QUICK = Extent(1, 4, 3, 40.0)
+QUICK = Extent(1, 4, 3, 60.0)
 # Fewer turns prove nothing.
 LEAST_PROOFS = 4
 # Rows that tell how long the others take.
