@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import need_tool, run, wait_until
 from wherry import libctunables, runfile
-from wherry.ab import figures, sides, verdict
+from wherry.ab import figures, running, sides, verdict
 from wherry.ab.running import Ran
 from wherry.errors import WherryError
 
@@ -64,6 +66,47 @@ def test_children_and_orphans_are_counted(timed):
     # Two that the shell waits for, and one that nobody does.
     assert 850_000 < ran["user_us"] + ran["system_us"] < 2_500_000
     assert ran["processes"] >= 2
+
+
+def _told(words, signals, ends, **options) -> None:
+    """A program that ignores what it is told, and leaves its number: it ends, and we do so."""
+    number = Path("number")
+    number.unlink(missing_ok=True)
+    script = 'trap "" INT TERM HUP; echo $$ > n && mv n number; sleep 77; echo'
+    own = subprocess.Popen(
+        [*words, "--", "sh", "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **options,
+    )
+    wait_until(number.exists, "the program runs")
+    for signo in signals:
+        own.send_signal(signo)
+        time.sleep(0.3)
+    _, said = own.communicate(timeout=60)
+    assert b"Traceback" not in said
+    ended = int(number.read_text())
+    # Whoever was its parent is gone; of the program nothing but a zombie may be left.
+    wait_until(lambda: not running._runs(ended), "the program is ended too")
+    assert own.returncode == ends, said
+
+
+def test_told_to_end_it_kills_what_ignores_that(wherry_run):
+    _told([str(wherry_run), "timed"], [signal.SIGTERM], 0)
+    _told([str(wherry_run), "timed"], [signal.SIGINT, signal.SIGINT], 0)
+
+
+@pytest.mark.parametrize(
+    ("signals", "ends"),
+    [
+        ([signal.SIGINT], 130),
+        ([signal.SIGTERM], 143),
+        ([signal.SIGINT, signal.SIGINT], 130),
+    ],
+)
+def test_a_program_that_ignores_ctrl_c_does_not_outlive_it(wherry_run, signals, ends):
+    env = {**os.environ, "WHERRY_RUN": str(wherry_run)}
+    _told([sys.executable, "-m", "wherry", "ab"], signals, ends, env=env)
 
 
 def test_peak_memory_is_the_programs_own(timed):

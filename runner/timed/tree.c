@@ -27,17 +27,24 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+static void end_program(int signo)
+{
+    if (program > 0) {
+        kill(-program, signo);
+        kill(program, signo); /* it may have gone to another group */
+    }
+}
+
+/* Whoever is told twice, or has told the program and waited, has it killed: it may ignore all else. */
 static void on_signal(int signo)
 {
-    if (signo == SIGALRM) {
-        if (out_of_time++)
-            kill(-program, SIGKILL);
-        alarm(OBEY_MS / 1000);
-    } else {
+    const bool again = signo == SIGALRM ? out_of_time || told_to_end : told_to_end;
+    if (signo != SIGALRM)
         told_to_end = 1;
-    }
-    if (program > 0)
-        kill(-program, SIGTERM);
+    else if (!told_to_end)
+        out_of_time = 1;
+    end_program(again ? SIGKILL : SIGTERM);
+    alarm(OBEY_MS / 1000);
 }
 
 static void listen(void)
