@@ -305,6 +305,7 @@ def test_tunables_are_sides(wherry, tmp_path):
         (("--tunables", "glibc.cpu.x86_rep_movsb_threshold=4096k"), "'4096k' is no number"),
         (("--tunables", "glibc.pthread.mutex_spin_count=99999"), "it is outside 0x0 to 0x7fff"),
         (("--b", "glibc.cpu.nonsense=5"), "no tunable of this glibc"),
+        (("--tunables", "glibc.cpu.hwcaps=-NONSENSE"), "-NONSENSE changes nothing in this glibc"),
         (("--b", "dropin GLIBC_TUNABLES=garbage"), "it is no glibc.cpu.NAME=VALUE"),
         (("--tunables", "x86=1"), "give a line for GLIBC_TUNABLES"),
         (("--tunables", " "), "give a line for GLIBC_TUNABLES"),
@@ -520,6 +521,24 @@ def test_a_static_program_is_refused_unless_forced(wherry, tmp_path):
     done = wherry("ab", "--runs", "2", "--", "./s")
     assert done.returncode == 2 and "static" in done.stderr
     assert wherry("ab", "--runs", "2", "--force", "--", "./s").returncode == 0
+
+
+def test_a_static_program_goes_by_tunables(wherry, tmp_path):
+    """Its own glibc reads them; what has no glibc does not."""
+    tunable = "glibc.cpu.x86_rep_movsb_threshold=4096"
+    compiler = need_tool("cc", "gcc")
+    (tmp_path / "s.c").write_text("int main(void) { return 0; }\n")
+    run(compiler, "-static", "s.c", "-o", "s", cwd=tmp_path)
+    done = wherry("ab", "--runs", "2", "--tunables", tunable, "--", "./s")
+    assert done.returncode == 0, done.stderr
+    done = wherry("ab", "--a", "libc", "--b", f"dropin {tunable}", "--", "./s")
+    assert done.returncode == 2 and "no loader runs" in done.stderr
+    (tmp_path / "n.c").write_text(
+        'void _start(void) { __asm__ volatile("syscall" : : "a"(231), "D"(0)); }\n'
+    )
+    run(compiler, "-static", "-nostdlib", "n.c", "-o", "n", cwd=tmp_path)
+    done = wherry("ab", "--tunables", tunable, "--", "./n")
+    assert done.returncode == 2 and "not with a glibc that has tunables" in done.stderr
 
 
 def test_help_has_an_example(wherry):

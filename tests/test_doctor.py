@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "python"))
-from wherry import diagnosis, machine
+from wherry import diagnosis, libctunables, machine
 
 CPUS = Path(__file__).parent / "fixtures/cpus"
 VENDORS = {"AuthenticAMD": "AMD", "GenuineIntel": "Intel"}
@@ -204,9 +204,9 @@ def test_the_plan_is_told(wherry, tmp_path):
 
 
 def test_tunables_that_glibc_passes_over_are_told(wherry):
-    right = "glibc.cpu.x86_rep_movsb_threshold=4096:glibc.cpu.hwcaps=-ERMS"
     if not diagnosis.libc()["tunables"]:
         pytest.skip("this glibc does not list its tunables")
+    right = "glibc.cpu.x86_rep_movsb_threshold=4096:glibc.cpu.hwcaps=Prefer_ERMS"
     env = {"GLIBC_TUNABLES": f"garbage:{right}:glibc.cpu.nonsense=5"}
     found = json.loads(wherry("doctor", "--json", env=env).stdout)["doctor"]["findings"]
     told = [own["what"] for own in found if "GLIBC_TUNABLES is not followed" in own["what"]]
@@ -214,6 +214,52 @@ def test_tunables_that_glibc_passes_over_are_told(wherry):
     assert told[0].startswith("'garbage' of") and "no tunable of this glibc" in told[1]
     env = {"GLIBC_TUNABLES": right}
     assert "is not followed" not in wherry("doctor", env=env).stdout
+
+
+def test_names_of_hwcaps_that_do_nothing_are_told(wherry):
+    if not libctunables.features():
+        pytest.skip("this glibc does not tell what it goes by")
+    env = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-NONSENSE,Prefer_ERMS,-AVX2_Usable"}
+    found = json.loads(wherry("doctor", "--json", env=env).stdout)["doctor"]
+    told = [own["what"] for own in found["findings"] if "not followed" in own["what"]]
+    assert len(told) == 1 and "-NONSENSE and -AVX2_Usable change nothing in this glibc" in told[0]
+    assert found["libc"]["hwcaps"] == ["Prefer_ERMS"]
+    words = " ".join(wherry("doctor", env=env).stdout.split())
+    assert "libc's hwcaps Prefer_ERMS by GLIBC_TUNABLES" in words
+
+
+def test_hidden_features_are_told(wherry):
+    record = {"reported": {"features": {"erms": True}}}
+    view = {
+        "tunables": {"glibc.cpu.x86_rep_movsb_threshold": 2112},
+        "hwcaps": ["-ERMS", "-AVX512VL"],
+        "erms": False,
+    }
+    libc, masked = (words for _, words in diagnosis.thresholds(record, view))
+    assert libc.endswith("no string instructions (GLIBC_TUNABLES hides ERMS)")
+    assert masked.startswith("-ERMS,-AVX512VL by GLIBC_TUNABLES")
+    view |= {"hwcaps": [], "erms": True}
+    ((_, libc),) = diagnosis.thresholds(record, view)
+    assert "rep movsb from 2.06 KiB" in libc
+    # What the loader says of this machine.
+    usual = libctunables.features()
+    if libctunables.uses_erms(usual):
+        assert not libctunables.uses_erms(libctunables.features("glibc.cpu.hwcaps=-ERMS"))
+        env = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-ERMS"}
+        assert "GLIBC_TUNABLES hides ERMS" in " ".join(wherry("doctor", env=env).stdout.split())
+
+
+@pytest.mark.parametrize("why", [None, "'banana' is no number"])
+def test_a_threshold_that_glibc_does_not_follow_hides_nothing(why):
+    entry = "glibc.cpu.x86_non_temporal_threshold=banana"
+    own = {"last_level": 32 << 20, "plan": {"default": {"copy_stream_from": 24 << 20}}}
+    view = {
+        "tunables": {"glibc.cpu.x86_non_temporal_threshold": 182 << 20},
+        "environment": entry,
+        "ignored": [[entry, why]] if why else [],
+    }
+    found = [one.what for one in diagnosis._about_libc(own, view)]
+    assert any("only from 182 MiB on" in what for what in found) is bool(why)
 
 
 def test_every_source_is_there(wherry):

@@ -54,12 +54,16 @@ def libc() -> dict:
         if size > 0:
             sizes[level] = size
     given = os.environ.get(libctunables.VARIABLE)
+    words = libctunables.caps(given or "")
+    idle = libctunables.without_effect(words)
     return {
         "loader": loader,
         "tunables": listed,
         "sysconf": sizes,
         "environment": given,
         "ignored": [list(pair) for pair in libctunables.ignored(given or "")],
+        "hwcaps": [word for word in words if word not in idle],
+        "erms": libctunables.uses_erms(libctunables.features(given)) if words else None,
     }
 
 
@@ -74,6 +78,11 @@ def _of_libc(view: Mapping, name: str) -> int | None:
     return view["tunables"].get(f"glibc.cpu.x86_{name}")
 
 
+def _keeps_erms(view: Mapping) -> bool:
+    """Whether libc may use the string instructions of a CPU that has them."""
+    return view.get("erms") is not False
+
+
 def thresholds(record: Mapping, view: Mapping) -> list[tuple[str, str]]:
     """Who changes method from where on, a line each."""
     lines = []
@@ -82,13 +91,20 @@ def thresholds(record: Mapping, view: Mapping) -> list[tuple[str, str]]:
             _of_libc(view, name)
             for name in ("non_temporal_threshold", "rep_movsb_threshold", "rep_stosb_threshold")
         )
-        erms = record["reported"].get("features", {}).get("erms")
-        rep = (
-            f"rep movsb from {_size(movsb)}, rep stosb from {_size(stosb)}"
-            if erms
-            else "no string instructions (no ERMS)"
-        )
+        if not record["reported"].get("features", {}).get("erms"):
+            rep = "no string instructions (no ERMS)"
+        elif not _keeps_erms(view):
+            rep = "no string instructions (GLIBC_TUNABLES hides ERMS)"
+        else:
+            rep = f"rep movsb from {_size(movsb)}, rep stosb from {_size(stosb)}"
         lines.append(("libc", f"past the caches from {_size(stream)}; {rep}"))
+        if words := view.get("hwcaps"):
+            lines.append(
+                (
+                    "libc's hwcaps",
+                    f"{','.join(words)} by GLIBC_TUNABLES, which its routines are chosen with",
+                )
+            )
     else:
         lines.append(("libc", "not told (glibc tells from 2.33 on: ld.so --list-tunables)"))
     plan = record["reported"].get("plan")
@@ -177,7 +193,12 @@ def _about_libc(reported: Mapping, view: Mapping) -> list[Finding]:
     stream = _of_libc(view, "non_temporal_threshold")
     shared = _of_libc(view, "shared_cache_size")
     ours = ((reported.get("plan") or {}).get("default") or {}).get("copy_stream_from")
-    set_by_hand = "x86_non_temporal_threshold" in (view.get("environment") or "")
+    # A value that glibc passes over leaves the default in force, and that is what is wrong then.
+    passed_over = {entry for entry, _ in view.get("ignored", ())}
+    set_by_hand = any(
+        entry.startswith("glibc.cpu.x86_non_temporal_threshold=") and entry not in passed_over
+        for entry in (view.get("environment") or "").split(":")
+    )
     if stream and ours and not set_by_hand:
         line = f"GLIBC_TUNABLES=glibc.cpu.x86_non_temporal_threshold={ours:#x}"
         cache = f" (its last level: {size_in_words(shared)})" if shared else ""
@@ -199,7 +220,8 @@ def _about_libc(reported: Mapping, view: Mapping) -> list[Finding]:
                 )
             )
     movsb = _of_libc(view, "rep_movsb_threshold")
-    if movsb and (reported.get("features") or {}).get("erms") and reported.get("vendor") == "AMD":
+    erms = (reported.get("features") or {}).get("erms") and _keeps_erms(view)
+    if movsb and erms and reported.get("vendor") == "AMD":
         family = reported.get("family") or 0
         if family < 0x1A and movsb < 1 << 20:
             found.append(

@@ -3,10 +3,12 @@ cannot read. What there is, and within which bounds, its loader lists (from glib
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 import subprocess
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +19,11 @@ _LOADER = "/lib64/ld-linux-x86-64.so.2"
 _LINE = re.compile(
     r"(glibc\.[\w.]+):\s*(?:(-?(?:0x[0-9a-f]+|\d+)) \(min: (\S+), max: ([^)]+)\))?", re.ASCII
 )
+HWCAPS = "glibc.cpu.hwcaps"
+# Kinds of programs (wherry.preloading) that run without a glibc, or with one that reads no GLIBC_TUNABLES.
+_WITHOUT = {"musl", "other libc", "damaged", "no program", "script"}
+_PRIVILEGED = {"set-user-ID", "set-group-ID", "given capabilities"}
+_STATIC = {"static", "static-pie"}
 _NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)", re.ASCII)
 _WORD = 1 << 64
 
@@ -51,16 +58,78 @@ def parsed(text: str) -> dict[str, Tunable]:
 
 def listed(given: str | None = None) -> dict[str, Tunable]:
     """Of this glibc, with GLIBC_TUNABLES set so; empty where it does not tell."""
+    return parsed(_told("--list-tunables", given))
+
+
+def _told(question: str, given: str | None) -> str:
     env = {key: value for key, value in os.environ.items() if key != VARIABLE}
     if given is not None:
         env[VARIABLE] = given
     try:
         done = subprocess.run(
-            [loader(), "--list-tunables"], env=env, capture_output=True, timeout=10, check=False
+            [loader(), question], env=env, capture_output=True, timeout=10, check=False
         )
     except (OSError, ValueError, subprocess.SubprocessError):
-        return {}
-    return parsed(done.stdout.decode(errors="replace")) if done.returncode == 0 else {}
+        return ""
+    return done.stdout.decode(errors="replace") if done.returncode == 0 else ""
+
+
+# ---- hwcaps: no list has the names that its value may have, but the loader tells what came of them ------------------
+
+
+def features(given: str | None = None) -> dict[str, int]:
+    """What this glibc goes by of the CPU, by the names of `ld.so --list-diagnostics`; empty where it does not tell
+    (before 2.33). What CPUID says is left out: no setting changes that, and the CPU that ran it does."""
+    rows = re.findall(
+        r"^(x86\.cpu_features\.\S+?)=(0x[0-9a-f]+)$", _told("--list-diagnostics", given), re.M
+    )
+    return {name: int(value, 0) for name, value in rows if ".cpuid[" not in name}
+
+
+def uses_erms(found: Mapping[str, int]) -> bool | None:
+    """Whether this glibc takes the CPU to have ERMS, by its features; None where it does not tell."""
+    word = found.get("x86.cpu_features.features[0x1].active[0x1]")
+    return None if word is None else bool(word >> 9 & 1)
+
+
+def caps(line: str) -> list[str]:
+    """The words of the hwcaps that hold in that GLIBC_TUNABLES: of several entries the last one's."""
+    found = ""
+    for entry in line.split(":"):
+        name, _, value = entry.partition("=")
+        if name == HWCAPS:
+            found = value
+    return list(dict.fromkeys(filter(None, found.split(","))))
+
+
+def without_effect(words: Iterable[str]) -> list[str]:
+    """Those words of hwcaps after which this glibc goes by the same as without them."""
+    usual = features()
+    return [word for word in words if usual and features(f"{HWCAPS}={word}") == usual]
+
+
+def why_not_followed(kind: str, program: str | None, reason: str | None) -> str | None:
+    """Why a program of that kind would not go by GLIBC_TUNABLES, as wherry.preloading tells kind and reason; None when
+    it may."""
+    if kind in _WITHOUT:
+        return reason
+    if kind in _PRIVILEGED:
+        return f"it is {kind}: glibc reads no GLIBC_TUNABLES in such programs"
+    if kind in _STATIC and program is not None and not _has_tunables(program):
+        return f"it is linked statically ({kind}), and not with a glibc that has tunables"
+    return None
+
+
+def _has_tunables(program: str) -> bool:
+    """By a name that stands in the list of every glibc that has them."""
+    try:
+        with (
+            Path(program).open("rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as own,
+        ):
+            return own.find(HWCAPS.encode()) >= 0
+    except (OSError, ValueError):
+        return True  # it cannot be read: then nobody knows
 
 
 def _number(text: str) -> int | None:
@@ -83,6 +152,14 @@ def _entry(entry: str, known: dict[str, Tunable], after: dict[str, Tunable]) -> 
     if name not in known:
         return str(unknown("tunable of this glibc", name, known, "ld.so --list-tunables"))
     own = known[name]
+    if name == HWCAPS:
+        idle = without_effect(dict.fromkeys(filter(None, text.split(","))))
+        if not idle:
+            return None
+        return (
+            f"{' and '.join(idle)} {'changes' if len(idle) == 1 else 'change'} nothing in this glibc: "
+            "it does not know such a name, or the CPU lacks that, or it is so already"
+        )
     if own.value is None:
         return None
     value = _number(text)
@@ -100,7 +177,7 @@ def _entry(entry: str, known: dict[str, Tunable], after: dict[str, Tunable]) -> 
 
 def ignored(entries: str, line: str | None = None) -> list[tuple[str, str]]:
     """(entry, why) of those that this glibc does not follow; `line` is the whole GLIBC_TUNABLES that they are part of.
-    Names within the value of hwcaps are not looked at: nothing lists them."""
+    Of the value of hwcaps, whose names nothing lists, each must change what glibc goes by."""
     words = [word for word in entries.split(":") if word]
     if not words:
         return []

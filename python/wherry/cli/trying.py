@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from wherry import preloading, runfile
+from wherry import libctunables, preloading, runfile
 from wherry.ab import figures, record, running, sides, turns, verdict
 from wherry.cli import stamp
 from wherry.cli.ending import interrupted_status
@@ -112,12 +112,16 @@ def _examine(command: str, pair: tuple[sides.Side, sides.Side], force: bool) -> 
         raise WherryError(f"{command}: {found.reason}; give a program that can be run")
     if found.helps or force:
         return
-    tuned = any(side.environment.get(sides.TUNABLES) for side in pair)
-    if not any(side.preloads for side in pair) and not tuned:
-        return
-    raise WherryError(
-        f"nothing can be changed in {command}: {found.reason}; both sides would be the same (--force runs it anyway)"
-    )
+    why = found.reason if any(side.preloads for side in pair) else None
+    if why is None and pair[0].environment.get(sides.TUNABLES) != pair[1].environment.get(
+        sides.TUNABLES
+    ):
+        # What nothing can be preloaded into may go by these all the same.
+        why = libctunables.why_not_followed(found.kind, found.program, found.reason)
+    if why is not None:
+        raise WherryError(
+            f"nothing can be changed in {command}: {why}; both sides would be the same (--force runs it anyway)"
+        )
 
 
 def _program(words, limit: float, options: dict) -> running.Program:
