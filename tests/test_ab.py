@@ -316,6 +316,7 @@ def test_tunables_are_sides(wherry, tmp_path):
         (("--b", "preload:/etc/passwd"), "it is no shared object"),
         (("--b", "preload:pie"), "the loader leaves it out (cannot dynamically load position"),
         (("--b", "preload:needy.so"), "no program runs with it (loading shared libraries: gone.so"),
+        (("--plan", "/dev"), "it is no regular file"),
         (("--plan", "foreign.toml"), "it is for family 2, and this CPU is family"),
         (("--b", "LD_PRELOAD=/etc/passwd"), "it is no shared object"),
         (("--b", "dropin WHERRY_PLAN=foreign.toml"), "it is for family 2"),

@@ -201,6 +201,77 @@ def test_a_tier_can_be_forced(wherry, dropin, tmp_path):
     assert re.search(r"^Choice +sse2$", shown, re.MULTILINE)
 
 
+def spoiled(wherry, tmp_path, how: str) -> Path:
+    """A plan with something wrong; the default one of this CPU otherwise."""
+    made = tmp_path / "mine.plan"
+    text = tmp_path / "mine.toml"
+    wherry("plan", "default", "-o", text)
+    wherry("plan", "compile", text, "-o", made)
+    data = made.read_bytes()
+    if how == "flip":
+        made.write_bytes(data[:50] + bytes([data[50] ^ 4]) + data[51:])
+    elif how == "cut":
+        made.write_bytes(data[:100])
+    elif how == "nothing":
+        made.write_bytes(b"")
+    else:
+        text.write_text(re.sub(r"(?m)^rep_from = .*", f"rep_from = {how}", text.read_text()))
+        return text
+    return made
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("flip", "it is damaged: its checksum is wrong"),
+        ("cut", "it is cut short"),
+        ("nothing", "it is empty"),
+        ("1", "copy.rep_from = 1, outside 128 B"),
+        ('"9 KiB', "it is not a plan"),
+    ],
+)
+def test_a_plan_that_is_not_right_is_named_and_the_program_runs(
+    wherry, dropin, tmp_path, how, said
+):
+    plan = spoiled(wherry, tmp_path, how)
+    # The library is named the file all the same: it tells a debugger why it is not used.
+    env = {"XDG_CACHE_HOME": str(tmp_path)}
+    done = wherry("exec", "--plan", plan, "--", "sh", "-c", "echo $WHERRY_PLAN", env=env)
+    assert (done.returncode, done.stdout) == (0, f"{plan}\n"), done.stderr
+    assert done.stderr.startswith(f"wherry exec: {plan} is not used, the default plan is: ")
+    assert said in done.stderr and len(done.stderr.splitlines()) == 1
+    checked = wherry("exec", "--plan", plan, "--check", "true", env=env)
+    assert checked.returncode == 0 and f"plan {plan}: not used" in checked.stdout
+    assert said in checked.stdout
+    as_json = json.loads(wherry("exec", "--plan", plan, "--check", "--json", "true").stdout)
+    assert as_json["plan"]["used"] is False and said in as_json["plan"]["reason"]
+
+
+def test_a_plan_of_the_environment_is_judged_too(wherry, dropin, tmp_path):
+    plan = spoiled(wherry, tmp_path, "flip")
+    for env, said in (
+        ({"WHERRY_PLAN": str(plan)}, "damaged"),
+        ({"WHERRY_PLAN": "/nosuch.plan"}, "no such file"),
+    ):
+        done = wherry("exec", "--", "true", env=env)
+        assert done.returncode == 0
+        assert f"{env['WHERRY_PLAN']} (WHERRY_PLAN) is not used" in done.stderr
+        assert said in done.stderr and len(done.stderr.splitlines()) == 1
+        found = json.loads(wherry("exec", "--check", "--json", "true", env=env).stdout)["plan"]
+        assert found["used"] is False and said in found["reason"]
+    wherry("plan", "compile", tmp_path / "mine.toml", "-o", tmp_path / "right.plan")
+    env = {"WHERRY_PLAN": str(tmp_path / "right.plan")}
+    assert wherry("exec", "--", "true", env=env).stderr == ""
+    assert "right.plan: used" in wherry("exec", "--check", "true", env=env).stdout
+    assert json.loads(wherry("exec", "--check", "--json", "true").stdout)["plan"] is None
+
+
+def test_a_plan_that_cannot_be_read_is_misuse(wherry, dropin, tmp_path):
+    for words in (("true",), ("--check", "true")):
+        for plan in ("/nosuch", tmp_path):
+            assert wherry("exec", "--plan", plan, *words).returncode == 2
+
+
 @pytest.mark.parametrize("words", [("--isa", "sse2"), ("--plan", "mine.toml")])
 def test_a_home_that_cannot_be_written(wherry, dropin, tmp_path, words):
     wherry("plan", "default", "-o", tmp_path / "mine.toml")

@@ -129,6 +129,16 @@ TEXT = plantext.to_text([PLAN])
         ('"24 KiB"', '"24 KiB\\n"', "plan[0].copy.rep_from is '24 KiB\\n'"),
         ("[[plan]]", "[plan]", "at plan"),
         ("[plan.copy]", "[plan.copy", "is not a plan: "),
+        ('rep_from = "24 KiB"', f"rep_from = {plans.OFF}", f"copy.rep_from = {plans.OFF}, above"),
+        ('rep_to = "24 MiB"', f"rep_to = {plans.OFF}", f"copy.rep_to = {plans.OFF}, above"),
+        (
+            'stream_from = "24 MiB"',
+            f"stream_from = {plans.OFF}",
+            "stream_from = 184467440737095516",
+        ),
+        ('ymm_from = "3000 B"', f"ymm_from = {plans.OFF}", f"copy.ymm_from = {plans.OFF}, above"),
+        ("family = 26", "family = " + "9" * 5000, "it has a number of thousands of digits"),
+        ("[[plan]]", "[[plan]]\n" * 64 + "[[plan]]", "it has 65 plans, more than 64"),
     ],
 )
 def test_a_bad_text_is_one_line(tmp_path, old, new, said):
@@ -139,6 +149,12 @@ def test_a_bad_text_is_one_line(tmp_path, old, new, said):
     assert said in str(caught.value)
     assert str(tmp_path / "bad.toml") in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_text_may_begin_with_a_mark(tmp_path):
+    """As some editors of Windows begin each."""
+    (tmp_path / "bom.toml").write_bytes(b"\xef\xbb\xbf" + TEXT.encode())
+    assert plans.read(tmp_path / "bom.toml") == [PLAN]
 
 
 @pytest.mark.parametrize(
@@ -242,6 +258,10 @@ def test_the_commands(wherry, tmp_path):
     assert wherry("plan", "show", tmp_path / "mine.plan").stdout.startswith("Plan ")
     as_text = wherry("plan", "show", "--text", tmp_path / "mine.plan").stdout
     assert plantext.from_text(text, as_text.encode()) == plans.read(text)
+    # Nothing of it depends on a cache that can be written.
+    nowhere = {"WHERRY_PLAN": "", "XDG_CACHE_HOME": "/proc/nowhere", "TMPDIR": str(tmp_path)}
+    done = wherry("plan", "check", text, env=nowhere)
+    assert (done.returncode, done.stdout[:35]) == (0, "yes: plan 'default' is in force, fr")
     foreign = tmp_path / "foreign.toml"
     foreign.write_text(re.sub(r"family = \d+", "family = 2", text.read_text()))
     done = wherry("plan", "check", foreign, env=env)

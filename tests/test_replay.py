@@ -398,6 +398,16 @@ def test_replay_as_json_with_a_plan(wherry):
     assert low <= change <= high
 
 
+def test_a_plan_where_no_cache_can_be_written(wherry, tmp_path, monkeypatch):
+    from wherry.cli import replaying
+
+    wherry("plan", "default", "-o", "mine.toml")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    _, _, identities = replaying._plans(["mine.toml"], runner.cpu())
+    assert len(identities["mine"]) == 64
+
+
 def test_replay_of_a_trial(wherry, tmp_path):
     """Of the plan that was tried, what was tried; of another, what is measured here."""
     rows = [[65536, 98303, [10] * 6, [10 * 20000.0] * 6, [10] * 6, [10 * 10000.0] * 6]]

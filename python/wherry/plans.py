@@ -57,6 +57,15 @@ _NEEDS = {
 }
 
 
+class UnusableError(WherryError):
+    """A file that was read and is no plan, or no right one: a program that asks for it gets the default. `why` is the
+    end of a sentence that begins with the file's name."""
+
+    def __init__(self, path: Path, why: str):
+        super().__init__(f"{path} {why}")
+        self.why = why
+
+
 @dataclasses.dataclass(frozen=True)
 class Cpu:
     """The CPU a plan is for. None: any; `present` and `absent` are features it must and must not have."""
@@ -247,11 +256,11 @@ def _load(path: Path) -> bytes:
     except (OSError, ValueError) as error:
         raise WherryError(f"cannot read {path}: {getattr(error, 'strerror', error)}") from None
     if not data.strip():
-        raise WherryError(
-            f"{path} is empty; wherry plan default -o FILE writes a plan to begin with"
+        raise UnusableError(
+            path, "is empty; wherry plan default -o FILE writes a plan to begin with"
         )
     if len(data) > LARGEST_TEXT:
-        raise WherryError(f"{path} is too large to be a plan (over 1 MiB)")
+        raise UnusableError(path, "is too large to be a plan (over 1 MiB)")
     return data
 
 
@@ -271,7 +280,7 @@ def read(path: Path) -> list[Plan]:
     try:
         return planbinary.decode(data)
     except planbinary.BadPlanError as error:
-        raise WherryError(f"{path} {error}") from None
+        raise UnusableError(path, str(error)) from None
 
 
 # ---- writing --------------------------------------------------------------------------------------------------------

@@ -10,7 +10,19 @@ from pathlib import Path
 
 from wherry import schemas
 from wherry.errors import WherryError
-from wherry.plans import BACKWARD_AHEAD, FEATURES, OFF, Cpu, Plan, fault, parse_size, size_text
+from wherry.planbinary import MOST_PLANS
+from wherry.plans import (
+    BACKWARD_AHEAD,
+    FEATURES,
+    MOST,
+    OFF,
+    Cpu,
+    Plan,
+    UnusableError,
+    fault,
+    parse_size,
+    size_text,
+)
 
 
 def _threshold(value: int | str) -> int:
@@ -24,13 +36,18 @@ def _toml(path: Path, data: bytes) -> dict:
         import tomli as tomllib
 
     try:
-        return tomllib.loads(data.decode())
+        # Some editors begin a text with a mark of its order of bytes.
+        return tomllib.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
-        raise WherryError(f"{path} is not a plan: it is neither text nor a compiled plan") from None
+        raise UnusableError(path, "is not a plan: it is neither text nor a compiled plan") from None
     except RecursionError:
-        raise WherryError(f"{path} is not a plan: it is nested too deeply") from None
-    except ValueError as error:
-        raise WherryError(f"{path} is not a plan: {str(error)[:200]}") from None
+        raise UnusableError(path, "is not a plan: it is nested too deeply") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UnusableError(path, f"is not a plan: {str(error)[:200]}") from None
+    except ValueError:  # what int() says of a number that it finds too long
+        raise UnusableError(
+            path, "is not a right plan: it has a number of thousands of digits"
+        ) from None
 
 
 def _side(table: Mapping, side: str) -> dict[str, int]:
@@ -94,25 +111,42 @@ def _odd(value: object, where: str) -> str | None:
     return None
 
 
+def _as_off(table: Mapping) -> str | None:
+    """The one size above all bounds that would be taken for `off`, since it stands for that in the compiled form."""
+    for side in ("copy", "set"):
+        for key, value in table[side].items():
+            if value not in ("off", "any") and parse_size(value) == OFF:
+                return f"{side}.{key} = {value}, above {size_text(MOST)}"
+    return None
+
+
 def from_text(path: Path, data: bytes) -> list[Plan]:
     document = _toml(path, data)
     if document.get("format") != "wherry-plan":
-        raise WherryError(f'{path} is TOML, but not a plan (no format = "wherry-plan")')
+        raise UnusableError(path, 'is TOML, but not a plan (no format = "wherry-plan")')
     number = document.get("version")
     if isinstance(number, int) and number > 1:
-        raise WherryError(
-            f"{path} is a plan of format {number}; this Wherry reads 1; use a newer one"
+        raise UnusableError(
+            path, f"is a plan of format {number}; this Wherry reads 1; use a newer one"
+        )
+    tables = document.get("plan")
+    if isinstance(tables, list) and len(tables) > MOST_PLANS:
+        raise UnusableError(
+            path, f"is not a right plan: it has {len(tables)} plans, more than {MOST_PLANS}"
         )
     wrong = schemas.fault(document, "plan")
     if wrong:
-        raise WherryError(f"{path} is not a right plan: {wrong}")
+        raise UnusableError(path, f"is not a right plan: {wrong}")
     if odd := _odd(document, ""):
-        raise WherryError(f"{path} is not a right plan: {odd}")
+        raise UnusableError(path, f"is not a right plan: {odd}")
+    for table in document["plan"]:
+        if wrong := _as_off(table):
+            raise UnusableError(path, f"is not a right plan: '{table['name']}' has {wrong}")
     plans = [_plan(table) for table in document["plan"]]
     for plan in plans:
         wrong = fault(plan)
         if wrong:
-            raise WherryError(f"{path} is not a right plan: '{plan.name}' has {wrong}")
+            raise UnusableError(path, f"is not a right plan: '{plan.name}' has {wrong}")
     return plans
 
 

@@ -1,5 +1,8 @@
 """A plan file that a program is given: whether the library here takes it, and where the library finds it.
 
+planuse.judged(Path("mine.toml"))                              # why not, or None, and what WHERRY_PLAN would name
+planuse.of_environment(os.environ)                             # the same of a WHERRY_PLAN that is there already
+
 planuse.refuse_unused(Path("mine.toml"), "--plan mine.toml")   # WherryError when the default would serve instead
 planuse.compiled(Path("mine.toml"))                            # what WHERRY_PLAN names
 """
@@ -7,6 +10,7 @@ planuse.compiled(Path("mine.toml"))                            # what WHERRY_PLA
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -25,6 +29,34 @@ def why_unused(found: Sequence[Plan], reported: Mapping) -> str | None:
     return plans.mismatch(own.cpu, reported) or (
         f"its choice {own.choice} needs {plans.lacks(own, reported)}, which this CPU lacks"
     )
+
+
+def judged(path: Path) -> tuple[str | None, Path]:
+    """Why the library would keep its default, as a sentence without its end, or None; and what to name to it, so that
+    it can tell too. WherryError when nothing can be read there."""
+    from wherry import runner
+
+    try:
+        found = plans.read(path)
+    except plans.UnusableError as error:
+        return f"it {error.why}", path.absolute()
+    return why_unused(found, runner.cpu()), compiled(path)
+
+
+def of_environment(env: Mapping[str, str]) -> tuple[str, str | None] | None:
+    """The file of WHERRY_PLAN and why the library keeps its default, or None, as the library says itself; None when
+    none is named, or nobody can tell."""
+    from wherry import runner
+
+    named = env.get("WHERRY_PLAN")
+    if not named:
+        return None
+    try:
+        status = runner.cpu()["plan"]["status"]
+    except (FailedError, KeyError):
+        return None
+    unused = re.search(r"WHERRY_PLAN was not used: (.*) \(.*\)$", status, re.DOTALL)
+    return named, unused[1] if unused else None
 
 
 def refuse_unused(path: Path, asked: str) -> None:

@@ -48,7 +48,8 @@ def _file(text: str, what: str) -> Path:
         raise WherryError(f"{what}: needs a file, as in {what}:FILE")
     path = Path(text)
     if not path.is_file():
-        raise WherryError(f"{what}:{text}: there is no such file")
+        why = "it is no regular file" if path.exists() else "there is no such file"
+        raise WherryError(f"{what}:{text}: {why}")
     return path
 
 

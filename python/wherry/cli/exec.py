@@ -15,23 +15,39 @@ from wherry.errors import EXIT_FAILED, WherryError, printable
 
 
 def _plan_for(plan: str | None, isa: str | None) -> Path | None:
-    """The compiled plan to load; says so when this CPU will not take it."""
+    """The plan to load; says so when the library here will not take it, or that of WHERRY_PLAN."""
     from wherry import plans, planuse, runner
 
-    if plan:
-        if why := planuse.why_unused(plans.read(Path(plan)), runner.cpu()):
-            _say(f"{plan} is not used, the default plan is: {why}")
-        return planuse.compiled(Path(plan))
     if isa:
         return planuse.kept([plans.forced(isa, runner.cpu())])
+    if plan:
+        why, found = planuse.judged(Path(plan))
+        _say_unused(plan, why)
+        return found
+    if told := planuse.of_environment(os.environ):
+        _say_unused(f"{told[0]} (WHERRY_PLAN)", told[1])
     return None
+
+
+def _say_unused(plan: str, why: str | None) -> None:
+    if why:
+        _say(f"{plan} is not used, the default plan is: {why}")
 
 
 def _say(line: str) -> None:
     print(printable(f"wherry exec: {line}"), file=sys.stderr, flush=True)
 
 
-def _check(verdict, as_json: bool) -> int:
+def _asked_plan(plan: str | None, isa: str | None) -> tuple[str, str | None] | None:
+    """The file that --plan or WHERRY_PLAN names, and why the default plan would serve in its place, or None."""
+    from wherry import planuse
+
+    if plan:
+        return plan, planuse.judged(Path(plan))[0]
+    return None if isa else planuse.of_environment(os.environ)
+
+
+def _check(verdict, as_json: bool, plan: tuple[str, str | None] | None) -> int:
     if as_json:
         print(
             json.dumps(
@@ -44,6 +60,7 @@ def _check(verdict, as_json: bool) -> int:
                     "kind": verdict.kind,
                     "reason": verdict.reason,
                     "notes": list(verdict.notes),
+                    "plan": plan and {"file": plan[0], "used": plan[1] is None, "reason": plan[1]},
                 }
             )
         )
@@ -56,6 +73,9 @@ def _check(verdict, as_json: bool) -> int:
             print(printable(f"{verdict.command}{place}: no: {verdict.reason}"))
         for note in verdict.notes:
             print(f"  note: {printable(note)}")
+        if plan:
+            used = f"not used, the default plan is: {plan[1]}" if plan[1] else "used"
+            print(printable(f"plan {plan[0]}: {used}"))
     if verdict.helps:
         return 0
     return verdict.exit_code or EXIT_FAILED
@@ -116,7 +136,7 @@ def command(
         raise WherryError("--json goes with --check")
     verdict = preloading.examine(command[0])
     if check:
-        return _check(verdict, as_json)
+        return _check(verdict, as_json, _asked_plan(plan, isa))
     if verdict.path is None:
         _say(f"{command[0]}: {verdict.reason}")
         return verdict.exit_code

@@ -14,10 +14,10 @@ from wherry.errors import EXIT_FAILED, WherryError
 
 def _in_library(path: Path) -> tuple[bool, str]:
     """Whether the library here takes this plan, and what it says: it is loaded once, and asked."""
-    from wherry import plans, runner
+    from wherry import planuse, runner
 
     before = os.environ.get("WHERRY_PLAN")
-    os.environ["WHERRY_PLAN"] = str(plans.library_form(path))
+    os.environ["WHERRY_PLAN"] = str(planuse.compiled(path))
     try:
         status = runner.cpu()["plan"]["status"]
     finally:

@@ -7,7 +7,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from wherry import found_peers, machine, plans, results, runfile, runner
+from wherry import found_peers, machine, plans, planuse, results, runfile, runner
 from wherry.ab import record
 from wherry.campaign import Watcher
 from wherry.cli import stamp
@@ -121,7 +121,7 @@ def _plans(files, reported: dict) -> tuple[dict[str, Plan], dict[str, str], dict
         while name in found or name in (WHERRY, totals.LIBC):
             name += "~"
         found[name] = plan
-        identities[name] = trial.identity(plans.library_form(path))
+        identities[name] = trial.identity(planuse.compiled(path))
         usable[name] = f"wherry ab --a libc --b plan:{text} -- CMD"
     return found, usable, identities
 
