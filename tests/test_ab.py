@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from conftest import need_tool, run, wait_until
 from wherry import libctunables, runfile
-from wherry.ab import figures, running, sides, verdict
+from wherry.ab import figures, running, sides, turns, verdict
 from wherry.ab.running import Ran
 from wherry.errors import WherryError
 
@@ -473,8 +473,41 @@ def test_a_prepare_ends_with_us(wherry_run, tmp_path):
 def test_output_that_differs_is_an_error(wherry):
     differs = program("import os; print('dropin' in os.environ.get('LD_PRELOAD', ''))")
     done = wherry("ab", "--runs", "2", "--same-output", "--", *differs)
-    assert done.returncode == 1 and "did not write the same" in done.stderr
+    assert done.returncode == 1
+    assert "wrote under dropin not the same as under libc" in done.stderr
+    # Of the same side it is the program.
+    changes = program("import time; print(time.monotonic_ns())")
+    done = wherry("ab", "--runs", "2", "--a", "A=1", "--b", "A=2", "--same-output", "--", *changes)
+    assert done.returncode == 1 and "from run to run" in done.stderr
     assert wherry("ab", "--runs", "2", "--", *differs).returncode == 0
+
+
+def test_the_side_that_writes_otherwise_is_told():
+    def of(output: str) -> Ran:
+        return Ran(0, 1.0, 1.0, 0.0, 1, 1, output)
+
+    pair = tuple(sides.Side(name, name, {}, False) for name in ("libc", "dropin"))
+    own = running.Program(["x"])
+    firsts = [of("a"), of("a")]
+    turns._compare(own, firsts, of("a"), pair, pair[1], True)
+    with pytest.raises(WherryError, match="not the same as at first under dropin"):
+        turns._compare(own, firsts, of("b"), pair, pair[1], True)
+
+
+def test_a_status_of_one_side_alone_is_no_reason_to_expect_it(wherry):
+    differs = program(
+        "import os; raise SystemExit(7 * ('dropin' in os.environ.get('LD_PRELOAD', '')))"
+    )
+    done = wherry("ab", "--runs", "2", "--", *differs)
+    assert done.returncode == 1 and "--expect" not in done.stderr
+    assert (
+        "under dropin" in done.stderr and "and with 0 under libc: the sides differ" in done.stderr
+    )
+
+
+def test_an_odd_number_of_runs_is_one_more_and_said(wherry):
+    words = " ".join(wherry("ab", "--runs", "3", "--", "true").stdout.split())
+    assert "4 of each in 2 rounds" in words and "3 were asked for, and a round has two" in words
 
 
 def test_a_status_that_differs_is_an_error(wherry):

@@ -195,6 +195,9 @@ def test_the_plan_is_told(wherry, tmp_path):
     text = re.sub(r"\s+", " ", wherry("doctor", env=env).stdout)
     assert "the plan of WHERRY_PLAN is not used: there is no such file" in text
     assert "wherry plan check /no/such.plan" in text
+    spaced = {"WHERRY_PLAN": "/no/such; plan"}
+    record = json.loads(wherry("doctor", "--json", env=spaced).stdout)
+    assert record["doctor"]["next"] == "wherry plan check '/no/such; plan'"
     compiled = tmp_path / "mine.plan"
     wherry("plan", "default", "-o", tmp_path / "mine.toml", env={"WHERRY_PLAN": ""})
     wherry("plan", "compile", tmp_path / "mine.toml", "-o", compiled)

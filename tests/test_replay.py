@@ -320,6 +320,31 @@ def test_wide_turns_are_no_reason_to_believe_calls(tmp_path):
         assert own.low >= -0.4
 
 
+def test_a_narrow_terminal_cuts_nothing_off(monkeypatch, capsys):
+    """Names of routines and what is said of them are wrapped, not cut."""
+    from wherry.cli import replaying
+    from wherry.cli.printer import Printer
+
+    predictions = {
+        name: predict.Prediction(name, -0.023, -0.25, 0.083, False, True)
+        for name in ("wherry", "ladder")
+    }
+    found = totals(0.8, 0.9)
+    found["hot"]["ladder"] = found["hot"]["wherry"]
+    subject = parts.subject("hand.mix.json", CACHES)
+    monkeypatch.setattr(replaying, "_parts_block", lambda *_: replaying.Block())
+    printer = Printer()
+    printer.width = 40
+    printer._console.width = 40
+    replaying._show(
+        printer, subject, None, None, ["libc", "wherry", "ladder"], found, predictions, "Said."
+    )
+    shown = capsys.readouterr().out
+    assert "…" not in shown and max(map(len, shown.splitlines())) <= 40
+    words = " ".join(shown.split())
+    assert "wherry −2.3 % [−25.0, +8.3] %, tried, not measurable" in words
+
+
 def test_the_share_is_never_above_the_ceiling():
     assert predict.shares({"likely": 0.5, "at_most": 0.6}, totals(1, 1)) == {
         "hot": 0.5,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -313,7 +314,7 @@ def _about_plan(reported: Mapping) -> list[Finding]:
         Finding(
             f"the plan of WHERRY_PLAN is not used: {unused[1]}",
             f"the default plan serves in its place ({unused[2]})",
-            f"wherry plan check {unused[2]}; wherry tune -o mine.toml makes one for this CPU",
+            f"wherry plan check {shlex.quote(unused[2])}; wherry tune -o mine.toml makes one for this CPU",
         )
     ]
 
@@ -388,7 +389,7 @@ def next_command(record: Mapping) -> tuple[str, str]:
     unused = re.search(r"WHERRY_PLAN was not used: .* \((.*)\)$", status)
     if unused:
         return (
-            f"wherry plan check {unused[1]}",
+            f"wherry plan check {shlex.quote(unused[1])}",
             "shows what is wrong with the plan that was asked for",
         )
     if status.startswith("plan '"):

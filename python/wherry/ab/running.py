@@ -55,6 +55,7 @@ class Program:
 
     def __post_init__(self) -> None:
         self._count = 0
+        self._right: set[str] = set()  # sides under which it ended as it should
 
     def run(self, side: Side, base: Mapping[str, str]) -> Ran:
         if self.prepare is not None:
@@ -176,10 +177,21 @@ class Program:
         if event["status"] != self.expect:
             wanted = "" if self.expect == 0 else f", not {self.expect} (--expect)"
             code = event["status"]
-            hint = "" if event["signal"] else f"; if that is right, say --expect {code}"
+            others = sorted(self._right - {side.name})
+            if side.name in self._right:
+                hint = (
+                    f", which it did with {self.expect} before: its status differs from run to run"
+                )
+            elif others:
+                hint = (
+                    f", and with {self.expect} under {others[0]}: the sides differ in what it does"
+                )
+            else:
+                hint = "" if event["signal"] else f"; if that is right, say --expect {code}"
             raise FailedError(
                 f"{name} {_ended(-event['signal'] or code)}{wanted} under {side.name}{said}{hint}"
             )
+        self._right.add(side.name)
 
 
 def _below(pid: int) -> list[int]:

@@ -63,7 +63,7 @@ def take(
             turns.warm.append(program.run(side, base))
             done += 1
             progress(done, total)
-            _compare(program, turns.warm[0], turns.warm[-1], sides, same_output)
+            _compare(program, turns.warm, turns.warm[-1], sides, side, same_output)
         for number in range(rounds):
             if number >= least and seconds is not None and time.monotonic() - began > seconds:
                 turns.out_of_time = True
@@ -71,8 +71,9 @@ def take(
             order = drawn.choice(("ABBA", "BAAB"))
             ran: dict[str, list[Ran]] = {"A": [], "B": []}
             for letter in order:
-                own = program.run(sides["AB".index(letter)], base)
-                _compare(program, turns.warm[0], own, sides, same_output)
+                side = sides["AB".index(letter)]
+                own = program.run(side, base)
+                _compare(program, turns.warm, own, sides, side, same_output)
                 ran[letter].append(own)
                 done += 1
                 progress(done, total)
@@ -88,10 +89,21 @@ def take(
 
 
 def _compare(
-    program: Program, first: Ran, own: Ran, sides: tuple[Side, Side], same_output: bool
+    program: Program,
+    firsts: list[Ran],
+    own: Ran,
+    sides: tuple[Side, Side],
+    side: Side,
+    same_output: bool,
 ) -> None:
-    if same_output and own.output != first.output:
-        raise FailedError(
-            f"{program.argv[0]} did not write the same as at first, under {sides[0].name}: its output differs from "
-            "run to run, or between the sides; see both with --keep DIR"
+    """`firsts`: of each side the first run, as far as they are done; `own` is one of this side."""
+    if not same_output or own.output == firsts[0].output:
+        return
+    if own is firsts[-1]:
+        what = (
+            f"under {side.name} not the same as under {sides[0].name}: its output differs between the sides, or "
+            "from run to run"
         )
+    else:
+        what = f"not the same as at first under {side.name}: its output differs from run to run"
+    raise FailedError(f"{program.argv[0]} wrote {what}; see both with --keep DIR")

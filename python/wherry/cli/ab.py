@@ -16,7 +16,8 @@ from wherry.cli import duration
     "--runs",
     type=click.IntRange(2, 10_000),
     metavar="N",
-    help="Runs of each side. Default: 20, and fewer (not below 8) when they do not fit --time.",
+    help="Runs of each side, two a round: of an odd number one more. Default: 20, and fewer (not below 8) when they do "
+    "not fit --time.",
 )
 @click.option("--a", "a", metavar="WHAT", help="The side to hold against; see below. [libc]")
 @click.option("--b", "b", metavar="WHAT", help="The side in question. [dropin]")

@@ -261,7 +261,7 @@ def _show(printer, subject, campaign, places, routines, found, predictions, said
     heats = [*parts.HEATS, *([totals.TIMED] if totals.TIMED in found else [])]
     columns += [Column("as timed" if heat == totals.TIMED else heat, left=True) for heat in heats]
     if predictions:
-        columns.append(Column("of the program's CPU time", left=True))
+        columns.append(Column("of the program's CPU time", left=True, wraps=True))
     lines = []
     for name in routines[1:]:
         own = {heat: found.get(heat, {}).get(name) for heat in heats}

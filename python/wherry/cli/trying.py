@@ -59,7 +59,7 @@ def ab(words, *, runs, seconds, limit, by, force, seed, save, as_json, **options
     if as_json:
         printer.write(runfile.encode(document).decode())
     elif found:
-        _show(printer, words, taken, found, by, said, document)
+        _show(printer, words, taken, found, by, said, document, runs)
         if not unsaved:
             printer.text(f"Saved as {path}")
     if unsaved:
@@ -156,7 +156,7 @@ def _amount(metric: str, value: float) -> str:
     return f"{value:.3f} s" if value >= 1 else f"{value * 1e3:.2f} ms"
 
 
-def _show(printer, words, taken, found, by, said, document) -> None:
+def _show(printer, words, taken, found, by, said, document, asked: int | None) -> None:
     a, b = taken.sides
     shown = " ".join(words)
     rounds = len(taken.rounds)
@@ -169,7 +169,8 @@ def _show(printer, words, taken, found, by, said, document) -> None:
                 "Runs",
                 f"{2 * rounds} of each in {plural(rounds, 'round')} of A B B A or B A A B, "
                 f"{seconds_in_words(taken.seconds)}"
-                + ("; the time was up" if taken.out_of_time else ""),
+                + ("; the time was up" if taken.out_of_time else "")
+                + (f"; {asked} were asked for, and a round has two" if asked and asked % 2 else ""),
             ),
             *_machine(document),
         ]
