@@ -434,17 +434,34 @@ def test_glibc_is_tuned_within_its_time(monkeypatch, extent, seconds):
 
 
 def test_no_time_for_a_proof_is_said(monkeypatch):
-    # Ten processes of four seconds choose; sixteen and more would have to prove.
+    # Nine processes of four seconds choose; sixteen and more would have to prove.
     made = MadeLibc(monkeypatch, {MOVSB: 0.5}, 4.0)
     only = {
         name: own
         for name, own in tunables.listed(LISTED).items()
         if name == "x86_rep_movsb_threshold"
     }
-    found = made.search(replace(libc.FULL, seconds=120)).run(only)
+    found = made.search(replace(libc.FULL, seconds=95)).run(only)
     (own,) = found.settings
     assert own.best and own.proof is None and own.outcome == "not proved: too little time"
     assert "too little time" in tuninglibc.sentence(found)
+
+
+def test_what_is_left_in_the_end_is_for_proofs(monkeypatch):
+    """One that took longer than its part to choose is proved in the time that others did not need."""
+    made = MadeLibc(monkeypatch, {MOVSB: 0.5}, 0.5)
+    slow = made.measure
+
+    def measure(rows, setting, seed, ends=math.inf):
+        made.seconds = 3.0 if setting and "movsb" in setting and not later else 0.5
+        later.extend([1] * bool(setting and "hwcaps" in setting))
+        return slow(rows, setting, seed, ends)
+
+    later: list[int] = []
+    monkeypatch.setattr(libc, "_measure", measure)
+    found = made.search(replace(libc.FULL, seconds=60)).run(tunables.listed(LISTED))
+    own = found.settings[0]
+    assert own.outcome == "taken" and found.seconds <= 60 and found.line == MOVSB
 
 
 def test_tuned_by_a_mix_other_samples_prove(monkeypatch, tmp_path):

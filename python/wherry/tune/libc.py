@@ -44,8 +44,11 @@ QUICK = Extent(1, 4, 3, 60.0)
 LEAST_PROOFS = 4
 # Rows that tell how long the others take.
 FEW_ROWS = 6
-# Of a tunable's part of the time, for choosing. An estimate that was too low may cost a tunable no more than its part.
+# Of a tunable's part of the time, for choosing.
 PICK_SHARE = 0.5
+# What of its time a step is planned to take: what processes take differs, beside neighbours by several times, and the
+# runner waits for those. Where that was too little, a step goes on for as long as its tunable has a part once more.
+PLANNED = 0.7
 
 NO_CELLS = "not tried: nothing in this mix reaches it"
 NO_TIME = "not tried: too little time"
@@ -240,7 +243,7 @@ class Search:
         began = time.monotonic()
         self._one(few, None)
         each = (time.monotonic() - began) / len(few) * len(rows)
-        every = max(math.ceil(each * processes / seconds), 1)
+        every = max(math.ceil(each * processes / max(seconds * PLANNED, 1e-3)), 1)
         kept = rows[:: min(every, max(len(rows) // 2, 1))]
         return kept, each * len(kept) / len(rows)
 
@@ -259,11 +262,17 @@ class Search:
                 found.settings.append(own)
                 # The line of all of them has a part too; what one does not need the next ones have.
                 now = time.monotonic()
-                end = now + max(self.ends - now, 0) / (len(tried) - number + 1)
-                self._pick(own, settings, end)
+                part = max(self.ends - now, 0) / (len(tried) - number + 1)
+                self.until = min(now + 2 * part, self.ends)
+                self._pick(own, settings, now + part)
                 if own.best is not None:
-                    own.proof = self._prove(own.name, own.best, self._cells(own.name, True), end)
-                    own.proved = own.proof is not None and own.proof.call == "faster"
+                    self._prove_one(own, now + part)
+            # What is left is for those that their parts did not suffice for, the most telling first.
+            for own in sorted(found.settings, key=lambda own: -(own.expected or 0)):
+                if own.outcome == UNPROVED:
+                    self.until = self.ends
+                    self._prove_one(own, self.ends)
+            self.until = self.ends
             self._together(found)
         except KeyboardInterrupt:
             found.interrupted = True
@@ -276,7 +285,6 @@ class Search:
             own.untried = NO_CELLS
             return
         logs: dict[str, list[float]] = {setting: [] for setting in settings}
-        self.until = end
         try:
             self._turns(own.name, rows, logs, (end - time.monotonic()) * PICK_SHARE)
         except _LateError:
@@ -316,11 +324,14 @@ class Search:
             for setting, ns in turn.items():
                 logs[setting].append(_log(ns, usual)[0])
 
+    def _prove_one(self, own: Setting, end: float) -> None:
+        own.proof = self._prove(own.name, own.best, self._cells(own.name, True), end)
+        own.proved = own.proof is not None and own.proof.call == "faster"
+
     def _prove(self, what: str, setting: str, rows: Sequence[Row], end: float) -> Proof | None:
         """Turns of default, setting, setting, default, or the other way round; None when there was time for fewer than
         prove anything."""
         ratios, alike, counts = [], [], []
-        self.until = end
         try:
             for logs, ran in self._proofs(what, setting, list(rows), end - time.monotonic()):
                 counts.append(logs[0][1])
