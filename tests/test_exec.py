@@ -101,6 +101,30 @@ def test_pipes_break_as_without(wherry, dropin):
     assert done.stdout == "y\n141\n"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("exec",),
+        ("record", "--no-ceiling", "-q", "-o", "x.mix.json"),
+        ("ab", "--runs", "2", "--keep", "."),
+    ],
+    ids=lambda words: words[0],
+)
+def test_signals_that_are_ignored_stay_so(wherry_run, dropin, tmp_path, words):
+    """Those which Python itself has ignored are at their default: what they were before nobody can know."""
+    own = [sys.executable, "-m", "wherry", *words, "--", "grep", "SigIgn", "/proc/self/status"]
+    done = subprocess.run(
+        ["sh", "-c", 'trap "" HUP INT QUIT TERM USR2; exec "$@"', "sh", *own],
+        capture_output=True, text=True, timeout=100, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    kept = sorted(tmp_path.glob("*.out"))
+    said = kept[0].read_text() if words[0] == "ab" else done.stdout
+    # Without 32 and 33, which posix_spawn has ignored: glibc's own.
+    ignored = int(said.split()[1], 16) & 0x7FFFFFFF
+    wanted = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR2)
+    assert ignored == sum(1 << number - 1 for number in wanted), done.stderr
+
+
 def test_a_terminal_stays_one(wherry_run, dropin):
     pid, terminal = pty.fork()
     if pid == 0:

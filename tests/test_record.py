@@ -592,6 +592,21 @@ def test_what_a_killed_recorder_leaves_can_be_recovered(wherry, wherry_run, tmp_
     assert wherry("report", target, "-o", tmp_path / "page.html").returncode == 0
 
 
+def test_nohup_holds_for_it_and_for_the_program(wherry_run, tmp_path):
+    """The program sends SIGHUP to wherry, which would hand it on, and to itself."""
+    target = tmp_path / "held.mix.json"
+    own = [sys.executable, "-m", "wherry", "record", "--no-ceiling", "-q", "-o", target, "--"]
+    script = "kill -HUP $PPID; sleep 0.2; kill -HUP $$; echo held; exit 4"
+    done = run(
+        *("nohup", *own, "sh", "-c", script),
+        check=False,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "WHERRY_RUN": str(wherry_run)},
+    )
+    assert (done.stdout, done.returncode) == ("held\n", 4), done.stderr
+    assert json.loads(target.read_text())["run"]["exit"] == 4
+
+
 def test_damaged_parts_are_told(tmp_path):
     merger = Merger()
     for name, data in {

@@ -19,6 +19,9 @@ enum { LINGER_MS = 1000, OBEY_MS = 2000 };
 
 static pid_t program;
 static volatile sig_atomic_t told_to_end, out_of_time;
+static const int heard[] = {SIGALRM, SIGTERM, SIGINT, SIGHUP};
+enum { HEARD = sizeof heard / sizeof heard[0] };
+static struct sigaction inherited[HEARD]; /* what the program is to begin with: nohup has one of them ignored */
 
 static uint64_t now_ns(void)
 {
@@ -50,15 +53,15 @@ static void on_signal(int signo)
 static void listen(void)
 {
     struct sigaction action = {.sa_handler = on_signal}; /* no SA_RESTART: a wait must notice */
-    const int signals[] = {SIGALRM, SIGTERM, SIGINT, SIGHUP};
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-        sigaction(signals[i], &action, NULL);
+    for (size_t i = 0; i < HEARD; i++)
+        sigaction(heard[i], &action, &inherited[i]);
 }
 
 static void become(const struct tree_order *order, int report)
 {
     setpgid(0, 0); /* so that one kill reaches all that stay in the group */
-    signal(SIGINT, SIG_DFL);
+    for (size_t i = 0; i < HEARD; i++)
+        sigaction(heard[i], &inherited[i], NULL);
     for (char **set = order->set; *set; set++)
         if (strchr(*set, '='))
             putenv(*set);

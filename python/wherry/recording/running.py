@@ -204,8 +204,12 @@ def run(
         if process is not None:
             process.send_signal(number)
 
-    handed = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-    others = {number: signal.signal(number, hand_on) for number in handed}
+    # What whoever started us has ignored stays so, for us and for the command: nohup sets SIGHUP to that.
+    others = {
+        number: signal.signal(number, hand_on)
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
     try:
         if counting is None:
             # What the command was to inherit stays open; nothing of ours would be inherited.
