@@ -448,6 +448,53 @@ def test_sanitizers_of_clang(wherry, dropin, source, name):
     refused(wherry, compiled(source, f"-fsanitize={name}", compiler=[clang]), "Sanitizer")
 
 
+@pytest.mark.parametrize(
+    "name, sanitizer",
+    [
+        ("libasan.so.8", "AddressSanitizer"),
+        ("libhwasan.so.0", "HWAddressSanitizer"),
+        ("libclang_rt.tsan-x86_64.so", "ThreadSanitizer"),
+        ("libclang_rt.ubsan_standalone.so", "UndefinedBehaviorSanitizer"),
+        ("libasanas.so", None),
+        ("libm.so.6", None),
+    ],
+)
+def test_a_preloaded_runtime_is_known_by_its_name(name, sanitizer):
+    verdict = preloading.examine("cat", {**os.environ, "LD_PRELOAD": f"libm.so.6 {name}"})
+    assert verdict.helps == (sanitizer is None)
+    if sanitizer:
+        assert (verdict.kind, verdict.reason.split("'")[0]) == (
+            "sanitizer",
+            f"LD_PRELOAD names {sanitizer}",
+        )
+
+
+def test_a_preloaded_sanitizer_stays_first(wherry, dropin, source):
+    """Its runtime ends a program in which it does not come first. Under another name it is known by what is in it."""
+    gcc = need_tool("gcc", "gcc")
+    runtime = run(gcc, "-print-file-name=libasan.so").stdout.strip()
+    program = compiled(source)
+    link = source.parent / "first.so"
+    link.symlink_to(runtime)
+    verdict = preloading.examine(str(program), {"LD_PRELOAD": str(link)})
+    assert "AddressSanitizer's runtime" in verdict.reason
+    # What Python keeps until it ends would be told as lost.
+    env = {"LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0"}
+    plain = run(program, check=False, env={**os.environ, **env})
+    if plain.stderr:
+        pytest.skip("AddressSanitizer does not run here")
+    done = wherry("exec", "--check", "--", program, env=env)
+    assert "no: LD_PRELOAD names AddressSanitizer's runtime" in done.stdout
+    assert done.returncode == 1
+    for words in (("exec",), ("record", "-q", "-o", source.parent / "m.mix.json")):
+        done = wherry(*words, "--", program, env=env)
+        assert "untouched" in done.stderr and "come first" not in done.stderr.split("\n", 1)[1]
+        assert done.returncode == plain.returncode
+    done = wherry("ab", "--runs", "2", "--", program, env=env)
+    assert "LD_PRELOAD names AddressSanitizer's runtime" in done.stderr
+    assert done.returncode == 2
+
+
 def test_a_child_built_with_a_sanitizer_inherits_the_dropin(wherry, dropin, source):
     """What docs/dropin.md says of such children, and the way out that it names."""
     source.write_text(

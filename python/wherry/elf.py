@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import re
 from pathlib import Path
 
 # Those of the compilers that put memory routines, or guards of them, of their own into a program.
@@ -16,6 +17,8 @@ _SANITIZERS = {
     "UndefinedBehaviorSanitizer": (b"__ubsan_handle_type_mismatch_v1", b"libubsan.so"),
     "DataFlowSanitizer": (b"__dfsan_init", b"libdfsan.so"),
 }
+# libasan.so.8 is GCC's, libclang_rt.asan-x86_64.so and libclang_rt.ubsan_standalone.so clang's.
+_RUNTIME = re.compile(r"lib(?:clang_rt\.)?(asan|hwasan|tsan|msan|lsan|ubsan|dfsan)(?![a-z])")
 _MACHINES = {
     "EM_386": "32-bit x86",
     "EM_X86_64": "x86-64",
@@ -58,6 +61,15 @@ def _sanitizer(names: bytes, needed: tuple[str, ...]) -> str | None:
         if any(name.encode().startswith(library) for name in needed):
             return sanitizer
     return None
+
+
+def sanitizer_of_runtime(name: str) -> str | None:
+    """Whose runtime a shared object of this name is, or None."""
+    found = _RUNTIME.match(name)
+    if not found:
+        return None
+    own = f"lib{found[1]}.so".encode()
+    return next(sanitizer for sanitizer, (_, file) in _SANITIZERS.items() if file == own)
 
 
 def _exports(elf) -> frozenset[str]:

@@ -170,12 +170,32 @@ def environment(
     """That environment with these objects in front of what is preloaded already, and a compiled plan to load."""
     env = dict(base)
     ours = [_preloadable(path) for path in libraries]
-    others = [word for word in re.split(r"[\s:]+", env.get("LD_PRELOAD", "")) if word]
+    others = _words(env)
     if ours:
         env["LD_PRELOAD"] = ":".join([*ours, *(word for word in others if word not in ours)])
     if plan is not None:
         env["WHERRY_PLAN"] = str(plan.absolute())
     return env
+
+
+def _words(env: Mapping[str, str]) -> list[str]:
+    return [word for word in re.split(r"[\s:]+", env.get("LD_PRELOAD", "")) if word]
+
+
+def sanitizer_preloaded(env: Mapping[str, str]) -> tuple[str, str] | None:
+    """The sanitizer whose runtime LD_PRELOAD names, and the word that does."""
+    for word in _words(env):
+        # A word without a slash is looked for where only the loader knows; its name tells.
+        if found := elf.sanitizer_of_runtime(Path(word).name):
+            return found, word
+        if "/" in word:
+            try:
+                own = elf.read(Path(word)).sanitizer
+            except (OSError, elf.DamagedError):
+                continue
+            if own:
+                return own, word
+    return None
 
 
 def exit_code_of(error: OSError) -> int:
@@ -276,7 +296,7 @@ _CHECKED = dict.fromkeys(
 )
 
 
-def _of_elf(path: str) -> tuple[str, str | None, tuple[str, ...]]:
+def _of_elf(path: str, env: Mapping[str, str]) -> tuple[str, str | None, tuple[str, ...]]:
     """(kind, why nothing can be preloaded or None, notes) of a program that is no script."""
     granted = _privileges(path)
     try:
@@ -331,6 +351,13 @@ def _of_elf(path: str) -> tuple[str, str | None, tuple[str, ...]]:
         return (
             "sanitizer",
             f"it was built with {found.sanitizer}, {_CHECKED.get(found.sanitizer, _FIRST)}",
+            (),
+        )
+    if preloaded := sanitizer_preloaded(env):
+        sanitizer, word = preloaded
+        return (
+            "sanitizer",
+            f"LD_PRELOAD names {sanitizer}'s runtime ({word}), {_CHECKED.get(sanitizer, _FIRST)}",
             (),
         )
     notes = []
@@ -389,7 +416,7 @@ def examine(command: str, env: Mapping[str, str] | None = None) -> Verdict:
                 return _no(
                     command, path, "damaged", "it is neither a script nor an ELF program", **more
                 )
-            kind, reason, notes = _of_elf("/bin/sh")
+            kind, reason, notes = _of_elf("/bin/sh", env)
             return Verdict(
                 command,
                 path,
@@ -402,5 +429,5 @@ def examine(command: str, env: Mapping[str, str] | None = None) -> Verdict:
                 kind,
                 True,
             )
-        kind, reason, notes = _of_elf(at)
+        kind, reason, notes = _of_elf(at, env)
         return Verdict(command, path, at, reason is None, reason, notes, tuple(chain), 0, kind)
