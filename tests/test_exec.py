@@ -449,6 +449,40 @@ def test_sanitizers_of_clang(wherry, dropin, source, name):
 
 
 @pytest.mark.parametrize(
+    "compiler, options, sanitizer",
+    [
+        ("gcc", ("-fsanitize=address", "-static-libasan"), "AddressSanitizer"),
+        ("gcc", ("-fsanitize=thread", "-static-libtsan"), "ThreadSanitizer"),
+        ("gcc", ("-fsanitize=leak", "-static-liblsan"), "LeakSanitizer"),
+        ("gcc", ("-fsanitize=undefined", "-static-libubsan"), "UndefinedBehaviorSanitizer"),
+        ("gcc", ("-fsanitize=thread", "-static-libtsan", "-no-pie"), "ThreadSanitizer"),
+        ("clang", ("-fsanitize=dataflow",), "DataFlowSanitizer"),
+        (
+            "clang",
+            ("-fsanitize=undefined", "-fsanitize-minimal-runtime"),
+            "UndefinedBehaviorSanitizer",
+        ),
+    ],
+)
+def test_sanitizers_in_stripped_programs(source, compiler, options, sanitizer):
+    """Their runtimes are linked in, and nearly all symbols are gone."""
+    source.write_text("int main(int c, char **v) { int a[3] = {1, 2, 3}; return a[c] << c; }\n")
+    tool = need_tool(compiler, compiler)
+    program = compiled(source, *options, "-s", compiler=[tool])
+    verdict = preloading.examine(str(program))
+    assert (verdict.kind, verdict.helps) == ("sanitizer", False)
+    assert verdict.reason.startswith(f"it was built with {sanitizer},")
+
+
+def test_a_program_that_speaks_of_a_sanitizer_has_none(source):
+    words = '"AddressSanitizer", "ThreadSanitizer", "ubsan: add-overflow", "__asan_init"'
+    source.write_text(
+        f"#include <stdio.h>\nint main(int c, char **v) {{ char *w[] = {{{words}}}; return puts(w[c]); }}\n"
+    )
+    assert preloading.examine(str(compiled(source))).helps
+
+
+@pytest.mark.parametrize(
     "name, sanitizer",
     [
         ("libasan.so.8", "AddressSanitizer"),

@@ -7,16 +7,27 @@ import errno
 import re
 from pathlib import Path
 
-# Those of the compilers that put memory routines, or guards of them, of their own into a program.
+# Those of the compilers that put memory routines, or guards of them, of their own into a program: symbols of which it
+# has one, and its runtime as a library.
 _SANITIZERS = {
-    "AddressSanitizer": (b"__asan_init", b"libasan.so"),
-    "HWAddressSanitizer": (b"__hwasan_init", b"libhwasan.so"),
-    "ThreadSanitizer": (b"__tsan_init", b"libtsan.so"),
-    "MemorySanitizer": (b"__msan_init", b"libmsan.so"),
-    "LeakSanitizer": (b"__lsan_init", b"liblsan.so"),
-    "UndefinedBehaviorSanitizer": (b"__ubsan_handle_type_mismatch_v1", b"libubsan.so"),
-    "DataFlowSanitizer": (b"__dfsan_init", b"libdfsan.so"),
+    "AddressSanitizer": ((b"__asan_init",), b"libasan.so"),
+    "HWAddressSanitizer": ((b"__hwasan_init",), b"libhwasan.so"),
+    "ThreadSanitizer": ((b"__tsan_init",), b"libtsan.so"),
+    "MemorySanitizer": ((b"__msan_init",), b"libmsan.so"),
+    "LeakSanitizer": ((b"__lsan_init",), b"liblsan.so"),
+    # The second is of clang's -fsanitize-minimal-runtime, which has nothing in common with the other runtime.
+    "UndefinedBehaviorSanitizer": (
+        (b"__ubsan_handle_type_mismatch_v1", b"__ubsan_handle_type_mismatch_minimal"),
+        b"libubsan.so",
+    ),
+    "DataFlowSanitizer": ((b"__dfsan_init",), b"libdfsan.so"),
 }
+# Every runtime asks for this and goes on without: so it is among the symbols of a program that one is linked into, also
+# of a stripped one, and of no other.
+_ANY_SANITIZER = b"__sanitizer_symbolize_code"
+# What such a runtime calls itself. Looked for in so many bytes of constants at most.
+_OWN_NAME = re.compile(rb"([A-Z][A-Za-z]*Sanitizer)\0")
+_CONSTANTS = 32 << 20
 # libasan.so.8 is GCC's, libclang_rt.asan-x86_64.so and libclang_rt.ubsan_standalone.so clang's.
 _RUNTIME = re.compile(r"lib(?:clang_rt\.)?(asan|hwasan|tsan|msan|lsan|ubsan|dfsan)(?![a-z])")
 _MACHINES = {
@@ -54,13 +65,29 @@ def _strings(elf) -> bytes:
     return b"\0".join(table.data() for table in tables if table is not None)
 
 
-def _sanitizer(names: bytes, needed: tuple[str, ...]) -> str | None:
-    for sanitizer, (symbol, library) in _SANITIZERS.items():
-        if b"\0" + symbol + b"\0" in names:
+def _constants(elf) -> bytes:
+    """The first of what is neither code nor written to."""
+    found, left = [], _CONSTANTS
+    for section in elf.iter_sections():
+        if section["sh_type"] == "SHT_PROGBITS" and section["sh_flags"] & 7 == 2:  # SHF_ALLOC alone
+            elf.stream.seek(section["sh_offset"])
+            found.append(elf.stream.read(min(section["sh_size"], left)))
+            left -= len(found[-1])
+    return b"\0".join(found)
+
+
+def _sanitizer(elf, needed: tuple[str, ...]) -> str | None:
+    names = _strings(elf)
+    for sanitizer, (symbols, library) in _SANITIZERS.items():
+        if any(b"\0" + symbol + b"\0" in names for symbol in symbols):
             return sanitizer
         if any(name.encode().startswith(library) for name in needed):
             return sanitizer
-    return None
+    if b"\0" + _ANY_SANITIZER + b"\0" not in names:
+        return None
+    own = {word.lower() for word in _OWN_NAME.findall(_constants(elf))}
+    known = (sanitizer for sanitizer in _SANITIZERS if sanitizer.lower().encode() in own)
+    return next(known, "a sanitizer")
 
 
 def sanitizer_of_runtime(name: str) -> str | None:
@@ -107,7 +134,7 @@ def _read(file) -> Elf:
         kinds.get(elf["e_type"], "other"),
         interpreter,
         tuple(needed),
-        _sanitizer(_strings(elf), tuple(needed)),
+        _sanitizer(elf, tuple(needed)),
         elf.get_section_by_name(".go.buildinfo") is not None,
         pie,
         soname,
