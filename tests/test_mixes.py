@@ -57,6 +57,10 @@ def test_a_dense_list_has_the_probability_of_each_size(tmp_path):
         ("memcpy", ("copy",)),
         ("Uniform384To4096", ("copy", "move", "set")),
         ("memcpyish", ("copy", "move", "set")),
+        ("gcc.set", ("set",)),
+        ("memset_bench.copy", ("copy",)),
+        ("move", ("copy", "move", "set")),
+        ("gcc.zero", ("copy", "move", "set")),
     ],
 )
 def test_names_tell_the_function(tmp_path, name, ops):
@@ -140,6 +144,33 @@ def test_built_in_mixes_are_written_too(tmp_path, call):
         again = mixes.gather([f"all/{own.name.replace(':', '-')}.csv"])
         (found,) = [m for m in again if m.name == own.name.replace(":", "-")]
         assert shares(found) == pytest.approx(shares(own), rel=1e-6)
+
+
+def test_what_is_exported_comes_back_as_its_op(tmp_path, call):
+    part = {"calls": 2, "bytes": 20, "sizes": [[10, 10, 2, 20]]}
+    document = {"format": "wherry-mix", "version": 1, "name": "x"}
+    document["ops"] = dict.fromkeys(mixes.OPS.values(), part)
+    # Named after a function, and longer than a name is shown.
+    names = ("all", "memset_bench", "l" * 60)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "again").mkdir()
+    for name in names:
+        (tmp_path / f"{name}.mix.json").write_text(json.dumps(document))
+        words = ("list", "mixes", "--mix", f"{name}.mix.json", "--export", "out")
+        assert call(*words)[::2] == (0, "")
+    assert call("list", "mixes", "--mix", "out", "--export", "again")[::2] == (0, "")
+    for home in ("out", "again"):
+        found = {mix.name: mix.ops for mix in mixes.gather([home])}
+        assert sorted(found.values()) == sorted([("copy",), ("move",), ("set",)] * len(names))
+        assert found["all.copy"] == ("copy",) and found["memset_bench.copy"] == ("copy",)
+
+
+def test_a_name_that_does_not_say_the_op_is_told(tmp_path, call):
+    status, _, err = call("list", "mixes", "gcc.copy", "--export", "mine.csv")
+    assert status == 0 and err.count("\n") == 1
+    assert "is read as for copy, move, set; mine.copy.csv would say so" in err
+    assert call("list", "mixes", "gcc.copy", "--export", "Memcpy_9.csv")[::2] == (0, "")
+    assert "is read as for set" in call("list", "mixes", "gcc.copy", "--export", "Memset_9.csv")[2]
 
 
 @pytest.mark.parametrize(

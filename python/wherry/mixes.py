@@ -159,8 +159,11 @@ def _bytes(path: Path) -> bytes:
     return data
 
 
-def _ops(stem: str) -> tuple[str, ...]:
+def ops_of_name(stem: str) -> tuple[str, ...]:
     """Those that a file of this name is for: all, when the name does not say."""
+    # gcc.copy is our own way: what was recorded there, whatever the program was called.
+    if (own := stem.rpartition("."))[0] and own[2] in OPS.values():
+        return (own[2],)
     # Memcpy_0 is fleetbench's way to name them, MemcpyGoogleA LLVM libc's.
     found = re.match(rf"(?i:({'|'.join([*OPS, *_FOREIGN])}))(?![a-z])", stem)
     word = found[1].lower() if found else ""
@@ -178,7 +181,7 @@ def read(path: Path, name: str = "") -> Mix:
             f"--mix {path}: is not text; give a file of size:probability,..."
         ) from None
     parts = mixfiles.read(text, f"--mix {path}")
-    ops = _ops(path.stem)
+    ops = ops_of_name(path.stem)
     if not ops:
         raise WherryError(
             f"--mix {path}: holds the sizes of {path.stem.split('_')[0]}, which is none of "
@@ -216,7 +219,7 @@ def _files(given: str) -> list[Path]:
         raise WherryError(f"--mix {path}: cannot be read: {error.strerror}") from None
     if not inside:
         raise WherryError(f"--mix {path}: the directory holds no .csv or .mix.json files")
-    usable = [p for p in inside if _is_recorded(p) or _ops(p.stem)]
+    usable = [p for p in inside if _is_recorded(p) or ops_of_name(p.stem)]
     if not usable:
         raise WherryError(f"--mix {path}: none of its .csv files is for {', '.join(OPS)}")
     return usable

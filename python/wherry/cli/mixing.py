@@ -147,10 +147,28 @@ def _plot(chosen: Sequence[Mix], name: str) -> None:
     click.echo(f"{len(chosen)} mix{'es' if len(chosen) != 1 else ''} drawn in {path}")
 
 
+def _file_name(mix: Mix) -> str:
+    """One that tells the op, where the mix is of one: a file has no other place for it."""
+    stem = mix.name.replace(":", "-")
+    return f"{stem}.csv" if mixes.ops_of_name(stem) == mix.ops else f"{stem}.{mix.ops[0]}.csv"
+
+
+def _says_the_op(mix: Mix, path: Path) -> None:
+    if (taken := mixes.ops_of_name(path.stem)) == mix.ops:
+        return
+    what = ", ".join(taken) or "none of them"
+    better = path.with_name(f"{path.stem}.{mix.ops[0]}.csv").name
+    advice = f"; {better} would say so" if len(mix.ops) == 1 else ""
+    click.echo(
+        f"wherry: {mix.name}: is for {', '.join(mix.ops)}, and a file named {path.name} is read as for {what}{advice}",
+        err=True,
+    )
+
+
 def _export(chosen: Sequence[Mix], target: Path, form: str) -> None:
     """One mix to a file, several into a directory."""
     if target.is_dir():
-        paths = [target / f"{mix.name.replace(':', '-')}.csv" for mix in chosen]
+        paths = [target / _file_name(mix) for mix in chosen]
     elif len(chosen) == 1:
         paths = [target]
     else:
@@ -164,6 +182,7 @@ def _export(chosen: Sequence[Mix], target: Path, form: str) -> None:
     for mix, path, text in zip(chosen, paths, texts, strict=True):
         runfile.write_bytes(path, text.encode())
         click.echo(f"{mix.name} in {path} ({form})")
+        _says_the_op(mix, path)
         if form == mixfiles.LLVM and any(mix.shares[1:]):
             click.echo(
                 f"wherry: {mix.name}: overlaps and alignments have no place in a dense list; left out",
