@@ -272,7 +272,8 @@ const char *wherry_plan_status(void);
 /* The version of the library, "MAJOR.MINOR.PATCH"; a static string. */
 const char *wherry_version(void);
 
-/* The instruction-set tier that serves the calls above on this CPU: "sse2", "avx2" or "avx512"; a static string. */
+/* The instruction-set tier that serves the calls above on this CPU: "sse2", "avx2" or "avx512", by a plan also
+ * "avx512_ladder" or "avx512_together"; a static string. */
 const char *wherry_isa(void);
 
 #ifdef __cplusplus

@@ -37,7 +37,7 @@ static void help(void)
          "  --quick                    the default (two minutes); with 12 functions or fewer, more of each\n"
          "  --full                     every case (20 minutes for everything; 10 for nofault)\n"
          "  --family NAME,...          only these families\n"
-         "  --isa TIER                 public functions under this tier only (sse2, avx2, avx512)\n"
+         "  --isa TIER                 public functions under this tier only (sse2, avx2, avx512 ...)\n"
          "  --seed N                   of contents and samples (default: new each time, printed)\n"
          "  --jobs N                   children at once (default: one for each CPU)\n"
          "  --case CASE                one case, as a failure prints it\n"

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from wherry import sentences, tables
+from wherry import tables
 from wherry.campaign import Row
 from wherry.experiments import Experiment, Request
 from wherry.units import ns_label, percent, size_label
@@ -183,7 +183,7 @@ class Checksum(Experiment):
             return "One pass gains nothing over a copy and then a sum."
         worst = min(gains, key=gains.get)
         if worst == best:
-            return f"A copy and then a sum took {sentences.times(gains[best])} as long as one pass."
+            return f"A copy and then a sum took {gains[best]:.2f} times as long as one pass ({size_label(best)})."
         return (
             f"A copy and then a sum took {gains[worst]:.2f} ({size_label(worst)}) to {gains[best]:.2f} times "
             f"({size_label(best)}) as long as one pass."
