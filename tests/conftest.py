@@ -21,6 +21,13 @@ TOOLS = Path(sys.prefix) / "bin"
 os.environ["PATH"] = f"{TOOLS}{os.pathsep}{os.environ['PATH']}"
 # At each start numpy makes threads for linear algebra, of which nothing here has any.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# A shell without job control has them ignored in what it starts in the background, and programs inherit that.
+for _number, _handler in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGQUIT, signal.SIG_DFL),
+):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
 
 
 def run(*command: str | Path, check: bool = True, **options) -> subprocess.CompletedProcess[str]:

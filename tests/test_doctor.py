@@ -221,7 +221,7 @@ def test_tunables_that_glibc_passes_over_are_told(wherry):
 
 def test_names_of_hwcaps_that_do_nothing_are_told(wherry):
     if not libctunables.features():
-        pytest.skip("this glibc does not tell what it goes by")
+        pytest.skip("glibc before 2.33 does not tell what it goes by (ld.so --list-diagnostics)")
     env = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-NONSENSE,Prefer_ERMS,-AVX2_Usable"}
     found = json.loads(wherry("doctor", "--json", env=env).stdout)["doctor"]
     told = [own["what"] for own in found["findings"] if "not followed" in own["what"]]

@@ -10,6 +10,7 @@
 #define PUBLIC __attribute__((visibility("default")))
 
 _Atomic(signed char) wherry_nofault_choice;
+_Static_assert(WHERRY_NOFAULT_CHOICE_AVX2 == 1 && WHERRY_NOFAULT_CHOICE_VNNI == 3, "nofault.S compares with these");
 
 static void use(enum wherry_nofault_choice choice)
 {

@@ -16,10 +16,8 @@ enum wherry_nofault_choice {
 extern _Atomic(signed char) wherry_nofault_choice __attribute__((visibility("hidden")));
 
 /* Takes this tier's routines from now on, whoever fixes faults: for tests and measurements. False, and nothing is
- * changed, when this CPU cannot run them. The copy that sums, which
- * with the ladder and together has no way of its own, goes there never by dot products, and here where the CPU has
- * them.
- */
+ * changed, when this CPU cannot run them. The copy that sums is the same in all AVX-512 tiers but for dot products: as
+ * planned by default, never with the ladder, with sizes together wherever the CPU has them. */
 bool wherry_nofault_force(enum wherry_isa isa);
 
 /* The public functions under names that no symbol of another object can take. */

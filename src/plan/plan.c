@@ -71,8 +71,7 @@ enum wherry_needs wherry_plan_csum(const struct wherry_cpu *cpu, enum wherry_isa
     return needs == WHERRY_NEEDS_AVX512 && has_vnni(cpu) ? WHERRY_NEEDS_VNNI : needs;
 }
 
-/* Beside a copy dot products save time where two vector instructions of 64 bytes begin in a cycle; with four, as on a
- * Zen 5, it is the store that takes it. */
+/* Beside a copy dot products save time on Intel; on a Zen 5 they took as long as additions (docs/checksums.md). */
 enum wherry_needs wherry_plan_copy_csum(const struct wherry_cpu *cpu, enum wherry_isa isa)
 {
     return cpu->vendor == WHERRY_CPU_INTEL ? wherry_plan_csum(cpu, isa) : wherry_plan_needs(isa);

@@ -173,7 +173,17 @@ def _runs(asked: _Asked, verdict, home: Path, merger, counting, ending: Ending) 
     return ran, tried
 
 
+def _load() -> None:
+    """Loads the libraries that begin threads (numpy's), with Ctrl-C's signals blocked, which the threads inherit: one
+    that blocks none would take a signal from the thread that waits for it to hand it on to the command."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGQUIT))
+    from wherry.recording import running, summary, writing  # noqa: F401
+
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _record(asked: _Asked, quiet: bool) -> int:
+    _load()
     from wherry import preloading
 
     verdict = preloading.examine(asked.command[0])
@@ -191,12 +201,9 @@ def _record(asked: _Asked, quiet: bool) -> int:
 
 
 def _recorded(asked: _Asked, quiet: bool, verdict, home: Path, ending: Ending) -> int:
-    # The threads of libraries that this loads are to leave the signals to ours.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGQUIT))
     from wherry.recording import running, unseen, writing
     from wherry.recording.merge import Merger
 
-    signal.pthread_sigmask(signal.SIG_SETMASK, before)
     merger = Merger()
     if not verdict.helps:
         more = "; it runs untouched" if verdict.kind in DISTURBED else ""
@@ -237,18 +244,16 @@ def _save(document: dict, target: Path, home: Path, merger, ran, quiet: bool) ->
         with telling.unheard():
             summary.show(document, place, merger, ran)
     if why:
-        telling.say(f"{why}; the mix is in {summary.in_shell(str(place))} instead")
+        telling.say(f"{why}; the mix is in {telling.in_shell(str(place))} instead")
     return not why
 
 
 def _tell_leftovers() -> None:
-    from wherry.recording.summary import in_shell
-
     found = list(leftovers.every())
     for own in found[:LEFTOVERS_SHOWN]:
         what = " ".join(own.command)
         what = what if len(what) < 60 else f"{what[:57]}..."
-        place = in_shell(str(own.home))
+        place = telling.in_shell(str(own.home))
         telling.say(
             f"a recording of {what} begun at {own.started} was cut off: wherry record --recover {place} saves it, "
             f"rm -r {place} removes it"

@@ -92,7 +92,7 @@ class Sizes(Experiment):
         ratio, label = min(ratios, key=lambda pair: pair[0]["median"])
         return (
             f"x87_fild64, Asami's copy, beats libc at no size; it comes closest at {label}, "
-            f"taking {ratio['median']:.2g} times as long."
+            f"taking {ratio['median']:.2f} times as long."
         )
 
 

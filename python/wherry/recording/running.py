@@ -31,9 +31,8 @@ MANY_FILES = 500
 
 @dataclasses.dataclass
 class Ran:
-    exit: (
-        int | None
-    )  # as a shell has it: 128 + N for signal N; None: not known, of what was recovered
+    # As a shell has it: 128 + N for signal N; None: it was recovered, so nobody knows.
+    exit: int | None
     signal: int
     elapsed_s: float
     user_s: float

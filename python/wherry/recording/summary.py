@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
@@ -15,6 +13,7 @@ from wherry.errors import printable
 from wherry.recording import trial, turns, unseen
 from wherry.recording.merge import Merger
 from wherry.recording.running import Ran
+from wherry.recording.telling import in_shell
 from wherry.tables import Column, Figure, layout
 from wherry.units import percent, size_in_words, size_label
 
@@ -144,23 +143,6 @@ def ceiling_in_words(ceiling: Mapping) -> str:
         f"at most {percent(ceiling['at_most'])} {run}, about {percent(ceiling['likely'])} without page faults, by "
         f"{_several(ceiling['timed'], 'timed call')}: {more}"
     )
-
-
-def in_shell(path: str) -> str:
-    """A path as a word of a shell that names it, whatever bytes it has, and of letters that can be printed."""
-    if path.startswith("-"):
-        path = f"./{path}"
-    if path.isprintable():
-        return shlex.quote(path)
-    return "$'" + "".join(_in_shell(letter) for letter in path) + "'"
-
-
-def _in_shell(letter: str) -> str:
-    if letter in "\\'":
-        return f"\\{letter}"
-    if letter.isprintable():
-        return letter
-    return "".join(f"\\{byte:03o}" for byte in os.fsencode(letter))
 
 
 def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:

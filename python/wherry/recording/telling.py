@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 
@@ -28,3 +29,20 @@ def unheard() -> Iterator[None]:
 def say(line: str) -> None:
     with unheard():
         print(printable(f"wherry record: {line}"), file=sys.stderr)
+
+
+def in_shell(path: str) -> str:
+    """A path as a word of a shell that names it, whatever bytes it has, and of letters that can be printed."""
+    if path.startswith("-"):
+        path = f"./{path}"
+    if path.isprintable():
+        return shlex.quote(path)
+    return "$'" + "".join(_in_shell(letter) for letter in path) + "'"
+
+
+def _in_shell(letter: str) -> str:
+    if letter in "\\'":
+        return f"\\{letter}"
+    if letter.isprintable():
+        return letter
+    return "".join(f"\\{byte:03o}" for byte in os.fsencode(letter))

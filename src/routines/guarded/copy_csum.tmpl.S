@@ -28,8 +28,8 @@
  * `all` adds 64-bit lanes and wraps, `high` adds their upper halves, as in fused/csum_vec.h; with V < 64
  * beyond FORWARD_MOST bytes by means, as csum_steps.h tells, in ascending order and not past the caches.
  *
- * With DOTS, V = 64, from DOTS_FROM to DOTS_MOST bytes by dot products, as copy_csum_dots.tmpl.S tells; where faults are
- * survived only when COMPARE_DOTS, an instruction, finds equal.
+ * With DOTS, V = 64, from DOTS_FROM to DOTS_MOST bytes by dot products, as copy_csum_dots.tmpl.S tells; without PLAIN only
+ * when COMPARE_DOTS, an instruction that the includer defines, finds equal.
  *
  * With PLAIN it is the copy that knows of no faults, for V = 64 and 32 and buffers apart, from the label TOP on:
  *

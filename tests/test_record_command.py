@@ -1,0 +1,458 @@
+"""`wherry record` as a command: what it saves and says, whatever ends it, is missing or is full."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+from conftest import children_of, need_root, need_tool, run, wait_until
+from test_record import known, phases, record, recorded, recorder
+from wherry import recordings
+from wherry.recording import blocks
+
+__all__ = ["known", "phases", "record", "recorded", "recorder"]  # fixtures
+
+
+def test_record_writes_a_mix(record, known, wherry, tmp_path):
+    done, mix = record("--note", "a test", "--", known, "times", "50000")
+    assert done.returncode == 0
+    assert done.stdout == "done\n"  # the summary goes to standard error
+    assert "50,0" in done.stderr
+    assert re.search(r"ceiling +at most [\d.]+ % of this run", done.stderr)
+    assert "not seen    copies inside libc itself" in done.stderr
+    assert mix["how"] == {
+        "command": [str(known), "times", "50000"],
+        "programs": [],
+        "note": "a test",
+    }
+    assert mix["ops"]["copy"]["calls"] >= 50000
+    ceiling = mix["ceiling"]
+    assert 0 < ceiling["likely_s"] <= ceiling["at_most_s"]
+    assert sum(part["calls"] for part in ceiling["parts"]) == sum(
+        part["calls"] for part in mix["ops"].values()
+    )
+    listed = wherry("list", "mixes", "--mix", tmp_path / "out.mix.json", "out")
+    assert listed.returncode == 0
+    assert "out.copy" in listed.stdout
+
+
+def test_the_exit_status_is_the_programs(record, known):
+    assert record("--no-ceiling", "--", "sh", "-c", "exit 7")[0].returncode == 7
+    done, mix = record("--no-ceiling", "--", known, "kill")
+    assert done.returncode == 128 + signal.SIGKILL
+    assert mix["run"]["exit"] == 137
+    assert "signal 9" in done.stderr
+    assert record("--no-ceiling", "--", "no-such-command")[0].returncode == 127
+
+
+def test_what_cannot_be_recorded_is_named(record, build_dir):
+    static = build_dir / "tests/c/recorder/recorder-static"
+    done, mix = record("--no-ceiling", "--", "sh", "-c", f"{static} times 30000000; true")
+    assert done.returncode == 0
+    (row,) = mix["run"]["unrecorded"]
+    assert row["program"] == str(static)
+    assert "static" in row["reason"]
+    assert row["count"] == 1
+    assert "not recorded" in done.stderr
+    done, mix = record("--no-ceiling", "--", static, "names")
+    assert "cannot be recorded: it is linked statically" in done.stderr
+    assert mix["ops"] == {}
+    assert "no call was seen" in done.stderr
+
+
+def test_a_long_command_is_cut(record, wherry, tmp_path):
+    numbers = [str(n) for n in range(1, 20001)]
+    done, mix = record("--no-ceiling", "--no-trial", "--", "/bin/true", *numbers)
+    assert done.returncode == 0
+    assert mix["how"]["command"] == ["/bin/true", *numbers[:999]]
+    assert mix["how"]["left_out"] == 19001
+    recordings.read(tmp_path / "out.mix.json")
+    assert "left_out" not in record("--no-ceiling", "--", "/bin/true", "1")[1]["how"]
+    # Those that were written before commands were cut.
+    mix["how"] = {"command": ["/bin/true", *numbers]}
+    recordings.parse(json.dumps(mix).encode(), "x")
+
+
+def test_misuse(wherry, tmp_path):
+    assert wherry("record").returncode == 2
+    done = wherry("record", "-o", tmp_path, "--", "true")
+    assert done.returncode == 2
+    assert "is a directory" in done.stderr
+
+
+def has_worked(pid: str) -> bool:
+    """For half a second of processor time."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    return int(words[11]) > os.sysconf("SC_CLK_TCK") // 2
+
+
+def begun(wherry_run: Path, *words: str | Path, **options) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-m", "wherry", "record", "--no-ceiling", *map(str, words)],
+        env={**os.environ, "WHERRY_RUN": str(wherry_run), **options.pop("more", {})},
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+ENDLESS = ("times", "100000000000")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1])
+def test_an_interrupt_is_the_programs(wherry_run, tmp_path, known, number: int):
+    """The mix of what ran until then is written all the same."""
+    target = tmp_path / "cut.mix.json"
+    process = begun(wherry_run, "-o", target, "--", known, *ENDLESS)
+    wait_until(lambda: any(map(has_worked, children_of(process.pid))), "the program at work")
+    process.send_signal(number)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 128 + number, said
+    assert json.loads(target.read_text())["ops"]["copy"]["calls"] > 1000
+
+
+def test_no_thread_takes_the_interrupts(wherry_run, tmp_path, known):
+    """Each of wherry's threads blocks them, but for the one that waits for them and hands them on."""
+    threads = {"OPENBLAS_NUM_THREADS": "2"}  # one more than the tests have it use
+    process = begun(
+        wherry_run, "-o", "x.mix.json", "--", known, *ENDLESS, cwd=tmp_path, more=threads
+    )
+    try:
+        wait_until(lambda: any(map(has_worked, children_of(process.pid))), "the program at work")
+        tasks = Path(f"/proc/{process.pid}/task").iterdir()
+        states = [(task / "status").read_text() for task in tasks]
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+    blocked = [int(re.search(r"SigBlk:\s*(\w+)", state)[1], 16) for state in states]
+    both = 1 << signal.SIGINT - 1 | 1 << signal.SIGQUIT - 1
+    # The thread that waits in sigtimedwait has them unblocked there, which the kernel shows so.
+    assert len([mask for mask in blocked if mask & both != both]) <= 1
+    assert len(states) >= 3
+
+
+def test_an_interrupt_of_a_terminal_comes_once(wherry_run, tmp_path):
+    """The terminal gives it to the program too."""
+    program = (
+        "import signal, sys, time; met = []; signal.signal(signal.SIGINT, lambda *_: met.append(1))\n"
+        "print('begun', flush=True)\nwhile not met: time.sleep(0.01)\ntime.sleep(0.5); sys.exit(len(met))"
+    )
+    ours, theirs = os.openpty()
+
+    def leads() -> None:
+        os.setsid()
+        fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
+
+    target = tmp_path / "x.mix.json"
+    words = ("-o", target, "--", sys.executable, "-c", program)
+    process = begun(wherry_run, *words, stdin=theirs, stdout=theirs, preexec_fn=leads)
+    os.close(theirs)
+    said = b""
+    while b"begun" not in said:
+        said += os.read(ours, 100)
+    os.write(ours, b"\x03")
+    assert process.wait(timeout=60) == 1
+    os.close(ours)
+    assert json.loads(target.read_text())["run"]["exit"] == 1
+
+
+def test_an_interrupt_at_the_end_leaves_out_the_ceiling(recorded, monkeypatch, capsys):
+    from wherry import ceiling
+    from wherry.recording import running, writing
+    from wherry.recording.ending import Ending
+
+    def interrupted(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(ceiling, "costs", interrupted)
+    monkeypatch.setattr(writing, "_machine", dict)
+    merger = recorded("times", "100").merger
+    ending = Ending()
+    with ending.in_charge():
+        found = writing.document(
+            name="x",
+            command=["x"],
+            note="",
+            ran=running.Ran(0, 0, 1.0, 1.0, 0.0, {}, 0),
+            merger=merger,
+            unrecorded=[],
+            ceilings=True,
+            ending=ending,
+        )
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGUSR1)
+    assert found["ceiling"] is None
+    assert found["ops"]["copy"]["calls"] >= 100
+    assert "saved without the ceiling" in capsys.readouterr().err
+
+
+def test_what_a_killed_recorder_leaves_can_be_recovered(wherry, wherry_run, tmp_path, known):
+    target = tmp_path / "cut.mix.json"
+    words = ("--note", "a test", "-o", target, "--", known, *ENDLESS)
+    process = begun(wherry_run, *words)
+    child = []
+
+    def at_work() -> bool:
+        child[:] = children_of(process.pid)
+        return any(map(has_worked, child))
+
+    wait_until(at_work, "the program at work")
+    (home,) = {
+        Path(line.split()[-1]).parent
+        for line in Path(f"/proc/{child[0]}/maps").read_text().splitlines()
+        if "/wherry-record-" in line
+    }
+    try:
+        done = wherry("record", "--recover", home)
+        assert (done.returncode, "under way" in done.stderr) == (2, True)
+        process.kill()
+        process.wait()
+        done = wherry("record", "--recover", home)
+        assert (done.returncode, f"process {child[0]} is still recorded" in done.stderr) == (
+            2,
+            True,
+        )
+        done = wherry("record", "--no-ceiling", "-o", tmp_path / "y", "--", "true")
+        assert f"wherry record --recover {home} saves it" in done.stderr
+    finally:
+        os.kill(int(child[0]), signal.SIGKILL)
+    wait_until(
+        lambda: (
+            not Path(f"/proc/{child[0]}/maps").exists()
+            or not Path(f"/proc/{child[0]}/maps").read_bytes()
+        ),
+        "its end",
+    )
+    done = wherry("record", "--recover", home)
+    assert done.returncode == 0, done.stderr
+    assert "recovered, so that neither exit status nor times are known" in " ".join(
+        done.stderr.split()
+    )
+    mix = json.loads(target.read_text())
+    assert mix["how"] == {"command": [str(known), *ENDLESS], "programs": [], "note": "a test"}
+    assert (mix["run"]["exit"], mix["run"]["recovered"], mix["ceiling"]) == (None, True, None)
+    assert mix["ops"]["copy"]["calls"] > 1000
+    recordings.read(target)
+    assert not home.exists()
+    done = wherry("record", "--recover", home)
+    assert (done.returncode, "no recording of yours" in done.stderr) == (2, True)
+    assert wherry("record", "--recover", home, "--", "true").returncode == 2
+    assert wherry("report", target, "-o", tmp_path / "page.html").returncode == 0
+
+
+def test_nohup_holds_for_it_and_for_the_program(wherry_run, tmp_path):
+    """The program sends SIGHUP to wherry, which would hand it on, and to itself."""
+    target = tmp_path / "held.mix.json"
+    own = [sys.executable, "-m", "wherry", "record", "--no-ceiling", "-q", "-o", target, "--"]
+    script = "kill -HUP $PPID; sleep 0.2; kill -HUP $$; echo held; exit 4"
+    done = run(
+        *("nohup", *own, "sh", "-c", script),
+        check=False,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "WHERRY_RUN": str(wherry_run)},
+    )
+    assert (done.stdout, done.returncode) == ("held\n", 4), done.stderr
+    assert json.loads(target.read_text())["run"]["exit"] == 4
+
+
+def odd_places(tmp_path: Path) -> list[Path]:
+    """Directories whose paths are no UTF-8, or long."""
+    return [
+        tmp_path / os.fsdecode(b"not \xff\xfe text"),
+        tmp_path.joinpath(*(letter * 200 for letter in "abcd")),
+    ]
+
+
+def test_odd_paths_are_paths(record, phases, tmp_path):
+    for home in odd_places(tmp_path):
+        home.mkdir(parents=True)
+        shutil.copy(phases, home / "phases")
+        # Long enough to be seen.
+        words = ("50000000", "16", "10", "16")
+        done, mix = record("--no-ceiling", "--", home / "phases", *words)
+        assert mix["run"]["unrecorded"] == [], done.stderr
+        row = mix["callers"][0]
+        assert row["function"] == "early"
+        assert row["module"] == os.fsencode(home / "phases").decode(errors="replace")
+        assert re.fullmatch(r"[0-9a-f]{40}", row["build_id"])
+
+
+@pytest.mark.parametrize("why", ["limit", "room"])
+def test_no_room_is_told(record, known, tmp_path, why: str):
+    command = f"for i in 1 2 3; do {known} times 1000; done >/dev/null"
+    if why == "limit":
+        done, mix = record("--no-ceiling", "--", "sh", "-c", f"ulimit -f 100; {command}")
+        reason, processes = "ulimit -f", 3
+    else:
+        need_root()
+        need_tool("unshare", "util-linux")
+        small = tmp_path / "small"
+        small.mkdir()
+        target = tmp_path / "out.mix.json"
+        shell = (
+            "mount -t tmpfs -o size=1500k none /dev/shm && mount -t tmpfs -o size=1500k none "
+            f"{small} && TMPDIR={small} {sys.executable} -m wherry record --no-ceiling -o {target} "
+            f"-- sh -c '{command}'"
+        )
+        done = run("unshare", "-m", "sh", "-c", shell)
+        mix, reason, processes = (
+            json.loads(target.read_text()),
+            f"no room for its record in {small}",
+            2,
+        )
+    rows = [row for row in mix["run"]["unrecorded"] if reason in row["reason"]]
+    assert sum(row["count"] for row in rows) >= processes, mix["run"]
+    assert reason in " ".join(done.stderr.split())
+    assert "not a recorder's file" not in done.stderr
+
+
+def span(pid: int, cpu_ms: float, lived_ms: float, parent: int = 1) -> blocks.Span:
+    """Of a processor with one tick a nanosecond, begun at 0 of the system's clock."""
+    return blocks.Span(pid, parent, round(cpu_ms * 1e6), 0, 1000, 1000 + round(lived_ms * 1e6))
+
+
+def test_processor_time_of_what_was_recorded():
+    from wherry.recording import processor
+
+    def known_ms(spans, watched=()) -> float:
+        found = 1e3 * processor.recorded_s(spans, dict(watched), 1.0, 0.02)
+        return found - len({own.pid for own in spans}) * processor.ENDING_NS / 1e6
+
+    def seen(*looks: tuple[float, float, bool]) -> processor.Watched:
+        made = processor.Watched()
+        for cpu_ms, clock_ms, has_record in looks:
+            made.look(round(cpu_ms * 1e6), round(clock_ms * 1e6), has_record)
+        return made
+
+    # Nobody looked: it worked as long as it lived, but not while its child did.
+    assert known_ms([span(7, 2, 10)]) == pytest.approx(12)
+    assert known_ms([span(7, 2, 10), span(8, 1, 5, parent=7)]) == pytest.approx(2 + 4 + 6)
+    # It goes on as it did: half of its time.
+    assert known_ms([span(7, 0, 110)], {7: seen((50, 100, True))}) == pytest.approx(55)
+    # It waited for a minute since, or was killed: no more than what lies between two looks.
+    assert known_ms([span(7, 0, 60000)], {7: seen((50, 100, True))}) == pytest.approx(60)
+    assert known_ms([span(7, 0, 0)], {7: seen((50, 100, True))}) == pytest.approx(55)
+    # What it executed before and after its record has none.
+    looks = seen((30, 30, False), (50, 60, True), (90, 120, False))
+    assert known_ms([span(7, 31, 30)], {7: looks}) == pytest.approx(20 + 10 * 19 / 60, abs=7)
+    assert known_ms([], {9: seen((30, 30, False))}) == 0
+    # A child that copied nothing has no record of its own, but its parent's.
+    assert known_ms([], {9: seen((30, 30, True))}) == pytest.approx(30)
+    assert processor.unrecorded_s(10.0, 9.9) == 0
+    assert processor.unrecorded_s(0.1, 0.09) == 0
+    assert processor.unrecorded_s(1.0, 0.5) == 0.5
+
+
+def test_what_nobody_recorded_is_told_by_its_time(record, build_dir, known):
+    """Each of them too short to be seen; all together they took what is no longer to be left out."""
+    static = build_dir / "tests/c/recorder/recorder-static"
+    loop = f"for i in 1 2 3 4 5 6 7 8 9 10 11 12; do {static} times 1000000; done"
+    done, mix = record("--", "sh", "-c", loop)
+    assert mix["ceiling"]["incomplete"] is True
+    assert 0 < mix["ceiling"]["unrecorded_s"] <= mix["ceiling"]["cpu_s"]
+    said = " ".join(done.stderr.split())
+    assert "that are of processes that were not recorded, and may copy too" in said
+    assert "could gain no more" not in said
+    mix = record("--", known, "times", "30000000")[1]
+    assert "incomplete" not in mix["ceiling"]
+
+
+def test_a_static_command_is_named_however_short(record, build_dir):
+    static = build_dir / "tests/c/recorder/recorder-static"
+    done, mix = record("--", static, "times", "1")
+    (row,) = mix["run"]["unrecorded"]
+    assert (row["program"], row["count"]) == (str(static.resolve()), 1)
+    assert "static" in row["reason"]
+    assert "(at least 1 process)" in " ".join(done.stderr.split())
+    assert mix["ceiling"] is None
+
+
+def test_a_summary_that_cannot_be_written_changes_no_status(record, known, tmp_path, wherry_run):
+    target = tmp_path / "out.mix.json"
+    program = f"{sys.executable} -m wherry record --no-ceiling -o {target} --"
+    for to in ("2>/dev/full", "2>&-", "2> >(true)"):
+        for status in (0, 7):
+            target.unlink(missing_ok=True)
+            shell = f"{program} sh -c 'sleep 0.1; exit {status}' {to}"
+            env = {**os.environ, "WHERRY_RUN": str(wherry_run)}
+            done = run("bash", "-c", shell, check=False, env=env)
+            assert (to, done.returncode) == (to, status)
+            assert json.loads(target.read_text())["run"]["exit"] == status
+
+
+def test_where_there_is_no_more_room_the_mix_goes_elsewhere(wherry, wherry_run, tmp_path):
+    """The directory fills up while the command runs."""
+    need_root()
+    need_tool("unshare", "util-linux")
+    small, other = tmp_path / "small", tmp_path / "other"
+    small.mkdir()
+    other.mkdir()
+    shell = (
+        f"mount -t tmpfs -o size=400k none {small} && cd {small} && TMPDIR={other} {sys.executable} -m wherry record "
+        f"--no-ceiling -o {small}/x.mix.json -- sh -c 'cat /dev/zero >{small}/filled 2>/dev/null; exit 7'"
+    )
+    env = {**os.environ, "WHERRY_RUN": str(wherry_run)}
+    done = run("unshare", "-m", "sh", "-c", shell, check=False, env=env)
+    assert done.returncode == 1
+    (found,) = other.glob("x.*.mix.json")
+    assert json.loads(found.read_text())["run"]["exit"] == 7
+    said = done.stderr.strip().splitlines()
+    assert said[-1].startswith("wherry record: could not save ")
+    assert f"the mix is in {found} instead" in said[-1]
+
+
+def test_permissions_are_kept(record, tmp_path):
+    target = tmp_path / "out.mix.json"
+    target.touch()
+    target.chmod(0o640)
+    record("--no-ceiling", "--", "true")
+    assert target.stat().st_mode & 0o777 == 0o640
+    target.unlink()
+    umask = os.umask(0o027)
+    try:
+        record("--no-ceiling", "--", "true")
+    finally:
+        os.umask(umask)
+    assert target.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["plain", "two words", "it's", "a\nb", "\x1b[31mred", "-x", "b\\s", "\udcffbytes", "\u202e*"],
+)
+def test_the_hint_can_be_given_to_a_shell(wherry, known, tmp_path, name: str):
+    from wherry.recording.summary import in_shell
+
+    word = in_shell(name)
+    assert word.isprintable()
+    env = {**os.environ, "LC_ALL": "C.UTF-8"}
+    read = run(
+        "bash", "-c", f"printf %s {word}", env=env, encoding="utf-8", errors="surrogateescape"
+    )
+    assert read.stdout.removeprefix("./") == name
+    done = wherry("record", "--no-ceiling", "-o", tmp_path / name, "--", known, "times", "10")
+    assert done.stderr.splitlines()[-1].endswith(
+        f"(next: wherry replay {in_shell(str(tmp_path / name))})"
+    )
+
+
+def test_the_drop_in_alone_is_not_recorded(wherry, tmp_path):
+    done = wherry("record", "--", "wherry", "exec", "--", "true", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "record the program itself" in done.stderr
+    done = wherry("exec", "--", "true", env={"WHERRY_RECORD": "/nowhere"})
+    assert done.returncode == 0
+    assert "nothing of this is recorded" in done.stderr
+    assert wherry("exec", "--", "true").stderr == ""
