@@ -257,7 +257,10 @@ def test_scene(build_dir: Path, scene: str):
     run(program(build_dir, "own"), scene, timeout=120)
 
 
-UNNOTICED = ("stack", "restart", "no_restart", "ignored", "forked", "first")
+UNNOTICED = (
+    *("stack", "restart", "no_restart", "ignored", "flood", "flood_ignored"),
+    *("in_turn", "beside", "forked", "first"),
+)
 
 
 @pytest.mark.parametrize("scene", UNNOTICED)
@@ -297,7 +300,7 @@ def test_exact_natively_and_under_valgrind(build_dir: Path):
     run(need_tool("valgrind", "valgrind"), "--quiet", *options, exact)
 
 
-@pytest.mark.parametrize("scene", ["pipe", "nothing"])
+@pytest.mark.parametrize("scene", ["pipe", "nothing", "trapped"])
 def test_sandbox(build_dir: Path, scene: str):
     run(program(build_dir, "sandbox"), scene, timeout=60)
 

@@ -30,7 +30,8 @@ static atomic_uintptr_t forwards[SIGNALS]; /* handlers that call wherry_nofault_
 void wherry_guard_sigaction_return(void);
 
 /* The default action, with the signal as it came: a core file shows the fault and not this handler. The signal is
- * blocked until the handler returns, and the instruction is not executed again before it arrives. */
+ * blocked until the handler returns, also where another handler called ours, and the instruction is not executed again
+ * before it arrives. */
 static void die_of(int signo, siginfo_t *info)
 {
     const struct kernel_action by_default = {.handler = (uintptr_t)SIG_DFL};
@@ -106,11 +107,20 @@ static bool same(const struct kernel_action *a, const struct kernel_action *b)
     return a->handler == b->handler && a->flags == b->flags && a->mask == b->mask;
 }
 
+/* What is blocked while our handler runs, until it returns or hand_on sets the mask of the handler before: whatever
+ * somebody sends. Signals sent in a flood then wait in place of nesting until the stack is used up; and a handler that
+ * copies never begins while SIGSEGV is blocked on our account, where its own fault would kill. Not the signals of
+ * instructions: a sandbox that answers system calls by SIGSYS kills where that is blocked. */
+static uint64_t mask_meanwhile(void)
+{
+    return ~(kernel_bit(SIGSYS) | kernel_bit(SIGTRAP) | kernel_bit(SIGILL) | kernel_bit(SIGFPE));
+}
+
 /* What a signal that is not ours finds must be what it found before: the stack that the handler asked for, and whether
  * a system call goes on that it interrupted. One that nobody handles may come on a stack that is too small for more. */
 static unsigned long flags_beside(const struct kernel_action *before)
 {
-    const unsigned long always = SA_SIGINFO | SA_NODEFER | KERNEL_RESTORER;
+    const unsigned long always = SA_SIGINFO | KERNEL_RESTORER;
     if (before->handler == (uintptr_t)SIG_DFL)
         return always | SA_ONSTACK;
     if (before->handler == (uintptr_t)SIG_IGN)
@@ -138,11 +148,11 @@ static int install(unsigned signal)
     previous[signal][i].action = now;
     atomic_store(&previous[signal][i].reset, false);
     atomic_thread_fence(memory_order_seq_cst);
-    /* Nothing else is blocked meanwhile. */
     const struct kernel_action ours = {
         .handler = (uintptr_t)handlers[i],
         .flags = flags_beside(&now),
         .restorer = (uintptr_t)wherry_guard_sigaction_return,
+        .mask = mask_meanwhile(),
     };
     error = kernel_sigaction(signals[signal], &ours, NULL);
     if (error)

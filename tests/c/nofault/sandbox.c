@@ -1,24 +1,46 @@
-/* A sandbox that forbids process_vm_readv, and one that forbids pipes too: sandbox pipe, sandbox nothing. And a full
- * disk: sandbox hole DIRECTORY, which holds less than 64 pages. */
+/* A sandbox that forbids process_vm_readv, and one that forbids pipes too: sandbox pipe, sandbox nothing; one that
+ * answers by signals: sandbox trapped. And a full disk: sandbox hole DIRECTORY, which holds less than 64 pages. */
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 
 #include "scene.h"
 
-static void forbid(long number)
+static pid_t pid_of_this;
+
+static void answer(long number, unsigned with)
 {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)number, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, with),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     const struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
     CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
+
+static void forbid(long number) { answer(number, SECCOMP_RET_ERRNO | EPERM); }
+
+/* A sandbox that answers system calls by a handler of SIGSYS, as browsers' do, answers those of our handler too. */
+static void on_trapped(int signo, siginfo_t *info, void *context)
+{
+    (void)signo, (void)info;
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = pid_of_this;
+}
+
+static void crash_trapped(void)
+{
+    pid_of_this = getpid();
+    own(SIGSYS, on_trapped, 0);
+    CHECK(wherry_nofault_init() == 0);
+    answer(SYS_getpid, SECCOMP_RET_TRAP);
+    CHECK(getpid() == pid_of_this && all_right(true));
+    crash_by((char *)edge_of(false));
 }
 
 /* Overlapping sides go their own way through the buffer. */
@@ -74,6 +96,10 @@ int main(int argc, char **argv)
         hole(argv[2], false);
         CHECK(wherry_nofault_init() == 0);
         hole(argv[2], true);
+        return 0;
+    }
+    if (strcmp(scene, "trapped") == 0) {
+        CHECK(end_of(crash_trapped) == -SIGSEGV);
         return 0;
     }
     overlap();

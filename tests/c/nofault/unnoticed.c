@@ -91,6 +91,78 @@ static void ignored(void)
     CHECK(read_disturbed() == 1 && all_right(true));
 }
 
+/* Signals that other processes send in a flood wait for the handler in force, as they do without this library, and do
+ * not nest until the alternate stack is used up: one that nobody handles, or a handler that asked for it. */
+enum { FLOOD = 10000, SENDERS = 2 };
+
+static void flood_of(void (*handler)(int))
+{
+    static char alternate[16 * 1024];
+    const stack_t own = {.ss_sp = alternate, .ss_size = sizeof alternate};
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_ONSTACK | SA_RESTART};
+    CHECK(sigaltstack(&own, NULL) == 0 && sigaction(SIGSEGV, &action, NULL) == 0 && wherry_nofault_init() == 0);
+    pid_t senders[SENDERS];
+    const pid_t self = getpid();
+    for (int i = 0; i < SENDERS; i++)
+        if ((senders[i] = fork()) == 0) {
+            for (int sent = 0; sent < FLOOD; sent++)
+                kill(self, SIGSEGV);
+            _exit(0);
+        }
+    for (int i = 0; i < SENDERS; i++)
+        while (waitpid(senders[i], NULL, WNOHANG) == 0)
+            CHECK(all_right(true));
+}
+
+static void flood(void) { flood_of(does_nothing); }
+static void flood_ignored(void) { flood_of(SIG_IGN); }
+
+/* Has signals come at once: the kernel begins the handler of each that the handlers begun before do not block. */
+static void at_once(int other, bool sent_to_thread)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGSEGV);
+    sigaddset(&set, other);
+    CHECK(sigprocmask(SIG_BLOCK, &set, NULL) == 0 && kill(getpid(), SIGSEGV) == 0);
+    CHECK(sent_to_thread ? raise(other) == 0 : kill(getpid(), other) == 0);
+    CHECK(sigprocmask(SIG_UNBLOCK, &set, NULL) == 0);
+}
+
+static volatile uintptr_t frames[2];
+static volatile int begun;
+
+static void notes_frame(int signo)
+{
+    (void)signo;
+    if (begun < 2)
+        frames[begun] = (uintptr_t)__builtin_frame_address(0);
+    begun++;
+}
+
+/* One signal waits until the handler of the other has returned. */
+static void in_turn(void)
+{
+    CHECK(signal(SIGSEGV, notes_frame) != SIG_ERR && wherry_nofault_init() == 0);
+    at_once(SIGSEGV, true);
+    CHECK(begun == 2 && frames[0] == frames[1]);
+}
+
+/* A handler of another signal never begins while SIGSEGV is blocked on this library's account: its copies may fault. */
+static volatile sig_atomic_t copied;
+static void copies(int signo)
+{
+    (void)signo;
+    copied = all_right(true);
+}
+
+static void beside(void)
+{
+    CHECK(signal(SIGUSR1, copies) != SIG_ERR && signal(SIGSEGV, SIG_IGN) != SIG_ERR && wherry_nofault_init() == 0);
+    at_once(SIGUSR1, false);
+    CHECK(copied);
+}
+
 /* A child of fork finds no thread at work that was at work in its parent. */
 static atomic_bool enough;
 
@@ -141,7 +213,8 @@ static const struct {
     void (*run)(void);
 } scenes[] = {
 #define SCENE(name) {#name, name}
-    SCENE(stack), SCENE(restart), SCENE(no_restart), SCENE(ignored), SCENE(forked), SCENE(first),
+    SCENE(stack),         SCENE(restart), SCENE(no_restart), SCENE(ignored), SCENE(flood),
+    SCENE(flood_ignored), SCENE(in_turn), SCENE(beside),     SCENE(forked),  SCENE(first),
 #undef SCENE
 };
 
