@@ -119,8 +119,8 @@ struct wherry_fault {
 /* Copies n bytes from src to dst. fault may be NULL. Returns the bytes not copied. After Linux raw_copy_from_user. */
 size_t wherry_copy_nofault(void *dst, const void *src, size_t n, struct wherry_fault *fault);
 
-/* The same, and sets the bytes of dst that were not copied to zero, as far as they can be written. After Linux
- * copy_from_user. */
+/* The same, and sets the bytes of dst that were not copied to zero, as far as they can be written; none by
+ * WHERRY_NOFAULT_BY_NOTHING, where fault->code is not EFAULT. After Linux copy_from_user. */
 size_t wherry_copy_nofault_zero(void *dst, const void *src, size_t n, struct wherry_fault *fault);
 
 /* Sets n bytes at dst to (unsigned char)c. Returns the bytes not set. After Linux clear_user. */
@@ -153,7 +153,7 @@ enum wherry_nofault_path {
     WHERRY_NOFAULT_BY_TABLE,  /* loads and stores, as fast as memcpy */
     WHERRY_NOFAULT_BY_VM,     /* process_vm_readv */
     WHERRY_NOFAULT_BY_PIPE,   /* a pipe, where the sandbox forbids that */
-    WHERRY_NOFAULT_BY_NOTHING /* it forbids both: nothing is copied, and the fault's code tells the error */
+    WHERRY_NOFAULT_BY_NOTHING /* neither can be had: nothing is copied or set, and the fault's code tells the error */
 };
 
 enum wherry_nofault_owner {
@@ -173,7 +173,8 @@ struct wherry_nofault_status {
 };
 
 /* Asks the kernel who owns SIGSEGV and SIGBUS now, and has calls take the path that fits. To be called after anything
- * that may install handlers; status may be NULL. Returns 0. */
+ * that may install handlers; status may be NULL. In a sandbox that forbids rt_sigaction, where nobody can install any,
+ * they are taken to be as when the kernel was last asked. Returns 0. */
 int wherry_nofault_status(struct wherry_nofault_status *status);
 
 /* Packets in buffers with room to spare. Copies n bytes from src to dst, inline and in whole lines of 64 bytes: one up

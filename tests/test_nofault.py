@@ -300,7 +300,10 @@ def test_exact_natively_and_under_valgrind(build_dir: Path):
     run(need_tool("valgrind", "valgrind"), "--quiet", *options, exact)
 
 
-@pytest.mark.parametrize("scene", ["pipe", "nothing", "trapped"])
+SANDBOXES = ("pipe", "nothing", "trapped", "before", "later", "later_taken", "no_descriptor")
+
+
+@pytest.mark.parametrize("scene", SANDBOXES)
 def test_sandbox(build_dir: Path, scene: str):
     run(program(build_dir, "sandbox"), scene, timeout=60)
 

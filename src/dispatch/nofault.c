@@ -76,8 +76,12 @@ __attribute__((force_align_arg_pointer)) PUBLIC bool wherry_nofault_handle(int s
     return true;
 }
 
-static const char *message_of(const struct wherry_nofault_status *status)
+/* error: what a pipe failed of, where nothing is copied. */
+static const char *message_of(const struct wherry_nofault_status *status, int error)
 {
+    if (status->path == WHERRY_NOFAULT_BY_NOTHING && (error == EMFILE || error == ENFILE))
+        return "neither signals nor system calls: nothing is copied. Call wherry_nofault_init, or leave "
+               "two file descriptors for a pipe, or allow process_vm_readv";
     if (status->path == WHERRY_NOFAULT_BY_NOTHING)
         return "neither signals nor system calls: nothing is copied. Call wherry_nofault_init, or let the sandbox "
                "allow "
@@ -87,6 +91,9 @@ static const char *message_of(const struct wherry_nofault_status *status)
                    ? "SIGSEGV or SIGBUS is blocked in this thread: a fault in a copy would kill the process. Unblock "
                      "them"
                    : "SIGSEGV or SIGBUS is blocked in this thread; calls go by system calls, which raise no signal";
+    if (status->path == WHERRY_NOFAULT_BY_TABLE && !wherry_guard_asks())
+        return "ready, as when the kernel could last be asked who owns SIGSEGV and SIGBUS: a sandbox now "
+               "forbids rt_sigaction; calls are as fast as memcpy";
     if (status->path == WHERRY_NOFAULT_BY_TABLE)
         return status->sigsegv == WHERRY_NOFAULT_OURS && status->sigbus == WHERRY_NOFAULT_OURS
                    ? "ready: this library owns SIGSEGV and SIGBUS; calls are as fast as memcpy"
@@ -110,8 +117,9 @@ PUBLIC int wherry_nofault_status(struct wherry_nofault_status *status)
     struct wherry_nofault_status unwanted;
     if (!status)
         status = &unwanted;
-    status->path = choose(status) ? WHERRY_NOFAULT_BY_TABLE : wherry_guard_calls_allowed();
-    status->message = message_of(status);
+    int error = 0;
+    status->path = choose(status) ? WHERRY_NOFAULT_BY_TABLE : wherry_guard_calls_allowed(&error);
+    status->message = message_of(status, error);
     return 0;
 }
 

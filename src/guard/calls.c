@@ -218,7 +218,7 @@ size_t wherry_guard_set_by_calls(void *dst, int c, size_t n, struct wherry_fault
     return tell(&way, fault, dst, dst, done, n);
 }
 
-enum wherry_nofault_path wherry_guard_calls_allowed(void)
+enum wherry_nofault_path wherry_guard_calls_allowed(int *error)
 {
     struct way way = {.ends = {-1, -1}};
     char from = 1, to = 0;
@@ -226,5 +226,6 @@ enum wherry_nofault_path wherry_guard_calls_allowed(void)
         return WHERRY_NOFAULT_BY_VM;
     const bool by_pipe = way_pipe(&way) && piece(&way, &to, &from, 1);
     way_end(&way);
+    *error = by_pipe ? 0 : way.error;
     return by_pipe ? WHERRY_NOFAULT_BY_PIPE : WHERRY_NOFAULT_BY_NOTHING;
 }

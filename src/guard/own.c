@@ -26,6 +26,27 @@ static atomic_int
 static atomic_bool initialised;
 static atomic_int refused;                 /* what the last installation failed of; 0: nothing */
 static atomic_uintptr_t forwards[SIGNALS]; /* handlers that call wherry_nofault_handle */
+static atomic_uintptr_t seen[SIGNALS];     /* the handler in force when the kernel was last asked */
+
+/* Who has the signal now. A sandbox that was entered later may forbid to ask; nobody installs a handler there any more
+ * either, so what was so then is so now. An errno value, negative, where it was never known. */
+static long ask(unsigned signal, struct kernel_action *now)
+{
+    const long error = kernel_sigaction(signals[signal], NULL, now);
+    if (!error)
+        atomic_store(&seen[signal], now->handler);
+    else if (atomic_load(&initialised))
+        now->handler = atomic_load(&seen[signal]);
+    else
+        return error;
+    return 0;
+}
+
+bool wherry_guard_asks(void)
+{
+    struct kernel_action now;
+    return kernel_sigaction(signals[0], NULL, &now) == 0;
+}
 
 void wherry_guard_sigaction_return(void);
 
@@ -130,8 +151,8 @@ static unsigned long flags_beside(const struct kernel_action *before)
 
 static int install(unsigned signal)
 {
-    struct kernel_action now;
-    long error = kernel_sigaction(signals[signal], NULL, &now);
+    struct kernel_action now = {0};
+    long error = ask(signal, &now);
     if (error)
         return (int)-error;
     if (is_ours(now.handler)) {
@@ -157,6 +178,7 @@ static int install(unsigned signal)
     error = kernel_sigaction(signals[signal], &ours, NULL);
     if (error)
         return (int)-error;
+    atomic_store(&seen[signal], ours.handler);
     if (i == installed[signal])
         installed[signal]++;
     return 0;
@@ -200,7 +222,7 @@ int wherry_guard_trust(void)
 {
     struct kernel_action now[SIGNALS];
     for (unsigned s = 0; s < SIGNALS; s++) {
-        long error = kernel_sigaction(signals[s], NULL, &now[s]);
+        const long error = ask(s, &now[s]);
         if (error)
             return (int)-error;
         if (now[s].handler == (uintptr_t)SIG_DFL || now[s].handler == (uintptr_t)SIG_IGN)
@@ -217,7 +239,7 @@ static enum wherry_nofault_owner owner_of(unsigned signal, void **handler)
 {
     struct kernel_action now;
     *handler = NULL;
-    if (kernel_sigaction(signals[signal], NULL, &now))
+    if (ask(signal, &now))
         return WHERRY_NOFAULT_SOMEBODY;
     *handler = (void *)now.handler;
     if (is_ours(now.handler))

@@ -1,10 +1,13 @@
 /* A sandbox that forbids process_vm_readv, and one that forbids pipes too: sandbox pipe, sandbox nothing; one that
- * answers by signals: sandbox trapped. And a full disk: sandbox hole DIRECTORY, which holds less than 64 pages. */
+ * answers by signals: sandbox trapped; one that forbids rt_sigaction, entered earlier and later: sandbox before, later,
+ * later_taken. No descriptors: sandbox no_descriptor. And a full disk: sandbox hole DIRECTORY, which holds less than 64
+ * pages. */
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 
@@ -89,6 +92,67 @@ static void hole(const char *directory, bool by_table)
     close(fd);
 }
 
+/* Entered after wherry_nofault_init: no handler can be asked for, and none be installed. */
+static void later(void)
+{
+    char from[10] = "carried", to[10] = "";
+    CHECK(wherry_nofault_init() == 0);
+    forbid(SYS_rt_sigaction);
+    forbid(SYS_process_vm_readv);
+    forbid(SYS_pipe2);
+    const struct wherry_nofault_status status = status_now();
+    CHECK(status.path == WHERRY_NOFAULT_BY_TABLE && status.sigsegv == WHERRY_NOFAULT_OURS && status.sigsegv_handler);
+    CHECK(strstr(status.message, "rt_sigaction"));
+    CHECK(wherry_copy_nofault(to, from, sizeof to, NULL) == 0 && to[0] == 'c' && all_right(true));
+    CHECK(wherry_nofault_init() == 0 && wherry_nofault_init_hosted() == 0 && all_right(true));
+}
+
+/* Another handler was in force when the kernel could last be asked: that is not forgotten. */
+static void not_ours(int signo, siginfo_t *info, void *context)
+{
+    (void)signo, (void)info, (void)context;
+    _exit(9);
+}
+static void later_taken(void)
+{
+    CHECK(wherry_nofault_init() == 0);
+    own(SIGBUS, not_ours, 0);
+    CHECK(status_now().path == by_calls());
+    forbid(SYS_rt_sigaction);
+    const struct wherry_nofault_status status = status_now();
+    CHECK(status.sigsegv == WHERRY_NOFAULT_OURS && status.sigbus == WHERRY_NOFAULT_SOMEBODY);
+    CHECK(status.path == by_calls() && all_right(false) && wherry_nofault_init() == EPERM && all_right(false));
+}
+
+/* Entered before: nothing is known. */
+static void before(void)
+{
+    forbid(SYS_rt_sigaction);
+    CHECK(wherry_nofault_init() == EPERM && wherry_nofault_init_hosted() == EPERM);
+    const struct wherry_nofault_status status = status_now();
+    CHECK(status.path == by_calls() && status.sigsegv == WHERRY_NOFAULT_SOMEBODY && !status.initialised);
+    CHECK(strstr(status.message, "rt_sigaction") && all_right(false));
+}
+
+/* A pipe is the only way, and there is no room for one. */
+static void no_descriptor(void)
+{
+    char from[10] = "carried", to[10] = "old";
+    struct wherry_fault fault;
+    const struct rlimit none = {0, 0};
+    forbid(SYS_process_vm_readv);
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    const struct wherry_nofault_status status = status_now();
+    CHECK(status.path == WHERRY_NOFAULT_BY_NOTHING && strstr(status.message, "descriptor"));
+    CHECK(!strstr(status.message, "sandbox"));
+    CHECK(wherry_copy_nofault_zero(to, from, sizeof to, &fault) == sizeof to && to[0] == 'o' && fault.code == EMFILE);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} scenes[] = {{"later", later}, {"later_taken", later_taken}, {"before", before}, {"no_descriptor", no_descriptor}};
+
 int main(int argc, char **argv)
 {
     const char *scene = argc > 1 ? argv[1] : "";
@@ -102,6 +166,11 @@ int main(int argc, char **argv)
         CHECK(end_of(crash_trapped) == -SIGSEGV);
         return 0;
     }
+    for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++)
+        if (strcmp(scene, scenes[i].name) == 0) {
+            scenes[i].run();
+            return 0;
+        }
     overlap();
     forbid(SYS_process_vm_readv);
     forbid(SYS_process_vm_writev);
