@@ -5,7 +5,7 @@ import json
 import pytest
 from wherry import experiments, results, runfile, sentences, tables
 from wherry.experiments import Request
-from wherry.experiments.zero import BANDWIDTHS, CONTENTS, EXPERIMENT, LOOKS_FIRST, PAGE
+from wherry.experiments.zero import BANDWIDTHS, CONTENTS, EXPERIMENT, LOOKS_FIRST, PAGE, SIZES
 
 FAST = ("--processes", "1", "--rounds", "3")
 HEADS = ["dirty", "dirty", "mixed", "mixed", "zero", "zero", "zero/dirty"]
@@ -53,6 +53,17 @@ def test_routines_of_the_pages():
     assert all(r.routines == ("wherry", "read_bandwidth") for r in looks)
     asked = EXPERIMENT.rows(Request(catalogue=CATALOGUE, routines=("unroll64",), peers=("p",)))
     assert {row.routines for row in asked} == {("libc", "unroll64", "p", *BANDWIDTHS)}
+
+
+def test_a_byte_ends_within_the_time_that_a_round_has(wherry):
+    """10^8 bytes would be 10^8 calls of each routine: minutes without sign of life, and then nothing saved."""
+    sizes = (1, 64, 100, *SIZES)
+    calls = [EXPERIMENT.rows(Request(catalogue=CATALOGUE, sizes=(s,)))[0].calls for s in sizes]
+    assert calls == [10**6, 10**6, 10**6, 24414, 12]
+    result = wherry("bench", "zero", "--size", "1", *FAST)
+    assert result.returncode == 0 and result.stderr == "", result.stderr
+    head = "zero: 1 bytes (1 B), the same buffer each time; us for 1,000,000 calls"
+    assert head in result.stdout.splitlines()
 
 
 def test_a_row_says_its_content_only_when_it_has_one():
