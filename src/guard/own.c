@@ -1,25 +1,30 @@
 /* Who owns SIGSEGV and SIGBUS: installing handlers, and handing on what is not ours just as the kernel would have.
  *
- * A handler that was installed over ours may hand faults back to ours, as handlers do that restore the one before and
- * raise the signal anew. If ours, installed once more over it, were the same function, the two would call each other
- * without end. So each installation that meets a handler it has not met before has a handler function of its own, which
- * knows its own predecessor. */
+ * A handler that was installed over ours may hand faults back to ours: by a call, or by restoring the one before and
+ * raising the signal anew. If ours, installed once more over it, were the same function, the two would call each other
+ * without end. So each handler that an installation meets has handler functions of its own, which know what was before
+ * them: two, since it may be installed anew over ours, and then hand faults back to that one of them that was in force.
+ * The other leads to it from then on, and that one to what was before both. */
 #include <errno.h>
 #include <stdatomic.h>
 
 #include "guard/guard.h"
 #include "guard/kernel.h"
 
-enum { SIGNALS = 2, INSTALLATIONS = 16, KERNEL_RESTORER = 0x04000000 };
+enum { SIGNALS = 2, INSTALLATIONS = 16, EACH = 2, HANDLERS = INSTALLATIONS * EACH, KERNEL_RESTORER = 0x04000000 };
 
 static const int signals[SIGNALS] = {SIGSEGV, SIGBUS};
 
 struct previous {
     struct kernel_action action;
-    atomic_bool reset; /* it had SA_RESETHAND and has been called */
+    atomic_bool reset;       /* it had SA_RESETHAND and has been called */
+    atomic_uint leading;     /* which of its handler functions leads to it; EACH: none */
+    struct previous *before; /* where the others lead */
 };
 
 static struct previous previous[SIGNALS][INSTALLATIONS];
+static struct previous nobody[SIGNALS];     /* the default action */
+static struct previous *innermost[SIGNALS]; /* where the handler leads that was installed last; NULL: none was */
 static unsigned installed[SIGNALS];
 static atomic_int
     busy; /* the process whose thread installs; a child of fork inherits its parent's, which is not there */
@@ -75,6 +80,8 @@ static bool ignored_by_kernel(uintptr_t handler, bool forced)
            (handler == (uintptr_t)SIG_DFL && kernel_call(SYS_getpid, 0, 0, 0, 0, 0, 0) == 1);
 }
 
+static bool is_function(uintptr_t handler) { return handler != (uintptr_t)SIG_DFL && handler != (uintptr_t)SIG_IGN; }
+
 static void hand_on(struct previous *to, int signo, siginfo_t *info, void *ucontext)
 {
     const struct kernel_action *action = &to->action;
@@ -84,7 +91,7 @@ static void hand_on(struct previous *to, int signo, siginfo_t *info, void *ucont
         handler = (uintptr_t)SIG_DFL;
     if (ignored_by_kernel(handler, forced))
         return;
-    if (handler == (uintptr_t)SIG_DFL || handler == (uintptr_t)SIG_IGN) { /* the kernel ignores no fault either */
+    if (!is_function(handler)) { /* the kernel ignores no fault either */
         die_of(signo, info);
         return;
     }
@@ -95,33 +102,36 @@ static void hand_on(struct previous *to, int signo, siginfo_t *info, void *ucont
     ((void (*)(int, siginfo_t *, void *))handler)(signo, info, ucontext);
 }
 
-static void on_signal(unsigned installation, int signo, siginfo_t *info, void *ucontext)
+static void on_signal(unsigned handler, int signo, siginfo_t *info, void *ucontext)
 {
-    if (!wherry_guard_fix(signo, info, ucontext))
-        hand_on(&previous[signo == SIGBUS][installation], signo, info, ucontext);
+    if (wherry_guard_fix(signo, info, ucontext))
+        return;
+    struct previous *own = &previous[signo == SIGBUS][handler / EACH];
+    hand_on(atomic_load(&own->leading) == handler % EACH ? own : own->before, signo, info, ucontext);
 }
 
-#define HANDLERS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
+#define EIGHT(X, i) X(i##0) X(i##1) X(i##2) X(i##3) X(i##4) X(i##5) X(i##6) X(i##7)
+#define EACH_HANDLER(X) EIGHT(X, 0) EIGHT(X, 01) EIGHT(X, 02) EIGHT(X, 03) /* octal */
 /* Emulators have handlers begin with a stack that is not aligned as functions expect it. */
 #define HANDLER(i)                                                                                                     \
     __attribute__((force_align_arg_pointer)) static void handler_##i(int signo, siginfo_t *info, void *ucontext)       \
     {                                                                                                                  \
         on_signal(i, signo, info, ucontext);                                                                           \
     }
-HANDLERS(HANDLER)
+EACH_HANDLER(HANDLER)
 #define NAME(i) handler_##i,
-static void (*const handlers[INSTALLATIONS])(int, siginfo_t *, void *) = {HANDLERS(NAME)};
+static void (*const handlers[HANDLERS])(int, siginfo_t *, void *) = {EACH_HANDLER(NAME)};
 
-/* INSTALLATIONS: it is not ours. */
+/* HANDLERS: it is not ours. */
 static unsigned index_of(uintptr_t handler)
 {
     unsigned i = 0;
-    while (i < INSTALLATIONS && handler != (uintptr_t)handlers[i])
+    while (i < HANDLERS && handler != (uintptr_t)handlers[i])
         i++;
     return i;
 }
 
-static bool is_ours(uintptr_t handler) { return index_of(handler) < INSTALLATIONS; }
+static bool is_ours(uintptr_t handler) { return index_of(handler) < HANDLERS; }
 
 static bool same(const struct kernel_action *a, const struct kernel_action *b)
 {
@@ -149,28 +159,53 @@ static unsigned long flags_beside(const struct kernel_action *before)
     return always | (before->flags & (SA_ONSTACK | SA_RESTART));
 }
 
+/* Has a handler function of ours lead to what is in force, and those that led to the same function, as it may have been
+ * installed with other flags, to what was before. Returns the function's index. */
+static unsigned lead(unsigned signal, struct previous *to)
+{
+    struct previous *const all = previous[signal];
+    const unsigned old = atomic_load(&to->leading);
+    for (unsigned i = 0; is_function(to->action.handler) && i < installed[signal]; i++)
+        if (all[i].action.handler == to->action.handler)
+            atomic_store(&all[i].leading, EACH);
+    const unsigned leading = !is_function(to->action.handler) || old >= EACH ? 0 : (old + 1) % EACH;
+    atomic_store(&to->leading, leading);
+    return (unsigned)(to - all) * EACH + leading;
+}
+
 static int install(unsigned signal)
 {
+    struct previous *const all = previous[signal];
     struct kernel_action now = {0};
     long error = ask(signal, &now);
     if (error)
         return (int)-error;
     if (is_ours(now.handler)) {
+        const unsigned i = index_of(now.handler) / EACH;
         /* A parent may have forked between its handler and its count. */
-        if (index_of(now.handler) >= installed[signal])
-            installed[signal] = index_of(now.handler) + 1;
+        if (i >= installed[signal])
+            installed[signal] = i + 1;
+        innermost[signal] = &all[i];
         return 0;
     }
     unsigned i = 0;
-    while (i < installed[signal] && !same(&previous[signal][i].action, &now))
+    while (i < installed[signal] && !same(&all[i].action, &now))
         i++;
     if (i == INSTALLATIONS)
         return ENOSPC;
-    previous[signal][i].action = now;
-    atomic_store(&previous[signal][i].reset, false);
+    if (i == installed[signal]) {
+        struct previous *before = innermost[signal] ? innermost[signal] : &nobody[signal];
+        while (before != &nobody[signal] && before->action.handler == now.handler)
+            before = before->before;
+        all[i].action = now;
+        all[i].before = before;
+        atomic_store(&all[i].leading, EACH);
+    }
+    atomic_store(&all[i].reset, false);
+    const unsigned handler = lead(signal, &all[i]);
     atomic_thread_fence(memory_order_seq_cst);
     const struct kernel_action ours = {
-        .handler = (uintptr_t)handlers[i],
+        .handler = (uintptr_t)handlers[handler],
         .flags = flags_beside(&now),
         .restorer = (uintptr_t)wherry_guard_sigaction_return,
         .mask = mask_meanwhile(),
@@ -179,6 +214,7 @@ static int install(unsigned signal)
     if (error)
         return (int)-error;
     atomic_store(&seen[signal], ours.handler);
+    innermost[signal] = &all[i];
     if (i == installed[signal])
         installed[signal]++;
     return 0;
@@ -225,7 +261,7 @@ int wherry_guard_trust(void)
         const long error = ask(s, &now[s]);
         if (error)
             return (int)-error;
-        if (now[s].handler == (uintptr_t)SIG_DFL || now[s].handler == (uintptr_t)SIG_IGN)
+        if (!is_function(now[s].handler))
             return EINVAL;
     }
     for (unsigned s = 0; s < SIGNALS; s++)
@@ -244,7 +280,7 @@ static enum wherry_nofault_owner owner_of(unsigned signal, void **handler)
     *handler = (void *)now.handler;
     if (is_ours(now.handler))
         return WHERRY_NOFAULT_OURS;
-    if (now.handler == (uintptr_t)SIG_DFL || now.handler == (uintptr_t)SIG_IGN)
+    if (!is_function(now.handler))
         return WHERRY_NOFAULT_NOBODY;
     for (unsigned s = 0; s < SIGNALS; s++) /* one function that serves both signals serves both */
         if (now.handler == atomic_load(&forwards[s]))

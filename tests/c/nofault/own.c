@@ -404,6 +404,91 @@ static void raising(void)
     CHECK(end_of(sent) == -SIGSEGV);
 }
 
+/* A handler that is armed anew, over and over, keeps what it finds in force as the one before it: without this library
+ * never itself. It hands on by a call, or by raising the signal anew, to one that mends the fault. */
+static volatile int mended;
+static void host_mends(int signo, siginfo_t *info, void *context)
+{
+    (void)signo, (void)info, (void)context;
+    mended++;
+    CHECK(mprotect(edge, PAGE, PROT_READ) == 0);
+}
+
+static void host_hands_on(int signo, siginfo_t *info, void *context)
+{
+    if (calls++ > 3)
+        _exit(8); /* it and ours call each other */
+    before_it.sa_sigaction(signo, info, context);
+}
+
+static void arm(void (*handler)(int, siginfo_t *, void *), int flags)
+{
+    struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | flags}, found;
+    sigemptyset(&action.sa_mask);
+    CHECK(sigaction(SIGSEGV, &action, &found) == 0);
+    if (found.sa_sigaction != handler)
+        before_it = found;
+}
+
+static void rearmed_by(void (*handler)(int, siginfo_t *, void *))
+{
+    own(SIGSEGV, host_mends, 0);
+    begin();
+    for (int i = 0; i < 8; i++) {
+        arm(handler, SA_NODEFER);
+        begin();
+        arm(handler, i > 5 ? SA_RESTART | SA_NODEFER : SA_NODEFER); /* the last two by other flags */
+        if (i % 3 == 1)
+            arm(handler, SA_NODEFER); /* the second time it finds itself */
+        begin();
+        calls = mended = 0;
+        crash_by((char *)edge + 5);
+        CHECK(calls == 1 && mended == 1);
+        CHECK(mprotect(edge, PAGE, PROT_NONE) == 0);
+        begin();
+        CHECK(status_now().path == WHERRY_NOFAULT_BY_TABLE && all_right(true));
+    }
+}
+
+static void rearmed(void) { rearmed_by(host_hands_on); }
+static void rearmed_raising(void) { rearmed_by(host_raises); }
+
+/* Nobody was met before it, and it has forgotten itself who was: the default action, and no circle. */
+static void rearmed_first(void)
+{
+    own(SIGSEGV, host_mends, 0);
+    arm(host_hands_on, 0);
+    begin();
+    arm(host_hands_on, 0);
+    begin();
+    CHECK(all_right(true) && end_of(crash_now) == -SIGSEGV);
+}
+
+/* Of two handlers the one below is armed anew, over the other. */
+static struct sigaction before_upper;
+static volatile int upper_calls;
+static void host_upper(int signo, siginfo_t *info, void *context)
+{
+    if (upper_calls++ > 3)
+        _exit(8);
+    before_upper.sa_sigaction(signo, info, context);
+}
+static void rearmed_below(void)
+{
+    own(SIGSEGV, host_mends, 0);
+    begin();
+    arm(host_hands_on, 0);
+    begin();
+    struct sigaction action = {.sa_sigaction = host_upper, .sa_flags = SA_SIGINFO};
+    sigemptyset(&action.sa_mask);
+    CHECK(sigaction(SIGSEGV, &action, &before_upper) == 0);
+    begin();
+    arm(host_hands_on, 0);
+    begin();
+    crash_by((char *)edge + 5);
+    CHECK(calls == 1 && upper_calls == 1 && mended == 1 && all_right(true));
+}
+
 /* Whoever installs its handler again and again costs no more than one installation of ours. */
 static void again(void)
 {
@@ -486,11 +571,33 @@ static const struct {
     void (*run)(void);
 } scenes[] = {
 #define SCENE(name) {#name, name}
-    SCENE(chain),         SCENE(chain_plain), SCENE(chain_mask),        SCENE(by_default), SCENE(ignored),
-    SCENE(once),          SCENE(sent_inside), SCENE(unchanged),         SCENE(alternate),  SCENE(nested),
-    SCENE(interrupted),   SCENE(threads),     SCENE(threads_alternate), SCENE(forked),     SCENE(forwarded),
-    SCENE(hosted),        SCENE(taken),       SCENE(raising),           SCENE(again),      SCENE(blocked),
-    SCENE(uninitialised), SCENE(huge),        SCENE(one_signal),
+    SCENE(chain),
+    SCENE(chain_plain),
+    SCENE(chain_mask),
+    SCENE(by_default),
+    SCENE(ignored),
+    SCENE(once),
+    SCENE(sent_inside),
+    SCENE(unchanged),
+    SCENE(alternate),
+    SCENE(nested),
+    SCENE(interrupted),
+    SCENE(threads),
+    SCENE(threads_alternate),
+    SCENE(forked),
+    SCENE(forwarded),
+    SCENE(hosted),
+    SCENE(taken),
+    SCENE(raising),
+    SCENE(rearmed),
+    SCENE(rearmed_first),
+    SCENE(rearmed_raising),
+    SCENE(rearmed_below),
+    SCENE(again),
+    SCENE(blocked),
+    SCENE(uninitialised),
+    SCENE(huge),
+    SCENE(one_signal),
 #undef SCENE
 };
 
