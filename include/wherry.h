@@ -211,7 +211,7 @@ enum { WHERRY_PADDED_BLOCK = 32 };
 #else
 enum { WHERRY_PADDED_BLOCK = 16 };
 #endif
-__extension__ typedef long long wherry_padded_block
+typedef int64_t wherry_padded_block
     __attribute__((__vector_size__(WHERRY_PADDED_BLOCK), __aligned__(1), __may_alias__));
 
 static inline __attribute__((__always_inline__)) void wherry_padded_line(void *dst, const void *src)
@@ -239,9 +239,10 @@ static inline void *wherry_copy_padded(void *dst, size_t dst_cap, const void *sr
     const char *from = (const char *)src;
     /* From two lines of the smallest blocks on a call costs no more, since the library has wider ones. */
     const size_t most = WHERRY_PADDED_BLOCK > 16 ? 256 : 64;
-    if (n > most || ((n + 63) & ~(size_t)63) > room)
+    /* Of 0 bytes too: then neither need point to anything. One comparison tells it together with n > most. */
+    if (n == 0 || n > most || ((n + 63) & ~(size_t)63) > room)
         return wherry_memcpy(dst, src, n);
-    if (room >= most) {
+    if (most == 64 || room >= most) { /* 64: there is room for the one line that n takes */
         wherry_padded_line(to, from);
         if (n > 64) {
             wherry_padded_line(to + 64, from + 64);

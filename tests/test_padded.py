@@ -59,6 +59,26 @@ def test_cxx(build_dir: Path, tmp_path: Path, compiler: str):
     run(build(compiler, CXX_COMPILERS[compiler], build_dir, tmp_path, *flags))
 
 
+@pytest.mark.parametrize("standard", ["c++98", "c++11", "c++20"])
+@pytest.mark.parametrize("compiler", CXX_COMPILERS)
+def test_strict_cxx(tmp_path: Path, compiler: str, standard: str):
+    need_tool(compiler, CXX_COMPILERS[compiler])
+    source = tmp_path / "s.cc"
+    source.write_text(
+        "#include <wherry.h>\nint main() { char a[99] = {1}, b[99]; "
+        "wherry_copy_padded(b, sizeof b, a, sizeof a, 3); return b[0] - 1; }\n"
+    )
+    for flag in ("-O2", "-mavx2"):
+        flags = (f"-std={standard}", *STRICT, "-Wpedantic", "-Wlong-long", flag)
+        run(compiler, *flags, "-I", ROOT / "include", "-c", source, "-o", tmp_path / "s.o")
+
+
+@pytest.mark.parametrize("compiler", C_COMPILERS)
+def test_defined_behaviour_only(build_dir: Path, tmp_path: Path, compiler: str):
+    flags = ("-std=gnu11", "-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all")
+    run(build(compiler, C_COMPILERS[compiler], build_dir, tmp_path, *flags))
+
+
 @pytest.mark.parametrize("compiler", [*C_COMPILERS, *CXX_COMPILERS])
 def test_exact_under_the_address_sanitizer(build_dir: Path, tmp_path: Path, compiler: str):
     package = {**C_COMPILERS, **CXX_COMPILERS}[compiler]
