@@ -101,13 +101,17 @@ static const char *message_of(const struct wherry_nofault_status *status, int er
                      "fast as "
                      "memcpy";
     if (wherry_guard_refused() == ENOSPC)
-        return "another handler owns SIGSEGV or SIGBUS, and too many were met to come before one more: calls go by "
-               "system calls, right but slow. Let it call wherry_nofault_handle, then call wherry_nofault_init_hosted";
+        return "this library does not own SIGSEGV or SIGBUS, and has met too many handlers to come before one more: "
+               "calls go by system calls, right but slow. Let the handlers call wherry_nofault_handle, then call "
+               "wherry_nofault_init_hosted";
     if (wherry_guard_refused())
         return "no handler may be installed: calls go by system calls, right but slow. Let the sandbox allow "
                "rt_sigaction, then call wherry_nofault_init";
     if (!status->initialised)
         return "not initialised: calls go by system calls, right but slow. Call wherry_nofault_init";
+    if (status->sigsegv != WHERRY_NOFAULT_SOMEBODY && status->sigbus != WHERRY_NOFAULT_SOMEBODY)
+        return "SIGSEGV or SIGBUS has been set back to the default action, or is ignored: calls go by system calls, "
+               "right but slow. Call wherry_nofault_init, or install the host's handlers, and then ask again";
     return "another handler owns SIGSEGV or SIGBUS: calls go by system calls, right but slow. Call wherry_nofault_init "
            "again, or let that handler call wherry_nofault_handle and then call wherry_nofault_init_hosted";
 }

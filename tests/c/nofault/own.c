@@ -378,7 +378,10 @@ static void taken(void)
     signal(SIGSEGV, SIG_DFL);
     status = status_now();
     CHECK(status.sigsegv == WHERRY_NOFAULT_NOBODY && status.path == by_calls());
+    CHECK(strstr(status.message, "default action") && !strstr(status.message, "another handler"));
     CHECK(all_right(false));
+    begin();
+    CHECK(status_now().path == WHERRY_NOFAULT_BY_TABLE && all_right(true));
 }
 
 /* A handler that puts back the one before it and raises the signal anew, as Python's faulthandler does. */
