@@ -3,6 +3,8 @@ that wrap, CRC-32C's check value and those of iSCSI (RFC 3720, B.4); combining a
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,42 @@ def test_the_sum_that_survives_faults_is_measured(isa: str | None, name: str):
     rows = EXPERIMENT.rows(Request(quick=True, isa=isa))
     assert {name in row.routines for row in rows if row.op == "copy_csum"} == {True}
     assert not [row for row in rows if row.op == "copy_crc32c" and name in row.routines]
+
+
+CHECKSUM = ("bench", "checksum", "--quick", "--size", "64", "--processes", "1", "--rounds", "2")
+
+
+def said_of(wherry, directory: Path, *more: str) -> str:
+    """Without what `make peers` built in this checkout, which is found too."""
+    done = wherry(*CHECKSUM, *more, "--save", directory / "run.json", env={"WHERRY_PEERS": ""})
+    assert done.returncode == 0, done.stderr
+    return " ".join(done.stdout.split())
+
+
+def test_where_rivals_come_from_is_said_when_there_are_none(wherry, tmp_path: Path):
+    assert "make peers builds some (DPDK, lwIP, ISA-L)" in said_of(wherry, tmp_path)
+    assert "make peers" not in said_of(wherry, tmp_path, "--no-found-peers")
+    source = tmp_path / "rival.c"
+    source.write_text(
+        "unsigned csum_partial(const unsigned char *p, unsigned long n, unsigned sum)\n"
+        "{ unsigned long all = sum; for (unsigned long i = 0; i < n; i++) all += (unsigned long)p[i] << (i % 2 * 8);\n"
+        "  while (all >> 32) all = (all >> 32) + (all & 0xffffffff); return (unsigned)all; }\n"
+    )
+    run("cc", "-O1", "-shared", "-fPIC", source, "-o", tmp_path / "rival.so")
+    said = said_of(wherry, tmp_path, "--peer", f"rival={tmp_path}/rival.so")
+    assert "make peers" not in said and "rival" in said
+
+
+def test_every_peer_that_is_made_is_in_the_docs():
+    text = (ROOT / "docs/peers.md").read_text()
+    names = re.findall(r"^\| (`.+?) \|", text, re.MULTILINE)
+    documented = set(re.findall(r"`(\w+)`", " ".join(names)))
+    sys.path.insert(0, str(ROOT / "peers"))
+    try:
+        from recipes import RECIPES
+    finally:
+        sys.path.remove(str(ROOT / "peers"))
+    assert documented == {recipe.name for recipe in RECIPES}
 
 
 @pytest.mark.parametrize("tier", ["sse2", "avx2", "avx512"])

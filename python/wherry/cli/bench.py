@@ -68,7 +68,7 @@ from wherry.cli import dimensions, reporting, whole
 @click.option(
     "--no-found-peers",
     is_flag=True,
-    help="scoreboard, mixes: without the peers that make peers built.",
+    help="scoreboard, mixes, checksum, network: without what make peers built.",
 )
 @click.option(
     "--turns",

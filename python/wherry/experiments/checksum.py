@@ -99,7 +99,23 @@ class Checksum(Experiment):
             self._block(op, source, destination, rows, cells, floor, width)
             for (op, source, destination), rows in groups.items()
         ]
-        return [*blocks, *self._segment(run, groups, cells, width)]
+        blocks += self._segment(run, groups, cells, width)
+        if blocks and self._without_peers(run, cells):
+            blocks[-1].sentences.append(
+                "There were no sums of other libraries to compare with: make peers builds some (DPDK, lwIP, ISA-L), "
+                "--peer NAME=PATH takes any other."
+            )
+        return blocks
+
+    @staticmethod
+    def _without_peers(run: dict, cells: dict) -> bool:
+        """And nobody wanted it so."""
+        method = run.get("method") or {}
+        if "peers" not in method or (method.get("asked") or {}).get("no_found_peers"):
+            return False
+        peers = {spec.partition("=")[0] for spec in method["peers"]}
+        shown = {name for found in cells.values() for name in found}
+        return not any(name.rpartition(":")[2] in peers for name in shown)
 
     def _block(self, op, source, destination, rows, cells, floor, width) -> tables.Block:
         names = tables.routines_in({row["row"]: cells[row["row"]] for row in rows})
