@@ -71,6 +71,30 @@ def test_where_rivals_come_from_is_said_when_there_are_none(wherry, tmp_path: Pa
     assert "make peers" not in said and "rival" in said
 
 
+def test_what_one_pass_is_worth_is_a_sentence():
+    def worth(*gains: float) -> str:
+        rows = [{"row": i, "size": 64 << i} for i in range(len(gains))]
+        cells = {
+            i: {"own": {"ns": {"median": 1.0}}, "own+own": {"ns": {"median": gain}}}
+            for i, gain in enumerate(gains)
+        }
+        return EXPERIMENT._worth("copy_csum", "own", rows, cells, 0.02)
+
+    assert worth(11.4) == "A copy and then a sum took 11.40 times as long as one pass (64)."
+    assert worth(1.25, 2) == (
+        "A copy and then a sum took 1.25 (64) to 2.00 times (128) as long as one pass."
+    )
+    assert worth(1.01) == "One pass gains nothing over a copy and then a sum."
+
+
+def test_every_tier_has_a_name_in_the_header():
+    header = (ROOT / "include/wherry.h").read_text()
+    comment = header[: header.index("const char *wherry_isa(void);")].rpartition("/*")[2]
+    names = re.findall(r'"(\w+)"', (ROOT / "src/plan/plan.c").read_text())
+    tiers = {n for n in names if n.startswith(("sse2", "avx"))}
+    assert len(tiers) >= 5 and set(re.findall(r'"(\w+)"', comment)) == tiers
+
+
 def test_every_peer_that_is_made_is_in_the_docs():
     text = (ROOT / "docs/peers.md").read_text()
     names = re.findall(r"^\| (`.+?) \|", text, re.MULTILINE)
