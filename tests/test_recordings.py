@@ -8,12 +8,15 @@ import itertools
 import json
 import random
 import re
+from collections.abc import Iterator
 
 import pytest
 from conftest import ROOT
 from wherry import bootcache, ceiling, mixes, raking, recordings
 from wherry.errors import WherryError
 from wherry.recording import summary, trial
+from wherry.replay import parts
+from wherry.report import mixpage
 
 SMALL = {
     "format": "wherry-mix",
@@ -459,6 +462,96 @@ def test_a_damaged_mix_is_not_drawn(wherry, tmp_path):
     done = wherry("report", path)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
+
+
+def full() -> dict:
+    """A mix with every field that there is."""
+    document = copy.deepcopy(SMALL)
+    document |= {
+        "created": "2026-11-21T12:40:00+00:00",
+        "wherry": "0.1",
+        "how": {"command": ["a"], "left_out": 1, "programs": ["a 1"], "note": "n"},
+        "machine": {
+            "cpu": "C", "family": 1, "model_number": 2, "stepping": 3, "tier": "avx2", "kernel": "6", "libc": "glibc 2",
+        },
+        "run": {
+            "exit": 0, "recovered": False, "runs": 1, "elapsed_s": 1.0, "user_s": 1.0, "system_s": 0.1, "processes": 1,
+            "threads": 1, "uncounted": 1, "unrecorded": [{"program": "/a", "reason": "static", "count": 1}],
+            "unseen": {"entered": 3, "inside_libc": 1, "error": "none"},
+        },
+        "callers": [{
+            "op": "copy", "module": "/a", "build_id": "5a", "offset": 9, "function": "f", "source": "f.c:1",
+            "inlined_into": ["g"], "calls": 2, "bytes": 24,
+        }],
+        "ceiling": {
+            "cpu_s": 1.1, "likely_s": 0.1, "at_most_s": 0.2, "likely": 0.1, "at_most": 0.2, "timed": 9,
+            "incomplete": False, "unrecorded_s": 0.1, "parts": [],
+        },
+    }  # fmt: skip
+    own = document["ops"]["copy"]
+    own["order"] = [[16, 2, 1, 2]]
+    own["times"] = [[1984, 2047, 9, 18000, 900.5, 60.0, 1, 700.0, 0, [9, 0, 0, 0, 0, 0, 0, 0, 0]]]
+    document["ops"] = {"copy": own}
+    rows = [[1984, 2047, [9] * 6, [900.5] * 6, [9] * 6, [800.0] * 6]]
+    document["trial"] |= {
+        "turns": {
+            "measure": "calls", "pairs": 9, "covered": 0.9, "change": 0.1, "half": 0.05, "runs": [0.1],
+        },
+        "ops": {"copy": rows},
+    }  # fmt: skip
+    return document
+
+
+def fields(schema: dict, value: object, where: tuple = ()) -> Iterator[tuple[tuple, dict]]:
+    """The optional fields of a schema, each with its place in that document, which has all."""
+    for branch in schema.get("anyOf", ()):
+        yield from fields(branch, value, where)
+    if isinstance(value, list) and value and "properties" in schema.get("items", {}):
+        yield from fields(schema["items"], value[0], (*where, 0))
+    if isinstance(value, dict) and "additionalProperties" in schema:
+        for key, inner in value.items():
+            yield from fields(schema["additionalProperties"], inner, (*where, key))
+    for key, inner in schema.get("properties", {}).items():
+        assert key in value, f"full() lacks {key} of {where}"
+        if key not in schema.get("required", ()):
+            yield (*where, key), inner
+        yield from fields(inner, value[key], (*where, key))
+
+
+SCHEMA = json.loads((ROOT / "schema/mix.schema.json").read_text())
+OPTIONAL = {"/".join(map(str, place)): place for place, _ in fields(SCHEMA, full())}
+NULLABLE = [
+    "/".join(map(str, place))
+    for place, inner in fields(SCHEMA, full())
+    if "null" in inner.get("type", ()) or {"type": "null"} in inner.get("anyOf", ())
+]
+
+
+@pytest.mark.parametrize(
+    "field, absent", [*((name, True) for name in OPTIONAL), *((name, False) for name in NULLABLE)]
+)
+def test_what_may_be_absent_is_not_missed(tmp_path, monkeypatch, field, absent):
+    monkeypatch.setattr(mixpage, "picture", lambda *_: b"<svg></svg>")
+    table = recordings.Recording.table
+    few = lambda *given, **more: table(*given, **{**more, "count": 64})  # noqa: E731
+    monkeypatch.setattr(recordings.Recording, "table", few)
+    document = full()
+    *way, last = OPTIONAL[field]
+    holder = document
+    for key in way:
+        holder = holder[key]
+    if absent:
+        del holder[last]
+    else:
+        holder[last] = None
+    path = tmp_path / "m.mix.json"
+    path.write_bytes(recordings.encode(document))
+    recording = recordings.read(path)
+    assert "What was called" in mixpage.page(recording)
+    assert [mix.ops for mix in mixes.gather([str(path)])] == [("copy",)]
+    caches = {"L1": 32768, "L2": 1 << 20, "L3": 1 << 25}
+    for here in (None, full()["machine"]):
+        assert parts.subject(str(path), caches, here=here).parts
 
 
 # --- what the summary of a recording says ---------------------------------------------------------

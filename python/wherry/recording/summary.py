@@ -92,14 +92,15 @@ def _ops(ops: Mapping[str, Mapping]) -> str:
 
 
 def caller(row: Mapping) -> str:
-    place = row["function"] or (f"+{row['offset']:#x}" if row["offset"] is not None else "?")
-    if row["inlined_into"]:
-        place += f" (inlined into {row['inlined_into'][-1]})"
-    if row["source"]:
-        place += f" {Path(row['source']).name}"
-    elif row["function"] and row["offset"] is not None:
+    function, offset = row.get("function"), row.get("offset")
+    place = function or (f"+{offset:#x}" if offset is not None else "?")
+    if inlined_into := row.get("inlined_into"):
+        place += f" (inlined into {inlined_into[-1]})"
+    if source := row.get("source"):
+        place += f" {Path(source).name}"
+    elif function and offset is not None:
         # Without lines of source the places in one function differ by nothing else.
-        place += f" at {row['offset']:#x}"
+        place += f" at {offset:#x}"
     return f"{place[:60]} in {Path(row['module']).name}"
 
 
