@@ -426,6 +426,47 @@ def test_a_mix_that_comes_with_wherry_is_drawn_by_its_name(wherry, tmp_path):
     assert not (tmp_path / "a.svg").exists()
 
 
+def test_a_mix_is_known_by_what_is_in_it(wherry, tmp_path):
+    """Also where its fields are in an order of their own."""
+    for name in ("plain.json", "noending"):
+        (tmp_path / name).write_text(json.dumps(dict(reversed(SMALL.items()))))
+        done = wherry("report", name, cwd=tmp_path)
+        page = name.removesuffix(".json") + ".html"
+        assert (done.returncode, done.stdout) == (0, f"Report: {page}\n"), done.stderr
+        assert "small: what it copies" in (tmp_path / page).read_text()
+    (tmp_path / "taken.html").write_text(json.dumps(SMALL))
+    done = wherry("report", "taken.html", "-o", "taken.html", cwd=tmp_path)
+    assert done.returncode == 2 and "that is the mix itself" in done.stderr
+
+
+def test_a_mix_is_shown_alone(wherry, tmp_path):
+    recordings.write(tmp_path / "m.json", SMALL)
+    (tmp_path / "r.json").write_text('{"format": "wherry-run"}')
+    for words in (
+        ("r.json", "m.json"),
+        ("m.json", "sort"),
+        ("m.json", "m.json", "--plot", "x.svg"),
+    ):
+        done = wherry("report", *words, cwd=tmp_path)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1
+        assert "m.json is a mix, which is shown alone" in done.stderr
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_of_an_empty_mix_there_is_no_picture(wherry, tmp_path, ending):
+    empty = {key: SMALL[key] for key in ("format", "version", "name")} | {"ops": {}}
+    recordings.write(tmp_path / "e.mix.json", empty)
+    done = wherry("report", "e.mix.json", "--plot", f"g.{ending}", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "wherry: the mix small holds no call; there is nothing to draw\n"
+    assert wherry("report", "e.mix.json", cwd=tmp_path).returncode == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["e.mix.html", "e.mix.json"]
+    zero = empty | {"ops": {"set": {"calls": 2, "bytes": 0, "sizes": [[0, 0, 2, 0]]}}}
+    recordings.write(tmp_path / "z.mix.json", zero)
+    done = wherry("report", "z.mix.json", "--plot", f"g.{ending}", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
 def test_what_calls_took_is_on_the_page(wherry, tmp_path):
     document = copy.deepcopy(SMALL)
     times = [96, 127, 20, 2000, 900.0, 600.0, 10, 700.0, 0, [15, 0, 5, 0, 0, 0, 0, 0, 0]]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -40,8 +41,8 @@ PAGE = (".html", ".htm")
 )
 def command(files, output, plot, wanted) -> None:
     """Writes a page that tells and shows all of a run, or of several side by side. It is one file, opens from disk in
-    any browser, and asks no network. RUN may be another tool's file too, or a mix (FILE.mix.json, or the name of one
-    that comes with Wherry)."""
+    any browser, and asks no network. RUN may be another tool's file too, or a single mix (a file of wherry record,
+    or the name of one that comes with Wherry)."""
     from wherry.cli import names
     from wherry.cli.printer import Printer
 
@@ -109,14 +110,19 @@ def report(files: Sequence[str], output: str | None, plot: str | None, wanted) -
         raise WherryError(
             f"{len(files)} runs do not fit beside each other; give {len(string.ascii_uppercase)} at most"
         )
+    mixes = {name: mix for name in files if (mix := _recorded(name))}
+    if mixes and len(files) > 1:
+        raise WherryError(
+            f"{next(iter(mixes))} is a mix, which is shown alone; give it to a report of its own"
+        )
     if picture and len(files) > 1:
         raise WherryError("--plot draws one run; give one run file, or -o for a page of several")
     if wanted and not picture:
         raise WherryError("--experiment chooses what --plot draws; the page shows all")
-    if len(files) == 1 and (recording := _recorded(files[0])):
+    for name, recording in mixes.items():
         if wanted:
-            raise WherryError(f"--experiment chooses among those of a run, and {files[0]} is a mix")
-        return _of_mix(recording, Path(files[0]), target, picture)
+            raise WherryError(f"--experiment chooses among those of a run, and {name} is a mix")
+        return _of_mix(recording, Path(name), target, picture)
     runs = [(foreign.load(Path(name)), Path(name)) for name in files]
     said = []
     if picture:
@@ -136,20 +142,37 @@ def report(files: Sequence[str], output: str | None, plot: str | None, wanted) -
     return said
 
 
+# What tells a mix among files of JSON, in whatever order its fields are.
+_MIX = re.compile(rb'"format"\s*:\s*"wherry-mix"')
+
+
 def _recorded(given: str):
-    """A mix that wherry record wrote, or that comes with Wherry, or None."""
+    """A mix that wherry record wrote, under whatever name, or that comes with Wherry, or None."""
     from wherry import recordings
 
+    path = Path(given)
     if given.endswith(".mix.json"):
-        return recordings.read(Path(given))
-    if given in recordings.shipped_names() and not Path(given).exists():
+        return recordings.read(path)
+    if given in recordings.shipped_names() and not path.exists():
         return recordings.shipped(given)
+    if not path.is_file():  # nor can a pipe be read twice
+        return None
+    try:
+        with path.open("rb") as file:
+            data = file.read(recordings.LARGEST_FILE)
+    except OSError:
+        return None  # whoever reads it as a run says why
+    if recordings.is_recorded(data[:64]) and _MIX.search(data):
+        return recordings.read(path)
     return None
 
 
 def _of_mix(recording, path: Path, target: Path | None, picture: Path | None) -> list[str]:
     from wherry.report import mixpage
 
+    for option, own in (("-o", target), ("--plot", picture)):
+        if own and _same(own, path):
+            raise WherryError(f"{option} {own}: that is the mix itself; give another name")
     said = []
     if picture:
         runfile.write_bytes(picture, mixpage.picture(recording, picture))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from wherry.errors import FailedError
+from wherry.errors import FailedError, WherryError
 from wherry.recording import host, summary, unseen
 from wherry.recordings import Recording, command_in_words
 from wherry.report import hypertext, look, mixtimes, still
@@ -113,6 +113,8 @@ def _subtitle(document: Mapping) -> str:
 def picture(recording: Recording, path: Path) -> bytes:
     import vl_convert
 
+    if not recording.ops:
+        raise WherryError(f"the mix {recording.name} holds no call; there is nothing to draw")
     try:
         if path.suffix.lower() == ".svg":
             return vl_convert.vegalite_to_svg(spec(recording)).encode()
