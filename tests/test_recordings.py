@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import pytest
 from conftest import ROOT
 from wherry import bootcache, ceiling, mixes, raking, recordings
+from wherry.cli import tuning
 from wherry.errors import WherryError
 from wherry.recording import summary, trial
 from wherry.replay import parts
@@ -136,6 +137,66 @@ def test_numbers_with_a_point_and_a_mark_of_utf8():
 def test_what_is_no_mix_is_refused(data: bytes):
     with pytest.raises(WherryError):
         recordings.parse(data, "F")
+
+
+@pytest.mark.parametrize(
+    "before, after, key",
+    [
+        ('"name": "small"', '"name": "small", "ops": {}, "name": "other"', "name"),
+        ('"calls": 4,', '"calls": 4, "calls": 4,', "calls"),
+        ('"move": {', '"copy": {', "copy"),
+    ],
+)
+def test_a_key_that_is_there_twice_is_named(before, after, key):
+    text = json.dumps(SMALL).replace(before, after, 1)
+    with pytest.raises(WherryError, match=f'the key "{key}" twice'):
+        recordings.parse(text.encode(), "F")
+
+
+def test_calls_that_nobody_measures_are_left_out_and_named(wherry, tmp_path):
+    """One class of sizes that no recorder makes, and a call of 1.27 GiB."""
+    document = {key: SMALL[key] for key in ("format", "version", "name")}
+    wide, once, few = 1 << 60, 1363667714, [10, 10, 3, 30]
+    one = {"calls": 1, "bytes": once, "sizes": [[1342177280, 1409286143, 1, once]]}
+    document["ops"] = {
+        "copy": {"calls": 5, "bytes": 30 + wide + 16, "sizes": [few, [16, wide, 2, wide + 16]]},
+        "set": one,
+    }
+    recordings.write(tmp_path / "big.mix.json", document)
+    found = recordings.read(tmp_path / "big.mix.json")
+    assert found.shares("copy")[0] == {10: 3} and found.shares("set")[0] == {}
+    assert {call[0] for run in found.table("copy", count=99) for call in run} == {10}
+    subject = parts.subject(str(tmp_path / "big.mix.json"), {"L1": 32768})
+    assert [(part.op, part.mean, part.largest) for part in subject.parts] == [("copy", 10, 10)]
+    assert subject.beyond == 3
+    told = []
+    tuning.given_mixes([str(tmp_path / "big.mix.json")], {"L1": 32768}, told=told.append)
+    assert told == ["small: 3 calls of more than 1 GiB left out: nothing above that is measured"]
+    (tmp_path / "out").mkdir()
+    done = wherry("list", "mixes", "--mix", "big.mix.json", "--export", "out", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [
+        "wherry: big.copy: 2 calls of more than 1 GiB left out: nothing above that is measured",
+        "wherry: big.set: 1 call of more than 1 GiB left out: nothing above that is measured",
+    ]
+    assert (tmp_path / "out/big.copy.csv").read_text() == "10:1\n"
+    assert len(list((tmp_path / "out").iterdir())) == 1
+    recordings.write(tmp_path / "only.mix.json", {**document, "ops": {"set": one}})
+    done = wherry("list", "mixes", "--mix", "only.mix.json", "--export", "x.csv", cwd=tmp_path)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "each of its calls is of more than 1 GiB" in done.stderr
+
+
+def test_a_class_is_in_the_band_of_its_mean():
+    """Bands take every call, and none twice."""
+    document = copy.deepcopy(SMALL)
+    rows = [[1000, 1030, 4, 4 * 1029], [2000, 9000, 2, 17000]]
+    document["ops"] = {"copy": {"calls": 6, "bytes": 21116, "sizes": rows}}
+    found = recordings.Recording(document)
+    assert found.within("copy", 0, 1024) == [] and found.within("copy", 1025, 8191) == [
+        tuple(rows[0])
+    ]
+    assert found.within("copy", 8192) == [tuple(rows[1])]
 
 
 def test_damage_is_refused_or_harmless(wherry, tmp_path):

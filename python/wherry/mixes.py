@@ -10,14 +10,14 @@ import math
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from wherry import mixfiles
 from wherry.errors import WherryError
 from wherry.mixfiles import Shares
-from wherry.units import size_label
+from wherry.units import plural, size_in_words, size_label
 
 # Of a file and of a directory; more was not meant for a table.
 LARGEST_FILE = 4 << 20
@@ -29,6 +29,7 @@ BEYOND_USUAL = 0.005
 PERCENTILES = (10, 50, 75, 90, 99)
 # The function that a file is named after tells whose sizes it holds; the others are no ops of ours.
 OPS = {"memcpy": "copy", "memmove": "move", "memset": "set"}
+_LARGEST = size_in_words(mixfiles.LARGEST_SIZE)
 _FOREIGN = ("memcmp", "bcmp")
 
 
@@ -225,8 +226,11 @@ def _files(given: str) -> list[Path]:
     return usable
 
 
-def gather(given: Iterable[str]) -> tuple[Mix, ...]:
-    """The mixes of files, and of all files in directories; names stay apart."""
+def gather(
+    given: Iterable[str], told: Callable[[str], object] = lambda line: None
+) -> tuple[Mix, ...]:
+    """The mixes of files, and of all files in directories; names stay apart. `told`: gets a line for each that is not
+    taken as a whole."""
     paths = list(
         dict.fromkeys(Path(os.path.abspath(p)) for text in given for p in _files(text))  # noqa: PTH100
     )
@@ -241,14 +245,14 @@ def gather(given: Iterable[str]) -> tuple[Mix, ...]:
         )
         taken[stem] = taken.get(stem, 0) + 1
         name = stem if taken[stem] == 1 else f"{stem}~{taken[stem]}"
-        found += _recorded(path, name) or [read(path, name)]
+        found += _recorded(path, name, told) or [read(path, name)]
     return tuple(found)
 
 
 # ---- recorded -------------------------------------------------------------------------------------------------------
 
 
-def _recorded(path: Path, name: str) -> list[Mix]:
+def _recorded(path: Path, name: str, told: Callable[[str], object]) -> list[Mix]:
     """A file that wherry record wrote, a mix an op; none when it is of another form."""
     from wherry import recordings
 
@@ -260,7 +264,17 @@ def _recorded(path: Path, name: str) -> list[Mix]:
                 return []
     except OSError:
         return []
-    found = of_recording(recordings.read(path), name)
+    recording = recordings.read(path)
+    found = of_recording(recording, name)
+    beyond = {op: calls for op in recording.ops if (calls := recording.beyond(op))}
+    if beyond and not found:
+        raise WherryError(
+            f"--mix {path}: each of its calls is of more than {_LARGEST}, and so many bytes are not measured"
+        )
+    for op, calls in beyond.items():
+        told(
+            f"{name}.{op}: {plural(calls, 'call')} of more than {_LARGEST} left out: nothing above that is measured"
+        )
     if not found:
         raise WherryError(
             f"--mix {path}: no call of any op was recorded; record a program that copies"
@@ -275,6 +289,8 @@ def of_recording(recording, name: str = "", *, runnable: bool = True) -> list[Mi
     found = []
     for op in recording.ops:
         shares = recording.shares(op)
+        if not shares[0]:
+            continue  # what there is has more bytes than are measured
         # The same content is the same mix, however its file is laid out.
         digest = hashlib.sha256(recordings.encode(recording.document["ops"][op])).hexdigest()
         spec = recordings.keep(recording.table(op)) if runnable else ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import bisect
 import codecs
+import collections
 import functools
 import itertools
 import json
@@ -79,6 +80,16 @@ class Recording:
         """(least, greatest, calls, bytes) of each class of sizes."""
         return [tuple(row) for row in self._of(op).get("sizes", ())]
 
+    def within(
+        self, op: str, least: int = 0, most: int = LARGEST_SIZE
+    ) -> list[tuple[int, int, int, int]]:
+        """Those classes of sizes whose calls have so many bytes in the mean."""
+        return [row for row in self.sizes(op) if row[2] and least <= row[3] // row[2] <= most]
+
+    def beyond(self, op: str) -> int:
+        """Calls of more bytes than are ever measured."""
+        return self.calls(op) - sum(row[2] for row in self.within(op))
+
     def times(self, op: str) -> list[list[float]]:
         """What was timed of it: [least, greatest size, calls, bytes, ns, ns that timing added, page faults, their ns,
         calls left out, [how often both sides lay where]] of each class of sizes; empty where nothing was."""
@@ -97,10 +108,10 @@ class Recording:
         return SIDES[sides] if seen else "none"
 
     def shares(self, op: str) -> Shares:
-        """Sizes, overlaps and alignments by themselves, as the published forms have them."""
+        """Sizes, overlaps and alignments by themselves, as the published forms have them, up to what is measured."""
         sizes: dict[int, float] = {}
-        for _, _, calls, total in self.sizes(op):
-            size = min(round(total / calls), LARGEST_SIZE) if calls else 0
+        for _, _, calls, total in self.within(op):
+            size = min(round(total / calls), LARGEST_SIZE)
             sizes[size] = sizes.get(size, 0) + calls
         overlaps: dict[int, float] = {}
         alignments: dict[int, float] = {}
@@ -147,7 +158,7 @@ class Recording:
         Sizes to 1 KiB follow each other as they did, unless `ordered` is false or too few were seen; the larger are
         strewn in as often as they were asked for."""
         chance = random.Random(seed)
-        rows = [row for row in self.sizes(op) if row[1] >= least and row[0] <= most and row[2]]
+        rows = self.within(op, least, most)
         small = sum(row[2] for row in rows if row[1] <= ORDERED_TO)
         whole = sum(row[2] for row in rows)
         if not whole:
@@ -213,7 +224,7 @@ class _Drawer:
     ) -> None:
         self._chance = chance
         self._op = op
-        rows = [r for r in recording.sizes(op) if r[1] >= least and r[0] <= most and r[2]]
+        rows = recording.within(op, least, most)
         self._bounds = least, min(most, LARGEST_SIZE)
         self._all = _Shares(rows, [row[2] for row in rows])
         above = [row for row in rows if row[1] > ORDERED_TO]
@@ -373,9 +384,24 @@ def parse(data: bytes, where: str) -> Recording:
     """`where` begins each complaint."""
     if len(data) > LARGEST_FILE:
         raise WherryError(f"{where}: too large for a mix (over {LARGEST_FILE >> 20} MiB)")
+
+    def once(pairs: list[tuple[str, object]]) -> dict:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            counts = collections.Counter(key for key, _ in pairs)
+            twice = next(key for key, count in counts.items() if count > 1)
+            raise WherryError(
+                f"{where} is not a mix that can be used: it has the key {json.dumps(twice[:60])} twice in one object; "
+                "leave the right one"
+            )
+        return found
+
     try:
         document = json.loads(
-            data.decode("utf-8-sig"), parse_constant=_no_constant, parse_float=_number
+            data.decode("utf-8-sig"),
+            parse_constant=_no_constant,
+            parse_float=_number,
+            object_pairs_hook=once,
         )
     except UnicodeDecodeError:
         raise WherryError(f"{where} is not a mix: it is not text") from None

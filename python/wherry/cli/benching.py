@@ -83,7 +83,7 @@ def bench(
     size_list = () if product else tuple(parse_size(t, buffers=2) for t in names.split(sizes))
     state_list = names.states(states)
     pin = dimension_room.check_pins(pin, product)
-    mix_list = product.mixes if product else mix_room.gather(mixes)
+    mix_list = product.mixes if product else mix_room.gather(mixes, names.tell)
     op_list = product.ops if product else names.ops(ops)
     region_list = names.regions(regions, mix_list, op_list)
     cpu = runner.cpu()

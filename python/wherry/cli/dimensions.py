@@ -185,6 +185,7 @@ def _deltas(values: Iterable[str]) -> tuple[int | None, ...]:
 def _mixes(values: Iterable[str]):
     """Ranges that the runner draws from itself, and files."""
     from wherry import mixes
+    from wherry.cli import names
 
     ranges = [word for value in values for word in value.split(",") if _SPEC.fullmatch(word)]
     files = [value for value in values if not all(_SPEC.fullmatch(w) for w in value.split(","))]
@@ -197,7 +198,7 @@ def _mixes(values: Iterable[str]):
                 + ("; log: begins at 1" if kind == "log" else "")
             )
         found.append(mixes.of_range(spec, kind, int(low), int(high)))
-    return (*found, *mixes.gather(files))
+    return (*found, *mixes.gather(files, names.tell))
 
 
 def _ops(values: Iterable[str]) -> tuple[str, ...]:

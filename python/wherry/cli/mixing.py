@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from wherry import mixes, mixfiles, runfile
+from wherry.cli.names import tell
 from wherry.cli.printer import Printer
 from wherry.errors import WherryError, unknown
 from wherry.mixes import Mix
@@ -33,7 +34,7 @@ def listed(
     if form and form not in mixfiles.FORMS:
         raise unknown("form of mixes", form, mixfiles.FORMS, "wherry list --help")
     own = [*mixes.built_in(), *mixes.shipped(runnable=False)]
-    found = [*own, *mixes.gather(files)]
+    found = [*own, *mixes.gather(files, tell)]
     # `gcc` means all ops of what was recorded there.
     known: dict[str, list[Mix]] = {mix.name: [mix] for mix in found}
     for mix in found:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterable, Sequence
 
 from wherry.errors import WherryError, unknown
@@ -13,6 +14,11 @@ from wherry.scoreboard.regions import FUNCTIONS, OPS, every
 from wherry.yardsticks import YARDSTICKS
 
 STATES = ("L1", "L2", "L3", "DRAM")
+
+
+def tell(line: str) -> None:
+    """Beside what a command is for."""
+    print(f"wherry: {line}", file=sys.stderr)
 
 
 def targets(catalogue: Sequence[dict], peers: Iterable[str]) -> set[str]:

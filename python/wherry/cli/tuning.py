@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from wherry import machine, plans, runfile, runner
 from wherry.campaign import Watcher
 from wherry.cli import stamp
 from wherry.cli.ending import interrupted_status
+from wherry.cli.names import tell
 from wherry.cli.printer import Printer
 from wherry.cli.progress import CampaignProgress, Progress
 from wherry.errors import EXIT_OK, FailedError
@@ -18,7 +20,7 @@ from wherry.replay import parts
 from wherry.tables import Block, Column, Figure, layout
 from wherry.tune import grids, whole
 from wherry.tune.session import Asked, Dimension, Session, Tuned
-from wherry.units import percent, seconds_in_words
+from wherry.units import percent, plural, seconds_in_words
 
 DEFAULT_OUTPUT = "wherry-plan.toml"
 
@@ -49,12 +51,19 @@ class Shown:
         return CampaignProgress(self._bar)
 
 
-def given_mixes(given, caches: dict[str, int], seed: int = 1) -> tuple[list[Asked], int | None]:
+def given_mixes(
+    given, caches: dict[str, int], seed: int = 1, told: Callable[[str], object] = tell
+) -> tuple[list[Asked], int | None]:
     """Their parts, with their data where the recording found them, or hot and one cache further out, and the largest
-    size of all. `seed`: of what is sampled of a recording."""
+    size of all. `seed`: of what is sampled of a recording. `told`: gets a line for each not taken as a whole."""
     asked, largest = [], None
     for text in given:
         subject = parts.subject(text, caches, seed)
+        if subject.beyond:
+            told(
+                f"{subject.name}: {plural(subject.beyond, 'call')} of more than 1 GiB left out: nothing above that is "
+                "measured"
+            )
         for part in subject.parts:
             states = dict.fromkeys((part.states["hot"], part.states["warm"]))
             places = part.found_in or {(state, state): 1.0 for state in states}

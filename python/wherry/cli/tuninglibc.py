@@ -29,7 +29,7 @@ def tune(given, output: str | None, *, quick: bool, seed: int | None, as_json: b
     caches = parts.caches_of(reported)
     rows, largest = tuning.given_mixes(given, caches)
     # A published distribution is drawn anew in each process; of a recording the samples are what was made of it here.
-    others, _ = tuning.given_mixes(given, caches, seed=2)
+    others, _ = tuning.given_mixes(given, caches, seed=2, told=lambda _: None)
     mix_rows, held_out = (
         [own.row(("libc",), extent.rounds, 100) for own in asked] for asked in (rows, others)
     )

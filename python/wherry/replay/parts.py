@@ -112,7 +112,7 @@ def _of_recording(recording: Recording, caches: Mapping[str, int], seed: int) ->
         timed = Timed(recording.times(op))
         counted = recording.document["ops"][op]
         for low, high in bands(caches, op != "set"):
-            inside = [row for row in recording.sizes(op) if low <= row[0] <= high and row[2]]
+            inside = recording.within(op, low, high)
             calls, total = (sum(row[i] for row in inside) for i in (2, 3))
             if not calls:
                 continue
@@ -131,7 +131,7 @@ def _of_recording(recording: Recording, caches: Mapping[str, int], seed: int) ->
                     recordings.keep(runs),
                     calls,
                     total / calls,
-                    inside[-1][1],
+                    min(inside[-1][1], high),
                     _states(min(usual, high), caches, op != "set"),
                     recording.ascending(op, low, high),
                     _took(timed, inside, calls),
@@ -210,9 +210,7 @@ def subject(
     else:
         raise unknown("mix", given, recordings.shipped_names(), "wherry list mixes")
     parts = _of_recording(recording, caches, seed)
-    beyond = sum(
-        row[2] for op in recording.ops for row in recording.sizes(op) if row[0] > LARGEST_SIZE
-    )
+    beyond = sum(map(recording.beyond, recording.ops))
     if not parts and beyond:
         raise WherryError(
             f"{given}: each of its {beyond:,} calls is of more than {size_in_words(LARGEST_SIZE)}, and so many bytes "
