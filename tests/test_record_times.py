@@ -255,6 +255,20 @@ def test_programs_that_would_not_run_run_untouched(record, tmp_path):
     assert mix["run"]["unrecorded"] or mix["ops"] == {}
 
 
+def test_children_with_a_sanitizer_inherit_the_recorder(record, tmp_path):
+    """What docs/record.md says of them, and the way out that it names."""
+    source = tmp_path / "source.c"
+    source.write_text('#include <stdio.h>\nint main(void) { return puts("ran") < 0; }\n')
+    child = tmp_path / "checked"
+    run(need_tool("gcc", "gcc"), "-fsanitize=address", source, "-o", child)
+    if "ran" not in run(child, check=False).stdout:
+        pytest.skip("a program with AddressSanitizer does not run here")
+    done, _ = record("--no-ceiling", "--", "sh", "-c", f"{child}; echo $?")
+    assert done.stdout == "1\n" and "does not come first" in done.stderr
+    done, _ = record("--no-ceiling", "--", "sh", "-c", f"env -u LD_PRELOAD {child}; echo $?")
+    assert done.stdout == "ran\n0\n" and "come first" not in done.stderr
+
+
 def test_words_that_are_no_text_are_kept_as_far_as_they_are(record):
     done, mix = record("--no-ceiling", "--note", "a\udcff", "--", "true")
     assert done.returncode == 0, done.stderr
