@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import ROOT, run
 from wherry import runfile, units
 from wherry.errors import WherryError
 
@@ -467,3 +468,27 @@ def _at_work(pid: str) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+@pytest.mark.parametrize(
+    "start, imported",
+    [
+        (("-m", "wherry"), "click"),
+        (("-c", "from wherry.__main__ import main; main()"), "click"),
+        (("-c", "from wherry.__main__ import native; native()"), "difflib"),
+    ],
+)
+def test_an_interrupt_among_imports_ends_it_silently(tmp_path, start, imported):
+    """What is imported here interrupts whoever does."""
+    interrupt = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(20)\n"
+    (tmp_path / f"{imported}.py").write_text(interrupt)
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = run(sys.executable, *start, "list", "routines", check=False, env=env)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", -signal.SIGINT)
+
+
+def test_console_scripts_begin_where_interrupts_are_answered():
+    scripts = re.search(
+        r"\[project.scripts\]\n(.*?)\n\n", (ROOT / "pyproject.toml").read_text(), re.S
+    )
+    assert scripts[1].count("wherry.__main__:") == len(scripts[1].splitlines()) == 2
