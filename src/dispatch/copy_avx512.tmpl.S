@@ -132,6 +132,18 @@ move_64_on:
     STORE_LAST(%rdi, %rdx)
     ret
 
+#if WHERRY_EDGE_BRANCH
+/* Of move_to_255, here where jumps to them are short. */
+move_four_at_page_end:
+    cmpl    $64, %edx
+    jae     move_four_here          /* no block is cut */
+    jmp     move_near_page_end
+move_together_page_0:
+    testl   %edx, %edx
+    jnz     move_four
+    ret
+#endif
+
 /* No more jumps for sizes together than must be: it is what they cost. */
 move_not_apart:
     cmpb    $-2, wherry_copy_choice + CHOICE_CODE(%rip)

@@ -4,9 +4,51 @@ move_together:
     ja      move_513_on             /* wrong, and the next then has them out of its way */
     cmpl    $255, %edx
     ja      move_256_to_1024
-/* One block under a mask, four times, or four whole ones of which those that n does not reach repeat the first. */
+/* One block under a mask, and three whole ones, of which those that n does not reach are moved down to where it ends; to 64
+ * bytes these three go from what nobody needs to below the stack, to the 128 bytes that are a function's own. For Intel, where the
+ * page's end is a branch and several blocks under a mask are slow (docs/performance-intel.md). Elsewhere one block under a
+ * mask, four times, or four whole ones of which those that n does not reach repeat the first. */
 move_to_255:
-    cmpq    $4096, %rsi             /* as move_to_63 */
+#if WHERRY_EDGE_BRANCH
+    testl   $-4096, %esi            /* as move_to_63, or 4 GiB further */
+    jz      move_together_page_0
+move_four:
+    leal    64(%rsi), %ecx
+    testl   $0xfc0, %ecx
+    jz      move_four_at_page_end
+    leal    64(%rdi), %ecx
+    testl   $0xfc0, %ecx
+    jz      move_four_at_page_end
+move_four_here:
+    prefetchw (%rdi)                /* the source is fetched ahead as soon as a block in three is whole */
+    PREFETCH_LAST_LINE
+    movl    $64, %ecx
+    orq     $-1, %r8
+    movq    %rdx, %r10
+    leaq    -64(%rsp), %r9
+    bzhiq   %rdx, %r8, %r8
+    leaq    move_anything + 64(%rip), %r11
+    kmovq   %r8, %k1
+    subq    %rcx, %r10              /* -64 .. 191 */
+    cmovaq  %rdi, %r9
+    cmovaq  %rsi, %r11
+    leal    (%rcx,%rcx), %r8d
+    cmpq    %rcx, %r10
+    cmovlq  %r10, %rcx
+    cmpq    %r8, %r10
+    cmovlq  %r10, %r8
+    vmovdqu8 (%rsi), %zmm16{%k1}{z}
+    vmovdqu64 (%r11,%rcx), %zmm17
+    vmovdqu64 (%r11,%r8), %zmm18
+    vmovdqu64 (%r11,%r10), %ymm19   /* halves, since a byte that is read at once is often the last */
+    vmovdqu64 32(%r11,%r10), %ymm20
+    vmovdqu8 %zmm16, (%rdi){%k1}
+    vmovdqu64 %zmm17, (%r9,%rcx)
+    vmovdqu64 %zmm18, (%r9,%r8)
+    vmovdqu64 %ymm19, (%r9,%r10)
+    vmovdqu64 %ymm20, 32(%r9,%r10)
+#else
+    cmpq    $4096, %rsi
     jb      move_together_page_0
 move_four:
     PREFETCH_MASKED_COPY
@@ -43,6 +85,7 @@ move_four:
     vmovdqu8 %zmm17, (%r8,%rcx){%k1}
     vmovdqu8 %zmm18, (%r8,%r9){%k1}
     vmovdqu8 %zmm19, (%r8,%r10){%k1}
+#endif
     RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
 
 /* The first block and the last two, and between them thirteen that begin at a line: of the source, where a load across
@@ -54,7 +97,9 @@ move_four:
  *   r8  the destination as it was
  *   r9, r10, r11 X where it is less than 192, 384, 576, else that: three blocks, three, and one, and at X three again
  */
+#if !WHERRY_EDGE_BRANCH             /* there it reaches into as many lines of code without, and the text into fewer */
     .p2align 6
+#endif
 move_256_to_1024:
     movl    %esi, %ecx
     cmpl    $0, wherry_thresholds + COPY_SOURCE_PAGE(%rip)
@@ -106,7 +151,9 @@ move_256_to_1024:
     vmovdqu64 %zmm31, -64(%rdi,%rdx)
     RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
 
+#if !WHERRY_EDGE_BRANCH
 move_together_page_0:
     testl   %edx, %edx
     jnz     move_four
     ret
+#endif

@@ -182,6 +182,11 @@ move_places:                        /* RECENT_ENTER_COPY_AT_ONCE */
     .set    place, place + 1
     .endr
     .long   RECENT_COPY_PLACES - 1
+#if WHERRY_EDGE_BRANCH
+    .p2align 6
+move_anything:                      /* what blocks load that n does not reach (copy_avx512_together.tmpl.S) */
+    .skip   128
+#endif
     .text
 
 /* void *mempcpy(void *dst rdi, const void *src rsi, size_t n rdx), returns dst + n */

@@ -89,10 +89,39 @@ set_together:
     ja      set_1025_on
     cmpl    $255, %edx
     ja      set_256_to_1024
-set_to_255:                         /* as move_to_255 */
+set_to_255:                         /* as move_to_255; a line to move blocks off to, since there is nothing to load */
     cmpq    $4096, %rdi
     jb      set_together_page_0
 set_four:
+#if WHERRY_EDGE_BRANCH
+    leal    64(%rdi), %ecx
+    testl   $0xfc0, %ecx
+    jz      set_four_at_page_end
+set_four_here:
+    PREFETCH_MASKED_SET
+    PREFETCH_LAST_LINE
+    orq     $-1, %rcx
+    leaq    -64(%rsp), %r8
+    bzhiq   %rdx, %rcx, %rcx
+    xorl    %r9d, %r9d
+    andq    $-64, %r8               /* a line of the 128 bytes below the stack that are a function's own */
+    kmovq   %rcx, %k1
+    movq    %rdx, %r10
+    movl    $64, %ecx
+    subq    %rcx, %r10
+    cmovbq  %r9, %r10
+    cmovaq  %rdi, %r8
+    leal    (%rcx,%rcx), %r9d
+    cmpl    %ecx, %r10d
+    cmovbl  %r10d, %ecx
+    cmpl    %r9d, %r10d
+    cmovbl  %r10d, %r9d
+    vmovdqu8 %zmm16, (%rdi){%k1}
+    vmovdqu64 %zmm16, (%r8,%rcx)
+    vmovdqu64 %zmm16, (%r8,%r9)
+    vmovdqu64 %ymm16, (%r8,%r10)
+    vmovdqu64 %ymm16, 32(%r8,%r10)
+#else
     PREFETCH_MASKED_SET
     PREFETCH_LAST_LINE
     movl    %edi, %ecx
@@ -120,6 +149,7 @@ set_four:
     vmovdqu8 %zmm16, (%r8,%rcx){%k1}
     vmovdqu8 %zmm16, (%r8,%r9){%k1}
     vmovdqu8 %zmm16, (%r8,%r10){%k1}
+#endif
     RETURN_WATCHED(wherry_watch_sets, set_look_back, set_uncounted)
 
     .p2align 6
@@ -212,6 +242,14 @@ set_together_page_0:
     testl   %edx, %edx
     jnz     set_four
     ret
+
+#if WHERRY_EDGE_BRANCH
+set_four_at_page_end:
+    cmpl    $64, %edx
+    jae     set_four_here
+    orq     $-1, %rcx
+    jmp     set_near_page_end
+#endif
 
     UNCOUNTED(set_uncounted, wherry_watch_sets, %rax, set_look_back)
     LOOK(set_look_back, wherry_watch_sets, ret)

@@ -5,7 +5,7 @@
  *
  *   n < 16, V < 64    head and tail of 8, 4 or 1 bytes, in integer registers
  *   n <= 64, V = 64   one block under a mask of n bits
- *   to 1024, V = 64   just the blocks that n reaches to 512, and the forward loop (copy_apart.tmpl.S); or four masked blocks to
+ *   to 1024, V = 64   just the blocks that n reaches to 512, and the forward loop (copy_apart.tmpl.S); or four blocks to
  *                     255, and sixteen (copy_together.tmpl.S), which the includer includes behind this and chooses by going
  *                     to AT(together); or as below, from AT(neither) on
  *   16 .. 64, V = 32  four blocks of 16 bytes

@@ -8,8 +8,53 @@ AT(together):
     ja      AT(sixteen)
     cmpq    $4096, %rsi             /* as for one block under a mask */
     jb      AT(together_page_0)
-/* One block under a mask, four times, or four whole ones of which those that n does not reach repeat the first. */
+/* As move_to_255 of public.S. */
 AT(together_four):
+#if WHERRY_EDGE_BRANCH
+    leal    64(%rsi), %eax
+    testl   $0xfc0, %eax
+    jz      AT(together_page_end)
+    leal    64(%rdi), %eax
+    testl   $0xfc0, %eax
+    jz      AT(together_page_end)
+AT(together_here):
+    prefetchw (%rdi)
+    prefetcht0 (%rsi)
+    prefetchw -1(%rdi,%rdx)
+    movl    $64, %eax
+    orq     $-1, %r8
+    movq    %rdx, %r10
+    leaq    -64(%rsp), %r9
+    bzhiq   %rdx, %r8, %r8
+    leaq    AT(anything) + 64(%rip), %r11
+    kmovq   %r8, %k1
+    subq    %rax, %r10              /* -64 .. 191 */
+    cmovaq  %rdi, %r9
+    cmovaq  %rsi, %r11
+    leal    (%rax,%rax), %r8d
+    cmpq    %rax, %r10
+    cmovlq  %r10, %rax
+    cmpq    %r8, %r10
+    cmovlq  %r10, %r8
+    LOAD(AT(redo), vmovdqu8 (%rsi), R(0){%k1}{z})
+    LOAD(AT(redo), MOVE (%r11,%rax), R(1))
+    LOAD(AT(redo), MOVE (%r11,%r8), R(2))
+    LOAD(AT(redo), vmovdqu64 (%r11,%r10), %ymm19)
+    LOAD(AT(redo), vmovdqu64 32(%r11,%r10), %ymm20)
+AT(together_stores):
+    STORE(AT(together_spill), vmovdqu8 R(0), (%rdi){%k1})
+    STORE(AT(together_spill), MOVE R(1), (%r9,%rax))
+    STORE(AT(together_spill), MOVE R(2), (%r9,%r8))
+    STORE(AT(together_spill), vmovdqu64 %ymm19, (%r9,%r10))
+    STORE(AT(together_spill), vmovdqu64 %ymm20, 32(%r9,%r10))
+    xorl    %eax, %eax
+    ret
+
+AT(together_page_end):
+    cmpl    $64, %edx
+    jae     AT(together_here)
+    jmp     AT(masked)
+#else
     prefetchw (%rdi)
     prefetcht0 (%rsi)
     prefetchw -1(%rdi,%rdx)
@@ -32,6 +77,7 @@ AT(together_stores):
     STORE(AT(together_spill), vmovdqu8 R(3), (%r8,%r10){%k1})
     xorl    %eax, %eax
     ret
+#endif
 
 AT(together_page_0):
     testl   %edx, %edx
@@ -39,6 +85,17 @@ AT(together_page_0):
     xorl    %eax, %eax
     ret
 
+#if WHERRY_EDGE_BRANCH
+/* As SPILLED, with the destination in r9 too, but for what goes to below the stack: that is below what is called. */
+AT(together_spill):
+    cmpq    %rdi, %r9
+    SPILL_ROOM(%rdi, %rdx)
+    movq    %rsp, %rdi
+    leaq    -72(%rsp), %r9
+    cmoveq  %rdi, %r9
+    call    AT(together_stores)
+    SPILL_ENDS
+#else
 /* rsi is as far from where it was as r8 is from rdi. */
 AT(together_redo):
     subq    %r8, %rsi
@@ -52,3 +109,4 @@ AT(together_spill):
     addq    %rsp, %r8
     call    AT(together_stores)
     SPILL_ENDS
+#endif

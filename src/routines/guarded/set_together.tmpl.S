@@ -8,9 +8,44 @@ AT(together):
     ja      AT(together_256)
     cmpq    $4096, %rdi
     jb      AT(together_page_0)
-/* One block under a mask, four times, or four whole ones of which those that n does not reach repeat the first; see
- * copy_together.tmpl.S. */
+/* As set_to_255 of public.S. */
 AT(together_four):
+#if WHERRY_EDGE_BRANCH
+    leal    64(%rdi), %eax
+    testl   $0xfc0, %eax
+    jz      AT(together_page_end)
+AT(together_here):
+    prefetchw (%rdi)
+    prefetchw -1(%rdi,%rdx)
+    orq     $-1, %rax
+    leaq    -64(%rsp), %r8
+    bzhiq   %rdx, %rax, %rax
+    xorl    %r9d, %r9d
+    andq    $-64, %r8
+    kmovq   %rax, %k1
+    movq    %rdx, %r10
+    movl    $64, %eax
+    subq    %rax, %r10
+    cmovbq  %r9, %r10
+    cmovaq  %rdi, %r8
+    leal    (%rax,%rax), %r9d
+    cmpl    %eax, %r10d
+    cmovbl  %r10d, %eax
+    cmpl    %r9d, %r10d
+    cmovbl  %r10d, %r9d
+    STORE(AT(redo), vmovdqu8 R(0), (%rdi){%k1})
+    STORE(AT(redo), MOVE R(0), (%r8,%rax))
+    STORE(AT(redo), MOVE R(0), (%r8,%r9))
+    STORE(AT(redo), vmovdqu64 %ymm16, (%r8,%r10))
+    STORE(AT(redo), vmovdqu64 %ymm16, 32(%r8,%r10))
+    xorl    %eax, %eax
+    ret
+
+AT(together_page_end):
+    cmpl    $64, %edx
+    jae     AT(together_here)
+    jmp     AT(masked)
+#else
     prefetchw (%rdi)
     prefetchw -1(%rdi,%rdx)
     movl    %edi, %eax
@@ -24,6 +59,7 @@ AT(together_four):
     STORE(AT(redo), vmovdqu8 R(0), (%r8,%r10){%k1})
     xorl    %eax, %eax
     ret
+#endif
 
 AT(together_page_0):
     testl   %edx, %edx
