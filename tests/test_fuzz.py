@@ -83,6 +83,25 @@ def test_planted_bug_is_found(fuzz, wherry_run, library, tmp_path, function):
     assert PLANTED[function] in again.stdout
 
 
+def test_a_function_that_blocks_is_found(fuzz, library):
+    """Whatever the time that was given: the child that called it never comes to look at it."""
+    names = ["--only-peers", "--peer", f"bad={library}:block_", "bad:block_memcpy"]
+    done = fuzz(*names, "--seconds", 1, "--jobs", 1)
+    assert done.returncode == 1, done.stdout + done.stderr
+    first = next(line for line in done.stdout.splitlines() if line.startswith("FAILED"))
+    assert "bad:block_memcpy (copy, 64 bytes" in first and "did not return within 10 s" in first
+    assert "1 call)" in done.stdout and "--case 'sweep:n=64," in done.stdout
+
+
+def test_the_time_ends_between_two_calls_of_an_input(fuzz, library):
+    """An input has 512 of them, 50 ms each."""
+    names = ["--only-peers", "--peer", f"slow={library}:dawdle_"]
+    done = fuzz(*names, "--seconds", 1, "--jobs", 1)
+    assert done.returncode == 0, done.stdout + done.stderr
+    last = done.stdout.splitlines()[-1]
+    assert "all right" in last and 0 < int(last.split()[0]) < 512
+
+
 def test_the_case_for_verify_shows_it_too(fuzz, wherry_run, library):
     for prefix in ("lastbyte", "backward", "read_before", "tail"):
         done = fuzz("--only-peers", "--peer", f"bad={library}:{prefix}_", "--seconds", 20)

@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -26,14 +27,14 @@ enum { MOAT = 16 * 4096, TICK_US = 200000, PATIENCE = 6 /* ticks: 1.2 s of CPU t
 
 static uint8_t *arena, *back;
 static int contents = -1; /* byte 0 of the input that the arena was filled for */
-volatile uint64_t fuzz_calls;
+static struct fuzz_pulse own_pulse;
+struct fuzz_pulse *fuzz_pulse = &own_pulse;
 
 static sigjmp_buf escape;
 static volatile sig_atomic_t inside;
 static volatile int caught;
 static volatile uintptr_t caught_address;
 static volatile bool caught_writing;
-static volatile unsigned now; /* the call being made */
 
 static inline bool any_set(block x)
 {
@@ -116,8 +117,8 @@ static void on_signal(int signo, siginfo_t *info, void *opaque)
     if (signo == SIGPROF) {
         static uint64_t last;
         static int ticks;
-        ticks = inside && fuzz_calls == last ? ticks + 1 : 0;
-        last = fuzz_calls;
+        ticks = inside && fuzz_pulse->calls == last ? ticks + 1 : 0;
+        last = fuzz_pulse->calls;
         if (ticks < PATIENCE)
             return;
         ticks = 0;
@@ -222,19 +223,19 @@ static bool right(const struct fuzz_call *call, bool sets, bool thorough)
 /* By itself, so that nothing of the caller's lives across the jump. */
 static __attribute__((noinline)) bool all_calls(const uint8_t *input, size_t count, bool thorough, struct finding *f)
 {
-    for (size_t i = 0; i < count; i++, input += RECORD) {
+    for (size_t i = 0; i < count && !fuzz_pulse->stop; i++, input += RECORD) {
         f->call = fuzz_decode(input);
         const struct fuzz_call *call = &f->call;
         target_ways(arena + call->dst, call->n);
         fuzz_use_thresholds(call->thresholds); /* which says more than a way does */
         const bool sets = call->target->op == WHERRY_OP_set || call->target->op == WHERRY_OP_zero;
-        f->at = now = (unsigned)i;
+        f->at = fuzz_pulse->at = (unsigned)i;
         inside = 1;
         atomic_signal_fence(memory_order_seq_cst);
         const size_t returned = make(call);
         atomic_signal_fence(memory_order_seq_cst);
         inside = 0;
-        fuzz_calls++;
+        fuzz_pulse->calls++;
         if (!right(call, sets, thorough)) {
             describe(call, sets, f);
             return false;
@@ -269,7 +270,7 @@ bool fuzz_execute(const uint8_t *input, size_t length, bool thorough, struct fin
     } else {
         __asm__ volatile("cld\n\tfninit");
         inside = 0;
-        f->at = now;
+        f->at = fuzz_pulse->at;
         f->call = fuzz_decode(input + HEADER + (size_t)f->at * RECORD);
         f->kind = caught == SIGPROF ? FOUND_HANG : FOUND_FAULT;
         f->signo = caught;
@@ -289,11 +290,52 @@ bool fuzz_attribute(const uint8_t *input, size_t length, struct finding *f)
     return true;
 }
 
+bool fuzz_blocked(struct fuzz_watch *watch, const struct fuzz_pulse *pulse)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    const double now = (double)t.tv_sec + (double)t.tv_nsec * 1e-9, since = now - watch->last;
+    if (watch->last == 0 || pulse->calls != watch->calls)
+        watch->stood = 0;
+    else
+        watch->stood += since < 0.5 ? since : 0.5; /* both may have been stopped meanwhile */
+    watch->last = now;
+    watch->calls = pulse->calls;
+    return watch->stood > BLOCKED_AFTER;
+}
+
+struct finding fuzz_blocked_finding(const uint8_t *input, unsigned at)
+{
+    return (struct finding){
+        .kind = FOUND_HANG, .at = at, .call = fuzz_decode(input + HEADER + (size_t)at * RECORD), .byte = 0};
+}
+
+/* Its status, or -1 when it was killed since a call of it did not end. Looks often at first, for most end at once and
+ * shrinking waits for thousands. */
+static int status_of(pid_t pid, const struct fuzz_pulse *pulse)
+{
+    struct fuzz_watch watch = {0};
+    bool blocked = false;
+    int status;
+    for (struct timespec pause = {.tv_nsec = 50000};; nanosleep(&pause, NULL)) {
+        const pid_t got = waitpid(pid, &status, blocked ? 0 : WNOHANG);
+        if (got == pid)
+            return blocked ? -1 : status;
+        if (!blocked && fuzz_blocked(&watch, pulse)) {
+            kill(pid, SIGKILL);
+            blocked = true;
+        }
+        if (pause.tv_nsec < 20000000)
+            pause.tv_nsec += pause.tv_nsec / 4;
+    }
+}
+
 bool fuzz_execute_apart(const uint8_t *input, size_t length, struct finding *f)
 {
     static struct apart {
         volatile bool ended, right;
         struct finding finding;
+        struct fuzz_pulse pulse;
     } *seen;
     if (!seen)
         seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -309,17 +351,20 @@ bool fuzz_execute_apart(const uint8_t *input, size_t length, struct finding *f)
     }
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        fuzz_pulse = &seen->pulse;
         fuzz_init();
         seen->right = fuzz_execute(input, length, true, &seen->finding);
         seen->ended = true;
         _exit(0);
     }
-    int status;
-    while (waitpid(pid, &status, 0) < 0)
-        continue;
+    const int status = status_of(pid, &seen->pulse);
     *f = seen->finding;
     if (seen->ended)
         return seen->right;
+    if (status < 0) {
+        *f = fuzz_blocked_finding(input, seen->pulse.at);
+        return false;
+    }
     f->kind = FOUND_END;
     f->signo = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     f->got = WIFEXITED(status) ? WEXITSTATUS(status) : -1;

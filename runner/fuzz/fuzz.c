@@ -24,9 +24,11 @@ enum { JOBS_MOST = 64, NAMES_MOST = 64, PATHS_MOST = 64, TIER_INPUTS = 64 };
 
 /* Of one child, seen by the parent also after the child's death. */
 struct job {
-    volatile uint64_t calls, inputs;
+    struct fuzz_pulse pulse;
+    volatile uint64_t inputs;
     volatile uint32_t length; /* of the input being run */
     uint8_t input[INPUT_MOST];
+    struct fuzz_watch watch;    /* the parent's */
     volatile bool found, ended; /* ended: by itself, not by a routine that calls exit */
     struct finding finding;
 };
@@ -69,23 +71,22 @@ static void make_input(uint8_t *input, uint64_t *state, uint64_t number)
 static _Noreturn void child(struct job *job, const struct request *r, uint64_t index, double end)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    fuzz_pulse = &job->pulse;
     fuzz_init();
     /* xorshift keeps to nothing for long when it starts with few bits set. */
     uint64_t state = (r->seed + index + 1) * 0x9e3779b97f4a7c15u | 1;
     const uint64_t share = r->executions / r->jobs + (index < r->executions % r->jobs);
     struct finding f;
-    for (uint64_t number = 0; now() < end && (!r->executions || fuzz_calls < share); number++) {
+    for (uint64_t number = 0; now() < end && (!r->executions || job->pulse.calls < share); number++) {
         make_input(job->input, &state, number);
         job->length = INPUT_MOST;
-        if (r->executions && share - fuzz_calls < CALLS)
-            job->length = (uint32_t)(HEADER + (share - fuzz_calls) * RECORD);
+        if (r->executions && share - job->pulse.calls < CALLS)
+            job->length = (uint32_t)(HEADER + (share - job->pulse.calls) * RECORD);
         if (!fuzz_execute(job->input, job->length, false, &f)) {
             job->finding = f;
             job->found = true;
-            job->calls = fuzz_calls;
             _exit(EXIT_FAILED);
         }
-        job->calls = fuzz_calls;
         job->inputs = number + 1;
     }
     job->ended = true;
@@ -120,13 +121,27 @@ static void print_message(const struct finding *f)
     printf("FAILED  %s\n", message);
 }
 
+/* Each try takes as long as it takes to see that nothing comes of it, so there is one, with the call itself. */
+static bool blocks_alone(struct job *job, struct finding *f)
+{
+    uint8_t alone[HEADER + RECORD];
+    memcpy(alone, job->input, HEADER);
+    memcpy(alone + HEADER, job->input + HEADER + job->finding.at * RECORD, RECORD);
+    if (fuzz_execute_apart(alone, sizeof alone, f))
+        return false;
+    memcpy(job->input, alone, sizeof alone);
+    job->length = sizeof alone;
+    return true;
+}
+
 static void report(const struct request *r, struct job *job, int status)
 {
     /* Here nothing has been called yet, so that what shows it now shows it in a process of its own. */
     fuzz_use_tier(job->input[1]);
     struct finding f = {0};
-    const bool repeats = !fuzz_execute_apart(job->input, job->length, &f);
-    if (repeats)
+    const bool blocked = job->found && job->finding.kind == FOUND_HANG && !job->finding.signo;
+    const bool repeats = blocked ? blocks_alone(job, &f) : !fuzz_execute_apart(job->input, job->length, &f);
+    if (repeats && !blocked)
         job->length = (uint32_t)fuzz_shrink(job->input, job->length, &f);
     if (repeats || job->found)
         print_message(repeats ? &f : &job->finding);
@@ -166,9 +181,25 @@ static void progress(const struct job *jobs, const struct request *r, double sta
     last = now();
     uint64_t calls = 0;
     for (uint64_t i = 0; i < r->jobs; i++)
-        calls += jobs[i].calls;
+        calls += jobs[i].pulse.calls;
     fprintf(stderr, "\r\033[K%7.1f million executions  %6.1f s  %5.2f million/s", (double)calls / 1e6, last - started,
             (double)calls / 1e6 / (last - started));
+}
+
+/* A child cannot be relied on to see the time: it may be in a call that does not return. */
+static void look_after(struct job *jobs, const pid_t *pids, const struct request *r, bool over)
+{
+    for (uint64_t i = 0; i < r->jobs; i++) {
+        struct job *job = &jobs[i];
+        if (pids[i] <= 0)
+            continue;
+        job->pulse.stop |= over;
+        if (job->found || !fuzz_blocked(&job->watch, &job->pulse))
+            continue;
+        kill(pids[i], SIGKILL);
+        job->finding = fuzz_blocked_finding(job->input, job->pulse.at);
+        job->found = true;
+    }
 }
 
 static int drive(const struct request *r)
@@ -202,6 +233,8 @@ static int drive(const struct request *r)
         if (pid == 0) {
             progress(jobs, r, started);
             poll(NULL, 0, 20);
+            if (!culprit)
+                look_after(jobs, pids, r, now() >= end);
         }
         for (uint64_t i = 0; pid > 0 && i < r->jobs; i++) {
             if (pids[i] != pid)
@@ -221,7 +254,7 @@ static int drive(const struct request *r)
         fputs("\r\033[K", stderr);
     uint64_t calls = 0;
     for (uint64_t i = 0; i < r->jobs; i++)
-        calls += jobs[i].calls;
+        calls += jobs[i].pulse.calls;
     const double took = now() - started;
     if (culprit)
         report(r, culprit, how);
@@ -278,18 +311,20 @@ static int replay(const char *path)
 
 static void help(void)
 {
-    puts("wherry-run fuzz: random calls of every function, compared byte by byte with what they must do\n\n"
-         "usage: wherry-run fuzz [TARGET ...] [OPTION ...]\n\n"
-         "  TARGET             a routine, wherry, libc, or a peer's NAME; default: every routine and wherry\n"
-         "  --seconds N        for so long (default 60; 0: no limit)\n"
-         "  --executions N     end after so many calls, of all jobs together\n"
-         "  --seed N           repeats a run (default: drawn and printed)\n"
-         "  --jobs N           processes (default: one for each CPU)\n"
-         "  --peer NAME=PATH[:PREFIX]  the functions of a shared object too\n"
-         "  --only-peers       nothing but the peers\n"
-         "  --replay PATH      run this input, or those of this directory, and end; may be given again\n"
-         "  --artifacts DIR    where the input of a failure is written (default: here)\n\n"
-         "Ends at the first failure with status 1. Example: wherry-run fuzz wherry --seconds 10");
+    puts(
+        "wherry-run fuzz: random calls of every function, compared byte by byte with what they must do\n\n"
+        "usage: wherry-run fuzz [TARGET ...] [OPTION ...]\n\n"
+        "  TARGET             a routine, wherry, libc, or a peer's NAME; default: every routine and wherry\n"
+        "  --seconds N        for so long (default 60; 0: no limit)\n"
+        "  --executions N     end after so many calls, of all jobs together\n"
+        "  --seed N           repeats a run (default: drawn and printed)\n"
+        "  --jobs N           processes (default: one for each CPU)\n"
+        "  --peer NAME=PATH[:PREFIX]  the functions of a shared object too\n"
+        "  --only-peers       nothing but the peers\n"
+        "  --replay PATH      run this input, or those of this directory, and end; may be given again\n"
+        "  --artifacts DIR    where the input of a failure is written (default: here)\n\n"
+        "Ends at the first failure with status 1, also when a call does not return: whatever --seconds says, no later\n"
+        "than 10 s after it began. Example: wherry-run fuzz wherry --seconds 10");
 }
 
 static int read_number(const char *option, const char *text, uint64_t most, uint64_t *value)

@@ -54,7 +54,7 @@ struct finding {
     struct fuzz_call call;
     int64_t byte; /* relative to the destination, or to the source for FOUND_SOURCE */
     int expected, got;
-    int signo; /* FOUND_END: 0 when the process ended with a status */
+    int signo; /* FOUND_END: 0 when the process ended with a status; FOUND_HANG: 0 when it was killed from outside */
     bool writing;
     int64_t address; /* offset in the arena */
 };
@@ -70,11 +70,31 @@ void fuzz_encode(uint8_t *record, const struct fuzz_call *call); /* in the plain
 const char *fuzz_tier_name(void);                                /* "" for the default plan, else "avx2" ... */
 
 /* execute.c */
+enum { BLOCKED_AFTER = 10 /* seconds without the end of a call, whatever the process does meanwhile */ };
+
+/* What a process that makes calls shows to the one that waits for it, in memory of both. */
+struct fuzz_pulse {
+    volatile uint64_t calls; /* made so far */
+    volatile unsigned at;    /* which call of the input is being made */
+    volatile bool stop;      /* set from outside: the next call is not made any more */
+};
+extern struct fuzz_pulse *fuzz_pulse; /* of this process */
+
+/* Of one who waits; begins with zeros. */
+struct fuzz_watch {
+    uint64_t calls;
+    double last, stood;
+};
+/* True once no call has ended for BLOCKED_AFTER seconds; to be asked at least a few times a second. */
+bool fuzz_blocked(struct fuzz_watch *watch, const struct fuzz_pulse *pulse);
+/* The finding of a process that was killed since its call did not end. */
+struct finding fuzz_blocked_finding(const uint8_t *input, unsigned at);
+
 void fuzz_init(void);
 /* Makes the calls of the input; false when one was wrong. With thorough everything is looked at after each call. */
 bool fuzz_execute(const uint8_t *input, size_t length, bool thorough, struct finding *finding);
-extern volatile uint64_t fuzz_calls; /* made so far */
-/* The same, thoroughly, in a child that has called nothing before: also calls that end the process are findings. */
+/* The same, thoroughly, in a child that has called nothing before: also calls that end the process or block it are
+ * findings. */
 bool fuzz_execute_apart(const uint8_t *input, size_t length, struct finding *finding);
 /* Looks at the input again until it is known which call did it. */
 bool fuzz_attribute(const uint8_t *input, size_t length, struct finding *finding);

@@ -80,7 +80,10 @@ static void what(char *text, size_t room, const struct finding *f)
                      f->call.target->abi == ABI_MEMPCPY ? "destination + size" : "the destination");
         break;
     case FOUND_HANG:
-        snprintf(text, room, "did not return within 1.2 s of CPU time; stopped");
+        if (f->signo)
+            snprintf(text, room, "did not return within 1.2 s of CPU time; stopped");
+        else
+            snprintf(text, room, "did not return within %d s; stopped", BLOCKED_AFTER);
         break;
     case FOUND_END:
         if (f->signo)
