@@ -9,8 +9,12 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 from wherry import cli, mixes, mixfiles, mixplots
 from wherry.errors import WherryError
+
+# Beside the repository, where the files that fleetbench publishes are kept; other machines lack them.
+FLEETBENCH = ROOT.parent / "shared" / "data" / "fleetbench"
 
 
 @pytest.fixture
@@ -83,6 +87,14 @@ BAD = {
     "mixed": ("0.5,8:0.5\n", "size:probability throughout"),
     "sizes alone": ("8,64\n", "is above 1, so no probability"),
     "sum": ("0,0,0\n", "line 1 have no sum to scale to 1"),
+    "huge sum": ("8:1e308,9:1e308\n", "line 1 have no sum to scale to 1"),
+    "cut off": (
+        "8:0.5,16:0.25,32:0.125\n",
+        "of line 1 add up to 0.875, not to 1: the file is cut off",
+    ),
+    "cut off, dense": ("0.5,0.25\n", "of line 1 add up to 0.75, not to 1"),
+    "cut off, alignments": ("8:1\n0:1\n1:0.25,2:0.5\n", "of line 3 add up to 0.75"),
+    "counts": ("8:3,64:1\n", "add up to 4, not to 1"),
     "two lines": ("0.5,0.5\n0.5,0.5\n", "more than one line of probabilities (line 2)"),
     "many": ("1," * 65537 + "1\n", "more than 65536 sizes"),
     "unordered": ("8:0.5,4:0.5\n", "size 4 comes after 8 (line 1, column 7)"),
@@ -104,6 +116,21 @@ def test_what_is_wrong_is_told_by_line_and_column(tmp_path, case, call):
     assert said in err and "m.csv" in err and len(err) < 400
 
 
+@pytest.mark.parametrize("text", ["1:0.33,2:0.33,3:0.33\n", "1:0.9999985\n", "0.5,0.4985\n"])
+def test_rounded_probabilities_are_taken(tmp_path, text):
+    assert sum(shares(mix(tmp_path, text)).values()) == pytest.approx(1)
+
+
+def test_fleetbench_s_own_files_are_taken_whole_and_refused_cut_off(tmp_path):
+    if not FLEETBENCH.is_dir():
+        pytest.skip(f"no files of fleetbench at {FLEETBENCH}")
+    assert len(mixes.gather([str(FLEETBENCH)])) == 30
+    text = (FLEETBENCH / "Memcpy_0.csv").read_text()
+    first = text.splitlines()[0]
+    with pytest.raises(WherryError, match=r"line 1 add up to 0\.4485, not to 1"):
+        mix(tmp_path, first[: len(first) // 4].rpartition(",")[0] + "\n")
+
+
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
@@ -111,7 +138,8 @@ def test_what_is_wrong_is_told_by_line_and_column(tmp_path, case, call):
 def test_round_trips_keep_the_shares(tmp_path, form, call):
     rng = random.Random(7)
     drawn = {rng.randrange(4097): rng.random() ** 4 for _ in range(600)}
-    text = ",".join(f"{size}:{share:.6g}" for size, share in sorted(drawn.items())) + "\n"
+    total = sum(drawn.values())
+    text = ",".join(f"{n}:{share / total:.6g}" for n, share in sorted(drawn.items())) + "\n"
     (tmp_path / "first.csv").write_text(text)
     for source, target in (("first.csv", "second.csv"), ("second.csv", "third.csv")):
         status, _, err = call(

@@ -18,6 +18,9 @@ FLEETBENCH, LLVM = "fleetbench", "llvm"
 FORMS = (FLEETBENCH, LLVM)
 # A dense list has an entry for every size; a larger one would be nothing but zeros.
 LARGEST_DENSE = 1 << 20
+# How far a sum may be from 1: probabilities of two digits that somebody wrote by hand (three thirds are 0.99);
+# fleetbench's files have six digits, and sums within 0.000002.
+ROUNDING = 0.01 + 1e-9
 _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
 _DENSE = re.compile(r"\s*[-+]?(?:[0-9.][0-9.eE+-]*|nan|inf(?:inity)?)\s*", re.ASCII | re.IGNORECASE)
 
@@ -122,8 +125,14 @@ def _dense(lines: Sequence[str], where: str) -> dict[int, float]:
 
 
 def _with_a_sum(shares: dict[int, float], number: int, where: str) -> dict[int, float]:
-    if not 0 < sum(shares.values()) < math.inf:
+    total = sum(shares.values())
+    if not 0 < total < math.inf:
         raise WherryError(f"{where}: the probabilities of line {number} have no sum to scale to 1")
+    if abs(total - 1) > ROUNDING:
+        raise WherryError(
+            f"{where}: the probabilities of line {number} add up to {total:.4g}, not to 1: the file is cut off, or "
+            "holds other numbers; get the whole of it, or divide each number by that sum"
+        )
     return {value: share for value, share in shares.items() if share > 0}
 
 
