@@ -397,6 +397,23 @@ def test_a_mix_named_like_a_region_stands_beside_it(bench):
     assert set(there) == {"any-64", "mix-any-64"} and there["any-64"]["base"]
 
 
+@pytest.mark.parametrize(
+    ("region", "copied"),
+    [
+        ("any-64", {"any-64", "one", "two"}),
+        ("any-64,two", {"any-64", "two"}),
+        ("two", {"two"}),
+        ("forward", {"one", "two"}),
+    ],
+)
+def test_a_mix_is_measured_beside_regions_that_are_named(bench, region, copied):
+    for name in ("one", "two"):
+        (bench.directory / f"{name}.csv").write_text("8:1\n")
+    some = ("--quick", "--mix", "one.csv", "--mix", "two.csv", "--region", region)
+    there, _ = of(scored(bench, *some)[0], "copy")
+    assert set(there) == copied
+
+
 def test_a_mix_for_another_op_is_refused(bench):
     (bench.directory / "Memset_0.csv").write_text("8:1\n")
     result = bench("bench", "scoreboard", "--op", "copy", "--mix", "Memset_0.csv")

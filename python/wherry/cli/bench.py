@@ -51,7 +51,7 @@ from wherry.cli import dimensions, reporting, whole
     "regions",
     multiple=True,
     metavar="NAME,...",
-    help="scoreboard: only these regions (wherry list regions). Repeatable.",
+    help="scoreboard: only these regions (wherry list regions) and what --mix gives. Repeatable.",
 )
 @click.option(
     "--isa",

@@ -325,10 +325,12 @@ def every(mixes: Iterable[Mix] = ()) -> tuple[Region, ...]:
 
 
 def chosen(names: Sequence[str], mixes: Iterable[Mix], quick: bool) -> tuple[Region, ...]:
-    """Those asked for; else all, or the ones that --quick has rows of."""
+    """Those asked for; else all, or the ones that --quick has rows of. A mix is given to be measured, so that where
+    regions are named, but none of the mixes, these are all there too."""
     there = every(mixes)
     if names:
-        return tuple(region for region in there if region.name in names)
+        some = any(region.mix and region.name in names for region in there)
+        return tuple(r for r in there if r.name in names or (r.mix and not some))
     return tuple(region for region in there if region.few or not quick)
 
 
