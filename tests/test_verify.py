@@ -169,6 +169,27 @@ def test_wrong_routine_is_caught(runner, library, function):
     assert again.returncode == 1, failure["repeat"] + again.stdout + again.stderr
 
 
+CHANGES = {"source": 90, "source_first": 92, "source_beyond": 93}  # calls of so many bytes
+# With a second thread the destination is compared with what the source holds after the call.
+SEEN = [("threads", "source"), *((f, prefix) for f in ("sweep", "delta") for prefix in CHANGES)]
+
+
+@pytest.mark.parametrize(("family", "prefix"), SEEN)
+def test_a_changed_source_is_told_as_that(runner, library, family, prefix):
+    """And of the call that changed it, not of one that read what it left."""
+    beyond, said = prefix == "source_beyond", f"(copy, {CHANGES[prefix]} bytes"
+    what = "past the end of the source, at byte 96:" if beyond else "changed the source: byte 5 was"
+    peer = ("--peer", f"bad={library}:{prefix}_")
+    for seed in range(1, 6):  # delta draws its sizes
+        done = runner("--only-peers", *peer, "--family", family, "--json", "--seed", seed)
+        told = [failure["message"] for failure in events(done, "failure")]
+        assert all(what in message and said in message for message in told), told
+        if told:
+            break
+    else:
+        assert family == "delta", "never seen"
+
+
 @pytest.mark.parametrize("name", GOOD)
 def test_right_routine_passes(runner, library, name):
     done = runner(f"good:good_{name}", "--brief", "--peer", f"good={library}:good_")

@@ -58,6 +58,12 @@ void fail_byte(struct unit *unit, const struct vcase *one, const uint8_t *dst, c
                  got);
         else
             fail(unit, one, dst, src, "", "byte %" PRId64 " is 0x%02x, expected 0x%02x", byte, got, expected);
+    } else if (byte < 0) {
+        fail(unit, one, dst, src, "source", "wrote %" PRId64 " B before the source: 0x%02x is now 0x%02x", -byte,
+             expected, got);
+    } else if ((uint64_t)byte >= one->n) {
+        fail(unit, one, dst, src, "source",
+             "wrote past the end of the source, at byte %" PRId64 ": 0x%02x is now 0x%02x", byte, expected, got);
     } else {
         fail(unit, one, dst, src, "source", "changed the source: byte %" PRId64 " was 0x%02x and is now 0x%02x", byte,
              expected, got);

@@ -1,5 +1,6 @@
 /* Sizes and offsets, between red zones: the bytes, the bytes around them, the source, the return value. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "verify.h"
 
@@ -30,6 +31,18 @@ static struct arena *destination(struct unit *unit, const struct vcase *one)
     return is_set(unit->target) && value_of(unit->target, one->c) % 2 == 0 ? &odd : &even;
 }
 
+/* True when the source is what it was; else the failure is recorded, and it is made so again. */
+static bool source_whole(struct unit *unit, const struct vcase *one, const uint8_t *dst, const uint8_t *src,
+                         size_t length)
+{
+    if (!src || plain_equal(source.base, source.back, length))
+        return true;
+    int64_t at = (int64_t)first_difference(source.base, source.back, length);
+    fail_byte(unit, one, dst, src, "source", at - (src - source.base), source.back[at], source.base[at]);
+    plain_copy(source.base, source.back, length);
+    return false;
+}
+
 /* Everything outside the last call's destination, and the whole source. True when nothing was touched. */
 static bool untouched(struct unit *unit, const struct vcase *one)
 {
@@ -43,13 +56,7 @@ static bool untouched(struct unit *unit, const struct vcase *one)
         plain_copy(a->base, a->back, length);
         return false;
     }
-    if (src && !plain_equal(source.base, source.back, length)) {
-        int64_t at = (int64_t)first_difference(source.base, source.back, length);
-        fail_byte(unit, one, dst, src, "source", at - (src - source.base), source.back[at], source.base[at]);
-        plain_copy(source.base, source.back, length);
-        return false;
-    }
-    return true;
+    return source_whole(unit, one, dst, src, length);
 }
 
 static bool one_call(struct unit *unit, const struct vcase *one)
@@ -66,7 +73,8 @@ static bool one_call(struct unit *unit, const struct vcase *one)
     const uint8_t *back = a->back + (dst - a->base);
     const uint8_t *model = only_reads(unit->target) ? back : src ? source.back + (src - source.base) : NULL;
     bool right = src ? plain_equal(dst, model, n) : plain_all(dst, (uint8_t)value_of(unit->target, one->c), n);
-    if (!right) {
+    /* What is wrong in the source says why the destination is. */
+    if (!right && source_whole(unit, one, dst, src, source.length)) {
         uint8_t c = (uint8_t)value_of(unit->target, one->c);
         size_t at = src ? first_difference(dst, model, n) : first_other(dst, c, n);
         fail_byte(unit, one, dst, src, "destination", (int64_t)at, src ? model[at] : c, dst[at]);
@@ -86,25 +94,37 @@ static void run(struct unit *unit, const struct vcase *one)
         untouched(unit, one);
 }
 
-/* A far write is noticed some calls later: the last calls are made again, each looked at as a whole. */
+/* Makes the last calls again, each looked at as a whole; where none of them shows anything, what was seen first stays.
+ */
+static void look_closer(struct unit *unit, const struct verify_failure *seen)
+{
+    unit->failed = false;
+    for (unsigned i = 0; i < ring_at && !unit->failed; i++)
+        run(unit, &ring[i]);
+    if (!unit->failed) {
+        unit->failure = *seen;
+        unit->failed = true;
+    }
+}
+
+/* A far write and one to the source are noticed some calls later. */
 static void sweep_case(struct unit *unit, const struct vcase *one)
 {
     if (unit->failed || !size_fits(unit->target, one->n))
         return;
     ring[ring_at++] = *one;
-    if (!one_call(unit, one))
+    if (!one_call(unit, one)) {
+        if (strcmp(unit->failure.state, "source") == 0) {
+            const struct verify_failure seen = unit->failure;
+            look_closer(unit, &seen);
+        }
         return;
+    }
     if (ring_at < RING && one->n < 65536)
         return;
     struct unit probe = *unit;
-    if (!untouched(&probe, one)) {
-        for (unsigned i = 0; i < ring_at && !unit->failed; i++)
-            run(unit, &ring[i]);
-        if (!unit->failed) {
-            unit->failure = probe.failure;
-            unit->failed = true;
-        }
-    }
+    if (!untouched(&probe, one))
+        look_closer(unit, &probe.failure);
     ring_at = 0;
 }
 

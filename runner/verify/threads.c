@@ -10,6 +10,7 @@ enum { ROOM = 16384 };
 
 struct buffers {
     uint8_t *dst, *src;
+    uint8_t *back; /* what src holds when nobody has written to it */
     uint8_t value;
 };
 
@@ -18,6 +19,8 @@ static void prepare(struct buffers *b, uint64_t seed)
     b->dst = map_or_die(2 * ROOM, PROT_READ | PROT_WRITE);
     b->src = map_or_die(2 * ROOM, PROT_READ | PROT_WRITE);
     pattern_fill(b->src, 2 * ROOM, seed, 1);
+    b->back = map_or_die(2 * ROOM, PROT_READ | PROT_WRITE);
+    plain_copy(b->back, b->src, 2 * ROOM);
 }
 
 /* One call on these buffers with everything checked. */
@@ -33,7 +36,11 @@ static bool checked(struct unit *unit, struct buffers *b, const struct vcase *on
     if (only_reads(unit->target))
         return true;
     size_t at = set ? first_other(dst, c, one->n) : first_difference(dst, src, one->n);
-    if (at < one->n)
+    const uint8_t *back = set ? NULL : b->back + (src - b->src);
+    const size_t changed = set || at == one->n ? one->n : first_difference(src, back, one->n);
+    if (changed < one->n)
+        fail_byte(unit, one, dst, src, "source", (int64_t)changed, back[changed], src[changed]);
+    else if (at < one->n)
         fail_byte(unit, one, dst, src, "destination", (int64_t)at, set ? c : src[at], dst[at]);
     return at == one->n;
 }
