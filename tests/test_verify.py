@@ -253,6 +253,44 @@ def test_one_extent_of_verification(wherry):
     assert "--full and --quick exclude each other" in done.stderr
 
 
+def test_a_case_goes_by_the_multiples_that_a_routine_takes(runner, wherry):
+    done = runner("int_unrolled64", "--case", "sweep:n=100,d=3,s=5,seed=1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "int_unrolled64 takes multiples of 64 bytes only; give n=64 or n=128" in done.stderr
+    both = wherry("verify", "int_unrolled64", "--case", "sweep:n=100")
+    assert both.returncode == 2 and "multiples of 64 bytes" in both.stderr
+    for n in (0, 64, 128):
+        assert runner("int_unrolled64", "--case", f"sweep:n={n},d=3,s=5").returncode == 0
+    done = runner("int_unrolled64", "rep_movsb", "--case", "sweep:n=100", "--json")
+    assert done.returncode == 0
+    (skip,) = events(done, "skip")
+    assert skip["target"] == "int_unrolled64" and "multiples of 64 bytes" in skip["reason"]
+    assert events(done, "end")[0]["cases"] == 1
+
+
+def test_a_tier_of_the_public_functions_is_verified_by_their_name(runner, wherry):
+    few = ("--isa", "sse2", "--brief", "--family", "empty", "--json")
+    ways = {"wherry@sse2", "wherry@sse2+stream", "wherry@sse2+rep"}
+    own = runner("wherry", *few)
+    assert own.returncode == 0 and {f["target"] for f in events(own, "family")} == ways
+    every = runner("wherry@sse2", *few[2:])
+    assert {f["function"] for f in events(own, "family")} == {
+        f["function"] for f in events(every, "family")
+    }
+    for name in ("wherry:wherry_memcpy", "wherry_memcpy"):
+        done = runner(name, *few)
+        told = {(f["target"], f["function"]) for f in events(done, "family")}
+        assert told == {("wherry@sse2", "wherry_memcpy")}
+    done = wherry("verify", "wherry", "rep_movsb", *few)
+    assert done.returncode == 0, done.stderr
+    assert {f["target"] for f in json.loads(done.stdout)["families"]} == ways | {"rep_movsb"}
+    done = runner("rep_movsb", "wherry@avx2", *few)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (
+        "wherry@avx2 is of --isa sse2; leave out one of the two, or give wherry@sse2" in done.stderr
+    )
+
+
 def test_nothing_verified_is_no_proof(wherry):
     done = wherry("verify", "rep_movsb", "--family", "nofault")
     assert done.returncode == 2

@@ -316,6 +316,12 @@ int verify_drive(const struct target *const *targets, size_t target_count, const
     print_start(options, target_count, 0);
     for (size_t t = 0; t < target_count; t++) {
         const char *reason = target_unavailable(targets[t]);
+        char of_size[64];
+        if (!reason && options->only_case_family && !size_fits(targets[t], options->only_case.n)) {
+            snprintf(of_size, sizeof of_size, "takes multiples of %zu bytes only",
+                     (size_t)targets[t]->routine->quantum);
+            reason = of_size;
+        }
         if (reason) {
             print_skip(options, targets[t], NULL, reason);
             c.total.skipped++;

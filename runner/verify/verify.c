@@ -242,10 +242,19 @@ static int load_peers(struct request *r)
     return 0;
 }
 
+/* With --isa `wherry` means what it says there: `wherry@TIER`. */
+static bool meant(const struct request *r, const struct target *t, const char *name)
+{
+    const size_t length = strcspn(name, ":");
+    const bool of_a_tier = r->isa && t->forced && t->kind == TARGET_PUBLIC && length == strlen("wherry") &&
+                           strncmp(name, "wherry", length) == 0;
+    return named(t, name) || (of_a_tier && (!name[length] || strcmp(t->function, name + length + 1) == 0));
+}
+
 static bool any_name(const struct request *r, const struct target *t)
 {
     for (size_t i = 0; i < r->name_count; i++)
-        if (named(t, r->names[i]))
+        if (meant(r, t, r->names[i]))
             return true;
     return false;
 }
@@ -261,12 +270,31 @@ static bool peer_by_itself(const struct request *r, const struct target *t)
     return true;
 }
 
-static bool chosen(const struct request *r, const struct target *t)
+/* What the options leave, whoever is named. */
+static bool allowed(const struct request *r, const struct target *t)
 {
     if (r->only_peers && t->kind != TARGET_PEER)
         return false;
-    if (r->isa && (t->kind == TARGET_PUBLIC || t->kind == TARGET_NOFAULT) &&
-        (!t->forced || strcmp(wherry_isa_names[t->isa], r->isa) != 0))
+    const bool of_a_tier = t->kind == TARGET_PUBLIC || t->kind == TARGET_NOFAULT;
+    return !r->isa || !of_a_tier || (t->forced && strcmp(wherry_isa_names[t->isa], r->isa) == 0);
+}
+
+/* The first name of which the options leave nothing. */
+static const char *name_left_out(const struct request *r)
+{
+    for (size_t i = 0; i < r->name_count; i++) {
+        bool any = false;
+        for (size_t k = 0; k < r->list.count; k++)
+            any |= allowed(r, &r->list.items[k]) && meant(r, &r->list.items[k], r->names[i]);
+        if (!any)
+            return r->names[i];
+    }
+    return NULL;
+}
+
+static bool chosen(const struct request *r, const struct target *t)
+{
+    if (!allowed(r, t))
         return false;
     if (r->name_count == 0)
         return t->kind != TARGET_LIBC;
@@ -309,6 +337,13 @@ int command_verify(int argc, char **argv)
         if (!known)
             return unknown_target(&r.list, r.names[i]);
     }
+    const char *left_out = name_left_out(&r);
+    if (left_out && r.only_peers)
+        return misuse("verify: %s is no peer, and --only-peers leaves nothing else; leave out one of the two",
+                      left_out);
+    if (left_out)
+        return misuse("verify: no function of %s is of --isa %s; leave out one of the two, or give wherry@%s", left_out,
+                      r.isa, r.isa);
     const struct target **targets = calloc(r.list.count + 1, sizeof *targets);
     size_t count = 0;
     for (size_t i = 0; i < r.list.count; i++)
@@ -325,6 +360,14 @@ int command_verify(int argc, char **argv)
             if (!r.wanted[0]->applies(targets[i]))
                 return misuse("verify: --case: family %s does not apply to %s", r.wanted[0]->name,
                               selector(targets[i]));
+        const size_t n = r.options.only_case.n;
+        size_t fitting = 0;
+        for (size_t i = 0; i < count; i++)
+            fitting += size_fits(targets[i], n);
+        if (!fitting)
+            return misuse("verify: --case: %s takes multiples of %zu bytes only; give n=%zu or n=%zu, not n=%zu",
+                          selector(targets[0]), (size_t)targets[0]->routine->quantum, fit(targets[0], n),
+                          fit(targets[0], n) + targets[0]->routine->quantum, n);
     }
     return verify_drive(targets, count, r.wanted_count ? r.wanted : families,
                         r.wanted_count ? r.wanted_count : FAMILY_COUNT, &r.options);
