@@ -48,7 +48,7 @@ BRINGS = {
     "llvmlibc": "Debian package libllvmlibc-NN-dev brings it (apt-cache search llvmlibc)",
     "stringzilla": "PyPI package stringzilla brings it",
     "glibc": "none newer than the libc in use; unpack libc6-dev of a later Debian (dpkg-deb -x) "
-    "into build/peers/root",
+    "into {root}",
     "isal": "Debian package libisal-dev brings it",
     "lwip": "Debian package liblwip-dev brings it",
 }
@@ -66,6 +66,8 @@ _IN_HEADER = {
         ("MAJOR", "MINOR", "PATCH"),
     ),
 }
+# Of lwIP; seen from its shared object.
+LWIP_HEADERS = ("../../../include/lwip", "../../include/lwip", "../include/lwip")
 TIME_LIMIT = 300
 
 
@@ -115,6 +117,12 @@ def complaint(text: str) -> str:
     return (telling or lines or ["nothing"])[0][:300]
 
 
+def no_calls_of_memcpy(compiler: str) -> tuple[str, ...]:
+    """For what defines memcpy: GCC makes a call of it from a loop that copies, and there it would call itself. clang
+    does so only where memcpy is a builtin, and does not know the option."""
+    return () if "clang" in compiler else ("-fno-tree-loop-distribute-patterns",)
+
+
 def find(name: str, roots: Sequence[Path], given: Path | None, into: Path, offline: bool) -> Source:
     """Raises MissingError or BrokenError."""
     if name in ARCHIVES:
@@ -159,12 +167,13 @@ def _archive(name: str, roots: Sequence[Path], given: Path | None) -> Source:
             own = ()
         found = [source for source in found if _numbers(source.version) > own]
     if not found:
-        raise MissingError(BRINGS[name])
+        raise MissingError(BRINGS[name].format(root=_shown(roots[-1])))
     return max(found, key=lambda source: _numbers(source.version))
 
 
 def _shared(name: str, roots: Sequence[Path], given: Path | None) -> Source:
-    """Its version is what its real file is called by: libisal.so.2.0.30."""
+    """Its version is what its real file is called by: libisal.so.2.0.30; lwIP's, which is 0.0.0 always, is what its
+    headers say."""
     if given and not given.is_file():
         raise BrokenError(
             f"{given} is no file; give the shared object itself, as in .../lib{name}.so"
@@ -172,8 +181,34 @@ def _shared(name: str, roots: Sequence[Path], given: Path | None) -> Source:
     places = [given] if given else [root / place for root in roots for place in SHARED[name]]
     for path in places:
         if path.is_file():
-            return Source((path,), path.resolve().name.partition(".so.")[2])
+            version = path.resolve().name.partition(".so.")[2]
+            return Source((path,), (name == "lwip" and _lwip_version(path)) or version)
     raise MissingError(BRINGS[name])
+
+
+def lwip_headers(library: Path) -> list[Path]:
+    """The directory of them, if any; they lie where the package of the shared object puts them."""
+    places = [library.parent.joinpath(place).resolve() for place in LWIP_HEADERS]
+    return [place for place in places if (place / "lwip" / "tcp.h").is_file()][:1]
+
+
+def _lwip_version(library: Path) -> str:
+    for place in lwip_headers(library):
+        try:
+            text = (place / "lwip" / "init.h").read_text(errors="replace")
+        except OSError:
+            return ""
+        words = ("MAJOR", "MINOR", "REVISION")
+        parts = [re.search(rf"#define LWIP_VERSION_{word}\s+(\d+)", text) for word in words]
+        if all(parts):
+            return ".".join(part[1] for part in parts)
+    return ""
+
+
+def _shown(path: Path) -> str:
+    """As one would type it, in the checkout."""
+    checkout = Path(__file__).resolve().parent.parent
+    return str(path.relative_to(checkout) if path.is_relative_to(checkout) else path)
 
 
 def _version_in(name: str, path: Path) -> str:

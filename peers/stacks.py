@@ -5,12 +5,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import tempfile
 from pathlib import Path
 from urllib.parse import quote
 
-from sources import BRINGS, PACKAGES, BrokenError, Source, complaint, run
+from sources import (
+    BRINGS,
+    PACKAGES,
+    BrokenError,
+    Source,
+    complaint,
+    lwip_headers,
+    no_calls_of_memcpy,
+    run,
+)
 from wherry import runner
 from wherry.found_peers import STACKS
 
@@ -19,11 +27,9 @@ SHIM = HERE / "lwip_stack.c"
 INTERFACE = HERE.parent / "runner" / "network"
 FLAGS = (
     *("-std=gnu17", "-O2", "-shared", "-fPIC", "-fvisibility=hidden"),
-    *("-fno-builtin", "-fno-tree-loop-distribute-patterns"),  # it defines memcpy
+    "-fno-builtin",  # it defines memcpy
     *("-Wl,-z,defs", "-Wl,-z,noexecstack", "-Wl,-z,now", "-Wl,--build-id=none"),
 )
-# Where lwIP's headers lie, seen from its shared object.
-HEADERS = ("../../../include/lwip", "../../include/lwip", "../include/lwip")
 TIME_LIMIT = 30
 
 
@@ -37,12 +43,12 @@ def make(into: Path, cc: list[str], compiler: str, source: Source) -> tuple[str,
             return "kept", "a TCP stack"
     except (OSError, ValueError, AttributeError):
         pass
-    if not _headers(source):
+    if not lwip_headers(source.paths[0]):
         return "missing", f"no headers beside {source.paths[0]}; {BRINGS['lwip']}"
     place.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place) as temporary:
         made = Path(temporary) / "lwip.so"
-        fault = _build(made, cc, source)
+        fault = _build(made, cc, compiler, source)
         end = "broken"
         if not fault:
             fault, end = _check(made), "wrong"
@@ -53,7 +59,7 @@ def make(into: Path, cc: list[str], compiler: str, source: Source) -> tuple[str,
         text = {
             "name": "lwip",
             "what": "lwIP as a TCP stack in user space",
-            "version": _version(source),
+            "version": source.version,
             "package": PACKAGES["lwip"],
             "compiler": compiler,
             "from": str(source.paths[0]),
@@ -65,24 +71,13 @@ def make(into: Path, cc: list[str], compiler: str, source: Source) -> tuple[str,
     return "built", "a TCP stack"
 
 
-def _headers(source: Source) -> list[Path]:
-    beside = source.paths[0].parent
-    places = [beside.joinpath(place).resolve() for place in HEADERS]
-    return [place for place in places if (place / "lwip" / "tcp.h").is_file()][:1]
-
-
-def _version(source: Source) -> str:
-    """As its headers say it; its shared object is called 0.0.0 whatever it is."""
-    text = (_headers(source)[0] / "lwip" / "init.h").read_text(errors="replace")
-    words = ("MAJOR", "MINOR", "REVISION")
-    parts = [re.search(rf"#define LWIP_VERSION_{word}\s+(\d+)", text) for word in words]
-    return ".".join(part[1] for part in parts) if all(parts) else source.version
-
-
-def _build(made: Path, cc: list[str], source: Source) -> str:
-    includes = [word for path in _headers(source) for word in ("-isystem", path)]
+def _build(made: Path, cc: list[str], compiler: str, source: Source) -> str:
+    includes = [word for path in lwip_headers(source.paths[0]) for word in ("-isystem", path)]
     try:
-        done = run(*cc, *FLAGS, *includes, f"-I{INTERFACE}", "-o", made, SHIM, source.paths[0])
+        done = run(
+            *(*cc, *FLAGS, *no_calls_of_memcpy(compiler), *includes, f"-I{INTERFACE}"),
+            *("-o", made, SHIM, source.paths[0]),
+        )
     except BrokenError as error:
         return str(error)
     return complaint(done.stderr) if done.returncode != 0 else ""

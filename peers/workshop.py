@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recipes import LENIENT, PLAIN, Recipe
-from sources import HEADERS, PACKAGES, SHARED, BrokenError, Source, complaint, run
+from sources import (
+    HEADERS,
+    PACKAGES,
+    SHARED,
+    BrokenError,
+    Source,
+    complaint,
+    no_calls_of_memcpy,
+    run,
+)
 from wherry import runner
 from wherry.found_peers import TIERS
 
@@ -43,7 +52,7 @@ class Workshop:
             return "not here", f"this CPU has no {recipe.tier.upper()}"
         key = self._key(recipe, source)
         library, sidecar = (self.into / f"{recipe.name}.{end}" for end in ("so", "json"))
-        before = _description(sidecar)
+        before = description(sidecar)
         if library.is_file() and before.get("key") == key:
             return "kept", " ".join(before.get("has", []))
         with tempfile.TemporaryDirectory(dir=self.into) as temporary:
@@ -116,9 +125,7 @@ class Workshop:
         # A header that sums may call memcpy for two bytes, which only the compiler can supply here.
         if any(outer in PLAIN for outer, _ in recipe.exports):
             flags.append("-fno-builtin")
-        if "clang" not in self.compiler:
-            # GCC makes a call of memcpy from a loop that copies; here it would call itself.
-            flags.append("-fno-tree-loop-distribute-patterns")
+        flags += no_calls_of_memcpy(self.compiler)
         words = [*flags, *recipe.options, *includes, shim_of(recipe)]
         return self._link(words, [outer for outer, _ in recipe.exports], work)
 
@@ -166,7 +173,7 @@ def thresholds(recipe: Recipe, cpu: dict) -> list[str]:
     return [f"-D{name}={value}L" for name, value in values.items()]
 
 
-def _description(sidecar: Path) -> dict:
+def description(sidecar: Path) -> dict:
     try:
         said = json.loads(sidecar.read_text())
     except (OSError, ValueError):

@@ -391,6 +391,58 @@ def test_only_headers_leave_a_package(tmp_path: Path, monkeypatch):
     assert files == {"s.tar.gz", "out/a.h", "out/b/c.h"}
 
 
+def test_what_stands_is_counted_whatever_became_of_its_source(place: Place):
+    archive = place.musl()
+    place.archive("usr/lib/llvm-19/lib/libllvmlibc.a", LLVM)
+    first = place.make().stdout.splitlines()
+    assert first[-1].startswith("2 peers stand in ")
+    broken = place.make("--from", "musl=/nowhere")
+    assert broken.returncode == 1 and broken.stdout.splitlines()[-1] == first[-1]
+    archive.unlink()
+    gone = place.make().stdout.splitlines()
+    assert gone[-1] == first[-1]
+    (line,) = [text for text in gone if " musl " in text]
+    assert line.startswith("kept      musl              1.9.7     memcpy memmove memset (")
+    assert "Debian package musl-dev brings it" in line
+
+
+def test_hints_go_by_the_directories_that_were_given(place: Place):
+    place.musl()
+    lines = place.make().stdout.splitlines()
+    assert any(text.endswith(f"(dpkg-deb -x) into {place.root}") for text in lines)
+    assert f"; WHERRY_PEERS={place.into} wherry list peers tells" in lines[-1]
+
+
+def test_clang_gets_no_option_that_it_does_not_know(tmp_path: Path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "peers"))
+    sources, stacks = __import__("sources"), __import__("stacks")
+    assert sources.no_calls_of_memcpy("gcc (Debian 12.2.0-14) 12.2.0")
+    asked = []
+    done = run("true")
+    monkeypatch.setattr(stacks, "run", lambda *words: asked.append(words) or done)
+    source = sources.Source((tmp_path / "lib" / "liblwip.so",), "")
+    for compiler in ("Debian clang version 14.0.6", "gcc (Debian 12.2.0-14) 12.2.0"):
+        assert stacks._build(tmp_path / "made.so", ["cc"], compiler, source) == ""
+    of_gcc = "-fno-tree-loop-distribute-patterns"
+    assert [of_gcc in words for words in asked] == [False, True]
+
+
+def test_the_version_of_lwip_is_what_its_headers_say(tmp_path: Path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "peers"))
+    sources = __import__("sources")
+    library = tmp_path / "usr/lib/x86_64-linux-gnu/liblwip.so.0.0.0"
+    headers = tmp_path / "usr/include/lwip/lwip"
+    for place in (library.parent, headers):
+        place.mkdir(parents=True)
+    library.write_bytes(b"")
+    library.with_name("liblwip.so").symlink_to(library.name)
+    assert sources._shared("lwip", [tmp_path], None).version == "0.0.0"
+    (headers / "tcp.h").write_text("")
+    words = zip(("MAJOR", "MINOR", "REVISION"), (2, 9, 7), strict=True)
+    (headers / "init.h").write_text("".join(f"#define LWIP_VERSION_{w}   {n}\n" for w, n in words))
+    assert sources._shared("lwip", [tmp_path], None).version == "2.9.7"
+
+
 def test_the_real_musl(place: Place):
     archive = Path("/usr/lib/x86_64-linux-musl/libc.a")
     if not archive.is_file():
