@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import json
 import os
@@ -16,8 +17,8 @@ from pathlib import Path
 import pytest
 from conftest import children_of, need_root, need_tool, run, wait_until
 from test_record import known, phases, record, recorded, recorder
-from wherry import recordings
-from wherry.recording import blocks
+from wherry import preloading, recordings
+from wherry.recording import blocks, merge, running
 
 __all__ = ["known", "phases", "record", "recorded", "recorder"]  # fixtures
 
@@ -67,6 +68,53 @@ def test_what_cannot_be_recorded_is_named(record, build_dir):
     assert "cannot be recorded: it is linked statically" in done.stderr
     assert mix["ops"] == {}
     assert "no call was seen" in done.stderr
+
+
+TSAN = """#include <string.h>
+#include <unistd.h>
+int main(int c, char **v)
+{
+    char to[64];
+    for (int i = 0; i < 1000; i++) {
+        memcpy(to, v[0], (size_t)c);
+        __asm__ volatile("" : : "r"(to) : "memory");
+    }
+    usleep(300000);
+    return 0;
+}
+"""
+
+
+def test_a_child_that_was_recorded_is_not_named_as_not_recorded(record, tmp_path):
+    """GCC's ThreadSanitizer lets the recorder see the calls, long as nobody preloads it into such a command."""
+    child = tmp_path / "child"
+    (tmp_path / "child.c").write_text(TSAN)
+    flags = ("-fsanitize=thread", "-fno-builtin", "-O1")
+    made = run(need_tool("gcc", "gcc"), *flags, tmp_path / "child.c", "-o", child, check=False)
+    if made.returncode or run(child, check=False).returncode:
+        pytest.skip("a program with ThreadSanitizer is not made or does not run here")
+    done, mix = record("--no-ceiling", "--", "sh", "-c", f"{child}; true")
+    assert mix["ops"]["copy"]["calls"] >= 1000
+    assert mix["run"]["unrecorded"] == [] and "not recorded" not in done.stderr
+    done, mix = record("--no-ceiling", "--", "sh", "-c", f"env -u LD_PRELOAD {child}; true")
+    (row,) = mix["run"]["unrecorded"]
+    assert row["program"] == str(child) and "ThreadSanitizer" in row["reason"]
+
+
+def test_a_command_that_ran_untouched_is_named_whatever_its_children_left(monkeypatch):
+    name = "/nowhere/it"
+    verdict = preloading.Verdict(name, name, name, False, "it was built with a sanitizer")
+    monkeypatch.setattr(preloading, "examine", lambda program, env: verdict)
+    ran = running.Ran(0, 0, 1.0, 1.0, 0.1, {name: {1, 2}}, 0)
+    told = {"program": name, "reason": verdict.reason}
+    merger = merge.Merger()
+    assert running.unrecorded(ran, merger, verdict, Path(), {}) == [{**told, "count": 2}]
+    merger.programs[name] = 1
+    assert running.unrecorded(ran, merger, verdict, Path(), {}) == [{**told, "count": 1}]
+    other = dataclasses.replace(
+        verdict, command="sh", path="/bin/sh", program="/bin/sh", helps=True
+    )
+    assert running.unrecorded(ran, merger, other, Path(), {}) == []
 
 
 def test_a_long_command_is_cut(record, wherry, tmp_path):

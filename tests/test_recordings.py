@@ -672,3 +672,14 @@ def test_a_caller_without_lines_is_told_by_its_address():
     assert summary.caller(row) == "f at 0x71bf9 in libx.so.1"
     assert summary.caller(row | {"function": None}) == "+0x71bf9 in libx.so.1"
     assert summary.caller(row | {"source": "/src/x.c:7"}) == "f x.c:7 in libx.so.1"
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(1, "1 process, 1 thread"), (2000, "2,000 processes, 2,000 threads")]
+)
+def test_the_page_counts_processes_and_threads(tmp_path, number, said):
+    document = full()
+    document["run"] |= {"processes": number, "threads": number}
+    path = tmp_path / "m.mix.json"
+    path.write_bytes(recordings.encode(document))
+    assert f"; {said}<" in mixpage.page(recordings.read(path))

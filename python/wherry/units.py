@@ -80,8 +80,8 @@ def about(seconds: float) -> str:
     return f"{seconds / 60:.0f} min"
 
 
-def plural(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
+def plural(number: int, word: str, several: str = "") -> str:
+    return f"{number:,} {word if number == 1 else several or word + 's'}"
 
 
 def percent(fraction: float) -> str:

@@ -258,21 +258,19 @@ FILE_LIMIT = "its record would be larger than files may be (ulimit -f)"
 def unrecorded(
     ran: Ran, merger: Merger, verdict: Verdict, directory: Path, env: Mapping[str, str]
 ) -> list[dict]:
-    """Programs that ran and left nothing, with the reason and how many processes are known of. `verdict`: on the
-    command itself, which may have been too short to be seen."""
+    """Programs that ran and left nothing, with the reason and how many processes are known of; what left a record was
+    recorded, also where nothing would have been preloaded into it as the command. `verdict`: on the command itself,
+    which may have been too short to be seen."""
     from wherry import preloading
 
     counts: collections.Counter[tuple[str, str]] = collections.Counter()
     refused = dict(merger.refused)
     for program, pids in sorted(ran.seen.items()):
         own = preloading.examine(program, env)
-        if not own.helps:
-            counts[program, own.reason or ""] += len(pids)
-            continue
         for pid in pids & refused.keys():
             counts[program, _refusal(refused.pop(pid), directory)] += 1
         if program not in merger.programs and (some := pids - merger.refused.keys()):
-            counts[program, NO_RECORD] += len(some)
+            counts[program, NO_RECORD if own.helps else own.reason or ""] += len(some)
     rows = refused_unseen(refused, directory)
     itself = os.path.realpath(verdict.program or verdict.path or verdict.command)
     if not verdict.helps and not any(program == itself for program, _ in counts):

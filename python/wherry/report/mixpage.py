@@ -10,7 +10,7 @@ from wherry.errors import FailedError, WherryError
 from wherry.recording import host, summary, unseen
 from wherry.recordings import Recording, command_in_words
 from wherry.report import hypertext, look, mixtimes, still
-from wherry.units import percent, size_in_words
+from wherry.units import percent, plural, size_in_words
 
 # A step of the curve each; more cannot be told apart.
 MOST_POINTS = 600
@@ -205,9 +205,8 @@ def page(recording: Recording) -> str:
         if run.get("recovered"):
             times = "times not known, as it was recovered"
         runs = f"; {run['runs']:,} runs" if run.get("runs", 1) > 1 else ""
-        pairs.append(
-            ("run", f"{times}; {run['processes']:,} processes, {run['threads']:,} threads{runs}")
-        )
+        processes = plural(run["processes"], "process", "processes")
+        pairs.append(("run", f"{times}; {processes}, {plural(run['threads'], 'thread')}{runs}"))
     pairs += [
         ("not recorded", f"{row['program']} ({row['count']}): {row['reason']}")
         for row in run.get("unrecorded", ())[:20]
