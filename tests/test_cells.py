@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -259,3 +260,19 @@ def test_unknown_counters_are_misuse(wherry, wherry_run):
     assert done.returncode == 2 and "hardware, software or none" in done.stderr
     result = wherry("bench", "cells", env={"WHERRY_COUNTERS": "all"})
     assert result.returncode == 2 and "WHERRY_COUNTERS=all" in result.stderr
+
+
+def test_the_help_names_the_experiments_that_heed_an_option():
+    from wherry import experiments
+    from wherry.cli.bench import command
+
+    keys = {"no_found_peers": "found"}
+    told = 0
+    for option in command.params:
+        head = re.match(r"((?:[a-z]+, )*[a-z]+): ", getattr(option, "help", None) or "")
+        if head and option.name != "pin":
+            key = keys.get(option.name, option.name)
+            heed = {own.name for own in experiments.load_all() if key in own.takes}
+            assert set(head[1].split(", ")) == heed, option.name
+            told += 1
+    assert told >= 8

@@ -132,6 +132,7 @@ def test_everything_of_ours_passes_for_a_few_seconds(fuzz):
         (["rep_movbs"], "no target"),
         (["--only-peers"], "without a --peer"),
         (["--replay", "/nonexistent"], "No such file"),
+        (["--replay", "."], "the directory holds no input (a file of 14 bytes or more)"),
         (["--artifacts", "/nonexistent"], "no such directory"),
         (["--seed"], "needs a value"),
     ],

@@ -102,7 +102,10 @@ BAD = {
     "alignments": ("8:1\n0:1\n4:0.5,2:0.5\n", "alignment 2 comes after 4 (line 3, column 7)"),
     "sparse negative": ("8:0.5,16:-1\n", "'16:-1' in line 1 is not size:probability (column 7)"),
     "sparse nan": ("8:nan\n", "'8:nan' in line 1 is not size:probability (column 1)"),
-    "too large": ("8:0.5,1073741825:1\n", "(column 7)"),
+    "too large": (
+        "8:0.5,1073741825:0.5\n",
+        "size 1073741825 in line 1, column 7 is above 1 GiB (1073741824 bytes), and no call of more is measured",
+    ),
     "fourth line": ("8:1\n0:1\n1:1\n\n8:1\n", "line 5 is one too many"),
 }
 

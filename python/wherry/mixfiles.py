@@ -73,6 +73,11 @@ def _sparse(line: str, number: int, where: str) -> dict[int, float]:
     for entry in line.removesuffix(",").split(","):
         value, _, share = entry.partition(":")
         digits = re.fullmatch(r"[0-9]{1,12}", value)
+        if what == "size" and digits and int(value) > LARGEST_SIZE:
+            raise WherryError(
+                f"{where}: size {value} in {_at(number + 1, column)} is above 1 GiB ({LARGEST_SIZE} bytes), and no "
+                "call of more is measured; leave it out"
+            )
         if not digits or not _NUMBER.fullmatch(share) or not allows(int(value)):
             raise WherryError(
                 f"{where}: '{entry[:40]}' in line {number + 1} is not {what}:probability "
@@ -114,7 +119,7 @@ def _dense(lines: Sequence[str], where: str) -> dict[int, float]:
             )
         if size > LARGEST_SIZE:
             raise WherryError(
-                f"{where}: more than {LARGEST_SIZE} sizes ({_at(number + 1, column)})"
+                f"{where}: more than {LARGEST_SIZE} sizes, to 1 GiB ({_at(number + 1, column)})"
             )
         if float(word) > 0:
             shares[size] = float(word)

@@ -295,6 +295,7 @@ static int replay(const char *path)
     if (!directory)
         return replay_file(path);
     int worst = EXIT_OK;
+    size_t count = 0;
     char name[4300];
     for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
         struct stat info;
@@ -304,8 +305,12 @@ static int replay(const char *path)
             continue;
         int status = replay_file(name);
         worst = status > worst ? status : worst;
+        count++;
     }
     closedir(directory);
+    if (count == 0)
+        return misuse("fuzz: --replay %s: the directory holds no input (a file of %d bytes or more); give another",
+                      path, HEADER + RECORD);
     return worst;
 }
 

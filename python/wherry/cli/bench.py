@@ -44,7 +44,7 @@ from wherry.cli import dimensions, reporting, whole
     "ops",
     multiple=True,
     metavar="OP,...",
-    help="scoreboard, mixes: only copy, move or set. Repeatable.",
+    help="scoreboard, mixes, cells: only copy, move or set; cells: or another op. Repeatable.",
 )
 @click.option(
     "--region",
@@ -56,14 +56,14 @@ from wherry.cli import dimensions, reporting, whole
 @click.option(
     "--isa",
     metavar="TIER",
-    help="scoreboard, mixes: hold Wherry to sse2, avx2, avx512, avx512_ladder or avx512_together.",
+    help="scoreboard, mixes, cells: hold Wherry to sse2, avx2, avx512, avx512_ladder or avx512_together.",
 )
 @click.option(
     "--mix",
     "mixes",
     multiple=True,
     metavar="FILE",
-    help="scoreboard, mixes: also these sizes (size:probability,..., or as in LLVM libc); or a directory of them.",
+    help="scoreboard, mixes, cells: also these sizes (size:probability,..., or as in LLVM libc), or a directory.",
 )
 @click.option(
     "--no-found-peers",

@@ -102,7 +102,7 @@ def numbers(option: str, values: Iterable[str], low: int, high: int) -> tuple[in
         if not match or not low <= first <= high or not low <= last <= high or not step:
             raise WherryError(
                 f"--{option} {word}: give numbers from {low} to {high}, with commas between them, or "
-                f"a range with its step: {low}-{min(high, low + 63)}:8"
+                f"a range with its step: {max(low, 0)}-{min(high, max(low, 0) + 63)}:8"
             )
         if last < first:
             raise WherryError(f"--{option} {word}: runs backward; give {last}-{first}")
