@@ -47,6 +47,7 @@ void *hang_memcpy(void *d, const void *s, size_t n)
 { for (;;) __asm__ volatile("" : : "r"(d), "r"(s), "r"(n)); }
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 /* What each call found: nothing of what it writes, only that, or some of it. */
 static unsigned long found[3];
 void *witness_memset(void *d, int c, size_t n)
@@ -108,6 +109,12 @@ void *large_memcpy(void *d, const void *s, size_t n)
 { __asm__ volatile(".rept 200\\n\\tjmp 1f\\n\\t.p2align 6\\n1:\\n\\t.endr" ::: "memory");
   return good_memcpy(d, s, n); }
 static unsigned long calls;
+void *slow_memcpy(void *d, const void *s, size_t n)
+{
+    usleep(1000);
+    return good_memcpy(d, s, n);
+}
+
 void *tired_memcpy(void *d, const void *s, size_t n)
 { good_memcpy(d, s, n); if (++calls > 3000) ((char *)d)[n / 2] ^= 1; return d; }
 """

@@ -4,6 +4,7 @@ Nothing here depends on how fast anything was.
 """
 
 import os
+import re
 
 import pytest
 from measured import QUICK, measure, of, peers, runner
@@ -26,6 +27,24 @@ def test_wrong_peer_has_no_cell(runner, peers, prefix):
     assert wrong["routine"] == "p" and "128 bytes" in wrong["message"]
     assert {cell["routine"] for cell in of(events, "cell")} == {"libc"}
     assert events[-1]["event"] == "end"
+
+
+def test_a_peer_that_would_spoil_the_row_is_left_out(runner, peers):
+    """Of any machine: it sleeps a millisecond in each call."""
+    rows = [
+        f"id=1 op=copy routines=libc,p,wherry size=128 aa=p {QUICK}",
+        f"id=2 op=copy routines=libc,p size=1448 {QUICK}",
+    ]
+    events, _ = measure(runner, rows, "--peer", f"p={peers}:slow_")
+    skips = of(events, "skip")
+    assert [(skip["id"], skip["routine"]) for skip in skips] == [(1, "p"), (2, "p")]
+    (reason,) = {skip["reason"] for skip in skips}
+    assert "more than 250 times slower than the fastest of the row" in reason
+    calls = {cell["routine"]: cell["calls"] for cell in of(events, "cell") if cell["id"] == 1}
+    assert set(calls) == {"libc", "wherry"}
+    # With it there would be as many as it does in 50 times batch_us.
+    batch = int(re.search(r"batch_us=(\d+)", QUICK)[1])
+    assert calls["libc"] > 50 * batch / 1000
 
 
 def test_peer_that_is_wrong_later_loses_its_cell(runner, peers):

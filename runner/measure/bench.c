@@ -11,7 +11,7 @@
 #include "random.h"
 #include "work.h"
 
-enum { LIMIT_MS = 10000, CLOCKS = 50 };
+enum { LIMIT_MS = 10000, CLOCKS = 50, TOO_SLOW_FACTOR = 250 };
 
 static const size_t MOST_BYTES = (size_t)128 << 30;
 
@@ -156,6 +156,29 @@ static const char *too_short(const struct work *work, const struct result *resul
     return reason;
 }
 
+/* Peers that would take the time of all the others, or leave them samples too short to say anything: choose_calls()
+ * gives the slowest no more than a bounded part of a round. The reason is the same for all rows, so that it is told
+ * once. */
+static void leave_out_slow_peers(const struct work *work, const struct listener *tell, struct result *result)
+{
+    double fastest = INFINITY;
+    for (size_t i = 0; i < result->cell_count; i++)
+        if (!result->cells[i].left_out && result->cells[i].target)
+            fastest = fmin(fastest, result->cells[i].call_ns);
+    char reason[160];
+    snprintf(reason, sizeof reason,
+             "more than %d times slower than the fastest of the row; beside it the other figures would be noise",
+             TOO_SLOW_FACTOR);
+    for (size_t i = 0; i < result->cell_count; i++) {
+        struct cell *cell = &result->cells[i];
+        if (cell->left_out || !cell->target || cell->target->kind != TARGET_PEER ||
+            cell->call_ns <= TOO_SLOW_FACTOR * fastest)
+            continue;
+        cell->left_out = true;
+        tell->skip(tell->context, work->row, cell->name, reason);
+    }
+}
+
 static int measure_row(struct work *work, const struct listener *tell, struct result *result)
 {
     const struct row *row = work->row;
@@ -171,6 +194,7 @@ static int measure_row(struct work *work, const struct listener *tell, struct re
     }
     if (!culprit) {
         doing = "while it was timed";
+        leave_out_slow_peers(work, tell, result);
         add_second(row, result);
         choose_calls(work, result);
         if (!result_make_room(result, row)) {
