@@ -341,7 +341,7 @@ BAD = {
     "words": (b"hello, world\n", "'hello' in line 1 is not size:probability"),
     "negative": (b"8:-1\n", "not size:probability"),
     "nan": (b"8:nan\n", "not size:probability"),
-    "large": (b"9999999999:1\n", "not size:probability"),
+    "large": (b"9999999999:1\n", "above 1 GiB"),
     "zero": (b"8:0\n", "no sum"),
     "infinite": (b"8:1e999\n", "no sum"),
     "blanks": (b"8:0.5, 16:0.5\n", "not size:probability"),
