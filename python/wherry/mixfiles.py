@@ -133,10 +133,11 @@ def _with_a_sum(shares: dict[int, float], number: int, where: str) -> dict[int, 
     total = sum(shares.values())
     if not 0 < total < math.inf:
         raise WherryError(f"{where}: the probabilities of line {number} have no sum to scale to 1")
-    if abs(total - 1) > ROUNDING:
+    counts = all(share.is_integer() for share in shares.values())
+    if abs(total - 1) > ROUNDING and not counts:
         raise WherryError(
             f"{where}: the probabilities of line {number} add up to {total:.4g}, not to 1: the file is cut off, or "
-            "holds other numbers; get the whole of it, or divide each number by that sum"
+            "holds other numbers; get the whole of it, or give whole numbers, which are counts"
         )
     return {value: share for value, share in shares.items() if share > 0}
 
