@@ -391,22 +391,21 @@ move_close:
     jbe     move_close_to_1024
     cmpq    wherry_thresholds + COPY_YMM_FROM(%rip), %rdx
     jae     copy_avx2_large
+move_step_by_step:
     cmpq    %rdx, %r8               /* the destination begins inside the source */
     jb      move_by_routine
 move_upwards:
     orl     $-1, %ecx
     jmp     move_loop
 
-/* All loaded before any is stored, or, upwards where the lines are the destination's (copy_source_lines_to), step by step: an
+/* All loaded before any is stored, or, where the lines are the destination's (copy_source_lines_to), step by step: an
  * Intel CPU whose loads wait for the stores of the move before waits for the first of them only. The loop counts what
  * is left behind two steps, from 577 bytes on not below none. */
 move_close_to_1024:
     cmpl    $0, wherry_thresholds + COPY_SOURCE_PAGE(%rip)
     jne     move_256_to_1024
     cmpq    $576, %rdx
-    jbe     move_256_to_1024
-    cmpq    %rdx, %r8
-    jae     move_upwards
+    ja      move_step_by_step
     jmp     move_256_to_1024
 
 /* The loops of large.tmpl.h. Whatever they are not for goes to the routine. Where 32-byte vectors make the faster ones,
