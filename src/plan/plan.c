@@ -125,11 +125,15 @@ static bool fast_strings(const struct wherry_cpu *cpu)
  * wrong, which sizes that nobody can predict pay for; pages and packets begin here. */
 enum { STRINGS_FROM = 4096 };
 
-/* Where it was, vector loops win as long as both sides lie in L1: 48 KiB with Zen 5, and with Intel's since Ice Lake,
- * the first that announces FSRM; 32 KiB before. */
+/* Where it was, vector loops win as long as both sides lie in L1, and what else the program copies to in turn: with Zen
+ * 5 half of its 48 KiB. Intel's rep movsb is within a tenth there, and beyond L1 much faster, so that programs with a
+ * second destination were 1.1 to 1.4 times slower: a quarter, of 48 KiB since Ice Lake, the first that announces FSRM;
+ * 32 KiB before. */
 static size_t copy_strings_recent_from(const struct wherry_cpu *cpu)
 {
-    return cpu->vendor == WHERRY_CPU_AMD || wherry_cpu_has(cpu, WHERRY_CPU_FSRM) ? 24 << 10 : 16 << 10;
+    if (cpu->vendor == WHERRY_CPU_AMD)
+        return 24 << 10;
+    return wherry_cpu_has(cpu, WHERRY_CPU_FSRM) ? 12 << 10 : 8 << 10;
 }
 
 /* A set, whose loop only stores: as long as it lies in L2, of which something else has a quarter. */
