@@ -130,18 +130,15 @@ move_64_on:
     LOAD_LAST(%rsi, %rdx)
     STORE_FIRST(%rdi)
     STORE_LAST(%rdi, %rdx)
+move_nothing:
     ret
 
 #if WHERRY_EDGE_BRANCH
-/* Of move_to_255, here where jumps to them are short. */
+/* Of move_to_255, here where a jump to it is short. */
 move_four_at_page_end:
     cmpl    $64, %edx
     jae     move_four_here          /* no block is cut */
     jmp     move_near_page_end
-move_together_page_0:
-    testl   %edx, %edx
-    jnz     move_four
-    ret
 #endif
 
 /* No more jumps for sizes together than must be: it is what they cost. */

@@ -10,9 +10,8 @@ move_together:
  * mask, four times, or four whole ones of which those that n does not reach repeat the first. */
 move_to_255:
 #if WHERRY_EDGE_BRANCH
-    testl   $-4096, %esi            /* as move_to_63, or 4 GiB further */
-    jz      move_together_page_0
-move_four:
+    testl   %edx, %edx              /* null, or what stands for an empty slice */
+    jz      move_nothing
     leal    64(%rsi), %ecx
     testl   $0xfc0, %ecx
     jz      move_four_at_page_end
@@ -24,12 +23,14 @@ move_four_here:
     PREFETCH_LAST_LINE
     movl    $64, %ecx
     orq     $-1, %r8
-    movq    %rdx, %r10
     leaq    -64(%rsp), %r9
+    leaq    -64(%rdx), %r10         /* -63 .. 191 */
     bzhiq   %rdx, %r8, %r8
+    andq    $-64, %r9               /* a line, since blocks across two pages take long */
     leaq    move_anything + 64(%rip), %r11
+    subq    %r10, %r9               /* so that a block at r10 is there */
     kmovq   %r8, %k1
-    subq    %rcx, %r10              /* -64 .. 191 */
+    cmpq    %rcx, %rdx
     cmovaq  %rdi, %r9
     cmovaq  %rsi, %r11
     leal    (%rcx,%rcx), %r8d

@@ -23,12 +23,14 @@ AT(together_here):
     prefetchw -1(%rdi,%rdx)
     movl    $64, %eax
     orq     $-1, %r8
-    movq    %rdx, %r10
     leaq    -64(%rsp), %r9
+    leaq    -64(%rdx), %r10         /* -64 .. 191 */
     bzhiq   %rdx, %r8, %r8
+    andq    $-64, %r9
     leaq    AT(anything) + 64(%rip), %r11
+    subq    %r10, %r9
     kmovq   %r8, %k1
-    subq    %rax, %r10              /* -64 .. 191 */
+    cmpq    %rax, %rdx
     cmovaq  %rdi, %r9
     cmovaq  %rsi, %r11
     leal    (%rax,%rax), %r8d
