@@ -423,6 +423,18 @@ def test_replay_as_json_with_a_plan(wherry):
     assert low <= change <= high
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
+def test_where_nothing_was_measured_that_is_said(monkeypatch, capsys, form):
+    from wherry import cli
+    from wherry.replay import totals
+
+    monkeypatch.setattr(totals, "add_up", lambda *_: {})
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["replay", "hand.mix.json", *QUICK, *form])
+    assert ended.value.code == 1
+    assert "nothing was measured: no round was free of disturbance" in capsys.readouterr().err
+
+
 def test_a_plan_where_no_cache_can_be_written(wherry, tmp_path, monkeypatch):
     from wherry.cli import replaying
 

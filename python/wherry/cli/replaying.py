@@ -94,6 +94,13 @@ def replay(
             "wherry: interrupted; the totals are of what was measured until then", file=sys.stderr
         )
         return interrupted_status[0]
+    if not found and not bad:
+        skips = dict.fromkeys(p.message for p in campaign.problems)
+        why = (
+            "; ".join(skips)
+            or "no round was free of disturbance; try again when the machine does less"
+        )
+        print(f"wherry: nothing was measured: {why}", file=sys.stderr)
     return EXIT_FAILED if bad or not found else EXIT_OK
 
 
