@@ -68,12 +68,8 @@ move_to_63:
     jbe     move_low_source
 move_to_63_anyhow:
 #if WHERRY_EDGE_BRANCH
-    leal    64(%rsi), %ecx
-    testl   $0xfc0, %ecx
-    jz      move_page_end_there
-    leal    64(%rdi), %ecx
-    testl   $0xfc0, %ecx
-    jz      move_page_end_there
+    AT_PAGE_END(%rsi, %ecx, move_page_end_there)
+    AT_PAGE_END(%rdi, %ecx, move_page_end_there)
     PREFETCH_MASKED_COPY
     movq    $-1, %rcx
     bzhiq   %rdx, %rcx, %rcx

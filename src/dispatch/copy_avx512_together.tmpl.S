@@ -12,32 +12,12 @@ move_to_255:
 #if WHERRY_EDGE_BRANCH
     testl   %edx, %edx              /* null, or what stands for an empty slice */
     jz      move_nothing
-    leal    64(%rsi), %ecx
-    testl   $0xfc0, %ecx
-    jz      move_four_at_page_end
-    leal    64(%rdi), %ecx
-    testl   $0xfc0, %ecx
-    jz      move_four_at_page_end
+    AT_PAGE_END(%rsi, %ecx, move_four_at_page_end)
+    AT_PAGE_END(%rdi, %ecx, move_four_at_page_end)
 move_four_here:
     prefetchw (%rdi)                /* the source is fetched ahead as soon as a block in three is whole */
     PREFETCH_LAST_LINE
-    movl    $64, %ecx
-    orq     $-1, %r8
-    leaq    -64(%rsp), %r9
-    leaq    -64(%rdx), %r10         /* -63 .. 191 */
-    bzhiq   %rdx, %r8, %r8
-    andq    $-64, %r9               /* a line, since blocks across two pages take long */
-    leaq    move_anything + 64(%rip), %r11
-    subq    %r10, %r9               /* so that a block at r10 is there */
-    kmovq   %r8, %k1
-    cmpq    %rcx, %rdx
-    cmovaq  %rdi, %r9
-    cmovaq  %rsi, %r11
-    leal    (%rcx,%rcx), %r8d
-    cmpq    %rcx, %r10
-    cmovlq  %r10, %rcx
-    cmpq    %r8, %r10
-    cmovlq  %r10, %r8
+    PLACES_TO_COPY(%rcx, %ecx, move_anything)
     vmovdqu8 (%rsi), %zmm16{%k1}{z}
     vmovdqu64 (%r11,%rcx), %zmm17
     vmovdqu64 (%r11,%r8), %zmm18

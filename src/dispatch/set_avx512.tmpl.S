@@ -94,28 +94,11 @@ set_to_255:                         /* as move_to_255; a line to move blocks off
     jb      set_together_page_0
 set_four:
 #if WHERRY_EDGE_BRANCH
-    leal    64(%rdi), %ecx
-    testl   $0xfc0, %ecx
-    jz      set_four_at_page_end
+    AT_PAGE_END(%rdi, %ecx, set_four_at_page_end)
 set_four_here:
     PREFETCH_MASKED_SET
     PREFETCH_LAST_LINE
-    orq     $-1, %rcx
-    leaq    -64(%rsp), %r8
-    bzhiq   %rdx, %rcx, %rcx
-    xorl    %r9d, %r9d
-    andq    $-64, %r8               /* a line of the 128 bytes below the stack that are a function's own */
-    kmovq   %rcx, %k1
-    movq    %rdx, %r10
-    movl    $64, %ecx
-    subq    %rcx, %r10
-    cmovbq  %r9, %r10
-    cmovaq  %rdi, %r8
-    leal    (%rcx,%rcx), %r9d
-    cmpl    %ecx, %r10d
-    cmovbl  %r10d, %ecx
-    cmpl    %r9d, %r10d
-    cmovbl  %r10d, %r9d
+    PLACES_TO_SET(%rcx, %ecx)
     vmovdqu8 %zmm16, (%rdi){%k1}
     vmovdqu64 %zmm16, (%r8,%rcx)
     vmovdqu64 %zmm16, (%r8,%r9)

@@ -126,9 +126,9 @@ static bool fast_strings(const struct wherry_cpu *cpu)
 enum { STRINGS_FROM = 4096 };
 
 /* Where it was, vector loops win as long as both sides lie in L1, and what else the program copies to in turn: with Zen
- * 5 half of its 48 KiB. Intel's rep movsb is within a tenth there, and beyond L1 much faster, so that programs with a
- * second destination were 1.1 to 1.4 times slower: a quarter, of 48 KiB since Ice Lake, the first that announces FSRM;
- * 32 KiB before. */
+ * 5 half of its 48 KiB. Intel's rep movsb is within a tenth there from 12 KiB on, and faster where a second destination
+ * does not fit (docs/performance-intel.md): a quarter, of 48 KiB since Ice Lake, the first that announces FSRM; of 32
+ * KiB before, where nobody has measured it. */
 static size_t copy_strings_recent_from(const struct wherry_cpu *cpu)
 {
     if (cpu->vendor == WHERRY_CPU_AMD)

@@ -27,4 +27,53 @@ symbol:                                        \
 .section .note.GNU-stack, "", @progbits
 /* clang-format on */
 
+/* clang-format off */
+/* Goes to label where a block of 64 bytes from `at` on might reach into another page. Loses temp, of 32 bits. */
+#define AT_PAGE_END(at, temp, label)                         \
+    leal    64(at), temp;                                    \
+    testl   $0xfc0, temp;                                    \
+    jz      label
+
+/* Of four blocks to 255 bytes, copied: k1 is the mask of the first, which is in place; the others are first, r8 and r10 bytes
+ * behind r11, the source, and r9, the destination. To 64 bytes they go from 128 bytes at anything to a line of the 128
+ * bytes below the stack that are a function's own; a line, since blocks across two pages take long. first32: of first. */
+#define PLACES_TO_COPY(first, first32, anything)             \
+    movl    $64, first32;                                    \
+    orq     $-1, %r8;                                        \
+    leaq    -64(%rsp), %r9;                                  \
+    leaq    -64(%rdx), %r10;                                 \
+    bzhiq   %rdx, %r8, %r8;                                  \
+    andq    $-64, %r9;                                       \
+    leaq    anything + 64(%rip), %r11;                       \
+    subq    %r10, %r9;                                       \
+    kmovq   %r8, %k1;                                        \
+    cmpq    first, %rdx;                                     \
+    cmovaq  %rdi, %r9;                                       \
+    cmovaq  %rsi, %r11;                                      \
+    leal    (first,first), %r8d;                             \
+    cmpq    first, %r10;                                     \
+    cmovlq  %r10, first;                                     \
+    cmpq    %r8, %r10;                                       \
+    cmovlq  %r10, %r8
+
+/* The same of a set, which has nothing to load: the others are first, r9 and r10 bytes behind r8. */
+#define PLACES_TO_SET(first, first32)                        \
+    orq     $-1, first;                                      \
+    leaq    -64(%rsp), %r8;                                  \
+    bzhiq   %rdx, first, first;                              \
+    xorl    %r9d, %r9d;                                      \
+    andq    $-64, %r8;                                       \
+    kmovq   first, %k1;                                      \
+    movq    %rdx, %r10;                                      \
+    movl    $64, first32;                                    \
+    subq    first, %r10;                                     \
+    cmovbq  %r9, %r10;                                       \
+    cmovaq  %rdi, %r8;                                       \
+    leal    (first,first), %r9d;                             \
+    cmpl    first32, %r10d;                                  \
+    cmovbl  %r10d, first32;                                  \
+    cmpl    %r9d, %r10d;                                     \
+    cmovbl  %r10d, %r9d
+/* clang-format on */
+
 #endif

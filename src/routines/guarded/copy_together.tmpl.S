@@ -11,33 +11,13 @@ AT(together):
 /* As move_to_255 of public.S. */
 AT(together_four):
 #if WHERRY_EDGE_BRANCH
-    leal    64(%rsi), %eax
-    testl   $0xfc0, %eax
-    jz      AT(together_page_end)
-    leal    64(%rdi), %eax
-    testl   $0xfc0, %eax
-    jz      AT(together_page_end)
+    AT_PAGE_END(%rsi, %eax, AT(together_page_end))
+    AT_PAGE_END(%rdi, %eax, AT(together_page_end))
 AT(together_here):
     prefetchw (%rdi)
     prefetcht0 (%rsi)
     prefetchw -1(%rdi,%rdx)
-    movl    $64, %eax
-    orq     $-1, %r8
-    leaq    -64(%rsp), %r9
-    leaq    -64(%rdx), %r10         /* -64 .. 191 */
-    bzhiq   %rdx, %r8, %r8
-    andq    $-64, %r9
-    leaq    AT(anything) + 64(%rip), %r11
-    subq    %r10, %r9
-    kmovq   %r8, %k1
-    cmpq    %rax, %rdx
-    cmovaq  %rdi, %r9
-    cmovaq  %rsi, %r11
-    leal    (%rax,%rax), %r8d
-    cmpq    %rax, %r10
-    cmovlq  %r10, %rax
-    cmpq    %r8, %r10
-    cmovlq  %r10, %r8
+    PLACES_TO_COPY(%rax, %eax, AT(anything))
     LOAD(AT(redo), vmovdqu8 (%rsi), R(0){%k1}{z})
     LOAD(AT(redo), MOVE (%r11,%rax), R(1))
     LOAD(AT(redo), MOVE (%r11,%r8), R(2))

@@ -11,28 +11,11 @@ AT(together):
 /* As set_to_255 of public.S. */
 AT(together_four):
 #if WHERRY_EDGE_BRANCH
-    leal    64(%rdi), %eax
-    testl   $0xfc0, %eax
-    jz      AT(together_page_end)
+    AT_PAGE_END(%rdi, %eax, AT(together_page_end))
 AT(together_here):
     prefetchw (%rdi)
     prefetchw -1(%rdi,%rdx)
-    orq     $-1, %rax
-    leaq    -64(%rsp), %r8
-    bzhiq   %rdx, %rax, %rax
-    xorl    %r9d, %r9d
-    andq    $-64, %r8
-    kmovq   %rax, %k1
-    movq    %rdx, %r10
-    movl    $64, %eax
-    subq    %rax, %r10
-    cmovbq  %r9, %r10
-    cmovaq  %rdi, %r8
-    leal    (%rax,%rax), %r9d
-    cmpl    %eax, %r10d
-    cmovbl  %r10d, %eax
-    cmpl    %r9d, %r10d
-    cmovbl  %r10d, %r9d
+    PLACES_TO_SET(%rax, %eax)
     STORE(AT(redo), vmovdqu8 R(0), (%rdi){%k1})
     STORE(AT(redo), MOVE R(0), (%r8,%rax))
     STORE(AT(redo), MOVE R(0), (%r8,%r9))
