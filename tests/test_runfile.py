@@ -170,6 +170,22 @@ def test_a_bad_file_is_told_in_one_line(tmp_path, good, case):
     assert "\n" not in str(caught.value) and str(path) in str(caught.value)
 
 
+def test_a_text_cut_anywhere_is_cut_short(tmp_path):
+    text = b'{"a": [1.25e-3, -2, true, false, null, "\xc3\xa9 \\u00e9\\n", {"b": "}"}, {}], "c": 1}'
+    runfile.parse(tmp_path, text)
+    for end in range(1, len(text)):
+        with pytest.raises(WherryError, match="cut short"):
+            runfile.parse(tmp_path, text[:end])
+
+
+@pytest.mark.parametrize(
+    "text", [b"hello", b'{"a": 1}}', b'{"a" 1}', b"{'a': 1}", b"[1, tru]", b"[1,]", b'{"a": 1} t']
+)
+def test_a_text_that_more_of_it_would_not_mend_is_not_json(tmp_path, text):
+    with pytest.raises(WherryError, match="is not JSON"):
+        runfile.parse(tmp_path, text)
+
+
 def test_unreadable(tmp_path):
     for path, said in ((tmp_path / "none", "No such file"), (tmp_path, "not a file")):
         with pytest.raises(WherryError, match=said):

@@ -74,20 +74,38 @@ def _no_constant(word: str) -> float:
     raise ValueError(f"{word} is not a number JSON has")
 
 
+# What a value of JSON may begin with that is not one yet, where it was not understood.
+_BEGUN = re.compile(
+    r"-?|\.|(?:\.\d+)?[eE][-+]?|t(?:r(?:u(?:e)?)?)?|f(?:a(?:l(?:s(?:e)?)?)?)?|n(?:u(?:l(?:l)?)?)?|u[0-9a-fA-F]{0,4}"
+)
+
+
+def cut_short(error: ValueError) -> bool:
+    """Whether what made a text not JSON is its end: more of it could have been right."""
+    if isinstance(error, UnicodeDecodeError):
+        return error.reason == "unexpected end of data"
+    if not isinstance(error, json.JSONDecodeError) or error.msg == "Extra data":
+        return False
+    return error.msg.startswith("Unterminated") or bool(
+        _BEGUN.fullmatch(error.doc[error.pos :].strip())
+    )
+
+
 def parse(path: Path, data: bytes, kind: str = "a run file") -> object:
     """The JSON in what was read from there."""
     if not data.strip():
         raise WherryError(f"{path} is empty")
     try:
         return json.loads(_CONTROLS.sub("?", data.decode("utf-8")), parse_constant=_no_constant)
-    except UnicodeDecodeError:
-        raise WherryError(f"{path} is not {kind}: it is not text") from None
+    except UnicodeDecodeError as error:
+        what = "is cut short" if cut_short(error) else "is not text"
+        raise WherryError(f"{path} is not {kind}: it {what}") from None
     except RecursionError:
         raise WherryError(f"{path} is not {kind}: it is nested too deeply") from None
     except ValueError as error:
         line = getattr(error, "lineno", None)
         at = f" (line {line}, column {error.colno})" if line else ""
-        what = "is not JSON" if data.rstrip().endswith(b"}") else "is cut short, or not JSON"
+        what = "is cut short" if cut_short(error) else "is not JSON"
         raise WherryError(f"{path} is not {kind}: it {what}{at}") from None
 
 

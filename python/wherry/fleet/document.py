@@ -10,6 +10,7 @@ import os
 import zlib
 from pathlib import Path
 
+from wherry import runfile
 from wherry.fleet import decoders
 from wherry.fleet.cells import KEYS, Rows, UnfitError, wrong
 from wherry.report.dimensions import clean
@@ -179,12 +180,6 @@ def _unfit(data: bytes | memoryview, words: str) -> UnfitError:
 # ---- with what Python has -------------------------------------------------------------------------------------------
 
 
-def _at_end(error: json.JSONDecodeError) -> bool:
-    rest = error.doc[error.pos :].strip()
-    words = ("true", "false", "null")
-    return error.msg.startswith("Unterminated") or any(w.startswith(rest) for w in words)
-
-
 def _by_json(data: bytes | memoryview) -> tuple[dict, Rows]:
     def refuse(word: str) -> float:
         raise ValueError(f"{word} is not a number JSON has")
@@ -193,12 +188,8 @@ def _by_json(data: bytes | memoryview) -> tuple[dict, Rows]:
         run = json.loads(str(data, "utf-8"), parse_constant=refuse)
     except RecursionError:
         raise UnfitError("is nested too deeply") from None
-    except UnicodeDecodeError:
-        raise _no_json(data, False) from None
-    except json.JSONDecodeError as error:
-        raise _no_json(data, _at_end(error)) from None
-    except ValueError:
-        raise _no_json(data, False) from None
+    except ValueError as error:
+        raise _no_json(data, runfile.cut_short(error)) from None
     run = held(run)
     if not isinstance(run.get("cells"), list):
         raise wrong("cells is missing or of a wrong type")
