@@ -110,9 +110,12 @@ def test_the_kernel_carries(wherry_run: Path, way: str, size: int):
 
 def test_rounds_end_when_the_figure_is_certain(wherry_run: Path):
     words = "routines=swap via=rings size=60 batch_us=200"
-    events, _ = system(wherry_run, f"id=1 op=network {words} rounds=50 within=100\n")
+    events, _ = system(wherry_run, f"id=1 op=network {words} rounds=1000 within=100\n")
     (cell,) = cells(events).values()
-    assert 3 <= cell["rounds"] < 50 and 0 <= cell["parts"]["within"] <= 100
+    certain = cell["parts"]["within"] <= 100
+    assert 3 <= cell["rounds"] <= 1000 and (certain or cell["rounds"] == 1000)
+    # On a machine so busy that a thousand do not suffice nothing is to be seen of an end before.
+    assert not certain or cell["rounds"] < 1000
     events, _ = system(wherry_run, f"id=1 op=network {words} rounds=9\n")
     (cell,) = cells(events).values()
     assert cell["rounds"] == 9 and "within" not in cell["parts"]
