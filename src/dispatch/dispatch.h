@@ -4,6 +4,7 @@
 
 #include "plan/plan.h"
 #include "routines/recent.h"
+#include "routines/written.h"
 
 /* Of what is neither copy nor set: an enum wherry_choice, but none of those that are about sizes together. */
 extern _Atomic(signed char) wherry_choice __attribute__((visibility("hidden")));

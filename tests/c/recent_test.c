@@ -11,29 +11,13 @@
 #include "dispatch/nofault.h"
 #include "routines/recent.h"
 #include "routines/thresholds.h"
-#include "wherry.h"
+#include "ways.h"
 
 enum { PAGE = 4096, BLOCK = 1 << RECENT_BLOCK_LOG, FROM = BLOCK + 4, RECENT_FROM = 24576 };
 
 static unsigned failures;
 static uint8_t *to, *from;
 static struct wherry_fault fault;
-
-struct way {
-    const char *name;
-    void (*fn)(void);
-    bool sets, swapped, two; /* bcopy has the source first; bzero takes no value */
-};
-
-static const struct way ways[] = {
-    {"memcpy", (void (*)(void))wherry_memcpy, false, false, false},
-    {"memmove", (void (*)(void))wherry_memmove, false, false, false},
-    {"mempcpy", (void (*)(void))wherry_mempcpy, false, false, false},
-    {"bcopy", (void (*)(void))wherry_bcopy, false, true, false},
-    {"copy_nofault", (void (*)(void))wherry_copy_nofault, false, false, false},
-    {"memset", (void (*)(void))wherry_memset, true, false, false},
-    {"bzero", (void (*)(void))wherry_bzero, true, false, true},
-};
 
 /* By the registers that a string instruction leaves: the count 0, and the destination's end. That is no boundary of a
  * line in any call here, and a loop's cursor stops at one. */

@@ -10,6 +10,7 @@
 #define VEC_BYTES 16
 
 #include "../thresholds.h"
+#include "../written.h"
 #include "csum_vec.h"
 
 INLINE uint32_t copy_csum_part(uint8_t *dst, const uint8_t *src, size_t n, uint32_t sum)
@@ -27,7 +28,7 @@ INLINE uint32_t copy_csum_part(uint8_t *dst, const uint8_t *src, size_t n, uint3
     vec_store(dst, first_block);
     dst += head;
     src += head;
-    if (__builtin_expect(n >= wherry_thresholds.copy_stream_from, 0)) {
+    if (__builtin_expect(n >= wherry_thresholds.copy_stream_from, 0) && copied_before(dst, src, n - head)) {
         for (; (size_t)(end - src) >= STEP_BYTES; src += STEP_BYTES, dst += STEP_BYTES) {
             const struct step step = step_load(src);
             step_store_nt(dst, step);

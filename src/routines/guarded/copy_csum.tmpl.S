@@ -10,9 +10,9 @@
  *
  *   n <= 64, V = 64   one block under a mask of n bits
  *   8 .. V, V < 64    words, and the one that ends at the end; with PLAIN to 64 bytes, and below 8 too
- *   beyond            the picture above; the steps by non-temporal stores from copy_stream_from on, and with V = 64, or
- *                     32 and PLAIN, in chunks, each from its end down, where loads would wait for stores: as
- *                     copy_large.tmpl.S, which says why.
+ *   beyond            the picture above; the steps by non-temporal stores from copy_stream_from on where the destination
+ *                     was written before (written.h), and with V = 64, or 32 and PLAIN, in chunks, each from its end
+ *                     down, where loads would wait for stores: as copy_large.tmpl.S, which says why.
  *                     It pays in the first-level cache, so beyond a chunk what was written lately is asked for (recent.h)
  *
  * At the first fault it stops and leaves the rest to copied.h's function, telling it how many bytes from the first on are
@@ -300,7 +300,8 @@ AT(no_dots):
     cmpq    %rax, %rdi
     ja      AT(ones)
     cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx
-    jae     AT(stream)
+    jae     AT(maybe_stream)
+AT(not_past):
     cmpq    $FORWARD_MOST, %rdx
 #ifdef IN_CHUNKS
     ja      AT(maybe_chunks)
@@ -387,6 +388,18 @@ AT(nothing_done):
 
 #endif
 
+AT(maybe_stream):
+#ifdef PLAIN
+    COPIED_BEFORE(%r11, %rsi)
+    leaq    -4 * V(%r11), %rax
+    jz      AT(not_past)
+#else
+    movq    %rsi, %r10
+    movq    %r11, %rax
+    call    wherry_guarded_copied_before
+    leaq    -4 * V(%r11), %rax
+    jbe     AT(not_past)
+#endif
 AT(stream):
     STEP(AT(streamed), MOVE_NT, %rdi, 0, V, 2 * V, 3 * V)
     addq    $(4 * V), %rdi

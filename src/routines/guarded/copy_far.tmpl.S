@@ -40,10 +40,9 @@ AT(maybe_stream):
     testq   %rdx, %rdx
     js      AT(probe)
 #endif
-    movq    %rsi, %r8
-    subq    %rdi, %r8
-    cmpq    %rdx, %r8
-    jb      AT(by_loop)
+    call    wherry_guarded_copied_apart
+    jb      AT(by_rep)
+    je      AT(by_loop)
 
 /* A line: the first goes by ordinary stores, so that whole lines of the destination follow. */
 #if V == 64
@@ -75,6 +74,7 @@ AT(maybe_stream):
     subq    %rax, %rsi;                                 \
     addq    %rax, %rdx
 
+AT(stream):
     LINE(AT(redo), 0(%rsi), 0(%rdi))
     TO_NEXT_LINE
 /* Upwards, in one stream: two, of which memcpy has one at either end, would need a look at every page before. */

@@ -6,6 +6,7 @@
 #include "../asm.h"
 #include "../recent.h"
 #include "../thresholds.h"
+#include "../written.h"
 #include "fault_table.h"
 
 /* clang-format off */

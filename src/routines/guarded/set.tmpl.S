@@ -203,7 +203,7 @@ AT(not_by_string):
 #endif
 #endif
     cmpq    wherry_thresholds + SET_STREAM_FROM(%rip), %rdx
-    jae     AT(stream)
+    jae     AT(maybe_stream)
 AT(forward):
     leaq    -4 * V(%rdi,%rdx), %r11
     leaq    -1(%rdi,%rdx), %r8
@@ -263,8 +263,13 @@ AT(far):
     RECENT_ENTER(AT(enter), RECENT_SET_PLACES)
     jmp     AT(by_string)
 
+AT(maybe_stream):
+    leaq    (%rdi,%rdx), %rax
+    call    wherry_guarded_set_before
+    jb      AT(by_string)
+    je      AT(forward)
+
 /* Whole lines past the caches; the first by ordinary stores, and what is left by the string instruction. */
-AT(stream):
     leaq    -4 * V(%rdi,%rdx), %r11
 #if V == 64
     STORE(AT(redo), MOVE R(0), (%rdi))

@@ -3,7 +3,9 @@
  *   the destination starts inside the source                 backward loop
  *   disjoint, n in the rep window, and below copy_rep_recent_from a destination that was not written lately, above
  *   addresses that suit it                                   rep movsb
- *   disjoint, n >= copy_stream_from                          forward loop with non-temporal stores
+ *   disjoint, n >= copy_stream_from, a destination that
+ *   was written before (written.h)                           loop from both ends with non-temporal stores
+ *   disjoint, n >= copy_stream_from, another                 rep movsb, if its window reaches to there
  *   disjoint, n >= ALIAS_FROM, the destination less than
  *   copy_backward_ahead ahead (mod ALIAS_BYTES)              backward loop
  *   else                                                     forward loop
@@ -15,6 +17,7 @@
 #include "../recent.h"
 #include "../thresholds.h"
 #include "../vec.h"
+#include "../written.h"
 
 /* After a loop up to 4V are left. The last four blocks cover them whatever they are; with LADDER two branches on how
  * many whole vectors are left store just those, which costs less when it is always the same. */
@@ -150,7 +153,19 @@ INLINE void move_rep(uint8_t *dst, const uint8_t *src, size_t n)
     __asm__ volatile("rep movsb" : "+D"(dst), "+S"(src), "+c"(n) : : "memory");
 }
 
-INLINE void move_large(uint8_t *dst, const uint8_t *src, size_t n)
+/* Whether rep movsb has done it, since the destination was not written lately. */
+INLINE int move_when_far(uint8_t *dst, const uint8_t *src, size_t n)
+{
+    const size_t ahead = (size_t)((uintptr_t)dst - (uintptr_t)src);
+    if (n < wherry_thresholds.copy_rep_from || n >= wherry_thresholds.copy_rep_to ||
+        n >= wherry_thresholds.copy_rep_recent_from || ahead < n || -ahead < n || copied_to_lately(dst, n))
+        return 0;
+    move_rep(dst, src, n);
+    return 1;
+}
+
+/* asked: whoever calls has done what move_when_far does. */
+INLINE void move_large(uint8_t *dst, const uint8_t *src, size_t n, const int asked)
 {
     const size_t ahead = (size_t)((uintptr_t)dst - (uintptr_t)src); /* huge when dst is below src */
     if (ahead == 0) /* programs that close gaps move much to where it is */
@@ -162,7 +177,7 @@ INLINE void move_large(uint8_t *dst, const uint8_t *src, size_t n)
         if (__builtin_expect(n >= wherry_thresholds.copy_rep_from, 0) && n < wherry_thresholds.copy_rep_to &&
             disjoint) {
             const int by_rep = n < wherry_thresholds.copy_rep_recent_from
-                                   ? !copied_to_lately(dst, n)
+                                   ? !asked && !copied_to_lately(dst, n)
                                    : ahead_mod - 1 >= wherry_thresholds.copy_rep_slow_ahead ||
                                          n >= wherry_thresholds.copy_rep_all_from;
             if (by_rep) {
@@ -171,8 +186,15 @@ INLINE void move_large(uint8_t *dst, const uint8_t *src, size_t n)
             }
         }
         if (__builtin_expect(n >= wherry_thresholds.copy_stream_from, 0) && disjoint) {
-            move_stream(dst, src, n);
-            return;
+            if (copied_before(dst, src, n)) {
+                move_stream(dst, src, n);
+                return;
+            }
+            if (n >= wherry_thresholds.copy_rep_from &&
+                wherry_thresholds.copy_rep_to >= wherry_thresholds.copy_stream_from) {
+                move_rep(dst, src, n);
+                return;
+            }
         }
         downwards = n >= ALIAS_FROM && ahead_mod - 1 < wherry_thresholds.copy_backward_ahead && disjoint;
     }

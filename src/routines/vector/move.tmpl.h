@@ -148,10 +148,10 @@ INLINE void move_by_twos(uint8_t *dst, const uint8_t *src, size_t n, const int p
 }
 
 #ifdef MOVE_LARGE
-/* Apart: the public functions do the smaller sizes themselves. */
+/* Apart: the public functions do the smaller sizes themselves, and with AVX-512 what move_when_far does too. */
 __attribute__((noinline)) void *MOVE_LARGE(void *dst, const void *src, size_t n)
 {
-    move_large(dst, src, n);
+    move_large(dst, src, n, VEC_BYTES == 64);
     return dst;
 }
 #endif
@@ -182,12 +182,12 @@ void *MOVE(void *dst_, const void *src_, size_t n)
             move_exact(dst, src, n, 8);
         }
     } else {
-        move_large(dst, src, n);
+        move_large(dst, src, n, 0);
     }
 #else
 #if VEC_BYTES == 64
     if (n > BLOCKS_MOST * VEC_BYTES)
-        return MOVE_LARGE(dst_, src_, n);
+        return move_when_far(dst, src, n) ? dst_ : MOVE_LARGE(dst_, src_, n);
     if (n < VEC_BYTES)
         move_masked(dst, src, n);
     else if (n <= 4 * VEC_BYTES)
@@ -213,7 +213,7 @@ void *MOVE(void *dst_, const void *src_, size_t n)
 #ifdef MOVE_LARGE
         return MOVE_LARGE(dst_, src_, n);
 #else
-        move_large(dst, src, n);
+        move_large(dst, src, n, 0);
 #endif
 #endif
     return dst_;

@@ -1,10 +1,12 @@
 /* memset, one algorithm for every vector width V = VEC_BYTES: the size classes and blocks of move.tmpl.h up to 16V,
  * then a loop of four aligned vectors a step between a head and a tail, rep stosb in its window, and non-temporal
- * stores from set_stream_from on. The includer defines VEC_BYTES, SET (the symbol) and, if wanted, LADDER.
+ * stores from set_stream_from on where the destination was written before (written.h); elsewhere the window has no end
+ * if it reaches to there. The includer defines VEC_BYTES, SET (the symbol) and, if wanted, LADDER.
  */
 #include "../recent.h"
 #include "../thresholds.h"
 #include "../vec.h"
+#include "../written.h"
 
 #ifdef LADDER
 /* As move_ladder. */
@@ -97,7 +99,16 @@ INLINE void set_by_twos(uint8_t *dst, vec v, size_t n, const int placed, const i
 INLINE void set_large(uint8_t *dst, vec v, int c, size_t n)
 {
     uint8_t *const end = dst + n;
-    if (__builtin_expect(n >= wherry_thresholds.set_rep_from, 0) && n < wherry_thresholds.set_rep_to &&
+#ifdef LADDER
+    const size_t as_it_was = n - 4 * VEC_BYTES; /* the rest is set already */
+#else
+    const size_t as_it_was = n;
+#endif
+    const int stream = __builtin_expect(n >= wherry_thresholds.set_stream_from, 0) && set_before(dst, c, as_it_was);
+    size_t rep_to = wherry_thresholds.set_rep_to;
+    if (!stream && rep_to >= wherry_thresholds.set_stream_from)
+        rep_to = SIZE_MAX;
+    if (__builtin_expect(n >= wherry_thresholds.set_rep_from, 0) && n < rep_to &&
         (n >= wherry_thresholds.set_rep_recent_from || !set_lately(dst, n))) {
         /* All of it, aligned or not: Zen 5 bypasses the caches from a count of exactly 32 MiB on. */
         uint8_t *to = dst;
@@ -107,7 +118,7 @@ INLINE void set_large(uint8_t *dst, vec v, int c, size_t n)
     line_store(dst, line_of(v));
     uint8_t *to = (uint8_t *)(((uintptr_t)dst + LINE_BYTES) & ~(uintptr_t)(LINE_BYTES - 1)); /* covered to here */
     uint8_t *const last = end - STEP_BYTES; /* from here on the tail covers what is left */
-    if (__builtin_expect(n >= wherry_thresholds.set_stream_from, 0)) {
+    if (stream) {
         do {
             vec_store_nt(to, v);
             vec_store_nt(to + VEC_BYTES, v);
