@@ -223,6 +223,25 @@ def test_few_large_calls_may_be_all_that_the_kernel_did():
     assert ceiling_of([[1 << 24, (1 << 24) + 9, 20, 20 << 24]], many, 1.0, 0.9)["at_most"] < 0.1
 
 
+def test_a_run_of_copies_alone_is_not_blamed_on_few_calls():
+    """What was timed of a program that only copies may come to the whole run: an interrupt or two among a hundred calls
+    do that. Of its calls enough is known all the same."""
+    from wherry.recording.summary import ceiling_in_words
+
+    sizes = [[8192, 8703, 100000, 819200000]]
+    known = ceiling_of(
+        sizes, [[8192, 12287, 124, 1015808, 155000, 4700, 0, 0.0, 0, [0] * 9]], 0.124
+    )
+    assert known["at_most"] == 1 and "few_timed" not in known
+    assert ceiling_in_words(known).endswith(
+        "124 timed calls: even a free memcpy could gain no more"
+    )
+    # Of two calls in a hundred thousand not.
+    guessed = ceiling_of(sizes, [[8192, 12287, 2, 16384, 2500, 76, 0, 0.0, 0, [0] * 9]], 0.124)
+    assert guessed["at_most"] == 1 and guessed["few_timed"] is True
+    assert "too little is known of its largest calls" in ceiling_in_words(guessed)
+
+
 def test_what_was_not_recorded_is_in_no_ceiling(record, build_dir):
     static = build_dir / "tests/c/recorder/recorder-static"
     done, mix = record("--", static, "times", "1000")

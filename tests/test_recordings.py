@@ -587,7 +587,7 @@ def full() -> dict:
         }],
         "ceiling": {
             "cpu_s": 1.1, "likely_s": 0.1, "at_most_s": 0.2, "likely": 0.1, "at_most": 0.2, "timed": 9,
-            "incomplete": False, "unrecorded_s": 0.1, "parts": [],
+            "few_timed": False, "incomplete": False, "unrecorded_s": 0.1, "parts": [],
         },
     }  # fmt: skip
     own = document["ops"]["copy"]

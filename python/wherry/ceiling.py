@@ -225,6 +225,7 @@ def of(
         "likely": round(share[0], 6),
         "at_most": round(share[1], 6),
         "timed": calls_timed,
+        **({"few_timed": True} if guessed >= MANY_BYTES else {}),
         **({"incomplete": True} if incomplete else {}),
         **({"unrecorded_s": round(unrecorded_s, 6)} if unrecorded_s else {}),
         "parts": [

@@ -130,7 +130,7 @@ def ceiling_in_words(ceiling: Mapping) -> str:
     elif ceiling.get("incomplete"):
         # Of the copies that were recorded; others may have taken time too.
         more = "but what was not recorded may copy too"
-    elif ceiling["at_most"] >= 1:
+    elif ceiling["at_most"] >= 1 and ceiling.get("few_timed"):
         more = "too little is known of its largest calls to tell less"
     else:
         more = "even a free memcpy could gain no more"
