@@ -125,6 +125,23 @@ def test_signals_that_are_ignored_stay_so(wherry_run, dropin, tmp_path, words):
     assert ignored == sum(1 << number - 1 for number in wanted), done.stderr
 
 
+def test_what_cannot_be_said_keeps_nothing_from_running(wherry_run, dropin, source):
+    """A line of ours on standard error that nobody reads, or for which there is no room."""
+    program = compiled(source, "-static")
+    unread, pipe = os.pipe()
+    os.close(unread)
+    with Path("/dev/full").open("wb") as full:
+        for errors in (full, pipe):
+            for command, status in (
+                (program, run(program, check=False).returncode),
+                ("/gone", 127),
+            ):
+                words = [sys.executable, "-m", "wherry", "exec", "--", command]
+                done = subprocess.run(words, stderr=errors, timeout=100, check=False)
+                assert done.returncode == status
+    os.close(pipe)
+
+
 def test_a_terminal_stays_one(wherry_run, dropin):
     pid, terminal = pty.fork()
     if pid == 0:

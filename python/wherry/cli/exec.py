@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -35,7 +36,9 @@ def _say_unused(plan: str, why: str | None) -> None:
 
 
 def _say(line: str) -> None:
-    print(printable(f"wherry exec: {line}"), file=sys.stderr, flush=True)
+    # Standard error is the program's: where it cannot be written to, the program may do without it, as without us.
+    with contextlib.suppress(OSError):
+        print(printable(f"wherry exec: {line}"), file=sys.stderr, flush=True)
 
 
 def _asked_plan(plan: str | None, isa: str | None) -> tuple[str, str | None] | None:
