@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import fcntl
 import json
 import os
@@ -12,6 +13,7 @@ import signal
 import subprocess
 import sys
 import termios
+import time
 from pathlib import Path
 
 import pytest
@@ -186,9 +188,39 @@ def test_no_thread_takes_the_interrupts(wherry_run, tmp_path, known):
         process.communicate(timeout=60)
     blocked = [int(re.search(r"SigBlk:\s*(\w+)", state)[1], 16) for state in states]
     both = 1 << signal.SIGINT - 1 | 1 << signal.SIGQUIT - 1
-    # The thread that waits in sigtimedwait has them unblocked there, which the kernel shows so.
+    # The thread that waits in sigwaitinfo has them unblocked there, which the kernel shows so.
     assert len([mask for mask in blocked if mask & both != both]) <= 1
     assert len(states) >= 3
+
+
+def test_a_stop_is_no_interrupt(wherry_run, tmp_path, known):
+    """Ctrl-Z and fg: what waits for signals goes on waiting."""
+    process = begun(wherry_run, "-o", tmp_path / "x.mix.json", "--", known, *ENDLESS)
+    wait_until(lambda: any(map(has_worked, children_of(process.pid))), "the program at work")
+    for _ in range(3):
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(10 * running.LOOK_S)
+        process.send_signal(signal.SIGCONT)
+        time.sleep(10 * running.LOOK_S)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130 and "Traceback" not in said, said
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_command_that_takes_no_signals_of_ours_goes_on(monkeypatch, tmp_path, number: int):
+    """As one by sudo does, which is root's."""
+
+    def refuse(process: subprocess.Popen, number: int) -> None:
+        asked.append(number)
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    asked: list[int] = []
+    monkeypatch.setattr(subprocess.Popen, "send_signal", refuse)
+    shell = f"kill -{number} {os.getpid()}; sleep 0.3; exit 5"
+    ran = running.run(["sh", "-c", shell], "/bin/sh", os.environ, tmp_path, merge.Merger())
+    assert (ran.exit, asked) == (5, [number])
 
 
 def test_an_interrupt_of_a_terminal_comes_once(wherry_run, tmp_path):

@@ -167,14 +167,25 @@ class _HandOn(threading.Thread):
 
     def __exit__(self, *_: object) -> None:
         self._done.set()
+        # To that thread alone; what comes to the process meanwhile waits for whoever is in charge afterwards.
+        signal.pthread_kill(self.ident, self.NUMBERS[0])
         self.join()
         signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
 
     def run(self) -> None:
-        while not self._done.is_set():
-            found = signal.sigtimedwait(self.NUMBERS, LOOK_S)
-            if found is not None and found.si_code <= 0:
-                self._process.send_signal(found.si_signo)
+        while True:
+            # Not sigtimedwait: of one that a stop (Ctrl-Z) outlasts Python tells a signal that nobody sent.
+            found = signal.sigwaitinfo(self.NUMBERS)
+            if self._done.is_set():
+                return
+            if found.si_code <= 0:
+                _hand_on(self._process, found.si_signo)
+
+
+def _hand_on(process: subprocess.Popen, number: int) -> None:
+    # What runs with another's rights (sudo) takes none of us; the recording goes on.
+    with contextlib.suppress(PermissionError):
+        process.send_signal(number)
 
 
 def running(pid: int) -> bool:
@@ -201,7 +212,7 @@ def run(
 
     def hand_on(number: int, _: object) -> None:
         if process is not None:
-            process.send_signal(number)
+            _hand_on(process, number)
 
     # What whoever started us has ignored stays so, for us and for the command: nohup sets SIGHUP to that.
     others = {
