@@ -202,6 +202,25 @@ def test_targets_that_cannot_be_written_are_refused_before(target):
     assert Path("/dev/full").is_char_device()
 
 
+def test_a_place_that_cannot_be_looked_at(tmp_path, monkeypatch):
+    """A name that is too long, a directory that may not be entered: before, and when the run is over."""
+
+    def refuses(_: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    for path, said in (
+        (tmp_path / ("x" * 300), "File name too long"),
+        (tmp_path / "r.json", "Permi"),
+    ):
+        if said == "Permi":
+            monkeypatch.setattr(Path, "is_dir", refuses)
+            monkeypatch.setattr(Path, "exists", refuses)
+        with pytest.raises(WherryError, match=f"cannot save to .*{said}.*; choose another place"):
+            runfile.check_target(path)
+        with pytest.raises(FailedError, match=f"could not save .*{said}"):
+            runfile.write_bytes(path, b"{}")
+
+
 def test_check_leaves_an_old_file_alone(tmp_path):
     (tmp_path / "r.json").write_text("old")
     runfile.check_target(tmp_path / "r.json")

@@ -160,16 +160,21 @@ def _clean(value: object) -> object:
 
 def check_target(path: Path) -> None:
     """Finds out before an hour of measuring whether the file can be written after it."""
-    if path.is_dir():
-        raise WherryError(f"cannot save to {path}: it is a directory; give a file name")
-    if path.exists() and not path.is_file():
-        raise WherryError(f"cannot save to {path}: it is not a regular file; give another name")
     try:
+        _refuse_what_is_there(path)
         _write(path, b"\0" * 65536, keep=False)
     except OSError as error:
         # Where a directory was to be made.
         why = "a file is where its directory would be" if error.errno == EEXIST else error.strerror
         raise WherryError(f"cannot save to {path}: {why}; choose another place") from None
+
+
+def _refuse_what_is_there(path: Path) -> None:
+    """OSError where nobody can tell: a directory on the way that may not be entered, a name that is too long."""
+    if path.is_dir():
+        raise WherryError(f"cannot save to {path}: it is a directory; give a file name")
+    if path.exists() and not path.is_file():
+        raise WherryError(f"cannot save to {path}: it is not a regular file; give another name")
 
 
 def write(path: Path, document: object) -> None:
@@ -186,10 +191,8 @@ def write_text(path: Path, text: str) -> None:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Whole or not at all, as a run is."""
-    if path.is_dir():
-        raise WherryError(f"cannot save to {path}: it is a directory; give a file name")
-    if path.exists() and not path.is_file():
-        raise WherryError(f"cannot save to {path}: it is not a regular file")
+    with contextlib.suppress(OSError):  # told when it is written
+        _refuse_what_is_there(path)
     _save(path, data)
 
 
