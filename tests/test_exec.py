@@ -520,6 +520,8 @@ def test_scripts_are_followed(wherry, dropin, tmp_path, source):
         f"#! {bash} -e",
         "#!/usr/bin/env bash",
         "#!/usr/bin/env -S A=1 bash -e",
+        "#!/usr/bin/env -vS -u A -uB -C . --chdir=. --unset=C bash -e",
+        "#!/usr/bin/env --split-string=bash -e",
     ):
         path = script("s", first)
         checked = json.loads(wherry("exec", "--check", "--json", path).stdout)
@@ -527,6 +529,18 @@ def test_scripts_are_followed(wherry, dropin, tmp_path, source):
         assert checked["chain"][0] == str(path)
         assert Path(checked["program"]).name == "bash"
         assert wherry("exec", path).stdout == "ran\n"
+    for options in (
+        "S -i",
+        "iS",
+        "S -",
+        "S -u LD_PRELOAD",
+        "S --unset=LD_PRELOAD",
+        "S LD_PRELOAD=",
+    ):
+        path = script("s", f"#!/usr/bin/env -{options} {bash}")
+        path.write_text(path.read_text() + "echo $LD_PRELOAD\n")
+        refused(wherry, path, "its first line ")
+        assert wherry("exec", path).stdout == "ran\n\n", options
     nested = script("n", f"#!{script('inner', f'#!{bash}')}")
     assert json.loads(wherry("exec", "--check", "--json", nested).stdout)["chain"][-1] == bash
     (tmp_path / "loop").write_text(f"#!{tmp_path}/loop\n")

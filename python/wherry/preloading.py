@@ -264,25 +264,48 @@ def _interpreter(head: bytes) -> list[str] | None:
     return re.split(r"[ \t]+", line, maxsplit=1) if line else None
 
 
-def _of_env(argument: str) -> tuple[str | None, bool]:
-    """The program that `env` starts for the one argument a #! line gives it, and whether it clears the environment."""
-    split = re.match(r"-S\s*|--split-string[=\s]\s*", argument)
-    if not split:
-        return (None if argument.startswith("-") else argument), False
-    try:
-        rest = shlex.split(argument[split.end() :])
-    except ValueError:
-        return None, False
-    clears = False
-    while rest:
-        word = rest.pop(0)
-        if word in ("-i", "-", "--ignore-environment"):
-            clears = True
-        elif word in ("-u", "--unset", "-C", "--chdir"):
-            rest = rest[1:]
-        elif not word.startswith("-") and "=" not in word:
-            return word, clears
-    return None, clears
+# Options of env by their letters, and those of them that a word belongs to.
+_LONG_OF_ENV = {"ignore-environment": "i", "unset": "u", "chdir": "C", "split-string": "S"}
+_WITH_A_WORD = "uCS"
+_CLEARS = "its first line clears the environment (env -i), LD_PRELOAD with it"
+_SETS = "its first line takes LD_PRELOAD from it (env)"
+
+
+def _of_env(argument: str) -> tuple[str | None, str | None]:
+    """The program that `env` starts for the one argument a #! line gives it, None where that is not understood; and why
+    nothing can be preloaded there."""
+    words, why = [argument], None
+    while words:
+        word = words.pop(0)
+        if not word.startswith("-"):
+            name, sets, _ = word.partition("=")
+            if not sets:
+                return word, why
+            if name == "LD_PRELOAD":
+                why = why or _SETS
+            continue
+        name, _, value = word.removeprefix("--").partition("=")
+        if word.startswith("--"):
+            letters = _LONG_OF_ENV.get(name, "")
+        else:
+            letters, value = word[1:] or "i", ""
+        while letters:
+            letter, letters = letters[0], letters[1:]
+            if letter == "i":
+                why = _CLEARS
+            elif letter in _WITH_A_WORD:
+                value, letters = value or letters, ""
+                if not value and not words:
+                    return None, why
+                value = value or words.pop(0)
+                if letter == "u" and value == "LD_PRELOAD":
+                    why = why or _SETS
+                elif letter == "S":
+                    try:
+                        words = shlex.split(value) + words
+                    except ValueError:
+                        return None, why
+    return None, why
 
 
 def _no(command: str, path: str | None, kind: str, reason: str, **more: object) -> Verdict:
@@ -396,9 +419,9 @@ def examine(command: str, env: Mapping[str, str] | None = None) -> Verdict:
                     "its interpreter is a script of a script too deep",
                     **more,
                 )
-            target, clears = words[0], False
+            target, taken = words[0], None
             if Path(target).name == "env" and len(words) > 1:
-                wanted, clears = _of_env(words[1])
+                wanted, taken = _of_env(words[1])
                 target = wanted or target
             found, _ = find(target, env)
             if found is None:
@@ -406,9 +429,8 @@ def examine(command: str, env: Mapping[str, str] | None = None) -> Verdict:
                 if words[-1].endswith("\r"):
                     why += " (its lines end as on Windows; dos2unix mends that)"
                 return _no(command, path, "script", why, **more)
-            if clears:
-                why = "its first line clears the environment (env -i), LD_PRELOAD with it"
-                return _no(command, path, "script", why, **more)
+            if taken:
+                return _no(command, path, "script", taken, **more)
             at = found
             continue
         if head is not None and not head.startswith(b"\x7fELF"):
