@@ -139,6 +139,15 @@ def test_what_is_no_mix_is_refused(data: bytes):
         recordings.parse(data, "F")
 
 
+def test_one_that_is_cut_short_is_told_as_that():
+    whole = recordings.encode({**SMALL, "name": "gr\u00f6\u00dfe"}).rstrip()
+    for length in range(1, len(whole)):
+        with pytest.raises(WherryError, match=r"cut short.*; record it again"):
+            recordings.parse(whole[:length], "F")
+    with pytest.raises(WherryError, match="or is damaged"):
+        recordings.parse(whole.replace(b":", b";", 1), "F")
+
+
 @pytest.mark.parametrize(
     "before, after, key",
     [

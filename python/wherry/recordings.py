@@ -403,11 +403,15 @@ def parse(data: bytes, where: str) -> Recording:
             parse_float=_number,
             object_pairs_hook=once,
         )
-    except UnicodeDecodeError:
-        raise WherryError(f"{where} is not a mix: it is not text") from None
+    except UnicodeDecodeError as error:
+        what = "cut short; record it again" if runfile.cut_short(error) else "not text"
+        raise WherryError(f"{where} is not a mix: it is {what}") from None
     except RecursionError:
         raise WherryError(f"{where} is not a mix: it is nested too deeply") from None
     except ValueError as error:
+        if runfile.cut_short(error):
+            at = f"line {error.lineno}, column {error.colno}"
+            raise WherryError(f"{where} is cut short ({at}); record it again") from None
         raise WherryError(
             f"{where} is not a mix, or is damaged: {str(error)[:160]}; record it again"
         ) from None
