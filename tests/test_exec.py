@@ -379,6 +379,25 @@ def test_privileged_programs(wherry, dropin, source, bits, word):
     assert wherry("exec", "--", program).stdout.startswith("1 ")
 
 
+def test_where_no_privileges_are_given(wherry_run, dropin, source, tmp_path):
+    """In a process that may gain none, and on a file system that gives none, the loader serves such programs."""
+    need_root()
+    source.write_text(SECURE)
+    program = compiled(source)
+    os.chown(program, 65534, 65534)
+    program.chmod(0o6755)
+    words = [sys.executable, "-m", "wherry", "exec", "--"]
+    setpriv = need_tool("setpriv", "util-linux")
+    done = run(setpriv, "--no-new-privs", *words, program)
+    assert (done.stdout, done.stderr) == ("0 kept", "")
+    there = tmp_path / "there"
+    there.mkdir()
+    shell = shlex.join(map(str, [*words, there / "p"]))
+    shell = f"mount -t tmpfs -o nosuid none {there} && cp -p {program} {there}/p && {shell}"
+    done = run(need_tool("unshare", "util-linux"), "-m", "sh", "-c", shell)
+    assert (done.stdout, done.stderr) == ("0 kept", "")
+
+
 def test_file_capabilities(wherry, dropin, source, monkeypatch):
     need_root()
     program = compiled(source)

@@ -236,19 +236,31 @@ def _head(path: str) -> bytes | None:
         return None
 
 
+def _no_new_privileges() -> bool:
+    try:
+        status = Path("/proc/self/status").read_bytes()
+    except OSError:
+        return False
+    return b"\nNoNewPrivs:\t1\n" in status
+
+
 def _privileges(path: str) -> str | None:
     """The privileges that a file gives to us who run it, as a word; None when none, as for its owner: the kernel tells
-    the loader of those alone that change something."""
+    the loader of those alone that change something. Nor does it heed those bits in a process that may gain no
+    privileges, as in many containers; capabilities it withholds there, and tells the loader of them all the same."""
     try:
         found = Path(path).stat()
+        if os.statvfs(path).f_flag & os.ST_NOSUID:
+            return None
     except OSError:
         return None
     user, group = os.getuid(), os.getgid()
-    if found.st_mode & stat.S_ISUID and not user == os.geteuid() == found.st_uid:
-        return "set-user-ID"
-    executed_by_group = found.st_mode & stat.S_ISGID and found.st_mode & stat.S_IXGRP
-    if executed_by_group and not group == os.getegid() == found.st_gid:
-        return "set-group-ID"
+    if not _no_new_privileges():
+        if found.st_mode & stat.S_ISUID and not user == os.geteuid() == found.st_uid:
+            return "set-user-ID"
+        executed_by_group = found.st_mode & stat.S_ISGID and found.st_mode & stat.S_IXGRP
+        if executed_by_group and not group == os.getegid() == found.st_gid:
+            return "set-group-ID"
     if user == 0:
         return None
     try:
