@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 
 import pytest
 from conftest import need_tool, run
@@ -136,8 +138,21 @@ def test_runs_end_with_one_that_fails(record):
     assert "run 1 of 3 failed" in done.stderr
     done, mix = record("--runs", "2", "--prepare", "echo no >&2; false", "--", "true")
     assert done.returncode == 1 and "--prepare ended with status 1: no; mend it" in done.stderr
+    done, mix = record("--prepare", "kill -KILL $$", "--", "true")
+    assert done.returncode == 1 and "--prepare was ended by SIGKILL; mend it" in done.stderr
     done, _ = record("--unseen", "--runs", "2", "--", "true")
     assert done.returncode == 2 and "leave out --runs" in done.stderr
+
+
+def test_what_prepare_leaves_running_is_not_waited_for(record, tmp_path):
+    """As a server is, whose client is recorded."""
+    prepare = f"sleep 600 & echo $! > {tmp_path / 'pid'}"
+    try:
+        done, mix = record("--no-ceiling", "--prepare", prepare, "--", "true")
+        assert done.returncode == 0 and mix["run"]["exit"] == 0
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("other", ["--no-trial", "--no-ceiling", "--unseen"])

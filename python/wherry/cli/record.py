@@ -115,13 +115,22 @@ class _Asked:
 
 
 def _prepare(shell: str) -> None:
-    done = subprocess.run(
-        ["/bin/sh", "-c", shell], stdin=subprocess.DEVNULL, capture_output=True, check=False
-    )
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        more = f": {said[-1]}" if said else ""
-        raise FailedError(f"--prepare ended with status {done.returncode}{more}; mend it: {shell}")
+    from wherry import runner
+
+    # No pipe: what it leaves running would hold that open.
+    with tempfile.TemporaryFile() as errors:
+        status = subprocess.run(
+            ["/bin/sh", "-c", shell],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            check=False,
+        ).returncode
+        if status:
+            errors.seek(0)
+            said = errors.read().decode(errors="replace").strip().splitlines()
+            more = f": {said[-1]}" if said else ""
+            raise FailedError(f"--prepare {runner.ended_by(status)}{more}; mend it: {shell}")
 
 
 def _runs(asked: _Asked, verdict, home: Path, merger, counting, ending: Ending) -> tuple:
