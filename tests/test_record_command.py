@@ -119,6 +119,17 @@ def test_a_command_that_ran_untouched_is_named_whatever_its_children_left(monkey
     assert running.unrecorded(ran, merger, other, Path(), {}) == []
 
 
+def test_many_processes_have_one_number(record, known):
+    """As the first of each PID namespace, in sandboxes and containers."""
+    need_root()
+    unshare = need_tool("unshare", "util-linux")
+    shell = f"for i in $(seq 150); do {unshare} -p -f {known} times 10; done"
+    done, mix = record("--no-ceiling", "--", "sh", "-c", shell)
+    assert done.returncode == 0
+    (row,) = [row for row in mix["ops"]["copy"]["sizes"] if row[0] == 700]
+    assert row[2] == 150 * 10
+
+
 def test_a_long_command_is_cut(record, wherry, tmp_path):
     numbers = [str(n) for n in range(1, 20001)]
     done, mix = record("--no-ceiling", "--no-trial", "--", "/bin/true", *numbers)

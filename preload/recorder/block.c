@@ -110,6 +110,7 @@ static bool make_state(void)
     return true;
 }
 
+/* Of several with one number, in PID namespaces of their own or one after the other, each has a name that is drawn. */
 static int create(unsigned long pid)
 {
     for (unsigned attempt = 0; attempt < ATTEMPTS; attempt++) {
@@ -117,7 +118,7 @@ static int create(unsigned long pid)
         at = append(path, at, "/");
         at = append_number(path, at, pid);
         at = append(path, at, "-");
-        append_number(path, at, attempt);
+        append_number(path, at, attempt ? (uint32_t)recorder_ticks() : 0);
         const long made = CALL(SYS_openat, AT_FDCWD, path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (made >= 0) {
             /* Threads that begin after a server has given up its privileges open it again. */
