@@ -101,7 +101,7 @@ def test_pipes_break_as_without(wherry, dropin):
     assert done.stdout == "y\n141\n"
 
 
-@pytest.mark.parametrize(
+AS_IT_IS = pytest.mark.parametrize(
     "words",
     [
         ("exec",),
@@ -110,6 +110,25 @@ def test_pipes_break_as_without(wherry, dropin):
     ],
     ids=lambda words: words[0],
 )
+
+
+@AS_IT_IS
+@pytest.mark.parametrize("given", [{}, {"LANG": "C"}, {"LC_CTYPE": "C"}, {"LC_CTYPE": "C.UTF-8"}])
+def test_the_locale_is_the_callers(wherry_run, dropin, tmp_path, words, given):
+    """Python sets LC_CTYPE for itself where it finds the locale C, as under cron and in containers."""
+    own = [sys.executable, "-m", "wherry", *words, "--", "env"]
+    names = ("PATH", "WHERRY_RUN", "PYTHONPATH")
+    env = {name: os.environ[name] for name in names if name in os.environ} | given
+    done = run(*own, check=False, env=env, cwd=tmp_path)
+    kept = sorted(tmp_path.glob("*.out"))
+    said = kept[0].read_text() if words[0] == "ab" else done.stdout
+    found = dict(line.split("=", 1) for line in said.splitlines())
+    assert {
+        name: own for name, own in found.items() if name.startswith("L") and "_PRE" not in name
+    } == given
+
+
+@AS_IT_IS
 def test_signals_that_are_ignored_stay_so(wherry_run, dropin, tmp_path, words):
     """Those which Python itself has ignored are at their default: what they were before nobody can know."""
     own = [sys.executable, "-m", "wherry", *words, "--", "grep", "SigIgn", "/proc/self/status"]

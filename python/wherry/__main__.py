@@ -3,9 +3,28 @@ being imported."""
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable
+
+# What Python sets LC_CTYPE to where it finds the locale C, so that it has UTF-8 itself.
+_COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
+
+
+def _give_back_locale() -> None:
+    """What Python did for itself is not for the programs that we start: they would read and write other text."""
+    if os.environ.get("LC_CTYPE") not in _COERCED:
+        return
+    try:
+        with open("/proc/self/environ", "rb") as file:  # noqa: PTH123
+            given = dict(word.split(b"=", 1) for word in file.read().split(b"\0") if b"=" in word)
+    except OSError:
+        return
+    if b"LC_CTYPE" in given:
+        os.environb[b"LC_CTYPE"] = given[b"LC_CTYPE"]
+    else:
+        del os.environ["LC_CTYPE"]
 
 
 def _run(load: Callable[[], Callable[[], None]]) -> None:
@@ -14,6 +33,7 @@ def _run(load: Callable[[], Callable[[], None]]) -> None:
     # A shell that starts us in the background has it ignored, and that stays.
     if previous is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _give_back_locale()
     command = load()
     try:
         signal.signal(signal.SIGINT, previous)
