@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import types
 from pathlib import Path
 
 import numpy as np
@@ -433,6 +435,22 @@ def test_a_directory_that_cannot_be_written_is_told_first(wherry, tmp_path):
     done = wherry("ab", "--runs", "2", "--", "touch", "ran")
     assert done.returncode == 2 and "choose another place" in done.stderr
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_run_file_of_this_second_is_not_written_over(tmp_path, monkeypatch):
+    from wherry.cli import stamp
+
+    now = datetime.datetime(2026, 11, 25, tzinfo=datetime.timezone.utc)
+    fixed = types.SimpleNamespace(now=lambda _: now)
+    monkeypatch.setattr(
+        stamp, "datetime", types.SimpleNamespace(datetime=fixed, timezone=datetime.timezone)
+    )
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    for number in range(3):
+        own = stamp.path("-ab.json")
+        assert not own.exists() and own.name.endswith("-3-ab.json") is (number == 2)
+        own.touch()
 
 
 def test_figures_that_cannot_be_saved_are_shown(wherry, tmp_path):

@@ -16,10 +16,12 @@ def now() -> str:
 
 
 def path(ending: str) -> Path:
-    """runs/TIME-HOST and the ending."""
+    """runs/TIME-HOST and the ending, with a number between where another run of that second has the name."""
     stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     host = re.sub(r"[^\w.-]", "-", os.uname().nodename) or "host"
-    return Path("runs") / f"{stamp}-{host}{ending}"
+    numbers = ("", *(f"-{number}" for number in range(2, 1000)))
+    names = [Path("runs") / f"{stamp}-{host}{number}{ending}" for number in numbers]
+    return next((name for name in names if not os.path.lexists(name)), names[0])
 
 
 def run_path(rows: int) -> Path:
