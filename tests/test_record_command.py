@@ -229,7 +229,7 @@ def test_a_command_that_takes_no_signals_of_ours_goes_on(monkeypatch, tmp_path, 
 
     asked: list[int] = []
     monkeypatch.setattr(subprocess.Popen, "send_signal", refuse)
-    shell = f"kill -{number} {os.getpid()}; sleep 0.3; exit 5"
+    shell = f"sleep 1; kill -{number} {os.getpid()}; sleep 0.3; exit 5"
     ran = running.run(["sh", "-c", shell], "/bin/sh", os.environ, tmp_path, merge.Merger())
     assert (ran.exit, asked) == (5, [number])
 
