@@ -165,14 +165,14 @@ _MEANS = {
     "copy.rep_recent_from": "with a destination written lately from here on (any: at no size)",
     "copy.rep_slow_ahead": "and then not with the destination 1 to so many bytes ahead (mod 4096)",
     "copy.rep_all_from": "or from here on even so (any: at no size)",
-    "copy.stream_from": "past the caches from here on (off: never)",
+    "copy.stream_from": "past the caches from here on, if written before (off: never)",
     "copy.backward_ahead": "loop from the end down with the destination 1 to so many bytes ahead",
     "copy.ymm_from": "with avx512, by 32-byte vectors from here on (off: never)",
     "copy.source_lines_to": "with avx512, by lines of the source to here, then of the destination",
     "set.rep_from": "rep stosb from here on",
     "set.rep_to": "up to here",
     "set.rep_recent_from": "with a destination written lately from here on",
-    "set.stream_from": "past the caches from here on",
+    "set.stream_from": "past the caches from here on, if written before",
 }
 
 
