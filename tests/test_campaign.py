@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import rows_in, wait_until
 from wherry.campaign import Campaign, Row
+from wherry.problems import grouped
 
 FAKE = Path(__file__).with_name("fake_runner.py")
 
@@ -90,6 +91,36 @@ def test_two_bad_peers(fake):
     result = fake("bench", "--size", "64", "--peer", "crash=peer.so", "--peer", "liar=peer.so")
     assert result.returncode == 1
     assert {p["routine"] for p in saved(fake.directory)["problems"]} == {"crash", "liar"}
+
+
+def test_a_routine_that_is_wrong_in_many_rows_is_told_in_one_line(fake):
+    result = fake(
+        *("bench", "--size", "64,1K,4K", "--processes", "2", "--peer", "liar=peer.so"),
+    )
+    assert result.returncode == 1
+    told = [line for line in result.stdout.splitlines() if line.startswith("liar ")]
+    assert len(told) == 1
+    assert told[0].startswith("liar WRONG, so it has no speed (3 rows): ")
+
+
+def test_different_words_of_one_wrong_routine():
+    def wrong(routine, row, message):
+        return {"kind": "wrong", "routine": routine, "row": row, "message": message}
+
+    found = grouped(
+        {
+            "problems": [
+                wrong("p", 0, "copy of 64 bytes: byte 3"),
+                wrong("q", 0, "copy of 64 bytes: byte 9"),
+                wrong("p", 0, "copy of 64 bytes: byte 5"),
+                wrong("p", 4, "copy of 1448 bytes: byte 3"),
+            ]
+        }
+    )
+    assert found == [
+        ("wrong", "p WRONG, so it has no speed (2 rows): first, copy of 64 bytes: byte 3"),
+        ("wrong", "q WRONG, so it has no speed: copy of 64 bytes: byte 9"),
+    ]
 
 
 def test_brief_verification_excludes_what_fails_it(fake):

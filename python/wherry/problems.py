@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+_WORDS = {
+    "skip": "skipped",
+    "wrong": "WRONG, so it has no speed",
+    "crash": "CRASHED and was left out from there on",
+    "hang": "HUNG and was left out from there on",
+    "lost": "not measured",
+    "broken": "CUT SHORT",
+}
+
 
 def grouped(run: dict) -> list[tuple[str, str]]:
-    """(kind, sentence), each thing said once."""
-    found: dict[tuple[str, str, str], int] = {}
+    """(kind, sentence), each thing said once. A routine that is wrong is so in most rows and in each with bytes and
+    addresses of its own: one sentence, with the first of them."""
+    found: dict[tuple[str, str, str], list[dict]] = {}
     for problem in run["problems"]:
-        key = (problem["kind"], problem["routine"], problem["message"])
-        found[key] = found.get(key, 0) + 1
-    words = {
-        "skip": "skipped",
-        "wrong": "WRONG, so it has no speed",
-        "crash": "CRASHED and was left out from there on",
-        "hang": "HUNG and was left out from there on",
-        "lost": "not measured",
-        "broken": "CUT SHORT",
-    }
+        own = "" if problem["kind"] == "wrong" else problem["message"]
+        found.setdefault((problem["kind"], problem["routine"], own), []).append(problem)
     lines = []
-    for (kind, routine, message), count in found.items():
+    for (kind, routine, _), problems in found.items():
+        count = (
+            len({problem.get("row") for problem in problems}) if kind == "wrong" else len(problems)
+        )
         rows = f" ({count} rows)" if count > 1 else ""
+        first = "first, " if kind == "wrong" and len(problems) > 1 else ""
         who = f"{routine} " if routine else ""
-        lines.append((kind, f"{who}{words.get(kind, kind)}{rows}: {message}"))
+        lines.append(
+            (kind, f"{who}{_WORDS.get(kind, kind)}{rows}: {first}{problems[0]['message']}")
+        )
     return lines
