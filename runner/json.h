@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* From here on the lines go where standard output went, and what anybody else prints there goes nowhere: a peer's words
+ * amid a line would damage it. */
+void json_apart(void);
+
 void json_begin(const char *event);                   /* {"event":"...", */
 void json_string(const char *key, const char *value); /* NULL is null */
 void json_int(const char *key, int64_t value);

@@ -109,6 +109,10 @@ void *large_memcpy(void *d, const void *s, size_t n)
 { __asm__ volatile(".rept 200\\n\\tjmp 1f\\n\\t.p2align 6\\n1:\\n\\t.endr" ::: "memory");
   return good_memcpy(d, s, n); }
 static unsigned long calls;
+void *chatty_memcpy(void *d, const void *s, size_t n)
+{ static int words; if (words < 100) {
+    words++; printf("{\\"event\\":\\"end\\"}\\nhello"); if (write(1, "hello", 5) != 5) abort(); }
+  return good_memcpy(d, s, n); }
 void *slow_memcpy(void *d, const void *s, size_t n)
 {
     usleep(1000);

@@ -19,6 +19,14 @@ def test_peer_is_measured(runner, peers):
     assert "p" in {cell["routine"] for cell in of(events, "cell")}
 
 
+def test_what_a_peer_prints_does_not_damage_the_lines(runner, peers):
+    row = f"id=1 op=copy routines=libc,p size=128 {QUICK}"
+    events, said = measure(runner, [row], "--peer", f"p={peers}:chatty_")
+    assert {cell["routine"] for cell in of(events, "cell")} == {"libc", "p"}
+    assert [event["event"] for event in events].count("end") == 1
+    assert said == ""
+
+
 @pytest.mark.parametrize("prefix", ["wrong_", "beyond_"])
 def test_wrong_peer_has_no_cell(runner, peers, prefix):
     row = f"id=1 op=copy routines=libc,p size=128 {QUICK}"

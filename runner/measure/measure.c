@@ -262,6 +262,7 @@ int command_measure(int argc, char **argv)
     if (status >= 0)
         return status;
     host_catch_signals();
+    json_apart();
     bench_init(&bench, &targets, &host, options.seed, options.pace);
     counters_open(&bench.counters, options.counters);
     put_start(&host, options.seed, &bench.counters);

@@ -417,6 +417,7 @@ int command_system(int argc, char **argv)
     if (refused)
         return misuse("%s", refused);
     host_catch_signals();
+    json_apart();
     put_start(&host, seed);
 
     char *line = NULL;
