@@ -109,6 +109,24 @@ void *large_memcpy(void *d, const void *s, size_t n)
 { __asm__ volatile(".rept 200\\n\\tjmp 1f\\n\\t.p2align 6\\n1:\\n\\t.endr" ::: "memory");
   return good_memcpy(d, s, n); }
 static unsigned long calls;
+/* Leaves something in the upper half of a vector register; and looks whether it finds something there. */
+#include <cpuid.h>
+static int tells_upper(void)
+{ static int known = -1; unsigned a = 0, b, c, d;
+  if (known < 0) known = __builtin_cpu_supports("avx") && __get_cpuid_count(0xd, 1, &a, &b, &c, &d) && (a >> 2 & 1);
+  return known; }
+__attribute__((target("avx"))) void *dirty_memcpy(void *d, const void *s, size_t n)
+{ good_memcpy(d, s, n);
+  if (tells_upper()) __asm__ volatile("vcmptrueps %%ymm15, %%ymm15, %%ymm15" ::: "xmm15");
+  return d; }
+static unsigned long looked, found_dirty;
+void *looking_memcpy(void *d, const void *s, size_t n)
+{ unsigned low = 0, high; if (tells_upper()) __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(1));
+  looked++; found_dirty += low >> 2 & 1;
+  return good_memcpy(d, s, n); }
+__attribute__((destructor)) static void tell_looked(void)
+{ const char *path = getenv("LOOKED"); FILE *file = path ? fopen(path, "w") : NULL;
+  if (file) { fprintf(file, "%lu %lu", looked, found_dirty); fclose(file); } }
 void *chatty_memcpy(void *d, const void *s, size_t n)
 { static int words; if (words < 100) {
     words++; printf("{\\"event\\":\\"end\\"}\\nhello"); if (write(1, "hello", 5) != 5) abort(); }

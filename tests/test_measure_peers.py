@@ -27,6 +27,17 @@ def test_what_a_peer_prints_does_not_damage_the_lines(runner, peers):
     assert said == ""
 
 
+def test_no_routine_finds_the_upper_halves_that_another_left(runner, peers, tmp_path, monkeypatch):
+    told = tmp_path / "looked"
+    monkeypatch.setenv("LOOKED", str(told))
+    row = "id=1 op=copy routines=d,l size=128 rounds=12 batch_us=20"
+    options = ("--peer", f"d={peers}:dirty_", "--peer", f"l={peers}:looking_")
+    events, _ = measure(runner, [row], *options)
+    assert {cell["routine"] for cell in of(events, "cell")} == {"d", "l"}
+    looked, dirty = map(int, told.read_text().split())
+    assert looked > 1000 and dirty == 0
+
+
 @pytest.mark.parametrize("prefix", ["wrong_", "beyond_"])
 def test_wrong_peer_has_no_cell(runner, peers, prefix):
     row = f"id=1 op=copy routines=libc,p size=128 {QUICK}"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "cpu/cpu.h"
 #include "crew.h"
 #include "entry.h"
 #include "random.h"
@@ -20,6 +21,9 @@ void bench_init(struct bench *bench, const struct target_list *targets, const st
 {
     *bench = (struct bench){
         .targets = targets, .host = *host, .caches = caches_believable(), .clock_ns = clock_cost_ns(), .random = seed};
+    struct wherry_cpu cpu;
+    wherry_cpu_detect(&cpu);
+    bench->has_avx = wherry_cpu_has(&cpu, WHERRY_CPU_AVX);
     pace_init(&bench->pace, bench->caches.l2, pace);
 }
 

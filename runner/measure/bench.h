@@ -77,6 +77,7 @@ struct bench {
     struct pace pace;
     struct counters counters; /* of lane 0; a thread of 0: nothing is counted */
     uint64_t random;
+    bool has_avx;
 };
 
 void bench_init(struct bench *bench, const struct target_list *targets, const struct host *host, uint64_t seed,

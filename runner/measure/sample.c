@@ -30,6 +30,15 @@ struct guarded_result on_lanes(struct work *work, crew_job *job, unsigned limit_
     return guarded_call(call_job, &call, limit_ms);
 }
 
+__attribute__((target("avx"))) static void zero_upper(void) { __asm__ volatile("vzeroupper" ::: "memory"); }
+
+/* What one routine leaves in the upper halves of the vector registers slows the SSE instructions of the next. */
+static void begin_clean(const struct work *work)
+{
+    if (work->bench->has_avx)
+        zero_upper();
+}
+
 /* Untimed: the state that every routine finds, and the calls that bring its code in. */
 static void warm_up(struct pool *pool, const struct work *work, uint64_t calls)
 {
@@ -50,6 +59,7 @@ static void warm_up(struct pool *pool, const struct work *work, uint64_t calls)
 static void job_sample(unsigned lane, void *context)
 {
     struct work *work = context;
+    begin_clean(work);
     struct pool *pool = &work->bench->pools[lane];
     struct walk *walk = &pool->walk;
     /* Where the content matters: portions of at most a pass, so that every call finds what the refill has left and no
@@ -169,6 +179,7 @@ static void job_check(unsigned lane, void *context)
     const struct cell *cell = work->cell;
     if (lane != 0)
         return;
+    begin_clean(work);
     if (cell->path)
         work->message = check_path(cell->path, &work->bench->pools[0], work->row);
     else if (cell->target->kind == TARGET_INLINED)
