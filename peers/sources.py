@@ -66,8 +66,17 @@ _IN_HEADER = {
         ("MAJOR", "MINOR", "PATCH"),
     ),
 }
-# Of lwIP; seen from its shared object.
+# Seen from the shared object: where its headers lie, which of them tells the version, and by what.
 LWIP_HEADERS = ("../../../include/lwip", "../../include/lwip", "../include/lwip")
+_BESIDE = {
+    "lwip": (LWIP_HEADERS, "lwip/init.h", "LWIP_VERSION_{}", ("MAJOR", "MINOR", "REVISION")),
+    "isal": (
+        ("../../../include", "../../include", "../include"),
+        "isa-l.h",
+        "ISAL_{}_VERSION",
+        ("MAJOR", "MINOR", "PATCH"),
+    ),
+}
 TIME_LIMIT = 300
 
 
@@ -172,8 +181,8 @@ def _archive(name: str, roots: Sequence[Path], given: Path | None) -> Source:
 
 
 def _shared(name: str, roots: Sequence[Path], given: Path | None) -> Source:
-    """Its version is what its real file is called by: libisal.so.2.0.30; lwIP's, which is 0.0.0 always, is what its
-    headers say."""
+    """Its version is what its headers say; without them what its real file is called by, which counts interfaces:
+    libisal.so.2.0.30 is of 2.30.0, and lwIP's is 0.0.0 always."""
     if given and not given.is_file():
         raise BrokenError(
             f"{given} is no file; give the shared object itself, as in .../lib{name}.so"
@@ -182,7 +191,7 @@ def _shared(name: str, roots: Sequence[Path], given: Path | None) -> Source:
     for path in places:
         if path.is_file():
             version = path.resolve().name.partition(".so.")[2]
-            return Source((path,), (name == "lwip" and _lwip_version(path)) or version)
+            return Source((path,), _version_beside(name, path) or version)
     raise MissingError(BRINGS[name])
 
 
@@ -192,14 +201,14 @@ def lwip_headers(library: Path) -> list[Path]:
     return [place for place in places if (place / "lwip" / "tcp.h").is_file()][:1]
 
 
-def _lwip_version(library: Path) -> str:
-    for place in lwip_headers(library):
+def _version_beside(name: str, library: Path) -> str:
+    places, file, define, words = _BESIDE[name]
+    for place in places:
         try:
-            text = (place / "lwip" / "init.h").read_text(errors="replace")
+            text = (library.parent.joinpath(place).resolve() / file).read_text(errors="replace")
         except OSError:
-            return ""
-        words = ("MAJOR", "MINOR", "REVISION")
-        parts = [re.search(rf"#define LWIP_VERSION_{word}\s+(\d+)", text) for word in words]
+            continue
+        parts = [re.search(rf"#define {define.format(word)}\s+(\d+)", text) for word in words]
         if all(parts):
             return ".".join(part[1] for part in parts)
     return ""

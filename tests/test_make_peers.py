@@ -443,6 +443,21 @@ def test_the_version_of_lwip_is_what_its_headers_say(tmp_path: Path, monkeypatch
     assert sources._shared("lwip", [tmp_path], None).version == "2.9.7"
 
 
+def test_the_version_of_isal_is_what_its_header_says(tmp_path: Path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "peers"))
+    sources = __import__("sources")
+    library = tmp_path / "usr/lib/x86_64-linux-gnu/libisal.so.2.0.30"
+    header = tmp_path / "usr/include/isa-l.h"
+    for place in (library, header):
+        place.parent.mkdir(parents=True)
+    library.write_bytes(b"")
+    library.with_name("libisal.so").symlink_to(library.name)
+    assert sources._shared("isal", [tmp_path], None).version == "2.0.30"
+    words = zip(("MAJOR", "MINOR", "PATCH"), (2, 30, 0), strict=True)
+    header.write_text("".join(f"#define ISAL_{w}_VERSION {n}\n" for w, n in words))
+    assert sources._shared("isal", [tmp_path], None).version == "2.30.0"
+
+
 def test_the_real_musl(place: Place):
     archive = Path("/usr/lib/x86_64-linux-musl/libc.a")
     if not archive.is_file():
