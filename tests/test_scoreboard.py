@@ -170,6 +170,18 @@ def test_peers_are_found(bench):
     assert alone["envelope"] == ["libc"]
 
 
+def test_found_peers_that_only_sum_take_no_part(bench):
+    for name in ("alpha", "beta", "gamma"):
+        (bench.directory / f"{name}.json").write_text('{"what": "sums", "has": ["csum_partial"]}')
+    found = {"WHERRY_PEERS": str(bench.directory)}
+    for more in ((), ("--isa", "sse2")):
+        times = {**TIMES, "wherry@sse2": {"all": 0.7}}
+        some = ("--region", "any-64", "--quick", *more)
+        score, shown = scored(bench, *some, env=found, times=times)
+        assert not {"alpha", "beta", "gamma"} & {*score["envelope"], *score["about"]}
+        assert "sums" not in shown
+
+
 def test_a_forced_tier_is_compared_with_peers_of_that_tier(bench):
     (bench.directory / "alpha.json").write_text('{"tier": "avx2"}')
     (bench.directory / "beta.json").write_text('{"tier": "sse2"}')

@@ -73,7 +73,9 @@ class Scoreboard(Experiment):
     def summary(self, campaign: Campaign, request: Request, first_row: int) -> dict:
         lines = self._lines(request)
         wherry = request.wherry()
-        peers = request.contenders()
+        # Checksums of others are found, too, and take no part.
+        offered = {peer for op in request.ops or regions.OPS for peer in request.contenders(op)}
+        peers = tuple(peer for peer in request.contenders() if peer in offered)
         # A tier below this CPU's own is compared with what that tier could use: libc chooses by CPU.
         below = request.isa and request.tier and tier_rank(request.isa) < tier_rank(request.tier)
         envelope = peers if below and peers else (LIBC, *peers)
