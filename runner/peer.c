@@ -261,10 +261,11 @@ const char *targets_add_peer(struct target_list *list, const char *spec)
         return message;
     }
     if (target_add_peer_functions(list, name, spec, prefix, handle) == 0) {
+        const char *names = "memcpy, memmove, mempcpy, memset, bzero, bcopy, csum_partial, crc32c and the like";
         snprintf(message, sizeof message,
-                 "peer %s: %s has none of %smemcpy, %smemmove, %smempcpy, %smemset, %sbzero, %sbcopy, %scsum_partial, "
-                 "%scrc32c and the like; if its functions have a prefix, give NAME=PATH:PREFIX",
-                 name, path, prefix, prefix, prefix, prefix, prefix, prefix, prefix, prefix);
+                 "peer %s: %s has none of %s%s%s; if its functions have other names, give NAME=PATH:PREFIX, or what is "
+                 "around the name, with a * for it (NAME=PATH:my_*_avx2)",
+                 name, path, names, *prefix ? ", called " : "", prefix);
         return message;
     }
     return NULL;

@@ -290,13 +290,20 @@ static bool defined_by(void *handle, void (*fn)(void))
     return info.dli_fbase == (void *)map->l_addr || (info.dli_fname && strcmp(info.dli_fname, map->l_name) == 0);
 }
 
+/* `around` before the name, or with the name for its *. */
+static void symbol_of(char *symbol, size_t room, const char *around, const char *name)
+{
+    int before = (int)strcspn(around, "*");
+    snprintf(symbol, room, "%.*s%s%s", before, around, name, around[before] ? around + before + 1 : "");
+}
+
 size_t target_add_peer_functions(struct target_list *list, const char *name, const char *spec, const char *prefix,
                                  void *handle)
 {
     size_t found = 0;
     for (int i = 0; i < FUNCTION_COUNT; i++) {
         char symbol[128];
-        snprintf(symbol, sizeof symbol, "%s%s", prefix, functions[i].name);
+        symbol_of(symbol, sizeof symbol, prefix, functions[i].name);
         void (*fn)(void) = (void (*)(void))dlsym(handle, symbol);
         if (!fn || !defined_by(handle, fn))
             continue;

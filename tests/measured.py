@@ -37,6 +37,7 @@ PEERS = """
 #include <stddef.h>
 void *good_memcpy(void *d, const void *s, size_t n)
 { char *p = d; const char *q = s; while (n--) { *p++ = *q++; __asm__(""); } return d; }
+void *some_memcpy_v2(void *d, const void *s, size_t n) { return good_memcpy(d, s, n); }
 void *wrong_memcpy(void *d, const void *s, size_t n)
 { good_memcpy(d, s, n); if (n > 100) ((char *)d)[n - 1] ^= 1; return d; }
 void *beyond_memcpy(void *d, const void *s, size_t n)

@@ -19,6 +19,15 @@ def test_peer_is_measured(runner, peers):
     assert "p" in {cell["routine"] for cell in of(events, "cell")}
 
 
+def test_a_peer_whose_names_have_something_behind(runner, peers):
+    row = f"id=1 op=copy routines=libc,p,q size=128 {QUICK}"
+    both = ("--peer", f"p={peers}:some_*_v2", "--peer", f"q={peers}:good_*")
+    events, _ = measure(runner, [row], *both)
+    assert {cell["routine"] for cell in of(events, "cell")} == {"libc", "p", "q"}
+    _, said = measure(runner, [row], "--peer", f"p={peers}:some_*_v3", status=2)
+    assert "none of memcpy" in said and "called some_*_v3" in said and len(said.splitlines()) == 1
+
+
 def test_what_a_peer_prints_does_not_damage_the_lines(runner, peers):
     row = f"id=1 op=copy routines=libc,p size=128 {QUICK}"
     events, said = measure(runner, [row], "--peer", f"p={peers}:chatty_")
