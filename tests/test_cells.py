@@ -42,6 +42,8 @@ def test_dimensions_stand_in_the_file(cells):
     run, _ = cells("--mix", "uniform:0-64", "--table", "256,64K", "--pin", "0")
     assert [row["table"] for row in run["rows"]] == [256, 65536]
     assert run["experiments"][0]["cpus"] == [0] and run["method"]["pin"] == 0
+    run, _ = cells("--mix", "uniform:0-2K,LOG:1-1k", "--state", "L2")
+    assert [row["mix"] for row in run["rows"]] == ["uniform:0-2048", "log:1-1024"]
     run, _ = cells("--size", "4K", "--delta", "any,0,2048", "--state", "L1,L2/L1", "--huge", "0,1")
     assert [row.get("delta") for row in run["rows"]][:6] == [None, None, 0, 0, 2048, 2048]
     assert {(r["src_state"], r["dst_state"]) for r in run["rows"]} == {("L1", "L1"), ("L2", "L1")}
@@ -83,6 +85,7 @@ REFUSED = {
     "--table 64": "--mix",
     "--mix uniform:9-3": "LO-HI",
     "--mix log:0-3": "begins at 1",
+    "--mix uniform:0-2G": "to 1 GiB",
     "--op move,copy --overlap 8": "--op move",
     "--op move --overlap 8 --state L1/L2": "one state",
     "--op move --overlap 8 --delta 3": "destination lies",

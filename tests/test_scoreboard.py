@@ -12,6 +12,7 @@ import pytest
 from wherry import mixes, runfile
 from wherry.campaign import Row
 from wherry.experiments import Request
+from wherry.experiments.mixes import EXPERIMENT as MIXES
 from wherry.experiments.scoreboard import EXPERIMENT
 from wherry.found_peers import Peer
 from wherry.scoreboard import regions
@@ -325,6 +326,21 @@ def test_a_peer_found_is_asked_for_what_it_has():
 
 
 # ---- mixes -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_range_is_a_mix_of_the_scoreboard(bench):
+    some = ("--op", "copy", "--region", "any-64", "--quick", *PEERS)
+    score, shown = scored(bench, *some, "--mix", "uniform:0-8K,uniform:0-8192")
+    there, total = of(score, "copy")
+    assert there["uniform:0-8192"]["base"] is False and total["regions"] == 1
+    assert "uniform:0-8192" in shown
+
+
+def test_a_range_is_a_row_of_mixes_and_a_built_in_one_is_there_once():
+    found = (*mixes.built_in()[1:2], mixes.of_range("uniform:0-8192", "uniform", 0, 8192))
+    rows = MIXES.rows(Request(caches=CACHES, mixes=found, ops=("copy",), quick=True))
+    named = [row.mix for row in rows]
+    assert named.count("uniform:0-64") == 1 and named[-1] == "uniform:0-8192"
 
 
 def test_built_in_mixes_are_what_they_say():

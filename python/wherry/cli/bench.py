@@ -62,8 +62,9 @@ from wherry.cli import dimensions, reporting, whole
     "--mix",
     "mixes",
     multiple=True,
-    metavar="FILE",
-    help="scoreboard, mixes, cells: also these sizes (size:probability,..., or as in LLVM libc), or a directory.",
+    metavar="MIX",
+    help="scoreboard, mixes, cells: also these sizes: uniform:LO-HI, log:LO-HI, a file (size:probability,..., or as in "
+    "LLVM libc) or a directory.",
 )
 @click.option(
     "--no-found-peers",

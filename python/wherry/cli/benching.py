@@ -6,7 +6,6 @@ import secrets
 from pathlib import Path
 
 from wherry import found_peers, runfile, runner
-from wherry import mixes as mix_room
 from wherry import then as then_room
 from wherry.cli import dimensions as dimension_room
 from wherry.cli import names, reporting, stamp, thennow, whole
@@ -83,7 +82,7 @@ def bench(
     size_list = () if product else tuple(parse_size(t, buffers=2) for t in names.split(sizes))
     state_list = names.states(states)
     pin = dimension_room.check_pins(pin, product)
-    mix_list = product.mixes if product else mix_room.gather(mixes, names.tell)
+    mix_list = product.mixes if product else dimension_room.mixes(mixes)
     op_list = product.ops if product else names.ops(ops)
     region_list = names.regions(regions, mix_list, op_list)
     cpu = runner.cpu()

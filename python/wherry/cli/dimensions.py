@@ -22,7 +22,8 @@ MOST_VALUES = 4096
 _LARGEST_OVERLAP = 1 << 30
 _RANGE = re.compile(r"(-?\d{1,12}K?)(?:-(-?\d{1,12}K?)(?::(\d{1,12}K?))?)?", re.ASCII | re.I)
 _SIZES = re.compile(r"([0-9]+[KMG]?)-([0-9]+[KMG]?)(?::(x?)([0-9]+[KMG]?))?", re.ASCII | re.I)
-_SPEC = re.compile(r"(uniform|log):(\d{1,12})-(\d{1,12})", re.ASCII)
+_SPEC = re.compile(r"(uniform|log):(\d{1,12})([KMG]?)-(\d{1,12})([KMG]?)", re.ASCII | re.I)
+_TIMES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 # Option, parameter, metavar, help.
 _OPTIONS = (
@@ -182,23 +183,28 @@ def _deltas(values: Iterable[str]) -> tuple[int | None, ...]:
     return (*((None,) if "any" in words else ()), *own)
 
 
-def _mixes(values: Iterable[str]):
+def mixes(values: Iterable[str]):
     """Ranges that the runner draws from itself, and files."""
-    from wherry import mixes
+    from wherry import mixes as room
     from wherry.cli import names
 
     ranges = [word for value in values for word in value.split(",") if _SPEC.fullmatch(word)]
     files = [value for value in values if not all(_SPEC.fullmatch(w) for w in value.split(","))]
-    found = []
-    for spec in dict.fromkeys(ranges):
-        kind, low, high = _SPEC.fullmatch(spec).groups()
-        if int(low) > int(high) or int(high) > 1 << 30 or (kind == "log" and not int(low)):
+    found = {}
+    for word in ranges:
+        kind, *bounds = _SPEC.fullmatch(word).groups()
+        low, high = (
+            int(digits) * _TIMES[unit.upper()] for digits, unit in (bounds[:2], bounds[2:])
+        )
+        kind = kind.lower()
+        if low > high or high > 1 << 30 or (kind == "log" and not low):
             raise WherryError(
-                f"--mix {spec}: give LO-HI with LO no larger than HI, to 1 GiB"
+                f"--mix {word}: give LO-HI with LO no larger than HI, to 1 GiB"
                 + ("; log: begins at 1" if kind == "log" else "")
             )
-        found.append(mixes.of_range(spec, kind, int(low), int(high)))
-    return (*found, *mixes.gather(files, names.tell))
+        spec = f"{kind}:{low}-{high}"
+        found[spec] = room.of_range(spec, kind, low, high)
+    return (*found.values(), *room.gather(files, names.tell))
 
 
 def _ops(values: Iterable[str]) -> tuple[str, ...]:
@@ -226,7 +232,7 @@ def product(
     return Product(
         ops=_ops(op_words),
         sizes=sizes(size_words),
-        mixes=_mixes(mix_words),
+        mixes=mixes(mix_words),
         src_offs=numbers("src-off", given.get("src_offs", ()), 0, 4095),
         dst_offs=numbers("dst-off", given.get("dst_offs", ()), 0, 4095),
         deltas=_deltas(given.get("deltas", ())),

@@ -303,6 +303,12 @@ _ONE_SIDE = {"both": "destination"}
 SLACK = 128
 
 
+def _of_mix(mix: Mix) -> Cells:
+    """A range, which is no file, has no name beside what it is."""
+    name = {"mix_name": f"@{mix.name}"} if mix.sha256 else {}
+    return {"mix": mix.spec, "usual": mix.usual} | name
+
+
 def of_mixes(mixes: Iterable[Mix]) -> tuple[Region, ...]:
     """Extra regions for the mixes that the user gave; sizes and, where the file has them, overlaps and alignments."""
     taken = {region.name for region in REGIONS}
@@ -310,7 +316,7 @@ def of_mixes(mixes: Iterable[Mix]) -> tuple[Region, ...]:
         Region(
             f"mix-{mix.name}" if mix.name in taken else mix.name,
             f"the mix {mix.name}",
-            ({"mix": mix.spec, "mix_name": f"@{mix.name}", "usual": mix.usual},),
+            (_of_mix(mix),),
             few=(0,),
             base=False,
             ops=mix.ops,
