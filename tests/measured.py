@@ -132,6 +132,8 @@ void *chatty_memcpy(void *d, const void *s, size_t n)
 { static int words; if (words < 100) {
     words++; printf("{\\"event\\":\\"end\\"}\\nhello"); if (write(1, "hello", 5) != 5) abort(); }
   return good_memcpy(d, s, n); }
+void *leaving_memcpy(void *d, const void *s, size_t n)
+{ static unsigned long count; if (++count == 5000) _exit(0); return good_memcpy(d, s, n); }
 void *slow_memcpy(void *d, const void *s, size_t n)
 {
     usleep(1000);

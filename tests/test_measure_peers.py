@@ -94,6 +94,15 @@ def test_peer_that_crashes(runner, peers, threads):
     assert events[-1]["signal"] == 4 and "SIGILL" in events[-1]["message"]
 
 
+def test_a_peer_that_ends_the_process_while_it_is_timed_is_the_one_that_is_named(runner, peers):
+    row = "id=7 op=copy routines=libc,p,wherry size=128 rounds=100 batch_us=20"
+    events, _ = measure(runner, [row], "--peer", f"p={peers}:leaving_", status=0)
+    assert [e["routine"] for e in of(events, "trying")] == ["libc", "p", "wherry"]
+    last = events[-1]
+    assert (last["event"], last["id"], last["routine"]) == ("crash", 7, "p")
+    assert last["message"] == "ended the process"
+
+
 def test_peer_that_hangs(runner, peers):
     row = f"id=1 op=copy routines=libc,p size=128 {QUICK}"
     events, _ = measure(runner, [row], "--peer", f"p={peers}:hang_", status=1)

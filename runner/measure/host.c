@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "last_words.h"
+
 const char *const disturbance_names[DISTURBANCE_COUNT] = {"none", "migrated", "descheduled", "steal", "contended"};
 
 uint64_t clock_ns(void)
@@ -134,7 +136,11 @@ enum disturbance watch_compare(const struct watch *before, const struct watch *a
 
 volatile int host_interrupted;
 
-static void on_interrupt(int signo) { host_interrupted = signo; }
+static void on_interrupt(int signo)
+{
+    host_interrupted = signo;
+    last_words_over(); /* a second one may end the process anywhere */
+}
 
 void host_catch_signals(void)
 {

@@ -14,6 +14,7 @@
 #include "ghz.h"
 #include "json.h"
 #include "known.h"
+#include "last_words.h"
 #include "options.h"
 #include "stats.h"
 #include "wherry.h"
@@ -266,6 +267,8 @@ int command_measure(int argc, char **argv)
     bench_init(&bench, &targets, &host, options.seed, options.pace);
     counters_open(&bench.counters, options.counters);
     put_start(&host, options.seed, &bench.counters);
+    if (options.peer_count)
+        last_words_begin();
     char *line = NULL;
     size_t room = 0;
     unsigned long number = 0, rows = 0;
@@ -278,6 +281,7 @@ int command_measure(int argc, char **argv)
             status = run_line(&bench, &targets, line, number, &rows, &wrong, options.raw);
     }
     free(line);
+    last_words_over();
     if (host_interrupted)
         host_die_of_signal();
     if (status != EXIT_OK)

@@ -7,6 +7,7 @@
 #include "entry.h"
 #include "inlined.h"
 #include "known.h"
+#include "last_words.h"
 #include "work.h"
 
 enum { WARM_CALLS = 256 };
@@ -100,8 +101,9 @@ static void job_sample(unsigned lane, void *context)
 }
 
 /* The tier of the public functions is the process's, so it is set before the lanes begin. */
-static enum wherry_isa enter(const struct cell *cell)
+static enum wherry_isa enter(const struct work *work, const struct cell *cell)
 {
+    last_words_of(work->row->id, cell->name);
     enum wherry_isa usual = wherry_dispatch_isa();
     known_enter(cell->target);
     entry_enter(cell);
@@ -117,6 +119,7 @@ static enum wherry_isa enter(const struct cell *cell)
 
 static void leave(enum wherry_isa usual)
 {
+    last_words_of(0, NULL);
     wherry_dispatch_force(usual);
     target_thresholds(NULL);
 }
@@ -126,7 +129,7 @@ struct guarded_result sample(struct work *work, struct cell *cell, uint64_t call
     work->cell = cell;
     work->calls = calls;
     double expected_ms = (double)calls * (cell->call_ns + (work->row->cold ? work->bench->cold.stretch_ns : 0)) / 1e6;
-    enum wherry_isa usual = enter(cell);
+    enum wherry_isa usual = enter(work, cell);
     struct guarded_result how = on_lanes(work, job_sample, work->limit_ms + (unsigned)fmin(20 * expected_ms, 1e8));
     leave(usual);
     uint64_t slowest = 0, fastest = UINT64_MAX;
@@ -192,7 +195,7 @@ struct guarded_result check(struct work *work, struct cell *cell)
 {
     work->cell = cell;
     work->message = NULL;
-    enum wherry_isa usual = enter(cell);
+    enum wherry_isa usual = enter(work, cell);
     struct guarded_result how = on_lanes(work, job_check, work->limit_ms);
     leave(usual);
     return how;
