@@ -222,6 +222,17 @@ def test_all_routines_of_an_op(wherry):
     assert copies | {"libc", "wherry"} <= measured
 
 
+@pytest.mark.parametrize("command", ["bench", "verify"])
+def test_all_that_are_no_peers_are_told_at_once(wherry, tmp_path, command):
+    (tmp_path / "text.so").write_text("no library")
+    both = ("--peer", f"a={tmp_path}/text.so", "--peer", f"b={tmp_path}/none.so")
+    result = wherry(command, *both)
+    assert result.returncode == 2 and result.stdout == ""
+    first, second = result.stderr.splitlines()
+    assert first.startswith("wherry: peer a: ") and "not an ELF" in first
+    assert second.startswith("wherry: peer b: ") and "No such file" in second
+
+
 def test_a_peer_stands_in_the_table(wherry, tmp_path):
     source = (
         "void *my_memcpy(void*d,const void*s,unsigned long n){void*r=d;"

@@ -13,9 +13,13 @@ EXIT_TERMINATED = 143
 
 
 class WherryError(Exception):
-    """Misuse: the message is all that the user sees."""
+    """Misuse: the message is all that the user sees; `others` are lines like it."""
 
     exit_code = EXIT_MISUSE
+
+    def __init__(self, message: object = "", *others: str):
+        super().__init__(message)
+        self.others = others
 
 
 class FailedError(WherryError):

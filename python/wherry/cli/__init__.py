@@ -129,7 +129,8 @@ def _run(arguments: list[str] | None) -> int:
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except errors.WherryError as error:
-        _say(f"wherry: {error}")
+        for line in (str(error), *error.others):
+            _say(f"wherry: {line}")
         return error.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())

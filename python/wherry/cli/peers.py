@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from wherry import runner
 from wherry.campaign import Problem
-from wherry.errors import WherryError
+from wherry.errors import FailedError, WherryError
 
 # Longer than the runner's own limit, so that it can say itself what happened.
 LOADING_LIMIT = 20.0
@@ -19,21 +19,30 @@ def name_of(spec: str) -> str:
 
 
 def check(specs: Sequence[str], limit: float = LOADING_LIMIT) -> list[Problem]:
-    """The peers that crash, hang or end the process while they are loaded; raises for those that are no peers."""
+    """The peers that crash, hang or end the process while they are loaded; raises for those that are no peers, and
+    names all of them."""
     if len(specs) > MOST:
         raise WherryError(f"--peer: at most {MOST} at once")
-    found = []
+    found, refused = [], []
     taken = set()
     for spec in specs:
         name = name_of(spec)
         if name in taken:
             raise WherryError(f"--peer '{spec}': the name {name} is taken; choose another")
         taken.add(name)
-        wrong = runner.check_peer(spec, min(limit, LOADING_LIMIT))
+        try:
+            wrong = runner.check_peer(spec, min(limit, LOADING_LIMIT))
+        except FailedError:
+            raise
+        except WherryError as error:
+            refused.append(str(error))
+            continue
         if wrong:
             hung = wrong.startswith("hung") or " did not return " in wrong
             kind = "hang" if hung else "crash"
             found.append(Problem(kind, name, wrong))
+    if refused:
+        raise WherryError(*refused)
     return found
 
 
