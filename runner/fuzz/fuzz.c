@@ -150,7 +150,8 @@ static void report(const struct request *r, struct job *job, int status)
                WIFSIGNALED(status) ? "was killed by signal" : "ended with status",
                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     char path[4200];
-    printf("  seed       0x%" PRIx64 ", %" PRIu64 " inputs before it\n", r->seed, job->inputs);
+    printf("  seed       0x%" PRIx64 ", %" PRIu64 " input%s before it\n", r->seed, job->inputs,
+           job->inputs == 1 ? "" : "s");
     if (!keep_input(path, sizeof path, r, job))
         return;
     const uint32_t calls = (job->length - HEADER) / RECORD;
@@ -478,7 +479,7 @@ int command_fuzz(int argc, char **argv)
         }
         return worst;
     }
-    printf("fuzzing %zu functions, %u tiers, %" PRIu64 " %s, seed 0x%" PRIx64 "\n", count, fuzz_tiers() - 1, r.jobs,
-           r.jobs == 1 ? "job" : "jobs", r.seed);
+    printf("fuzzing %zu function%s, %u tiers, %" PRIu64 " %s, seed 0x%" PRIx64 "\n", count, count == 1 ? "" : "s",
+           fuzz_tiers() - 1, r.jobs, r.jobs == 1 ? "job" : "jobs", r.seed);
     return drive(&r);
 }

@@ -9,7 +9,7 @@ from wherry.mixes import in_words
 from wherry.scoreboard import regions
 from wherry.scoreboard.score import AHEAD, BEHIND, TIE
 from wherry.tables import Block, Column, Figure
-from wherry.units import ns_label, percent
+from wherry.units import ns_label, percent, plural
 
 # Of a peer in the score's own table, which is to fit into a mail; the table beside it and the sentences have it whole.
 LONGEST_NAME = 13
@@ -165,7 +165,7 @@ def _summary(own: dict, score: dict) -> str:
     count = {word: sum(r["verdict"] == word for r in base) for word in MARKS}
     worst = next(r for r in base if r["name"] == total["worst"])
     return (
-        f"Over {total['regions']} regions of equal weight (geometric mean) Wherry takes "
+        f"Over {plural(total['regions'], 'region')} of equal weight (geometric mean) Wherry takes "
         f"{sentences.join(parts)}. It is ahead in {count[AHEAD]}, ties in {count[TIE]} and is behind "
         f"in {count[BEHIND]}; worst in {worst['name']}, "
         f"{takes(worst['to_best'], worst['best'] + chr(39) + 's')}."
