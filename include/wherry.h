@@ -11,14 +11,15 @@
 #ifndef WHERRY_H
 #define WHERRY_H
 
+/* First: the headers of libc for another architecture may be missing, and the compiler would speak of those instead. */
+#if !defined(__x86_64__) || defined(__ILP32__)
+#error "Wherry is for x86-64 with pointers of 64 bits"
+#endif
+
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#if !defined(__x86_64__) || defined(__ILP32__)
-#error "Wherry is for x86-64 with pointers of 64 bits"
-#endif
 
 #ifdef __cplusplus
 #if defined(__GNUC__)

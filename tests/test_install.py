@@ -129,6 +129,17 @@ def test_the_header_alone(tmp_path: Path, words: str):
     run(*CC, *words.split(), *options, "h.c", cwd=tmp_path)
 
 
+@pytest.mark.parametrize("architecture", ["-m32", "-mx32"])
+def test_another_architecture_is_refused_in_words(tmp_path: Path, architecture: str):
+    """Also where the headers of a 32-bit libc are missing, which would be what the compiler speaks of."""
+    (tmp_path / "h.c").write_text("#include <wherry.h>\n")
+    options = (architecture, "-I", ROOT / "include", "-fsyntax-only")
+    done = run(*CC, *options, "h.c", cwd=tmp_path, check=False)
+    assert done.returncode != 0
+    first = next(line for line in done.stderr.splitlines() if "error" in line)
+    assert "Wherry is for x86-64 with pointers of 64 bits" in first
+
+
 def test_the_shared_object_has_a_soname_and_versions(installed: Installed):
     dynamic = run("readelf", "-dW", installed.lib / "libwherry.so").stdout
     assert "[libwherry.so.0]" in dynamic
