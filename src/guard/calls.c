@@ -3,6 +3,10 @@
  * process_vm_readv on this very process, or a pipe where a sandbox forbids that. Both are used on pieces that cross no
  * page on either side: such a piece is done whole or not at all, so the count is exact. A pipe is made for each call:
  * one that is kept would be shared with children, and with other threads.
+ *
+ * process_vm_readv stores into dst as the program would, but looks src up in the tables of a process that may be
+ * another, and refuses some memory that a load reads: mapped for writing only, of a device, of memfd_secret. For such a
+ * source process_vm_writev, which looks up the other side, brings it to the stack first.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,11 +34,44 @@ static size_t rest_of_page(const void *p) { return PAGE - ((uintptr_t)p & (PAGE 
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
+static long vm_call(long number, const struct iovec *own, const struct iovec *looked_up)
+{
+    const long process = kernel_call(SYS_getpid, 0, 0, 0, 0, 0, 0); /* a child after fork is another */
+    return kernel_call(number, process, (long)own, 1, (long)looked_up, 1, 0);
+}
+
 static long vm_read(void *dst, const void *src, size_t n)
 {
     const struct iovec to = {dst, n}, from = {(void *)src, n};
-    const long process = kernel_call(SYS_getpid, 0, 0, 0, 0, 0, 0); /* a child after fork is another */
-    return kernel_call(SYS_process_vm_readv, process, (long)&to, 1, (long)&from, 1, 0);
+    return vm_call(SYS_process_vm_readv, &to, &from);
+}
+
+static long vm_write(void *dst, const void *src, size_t n)
+{
+    const struct iovec to = {dst, n}, from = {(void *)src, n};
+    return vm_call(SYS_process_vm_writev, &from, &to);
+}
+
+/* A piece that process_vm_readv has refused. */
+static bool piece_by_way_of_the_stack(struct way *way, char *dst, const char *src, size_t n)
+{
+    char bounce[BOUNCE];
+    way->error = EFAULT;
+    for (size_t done = 0; done < n;) {
+        const size_t some = least(n - done, BOUNCE);
+        /* Where a sandbox forbids the other call what can be looked up has to do. */
+        const long result = vm_write(bounce, src + done, some);
+        if (result != (long)some && (result == -EFAULT || vm_read(bounce, src + done, some) != (long)some)) {
+            way->side = SIDE_SOURCE;
+            return false;
+        }
+        if (vm_read(dst + done, bounce, some) != (long)some) {
+            way->side = SIDE_DESTINATION;
+            return false;
+        }
+        done += some;
+    }
+    return true;
 }
 
 static bool way_pipe(struct way *way)
@@ -75,12 +112,8 @@ static bool piece(struct way *way, void *dst, const void *src, size_t n)
         const long result = vm_read(dst, src, n);
         if (result == (long)n)
             return true;
-        if (result == -EFAULT || result >= 0) {
-            char byte;
-            way->error = EFAULT;
-            way->side = vm_read(&byte, src, 1) == 1 ? SIDE_DESTINATION : SIDE_SOURCE;
-            return false;
-        }
+        if (result == -EFAULT || result >= 0)
+            return piece_by_way_of_the_stack(way, dst, src, n);
     }
     if (!way_pipe(way))
         return false;

@@ -536,6 +536,39 @@ static void uninitialised(void)
     CHECK(!wherry_nofault_handle(SIGUSR1, &none, NULL));
 }
 
+/* A load can read memory that is mapped for writing only, and process_vm_readv will not. Either side, or both in one.
+ */
+static void writable_only(void)
+{
+    static unsigned char other[2 * PAGE];
+    for (int table = 0; table < 2; table++) {
+        if (table)
+            begin();
+        else if (by_calls() != WHERRY_NOFAULT_BY_VM)
+            continue; /* an emulator goes by what the mapping says */
+        for (size_t n = 1; n <= PAGE; n += n < 70 ? 1 : 211) {
+            unsigned char *end = edge_of(false), *at = end - n;
+            struct wherry_fault fault = {0};
+            uint32_t sum = 0;
+            CHECK(mprotect(end - PAGE, PAGE, PROT_WRITE) == 0);
+            CHECK(wherry_csum_copy_nofault(other, at, n, &sum, NULL) == 0 && memcmp(other, at, n) == 0);
+            CHECK(wherry_csum_fold(sum) == wherry_csum_fold(wherry_csum_partial(other, n, 0)));
+            memset(other, 0, sizeof other);
+            CHECK(wherry_copy_nofault(other, at, n + 7, &fault) == 7 && memcmp(other, at, n) == 0);
+            CHECK(fault.addr == end && !fault.writing);
+            CHECK(wherry_copy_nofault(end - PAGE, at, n / 2, NULL) == 0 && memcmp(end - PAGE, other, n / 2) == 0);
+            CHECK(wherry_set_nofault(at, 9, n, NULL) == 0 && *at == 9);
+            CHECK(wherry_copy_nofault(at, other, n + 7, &fault) == 7 && memcmp(other, at, n) == 0);
+            CHECK(fault.addr == end && fault.writing);
+            CHECK(wherry_copy_nofault(at, at - (n < PAGE), n, NULL) == 0); /* up by one, then down again */
+            CHECK(n == PAGE || memcmp(at + 1, other, n - 1) == 0);
+            CHECK(n == PAGE || wherry_copy_nofault(at - 1, at, n, NULL) == 0);
+            CHECK(n == PAGE || memcmp(at, other, n - 1) == 0);
+            munmap(end - PAGE, 2 * PAGE);
+        }
+    }
+}
+
 /* --- beyond 4 GiB ------------------------------------------------------------------------------------------------- */
 /* For an emulator, where 4 GiB by a pipe take 14 s. */
 static bool briefly;
@@ -599,6 +632,7 @@ static const struct {
     SCENE(again),
     SCENE(blocked),
     SCENE(uninitialised),
+    SCENE(writable_only),
     SCENE(huge),
     SCENE(one_signal),
 #undef SCENE

@@ -1,7 +1,7 @@
 /* A sandbox that forbids process_vm_readv, and one that forbids pipes too: sandbox pipe, sandbox nothing; one that
- * answers by signals: sandbox trapped; one that forbids rt_sigaction, entered earlier and later: sandbox before, later,
- * later_taken. No descriptors: sandbox no_descriptor. And a full disk: sandbox hole DIRECTORY, which holds less than 64
- * pages. */
+ * forbids process_vm_writev alone: sandbox readv_alone; one that answers by signals: sandbox trapped; one that forbids
+ * rt_sigaction, entered earlier and later: sandbox before, later, later_taken. No descriptors: sandbox no_descriptor.
+ * And a full disk: sandbox hole DIRECTORY, which holds less than 64 pages. */
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -134,6 +134,18 @@ static void before(void)
     CHECK(strstr(status.message, "rt_sigaction") && all_right(false));
 }
 
+/* What is there is found by process_vm_readv alone; it reads no memory that is mapped for writing only. */
+static void readv_alone(void)
+{
+    unsigned char *edge = edge_of(false), to[9] = "old";
+    struct wherry_fault fault;
+    forbid(SYS_process_vm_writev);
+    CHECK(status_now().path == WHERRY_NOFAULT_BY_VM && all_right(false));
+    CHECK(mprotect(edge - PAGE, PAGE, PROT_WRITE) == 0);
+    CHECK(wherry_copy_nofault(to, edge - PAGE, sizeof to, &fault) == sizeof to && to[0] == 'o');
+    CHECK(fault.addr == edge - PAGE && fault.code == EFAULT && !fault.writing);
+}
+
 /* A pipe is the only way, and there is no room for one. */
 static void no_descriptor(void)
 {
@@ -151,7 +163,11 @@ static void no_descriptor(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} scenes[] = {{"later", later}, {"later_taken", later_taken}, {"before", before}, {"no_descriptor", no_descriptor}};
+} scenes[] = {{"later", later},
+              {"later_taken", later_taken},
+              {"before", before},
+              {"no_descriptor", no_descriptor},
+              {"readv_alone", readv_alone}};
 
 int main(int argc, char **argv)
 {
