@@ -129,8 +129,17 @@ class Product:
         own = [content for content in self.contents if content != "any"]
         if not own:
             return
+        if "new" in own:
+            other = next((op for op in self.ops if op in (*READS, "iszero")), None)
+            if other:
+                _refuse(f"--content new: {other} writes nothing", "another --op")
+            if any(overlap is not None for overlap in self.overlaps):
+                _refuse(
+                    "--content new: with --overlap the destination lies where the source does",
+                    "one of them",
+                )
         other = next((op for op in self.ops if op not in FILLS), None)
-        if other:
+        if other and own != ["new"]:
             _refuse(
                 f"--content is what a destination holds that is only filled; {other} has a source",
                 "--op zero or set",

@@ -53,7 +53,8 @@ static bool side_plan(struct side *side, const struct row *row, bool is_dst, con
     size_t within = placed ? PAGE : off;
     enum state state = is_dst ? row->dst_state : row->src_state;
     bool pages = row->content != CONTENT_ANY && largest % PAGE == 0; /* what is cleared as pages lies as pages do */
-    side->paged = placed || off >= LINE || pages;
+    /* A page that one call has touched is no new one for another. */
+    side->paged = placed || off >= LINE || pages || (is_dst && row->content == CONTENT_NEW);
     side->ascending = row->ascending & (is_dst ? ASCENDING_DESTINATION : ASCENDING_SOURCE);
     side->span = most(up(off % LINE + largest + distance, LINE), LINE);
     /* What lies between two sides that do not meet is never touched. */
@@ -145,11 +146,12 @@ static void fill_random(char *at, size_t bytes, uint64_t *random)
     }
 }
 
-static bool arena_hold(struct arena *arena, size_t bytes, bool huge, uint64_t *random)
+static bool arena_hold(struct arena *arena, size_t bytes, bool huge, bool may_be_empty, uint64_t *random)
 {
     bytes = up(bytes, huge ? HUGE : PAGE);
     bool far_too_large = arena->bytes > ARENA_KEPT && arena->bytes / 4 > bytes; /* memory is not ours alone */
-    if (arena->base && arena->bytes >= bytes && arena->huge == huge && !far_too_large)
+    if (arena->base && arena->bytes >= bytes && arena->huge == huge && !far_too_large &&
+        (may_be_empty || !arena->emptied))
         return true;
     if (arena->base)
         munmap(arena->base, arena->bytes);
@@ -164,7 +166,7 @@ static bool arena_hold(struct arena *arena, size_t bytes, bool huge, uint64_t *r
         munmap(base + bytes, (size_t)(whole + HUGE - base));
     madvise(base, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     fill_random(base, bytes, random);
-    *arena = (struct arena){base, bytes, huge};
+    *arena = (struct arena){base, bytes, huge, false};
     return true;
 }
 
@@ -335,8 +337,9 @@ const char *pool_make(struct pool *pool, const struct row *row, const struct cac
             caches->l1d >> 10, caches->l2 >> 10, caches->l3 >> 10);
         return problem;
     }
-    if ((src.bytes && !arena_hold(&pool->src, src.bytes + 2 * MARGIN, row->huge, &pool->random)) ||
-        (dst.bytes && !arena_hold(&pool->dst, dst.bytes + 2 * MARGIN, row->huge, &pool->random))) {
+    if ((src.bytes && !arena_hold(&pool->src, src.bytes + 2 * MARGIN, row->huge, false, &pool->random)) ||
+        (dst.bytes &&
+         !arena_hold(&pool->dst, dst.bytes + 2 * MARGIN, row->huge, row->content == CONTENT_NEW, &pool->random))) {
         snprintf(problem, sizeof problem, "no memory for pools of %zu MiB", (src.bytes + dst.bytes) >> 20);
         return problem;
     }
@@ -414,7 +417,8 @@ void pool_warm(struct pool *pool)
      * first, so that it does not push out the rest. */
     enum { WARM_AT_MOST = 80 << 20 };
     const struct side *src = &pool->src_side, *dst = &pool->dst_side;
-    bool src_too = src->bytes && src->bytes <= WARM_AT_MOST, dst_too = dst->bytes && dst->bytes <= WARM_AT_MOST;
+    bool src_too = src->bytes && src->bytes <= WARM_AT_MOST,
+         dst_too = dst->bytes && dst->bytes <= WARM_AT_MOST && !pool->dst.emptied;
     const size_t src_kept = src->kept_from + src->kept, dst_kept = dst->kept;
     if (src_too) {
         pass_over(pool->src_base + src_kept, src->bytes - src_kept, false);

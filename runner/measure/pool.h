@@ -11,7 +11,7 @@
 struct arena {
     char *base;
     size_t bytes;
-    bool huge;
+    bool huge, emptied; /* emptied: its pages have been given back */
 };
 
 /* One side of a row as its layout needs it. */

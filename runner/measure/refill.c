@@ -1,5 +1,6 @@
 /* What the destination holds when a call begins. */
 #include <emmintrin.h>
+#include <sys/mman.h>
 
 #include "pool.h"
 #include "random.h"
@@ -50,7 +51,10 @@ uint64_t pool_pass(const struct pool *pool, const struct row *row)
 void pool_refill(struct pool *pool, const struct row *row, uint64_t calls)
 {
     const struct walk *walk = &pool->walk;
-    if (pool->keep_warm) {
+    if (row->content == CONTENT_NEW) { /* all of it, so that no huge page is split */
+        pool->dst.emptied = true;
+        madvise(pool->dst.base, pool->dst.bytes, MADV_DONTNEED);
+    } else if (pool->keep_warm) {
         fill_lines(pool->dst_base, pool->dst_side.bytes, row->content, &pool->random, false);
     } else if (row->stream) {
         fill_lines(walk->dst, calls * walk->step, row->content, &pool->random, true);

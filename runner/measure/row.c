@@ -87,7 +87,7 @@ static const struct {
     [KEY_buffer] = {"buffer", 1, LARGEST, NULL},
     [KEY_src_state] = {"src_state", 0, 0, "L1, L2, L3 or DRAM"},
     [KEY_dst_state] = {"dst_state", 0, 0, "L1, L2, L3 or DRAM"},
-    [KEY_content] = {"content", 0, 0, "any, dirty, zero or mixed"},
+    [KEY_content] = {"content", 0, 0, "any, dirty, zero, mixed or new"},
     [KEY_ascending] = {"ascending", 0, 0, "none, source, destination or both"},
     [KEY_code] = {"code", 0, 0, "warm or cold"},
     [KEY_overlap] = {"overlap", -LARGEST, LARGEST, NULL},
@@ -186,7 +186,7 @@ static const char *take(struct row *row, enum key key, char *value, unsigned cpu
         *(key == KEY_src_state ? &row->src_state : &row->dst_state) = (enum state)word;
         break;
     case KEY_content:
-        word = choice(value, (const char *const[CONTENT_COUNT]){"any", "dirty", "zero", "mixed"}, CONTENT_COUNT);
+        word = choice(value, (const char *const[CONTENT_COUNT]){"any", "dirty", "zero", "mixed", "new"}, CONTENT_COUNT);
         row->content = (enum content)word;
         break;
     case KEY_ascending:
@@ -283,9 +283,13 @@ static const char *contradiction(struct row *row, const bool *given, bool mixed)
         return say("code=cold and content cannot be had together; give one of them");
     if (row->cold && !op_is_plain(row->op))
         return say("code=cold takes op=copy, move, set or zero");
-    if (row->content != CONTENT_ANY && row_has_source(row))
+    if (row->content == CONTENT_NEW && (row_only_reads(row) || row->op == WHERRY_OP_iszero))
+        return say("content=new needs an op that writes; give another op");
+    if (row->content == CONTENT_NEW && row->overlaps)
+        return say("content=new and overlap cannot be had together: the destination lies where the source does");
+    if (row->content != CONTENT_ANY && row->content != CONTENT_NEW && row_has_source(row))
         return say("content needs op=zero, set, iszero or pagezero; give none with ops that have a source");
-    if (row->content >= CONTENT_ZERO && row->op == WHERRY_OP_set)
+    if ((row->content == CONTENT_ZERO || row->content == CONTENT_MIXED) && row->op == WHERRY_OP_set)
         return say("content=zero and mixed need op=zero, iszero or pagezero: op=set leaves no zeros behind");
     if (row->content != CONTENT_ANY && (mixed || row->size == 0))
         return say("content takes one size, from 1 byte on, and no mix: slots of a mix overlap each other");

@@ -14,8 +14,9 @@ enum { ROW_ROUTINES = 64, ROW_ROUNDS = 1000 };
 enum state { STATE_L1, STATE_L2, STATE_L3, STATE_DRAM, STATE_COUNT };
 extern const char *const state_names[STATE_COUNT];
 /* What the destination holds when a call begins. Dirty: no byte is what it will be. Mixed:
- * a quarter of the lines dirty, at random, the others zero. */
-enum content { CONTENT_ANY, CONTENT_DIRTY, CONTENT_ZERO, CONTENT_MIXED, CONTENT_COUNT };
+ * a quarter of the lines dirty, at random, the others zero. New: it has no pages yet, as what malloc has just mapped.
+ */
+enum content { CONTENT_ANY, CONTENT_DIRTY, CONTENT_ZERO, CONTENT_MIXED, CONTENT_NEW, CONTENT_COUNT };
 
 /* Which sides' slots are visited in the order of their addresses; the others are shuffled. */
 enum ascending { ASCENDING_NONE, ASCENDING_SOURCE, ASCENDING_DESTINATION, ASCENDING_BOTH, ASCENDING_COUNT };

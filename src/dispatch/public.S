@@ -123,10 +123,15 @@ label:                                         \
 
 /* Accesses under a mask do not set the processor's own fetching ahead going: call after call along a side that lies in
  * memory each would wait for its line (Zen 5: 10.6 ns a copy of 24 bytes, with these 3.8). In the caches they cost
- * nothing. */
+ * nothing. Where an Intel CPU builds the source needs none: small sources in memory are as fast without, and programs
+ * that gather them faster (docs/performance-intel.md). */
+#if WHERRY_EDGE_BRANCH
+#define PREFETCH_MASKED_COPY prefetchw (%rdi)
+#else
 #define PREFETCH_MASKED_COPY                   \
     prefetchw (%rdi);                          \
     prefetcht0 (%rsi)
+#endif
 #define PREFETCH_MASKED_SET prefetchw (%rdi)
 
 /* clang-format on */

@@ -47,7 +47,13 @@ _OPTIONS = (
         "SIDE,...",
         "cells: calls go upwards in memory on that side: none, source, destination, both.",
     ),
-    ("content", "contents", "CONTENT,...", "cells: what set and zero find: any, dirty, zero."),
+    (
+        "content",
+        "contents",
+        "CONTENT,...",
+        "cells: what a call finds in its destination: any; set and zero: dirty, zero; all that write: new (pages that "
+        "the kernel has yet to give).",
+    ),
 )
 FLAGS = {parameter: f"--{option}" for option, parameter, _, _ in _OPTIONS}
 
@@ -242,7 +248,7 @@ def product(
         huges=numbers("huge", given.get("huges", ()), 0, 1),
         tables=numbers("table", given.get("tables", ()), 1, 1 << 24),
         codes=_choices("code", given.get("codes", ()), ("warm", "cold")),
-        contents=_choices("content", given.get("contents", ()), ("any", "dirty", "zero")),
+        contents=_choices("content", given.get("contents", ()), ("any", "dirty", "zero", "new")),
         ascending=_choices(
             "ascending", given.get("ascending", ()), ("none", "source", "destination", "both")
         ),

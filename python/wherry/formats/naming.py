@@ -102,7 +102,7 @@ _ALLOWED = {
     "dst_state": _STATES,
     "walk": ("pool", "stream"),
     "mode": ("throughput", "latency"),
-    "content": ("any", "dirty", "zero", "mixed"),
+    "content": ("any", "dirty", "zero", "mixed", "new"),
     "ascending": ("none", "source", "destination", "both"),
     "code": ("warm", "cold"),
     "huge": ("0", "1"),

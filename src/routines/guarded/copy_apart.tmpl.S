@@ -37,7 +37,9 @@ AT(to_64):
     jb      AT(from_page_0)
 AT(masked):
     prefetchw (%rdi)                /* as in public.S; none that cannot be fetched is a fault */
+#if !WHERRY_EDGE_BRANCH
     prefetcht0 (%rsi)
+#endif
     movl    %edi, %eax
     orl     %esi, %eax
     PLACE_OF_ONE
