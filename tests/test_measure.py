@@ -37,6 +37,10 @@ ROWS = {
     "dirty": "op=zero routines=libc,wherry size=4096 dst_state=L2 content=dirty",
     "clean": "op=zero routines=libc,wherry size=4096 dst_state=DRAM content=zero calls=100",
     "dirty set": "op=set routines=libc,wherry size=1000 dst_state=L3 dst_off=3 content=dirty",
+    "new": "op=copy routines=libc,wherry size=100000 src_state=L2 dst_state=DRAM content=new calls=20 dst_off=5",
+    "new, small": "op=move routines=libc,wherry size=1000 dst_state=L3 content=new calls=50",
+    "new set": "op=set routines=libc,wherry,write_bandwidth size=65536 dst_state=DRAM content=new calls=20",
+    "new stream": "op=zero routines=libc,wherry size=4096 walk=stream buffer=1000000 content=new",
     "dirty stream": "op=zero routines=libc,wherry size=4096 walk=stream buffer=1000000 content=dirty",
     "yardsticks": "op=zero routines=libc,call_floor,read_bandwidth,write_bandwidth,write_nt_bandwidth"
     " size=1000 dst_off=3",

@@ -154,3 +154,37 @@ def test_content_is_what_each_call_finds(runner, peers, tmp_path, monkeypatch, n
         assert only == 0 and none >= 3 * sum(calls)
     else:
         assert none <= checks and only >= 3 * sum(calls)
+
+
+NEW = {
+    "in memory": "op=copy size=100000 src_state=L2 dst_state=DRAM calls=30 dst_off=5",
+    "moved": "op=copy size=8192 src_state=L2 dst_state=L3 dst_off=64 calls=40",
+    "small": "op=copy size=100 dst_state=L2 calls=40",
+    "huge pages": "op=copy size=4000000 src_state=DRAM dst_state=DRAM huge=1 calls=4",
+    "two threads": "op=copy size=65536 src_state=L2 dst_state=DRAM threads=2 calls=10",
+    "sets": "op=set size=65536 dst_state=DRAM calls=20",
+}
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_new_memory_has_no_pages(runner, peers, tmp_path, monkeypatch, name):
+    """As above; then a row without it finds pages again."""
+    row = NEW[name]
+    if "threads=2" in row and len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one CPU")
+    told = tmp_path / "missing"
+    monkeypatch.setenv("MISSING", str(told))
+    peer = ("--peer", f"p={peers}:new_")
+    events, _ = measure(runner, [f"id=1 routines=libc,p content=new {row} {QUICK}"], *peer)
+    threads = 2 if "threads=2" in row else 1
+    (calls,) = (threads * cell["calls"] for cell in of(events, "cell") if cell["routine"] == "p")
+    without, one, there = map(int, told.read_text().split())
+    assert without >= 3 * calls and one == 0 and there <= 48 * threads
+    rows = [
+        f"id={i} routines=libc,p content={c} {row} {QUICK}" for i, c in ((1, "new"), (2, "any"))
+    ]
+    events, _ = measure(runner, rows, *peer)
+    assert [e["id"] for e in of(events, "cell") if e["routine"] == "p"] == [1, 2]
+    before = there
+    _, one, there = map(int, told.read_text().split())
+    assert one == 0 and there >= 3 * calls + before // 2

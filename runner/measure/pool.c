@@ -54,7 +54,8 @@ static bool side_plan(struct side *side, const struct row *row, bool is_dst, con
     enum state state = is_dst ? row->dst_state : row->src_state;
     bool pages = row->content != CONTENT_ANY && largest % PAGE == 0; /* what is cleared as pages lies as pages do */
     /* A page that one call has touched is no new one for another. */
-    side->paged = placed || off >= LINE || pages || (is_dst && row->content == CONTENT_NEW);
+    const bool fresh = is_dst && row->content == CONTENT_NEW;
+    side->paged = placed || off >= LINE || pages || fresh;
     side->ascending = row->ascending & (is_dst ? ASCENDING_DESTINATION : ASCENDING_SOURCE);
     side->span = most(up(off % LINE + largest + distance, LINE), LINE);
     /* What lies between two sides that do not meet is never touched. */
@@ -74,6 +75,8 @@ static bool side_plan(struct side *side, const struct row *row, bool is_dst, con
     /* Slots of a mix may overlap each other: what counts is how much is touched between two visits. */
     size_t pace = row->table > 1 ? up(off % LINE + mean + least(distance, mean), LINE) : side->span;
     side->stride = side->paged ? up(within + pace, PAGE) : pace;
+    if (fresh && row->huge)
+        side->stride = up(MARGIN + within + pace, HUGE);
     if (state == STATE_DRAM) {
         /* Enough slots that what is touched is twice any L3, but no longer a table than that takes. */
         size_t wanted = most(2 * c->l3 / pace, 1024);
