@@ -23,6 +23,7 @@ from wherry.fleet import (
     outliers,
     page,
     summary,
+    words,
 )
 
 HOSTS, CELLS = 300, 200
@@ -89,6 +90,9 @@ def test_few_hosts_are_not_judged(tmp_path):
     report = summary.report(fleet)
     assert report.findings == []
     assert [g.judged for g in report.groups] == [False]
+    assert "3 hosts are in groups of fewer than five" in " ".join(words.summary(report))
+    alone = summary.report(loading.read(loading.expand([str(tmp_path / "0.json")])))
+    assert "1 host is in a group of fewer than five" in " ".join(words.summary(alone))
 
 
 def test_tails_are_measured():

@@ -29,6 +29,11 @@ def client(scheduler: str, options: dict):
         raise WherryError(
             f"--scheduler {scheduler} is no address of a scheduler; give tcp://HOST:PORT or tls://HOST:PORT"
         )
+    if "://" not in scheduler and ":" not in scheduler and not Path(scheduler).is_file():
+        raise WherryError(
+            f"--scheduler {scheduler} is no address (tcp://HOST:PORT, tls://HOST:PORT), and there is no scheduler file "
+            "of that name"
+        )
     files = {k: options[k] for k in ("tls_ca_file", "tls_cert", "tls_key")}
     for key, name in files.items():
         if name and not Path(name).is_file():

@@ -42,12 +42,15 @@ def summary(report: Report) -> list[str]:
     judged = sum(len(g.group.hosts) for g in report.groups if g.judged)
     if named:
         kinds = ", ".join(f"{n} {kind}" for kind, n in counts(report.findings))
-        lines.append(f"{plural(len(named), 'host')} differ from their own model: {kinds}.")
+        differ = "differs from its" if len(named) == 1 else "differ from their"
+        lines.append(f"{plural(len(named), 'host')} {differ} own model: {kinds}.")
     elif judged:
         lines.append("No host differs from its own model by more than chance.")
     if judged < report.hosts:
+        few = report.hosts - judged
+        where = "is in a group" if few == 1 else "are in groups"
         lines.append(
-            f"{plural(report.hosts - judged, 'host')} are in groups of fewer than five, too few to tell what is usual."
+            f"{plural(few, 'host')} {where} of fewer than five, too few to tell what is usual."
         )
     ratios = [(g.to_libc, g.group.title) for g in report.groups if g.to_libc]
     if ratios:
@@ -60,9 +63,9 @@ def summary(report: Report) -> list[str]:
     if report.changes and all(c.verdict not in ("slower", "faster") for c in report.changes):
         lines.append("Before and after: no change seen.")
     if report.unfit:
-        lines.append(f"{plural(len(report.unfit), 'file')} could not be read, and are named below.")
+        lines.append(f"{plural(len(report.unfit), 'file')} could not be read; named below.")
     if report.foreign:
-        lines.append(f"{plural(report.foreign, 'run')} of other tools were passed over.")
+        lines.append(f"{plural(report.foreign, 'run')} of other tools passed over.")
     return lines
 
 
