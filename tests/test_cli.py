@@ -421,6 +421,7 @@ def test_colour_and_progress_are_for_terminals(wherry_run):
         ("exec", "--plan", "", "--", "true"),
         ("bench", "sizes", "--routine", ","),
         ("bench", "cells", "--size", " , "),
+        ("bench", "--budget", ""),
     ],
 )
 def test_an_empty_name_is_misuse(wherry, words):

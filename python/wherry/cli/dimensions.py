@@ -107,10 +107,10 @@ def numbers(option: str, values: Iterable[str], low: int, high: int) -> tuple[in
         last = _number(match[2]) if match and match[2] else first
         step = _number(match[3]) if match and match[3] else 1
         if not match or not low <= first <= high or not low <= last <= high or not step:
-            raise WherryError(
-                f"--{option} {word}: give numbers from {low} to {high}, with commas between them, or "
-                f"a range with its step: {max(low, 0)}-{min(high, max(low, 0) + 63)}:8"
-            )
+            ask = f"give numbers from {low} to {high}, with commas between them"
+            if high - low >= 8:
+                ask += f", or a range with its step: {max(low, 0)}-{min(high, max(low, 0) + 63)}:8"
+            raise WherryError(f"--{option} {word}: {ask}")
         if last < first:
             raise WherryError(f"--{option} {word}: runs backward; give {last}-{first}")
         _check_count(option, word, (last - first) // step + 1)
@@ -130,7 +130,7 @@ def _choices(option: str, values: Iterable[str], known: Sequence[str]) -> tuple[
     found = _words(values)
     for word in found:
         if word not in known:
-            raise unknown(f"--{option}", word, known, "wherry bench --help")
+            raise unknown(f"--{option}", word, known, "wherry list routines")
     return tuple(found)
 
 

@@ -10,6 +10,7 @@ import click
 _NAMES_A_FILE = ("FILE", "PATH", "DIR", "RUN", "MIX", "PLAN", "BASE")
 # Of ab: without them it would compare something else than what was meant.
 _NAMES_A_SIDE = ("WHAT", "TUNABLES")
+_NAMES_A_TIME = ("TIME",)
 
 
 def _not_empty(ctx: click.Context, parameter: click.Parameter, value: object) -> object:
@@ -50,7 +51,9 @@ def refuse_nonsense(command: click.Command) -> click.Command:
         metavar = parameter.metavar or ""
         if parameter.callback is not None:
             continue
-        if any(word in metavar for word in (*_NAMES_A_FILE, *_NAMES_A_SIDE, ",...")):
+        if any(
+            word in metavar for word in (*_NAMES_A_FILE, *_NAMES_A_SIDE, *_NAMES_A_TIME, ",...")
+        ):
             parameter.callback = _not_empty
         elif isinstance(parameter.type, click.FloatRange):
             parameter.callback = _a_number

@@ -109,7 +109,7 @@ def _shapes(
     """To the reference of each row; without one to the middle of all common cells, so that the clock cancels."""
     usable = sides.usable_references(pairs, *figures)
     if reference and reference not in usable:
-        raise unknown("reference in both runs", reference, usable, "the runs' tables")
+        raise unknown("reference in both runs", reference, usable, "wherry compare --all")
     own.reference = reference or sides.choose_reference(pairs, *figures)
     found = []
     if own.reference is None:
