@@ -101,6 +101,20 @@ def test_rows():
     assert {row.size for row in asked} == {1, 512}
 
 
+def test_one_path_whose_copy_stands_out_is_no_range():
+    """The line through the sizes tells the others from noise no longer on a busy machine."""
+
+    def cell(ns: float) -> dict:
+        return {"ns": {"median": ns}}
+
+    found = {}
+    for offset, each in ((0, 0.010), (1, 0.011)):
+        for size in (1, 64, SEGMENT, 4096):
+            found[offset, size] = {"unix": cell(500 + each * size)}
+    said = EXPERIMENT._alignment(found, 0.01)
+    assert said.startswith("Misaligned copies take 1.10 (unix) times the time of aligned ones;")
+
+
 def test_the_tables(wherry, tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = wherry("bench", "usercopy", "--quick", "--save", "run.json", *FAST)

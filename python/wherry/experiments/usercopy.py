@@ -246,8 +246,9 @@ class Usercopy(Experiment):
         if not ratios:
             return ""
         worst = max(ratios, key=lambda name: ratios[name])
+        least, most = f"{min(ratios.values()):.2f}", f"{ratios[worst]:.2f}"
         return (
-            f"Misaligned copies take {min(ratios.values()):.2f} to {ratios[worst]:.2f} ({worst}) "
+            f"Misaligned copies take {most if least == most else f'{least} to {most}'} ({worst}) "
             "times the time of aligned ones; "
             "in 2002 it was 2.3 times, and 1.3 with Anand's loop."
         )
