@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from test_report_browser import Opened, driver, write
 from wherry import runfile
-from wherry.report import look
+from wherry.report import look, page
 from wherry.switching.words import LIVE
 
 __all__ = ["driver"]
@@ -110,6 +110,13 @@ def test_routines_of_one_picture_differ_in_colour():
     step = len(look.OTHERS)
     together = [names[0], names[step], names[2 * step]]
     assert colours() == 1 and colours(together) == 3
+
+
+def test_every_shape_is_in_the_key_of_a_page():
+    names = [f"r{i}" for i in range(len(look.SHAPES))]
+    for name, style in look.styles([["libc", *names]]).items():
+        key = page._swatch(style)
+        assert key.count("<path") + key.count("<circle") == 2, (name, style.shape)
 
 
 def test_states_of_every_cpu_have_a_colour_each():

@@ -24,10 +24,12 @@ OTHERS = (
     ("#5b4bb8", "#b3a6ff"),
 )
 DASHES = ([1, 0], [7, 3], [2, 2], [9, 3, 2, 3])
+# A cross of two diagonals, wide enough to be seen where a curve goes through it.
+SALTIRE = "M-1,-.5L-.5,-1L0,-.5L.5,-1L1,-.5L.5,0L1,.5L.5,1L0,.5L-.5,1L-1,.5L-.5,0Z"
 # One more than colours, so that what shares a colour differs in shape.
 SHAPES = (
     *("square", "triangle-up", "diamond", "cross"),
-    *("triangle-down", "triangle-right", "triangle-left", "wedge"),
+    *("triangle-down", "triangle-right", "triangle-left", SALTIRE),
 )
 YARDSTICK_DASHES = ([4, 3], [1, 2], [8, 3], [5, 2, 1, 2], [2, 4], [3, 1])
 

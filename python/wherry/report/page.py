@@ -244,6 +244,7 @@ def _swatch(style: look.Style) -> str:
         "triangle-left": '<path d="M11.5 6l8-4.5v9z"/>',
         "diamond": '<path d="M16 1l5 5-5 5-5-5z"/>',
         "cross": '<path d="M14.5 1.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z"/>',
+        look.SALTIRE: '<path d="M12 4l2-2 2 2 2-2 2 2-2 2 2 2-2 2-2-2-2 2-2-2 2-2z"/>',
     }
     return (
         f'<svg class="swatch" width="32" height="12" aria-hidden="true" style="--on-light:{style.light};'
