@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import report_runs as runs
 from wherry import tables
+from wherry.formats import places
 from wherry.report import dimensions, page, picture, pictures, words
 
 DELTAS = [{}, *({"delta": n} for n in range(0, 4096, 512))]
@@ -77,6 +78,16 @@ def test_calls_that_wait_for_each_other_have_no_rate():
     assert [v.name for v in latency.views] == [picture.TIME, picture.RATIO]
     (bars,) = pictures.of(made([{"size": n, "mode": "latency"} for n in (64, 65)]), "cells")
     assert [v.name for v in bars.views] == [picture.TIME, picture.RATIO]
+
+
+@pytest.mark.parametrize(
+    ("op", "said"),
+    [("copy", "L1 → L2"), ("zero", "L2"), ("iszero", "L2"), ("pagezero", "L2"), ("csum", "L1")],
+)
+def test_a_side_that_an_op_does_not_have_is_not_told(op, said):
+    row = {"op": op, "size": 4096, "src_state": "L1", "dst_state": "L2"}
+    assert dimensions.states(row) == said
+    assert said.replace("→", "to") in places.place(row)
 
 
 def test_labels_say_what_a_row_lacks():

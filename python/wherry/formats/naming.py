@@ -24,6 +24,7 @@ _OPS = (
 )
 OPS = ("copy", "move", "set", "zero")
 OPS += ("csum", "copy_csum", "crc32c", "copy_crc32c", "iszero", "pagezero")
+_NO_SOURCE, _NO_DESTINATION = ("set", "zero", "pagezero", "iszero"), ("csum", "crc32c")
 # What other people call a size; a bare number after the name of an op of ours is one too.
 _SIZES = ("size", "length", "len", "n", "bytes", "size_bytes", "range")
 _STATES = ("L1", "L2", "L3", "DRAM")
@@ -42,6 +43,13 @@ _USUAL = {
     "table": 65536,
 }
 _USUAL |= {"huge": False}
+
+
+def sides(op: str, source: object, destination: object) -> tuple[object, ...]:
+    """What is to be told of both sides: of those that the op has, and once where they are alike."""
+    if source == destination or op in _NO_SOURCE:
+        return (destination,)
+    return (source,) if op in _NO_DESTINATION else (source, destination)
 
 
 @dataclass

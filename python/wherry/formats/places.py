@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wherry.formats.naming import dimensions
+from wherry.formats.naming import dimensions, sides
 from wherry.units import size_label
 
 # Said only where it is not the usual.
@@ -44,8 +44,7 @@ def place(cell: dict) -> str:
     own.pop("op")
     source, target = own.pop("src_state", None), own.pop("dst_state", None)
     if source or target:
-        same = source == target or cell["op"] in ("set", "zero")
-        words.append(str(target) if same else f"{source} to {target}")
+        words.append(" to ".join(str(state) for state in sides(cell["op"], source, target)))
     buffer = own.pop("buffer", None)
     if own.get("walk") == "stream" and buffer:
         own.pop("walk")

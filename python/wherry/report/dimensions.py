@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
+from wherry.formats.naming import sides
 from wherry.units import size_in_words
 from wherry.yardsticks import LIMITS
 
@@ -78,9 +79,7 @@ def states(row: dict) -> str:
     source, destination = row.get("src_state"), row.get("dst_state")
     if not destination:
         return ""
-    if source == destination or row["op"] in ("set", "zero"):
-        return str(destination)
-    return f"{source} → {destination}"
+    return " → ".join(str(state) for state in sides(row["op"], source, destination))
 
 
 def state_order(row: dict) -> tuple[int, int]:
