@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import report_runs
 from conftest import ROOT, run
 from wherry.experiments import Request
 from wherry.experiments.checksum import EXPERIMENT
+from wherry.report import words
 
 FLAGS = ("-O1", "-Wall", "-Wextra", "-Werror")
 
@@ -69,6 +71,20 @@ def test_where_rivals_come_from_is_said_when_there_are_none(wherry, tmp_path: Pa
     run("cc", "-O1", "-shared", "-fPIC", source, "-o", tmp_path / "rival.so")
     said = said_of(wherry, tmp_path, "--peer", f"rival={tmp_path}/rival.so")
     assert "make peers" not in said and "rival" in said
+
+
+def test_a_copy_alone_does_not_win_what_a_sum_is_part_of():
+    """A report's summary tells what one pass is worth, not that a copy without a sum takes less time."""
+    run = report_runs.empty()
+    names = ("wherry", "copy:wherry", "wherry+wherry", "csum:wherry", "read_bandwidth")
+    rows = [{"op": "copy_csum", "size": size} for size in (64, 1448)]
+    report_runs.add(run, "checksum", rows, names)
+    for row in run["rows"]:
+        row["fastest"] = "copy:wherry"
+    said = words.summary(run, "checksum")
+    assert said and "fastest" not in " ".join(said)
+    assert said[0].startswith("Internet checksum (RFC 1071), source in L1: ")
+    assert "as long as one pass" in said[0] or "One pass gains nothing" in said[0]
 
 
 def test_what_one_pass_is_worth_is_a_sentence():

@@ -101,7 +101,8 @@ def summary(run: dict, name: str) -> list[str]:
     if "score" in own:
         return _of_score(own["score"])
     if name in rooms.names():
-        said = attempt(lambda: rooms.load(name).in_words(run), None)
+        floored = run | {"noise": {"floor": own["noise_floor"]}}
+        said = attempt(lambda: rooms.load(name).in_words(floored), None)
         if said is not None:
             return [dimensions.clean(text, 1200) for text in said]
     rows = tables.rows_of(run, name)
