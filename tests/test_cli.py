@@ -337,16 +337,20 @@ def test_a_broken_pipe_ends_quietly(wherry_run):
     assert result.stdout.count("\n") == 1 and result.stderr == ""
 
 
-def test_a_full_standard_output_is_told(wherry_run):
+@pytest.mark.parametrize(
+    "words", ["list routines", "bench --help", "--version", "exec --check true"]
+)
+def test_a_full_standard_output_is_told(wherry_run, words):
     result = subprocess.run(
-        f"{sys.executable} -m wherry list routines > /dev/full",
+        f"{sys.executable} -m wherry {words} > /dev/full",
         shell=True,
         check=False,
         env={**os.environ, "WHERRY_RUN": str(wherry_run)},
         capture_output=True,
         text=True,
     )
-    assert result.returncode == 1 and "No space left" in result.stderr
+    assert result.returncode == 1
+    assert "cannot write to standard output: No space left" in result.stderr
     assert result.stderr.count("\n") == 1
 
 

@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import os
 import sys
+import traceback
 
 import click
 
@@ -110,6 +111,12 @@ def _silence_stdout() -> None:
     os.close(devnull)
 
 
+def _of_stdout(error: OSError) -> bool:
+    """Whether it came out of a print of ours, or click's of a help text."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return last.name == "echo" or (last.line or "").startswith("print(")
+
+
 def _usage(error: click.UsageError) -> str:
     where = error.ctx.command_path if error.ctx else "wherry"
     said = error.format_message().rstrip(".")
@@ -126,7 +133,6 @@ def _run(arguments: list[str] | None) -> int:
     ends_in_order()
     try:
         status = wherry.main(args=arguments, prog_name="wherry", standalone_mode=False)
-        sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except errors.WherryError as error:
         for line in (str(error), *error.others):
@@ -149,10 +155,11 @@ def _run(arguments: list[str] | None) -> int:
     except OSError as error:
         if os.environ.get("WHERRY_DEBUG"):
             raise
-        _say(
-            f"wherry: {error.filename + ': ' if isinstance(error.filename, str) else ''}"
-            f"{error.strerror or error}"
-        )
+        what = f"{error.filename}: " if isinstance(error.filename, str) else ""
+        if _of_stdout(error):
+            _silence_stdout()
+            what = "cannot write to standard output: "
+        _say(f"wherry: {what}{error.strerror or error}")
         return errors.EXIT_FAILED
     except Exception as error:
         if os.environ.get("WHERRY_DEBUG"):
