@@ -49,6 +49,14 @@ SMALL = {
 }
 
 
+def test_the_mix_in_the_docs_is_one(tmp_path):
+    told = re.search(r"```json\n(.*?)```", (ROOT / "docs/mix.md").read_text(), re.DOTALL)[1]
+    path = tmp_path / "gcc.mix.json"
+    path.write_text(told)
+    found = recordings.read(path)
+    assert set(found.ops) == {"copy"} and found.name
+
+
 def test_there_and_back(tmp_path):
     path = tmp_path / "small.mix.json"
     recordings.write(path, SMALL)

@@ -109,7 +109,9 @@ static int take(struct options *o, int option, const char *value)
         o->plans[o->plan_count++] = value;
         return -1;
     case SEED:
-        return number(value, 0, UINT64_MAX, &o->seed) ? -1 : misuse("--seed %s: give a number", value);
+        return number(value, 0, UINT64_MAX, &o->seed)
+                   ? -1
+                   : misuse("--seed %s: give a number from 0 to 18446744073709551615", value);
     case PACE: {
         int end = 0;
         if (sscanf(value, "%lf,%lf%n", &o->pace.core, &o->pace.memory, &end) == 2 && !value[end] && o->pace.core >= 0 &&

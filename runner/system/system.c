@@ -401,7 +401,7 @@ int command_system(int argc, char **argv)
             errno = 0;
             seed = strtoull(value, &end, 0);
             if (!(*value >= '0' && *value <= '9') || *end || errno)
-                return misuse("--seed %s: give a number", value);
+                return misuse("--seed %s: give a number from 0 to 18446744073709551615", value);
         }
     }
     targets_add_routines(&targets);
