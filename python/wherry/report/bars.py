@@ -3,7 +3,7 @@ side for each row; many get a panel for each row, sorted by their figure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from wherry.report import dimensions, look
 from wherry.report.curves import decades
@@ -24,6 +24,8 @@ from wherry.yardsticks import YARDSTICKS
 # More routines than this do not fit side by side.
 SIDE_BY_SIDE = 9
 BAR = 13
+# Where one bar is so many times as long as another, a linear axis shows the long one alone.
+MANY_TIMES = 40
 # Of a mean size, from which on bytes a second say more than nanoseconds.
 LARGE = 1 << 16
 _FIELDS = {
@@ -63,7 +65,10 @@ def picture(rows: Sequence[dict], cells: Mapping[int, Mapping[str, dict]]) -> Pi
     common = dimensions.common(rows)
     ratios = [p[k] for p in points for k in ("ratio", "low", "high") if p[k]]
     marks = decades(min(ratios), max(ratios)) if ratios else []
-    views = [make(quantity, labels, series, marks) for quantity in quantities]
+    # Each panel has an axis of its own; the parts of a program's time add up.
+    linear = panels or rows[0]["experiment"] == "ab"
+    ends = {} if linear else {quantity: _ends(points, quantity) for quantity in (TIME, RATE)}
+    views = [make(quantity, labels, series, marks, ends.get(quantity)) for quantity in quantities]
     if not any(p["ratio"] for p in points):
         views = [view for view in views if view.name != RATIO]
     # Of calls that wait for each other a rate says nothing.
@@ -73,7 +78,7 @@ def picture(rows: Sequence[dict], cells: Mapping[int, Mapping[str, dict]]) -> Pi
         key=f"bars {common}",
         title=("By mix: " if "mix" in rows[0] else "Case by case: ") + common,
         how="The bar is the median, the line across its end the middle half of the rounds; of the ratio, the 95 % "
-        "interval.",
+        "interval." + _how(ends.values()),
         alt=f"Bars of {', '.join(series)} for {', '.join(labels)}.",
         columns={
             k: v for k, v in column_table(points, keys).items() if any(x is not None for x in v)
@@ -91,24 +96,46 @@ def picture(rows: Sequence[dict], cells: Mapping[int, Mapping[str, dict]]) -> Pi
     )
 
 
-def _value(field: str, quantity: str, marks: list) -> dict:
+def _ends(points: Sequence[dict], quantity: str) -> tuple[float, float] | None:
+    """Of a logarithmic axis; None where a linear one shows all bars."""
+    field, *quartiles = _FIELDS[quantity]
+    medians = [p[field] for p in points if p[field] and p[field] > 0]
+    if not medians or max(medians) < MANY_TIMES * min(medians):
+        return None
+    return min(medians) / 2, 1.05 * max(p[k] for p in points for k in (field, *quartiles) if p[k])
+
+
+def _how(ends: Iterable[tuple[float, float] | None]) -> str:
+    return " The axis is logarithmic where bars differ much." if any(ends) else ""
+
+
+def _value(field: str, quantity: str, marks: list, ends: tuple[float, float] | None) -> dict:
+    ticks = {"tickCount": 5}
     if quantity == RATIO:
-        scale = {"type": "log", "nice": False, "padding": 14}
+        scale, ticks = {"type": "log", "nice": False, "padding": 14}, {"values": marks}
+    elif ends:
+        scale = {"type": "log", "nice": False, "domain": list(ends), "clamp": True}
+        ticks = {"values": [mark for mark in decades(*ends) if ends[0] <= mark <= ends[1]]}
     else:
         scale = {"zero": True}
     return {
         "field": field,
         "type": "quantitative",
         "scale": scale,
-        "axis": axis_of(quantity)
-        | ({"values": marks} if quantity == RATIO else {"tickCount": 5})
-        | {"grid": True},
+        "axis": axis_of(quantity) | ticks | {"grid": True},
     }
 
 
-def _layers(quantity: str, place: dict, colour: dict, shape: dict, marks: list) -> list[dict]:
+def _layers(
+    quantity: str,
+    place: dict,
+    colour: dict,
+    shape: dict,
+    marks: list,
+    ends: tuple[float, float] | None,
+) -> list[dict]:
     value, low, high = _FIELDS[quantity]
-    x = _value(value, quantity, marks)
+    x = _value(value, quantity, marks, ends)
     interval = {
         "transform": [{"filter": f"isValid(datum.{low}) && isValid(datum.{high})"}],
         "mark": {
@@ -117,7 +144,7 @@ def _layers(quantity: str, place: dict, colour: dict, shape: dict, marks: list) 
             "color": "#8c8c8c",
             "tooltip": {"content": "data"},
         },
-        "encoding": place | {"x": _value(low, quantity, marks), "x2": {"field": high}},
+        "encoding": place | {"x": _value(low, quantity, marks, ends), "x2": {"field": high}},
     }
     if quantity == RATIO:
         one = {
@@ -139,7 +166,9 @@ def _layers(quantity: str, place: dict, colour: dict, shape: dict, marks: list) 
         return [one, interval, point]
     bar = {
         "mark": {"type": "bar", "tooltip": {"content": "data"}},
-        "encoding": place | {"x": x, "color": colour},
+        "encoding": place
+        | {"x": x, "color": colour}
+        | ({"x2": {"datum": ends[0]}} if ends else {}),
     }
     return [bar, interval]
 
@@ -152,7 +181,13 @@ def _shown(quantity: str) -> list[dict]:
     ]
 
 
-def _side_by_side(quantity: str, labels: Sequence[str], series: Sequence[str], marks: list) -> View:
+def _side_by_side(
+    quantity: str,
+    labels: Sequence[str],
+    series: Sequence[str],
+    marks: list,
+    ends: tuple[float, float] | None,
+) -> View:
     colour, _, shape = look.encodings(series)
     place = {
         "y": {
@@ -169,12 +204,18 @@ def _side_by_side(quantity: str, labels: Sequence[str], series: Sequence[str], m
         {
             "transform": _shown(quantity),
             "height": {"step": BAR},
-            "layer": _layers(quantity, place, colour, shape, marks),
+            "layer": _layers(quantity, place, colour, shape, marks, ends),
         },
     )
 
 
-def _panels(quantity: str, labels: Sequence[str], series: Sequence[str], marks: list) -> View:
+def _panels(
+    quantity: str,
+    labels: Sequence[str],
+    series: Sequence[str],
+    marks: list,
+    ends: tuple[float, float] | None,
+) -> View:
     colour, _, shape = look.encodings(series)
     place = {
         "y": {
@@ -195,7 +236,7 @@ def _panels(quantity: str, labels: Sequence[str], series: Sequence[str], marks: 
         },
         "spec": {
             "height": {"step": BAR + 3},
-            "layer": _layers(quantity, place, colour, shape, marks),
+            "layer": _layers(quantity, place, colour, shape, marks, ends),
         },
         "resolve": {"scale": {"x": "independent"}},
     }

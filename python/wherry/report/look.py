@@ -163,7 +163,7 @@ def dress(
         ):
             if ranges[key]:
                 value["scale"]["range"] = ranges[key]
-            if colours and part.get("x2") is None and part.get("y2") is None:
+            if colours and not {"x2", "y2"} & {k for k, v in part.items() if "field" in (v or ())}:
                 value["legend"] = {"title": None, "labelLimit": 180, "symbolOpacity": 1}
         else:
             dress(value, series, of, colours)
