@@ -216,6 +216,20 @@ def test_noise_is_called_a_difference_seldom():
     assert calls.count("tie") >= 185
 
 
+def test_a_part_of_the_time_that_some_runs_do_not_have_has_no_ratio():
+    """The kernel splits a short run by its ticks; a microsecond in place of nothing would make +5000 % of it."""
+
+    def ran(user: float) -> Ran:
+        return Ran(0, 0.003, user, 0.0027 - user, 1 << 20, 1, "")
+
+    rounds = [(ran(0.0), ran(0.0026), ran(0.0027), ran(0.0026))] * 6
+    found = figures.all_of(rounds, 0)
+    assert found["user"].ratio is None and figures.negligible(found, "user")
+    assert found["cpu"].ratio is not None and not figures.negligible(found, "cpu")
+    a, b = sides.parse("libc", {}), sides.parse("A=1", {})
+    assert "some runs have no user time" in verdict.sentence(a, b, found["user"], 6)
+
+
 def test_few_rounds_decide_nothing():
     own = figures.of(made(np.random.default_rng(3), 0.5, 0.001, rounds=3), "cpu", 0)
     assert own.call == "tie"

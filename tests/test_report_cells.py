@@ -6,7 +6,7 @@ import pytest
 import report_runs as runs
 from wherry import tables
 from wherry.formats import places
-from wherry.report import dimensions, page, picture, pictures, words
+from wherry.report import dimensions, page, picture, pictures, still, words
 
 DELTAS = [{}, *({"delta": n} for n in range(0, 4096, 512))]
 # What varies, and the pictures that show it: kind, axis, panels.
@@ -169,3 +169,44 @@ def test_panels_of_maps_end_between_pixels_of_the_screen():
             assert (
                 spec["spec"]["width"] % 12 == 0 and spec["spec"]["height"] == spec["spec"]["width"]
             )
+
+
+def test_a_mix_that_takes_long_does_not_hide_the_others(tmp_path):
+    run = made([{"mix": mix} for mix in ("uniform:0-16", "@zstd.copy")])
+    for cell in run["cells"]:
+        if cell["row"] == 1:
+            cell["ns"] = {key: value * 1000 for key, value in cell["ns"].items()}
+    (found,) = pictures.of(run, "cells")
+    view = next(view for view in found.views if view.name == picture.TIME)
+    bar = view.spec["layer"][0]["encoding"]
+    low, high = bar["x"]["scale"]["domain"]
+    assert bar["x"]["scale"]["type"] == "log" and bar["x2"] == {"datum": low}
+    medians = [cell["ns"]["median"] for cell in run["cells"]]
+    assert low < min(medians) and max(medians) < high
+    assert "logarithmic" in found.how
+    assert "role-legend-symbol" in still.draw(run, "cells", tmp_path / "a.svg").decode()
+    run = made([{"mix": mix} for mix in ("uniform:0-16", "uniform:0-64")])
+    (found,) = pictures.of(run, "cells")
+    view = next(view for view in found.views if view.name == picture.TIME)
+    assert view.spec["layer"][0]["encoding"]["x"]["scale"] == {"zero": True}
+
+
+def test_a_page_of_ab_tells_its_verdict_and_its_method():
+    run = runs.empty()
+    run["experiments"] = [
+        {
+            "name": "ab",
+            "processes": 8,
+            "rounds": 2,
+            "seconds": 1.0,
+            "noise_floor": 0.07,
+            "complete": True,
+            "ab": {"verdict": "No difference that can be told: CPU time +0.1 %; keep libc."},
+        }
+    ]
+    assert words.summary(run, "ab") == [run["experiments"][0]["ab"]["verdict"]]
+    assert words.method(run, "ab").startswith(
+        "Noise floor 7.0 % (a side against itself); medians of 8 runs in 2 rounds"
+    )
+    assert words.of_programs(run) and not words.of_programs(made([{"size": 64}]))
+    assert dimensions.label({"op": "other", "name": "CPU time"}, {"name"}) == "CPU time"

@@ -33,7 +33,7 @@ def sentence(a: Side, b: Side, own: Figure, rounds: int) -> str:
     """One sentence: what was found, and what to do."""
     what = figures.NAMES[own.metric]
     if own.ratio is None:
-        return f"Nothing was measured; {_keep(a)}."
+        return f"Nothing can be told: some runs have no {what}; give the program more to do. {_keep(a).capitalize()}."
     found = f"{what} {change(own.ratio.median)}"
     if rounds >= figures.LEAST_SPREAD:
         found += f" {interval(own.ratio)}, noise ±{percent(own.floor)}"

@@ -207,6 +207,7 @@ def _other(key: str, value: object) -> str:
         "content": "{} pages",
         "ascending": "{} ascending",
         "code": "{} code",
+        "name": "{}",
     }
     try:
         return words.get(key, "{}" if key == "mode" else key + " {}").format(value)

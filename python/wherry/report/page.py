@@ -182,7 +182,9 @@ class _Page:
 
     def methods(self) -> str:
         parts = [_method(r) for r in self.runs]
-        return f'<section id="method"><h2>Noise floor and method</h2>{_HOW}{self.beside(parts)}</section>'
+        kinds = {words.of_programs(own.run) for own in self.runs}
+        how = (_HOW if False in kinds else "") + (_HOW_PROGRAMS if True in kinds else "")
+        return f'<section id="method"><h2>Noise floor and method</h2>{how}{self.beside(parts)}</section>'
 
     def problems(self) -> str:
         parts = []
@@ -314,6 +316,12 @@ _HOW = (
     "descheduled or lost time to the hypervisor, or beside which the clock was slow, are thrown away and counted. "
     "Every routine was verified before and after: a wrong one has no figure.</p>"
 )
+_HOW_PROGRAMS = (
+    "<p>Wherry runs a program under two environments in turns, A B B A or B A A B in each round. A figure is the "
+    "median of a side's runs; a comparison is the median of the ratios of the rounds, with a 95 % interval. The noise "
+    "floor is what a side differs from itself in these runs; a difference inside it is a tie. Times are those of the "
+    "program and all that it starts.</p>"
+)
 
 
 def _method(own: Run) -> str:
@@ -336,6 +344,8 @@ def _method(own: Run) -> str:
     ]
     if method["quick"]:
         settings.append(("Quick", "the short form of the experiments"))
+    if words.of_programs(run):
+        settings = [pair for pair in settings if pair[0] not in ("Pinned to", "Peers", "Verified")]
     rows = rows or [("none", "")]
     source = run.get("source")
     if source:

@@ -10,7 +10,7 @@ from wherry import levels, rounds, sentences, tables, then
 from wherry.report import dimensions
 from wherry.scoreboard.show import takes
 from wherry.tables import Block
-from wherry.units import percent, seconds_in_words
+from wherry.units import percent, plural, seconds_in_words
 
 # What a run file with right types and absurd contents makes of arithmetic and of labels.
 ABSURD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -28,6 +28,11 @@ def attempt(make: Callable[[], T], otherwise: T) -> T:
 
 def entry(run: dict, name: str) -> dict:
     return next(e for e in run["experiments"] if e["name"] == name)
+
+
+def of_programs(run: dict) -> bool:
+    """Whether whole runs of a program were measured (`wherry ab`), and no routine by itself."""
+    return bool(run["experiments"]) and all("ab" in own for own in run["experiments"])
 
 
 def blocks(run: dict, name: str, width: int = 100_000) -> list[Block] | None:
@@ -64,12 +69,13 @@ def method(run: dict, name: str) -> str:
     parts = [
         "noise floor not measured"
         if floor is None
-        else f"noise floor {percent(floor)} ({tables.measured_twice(run, name)} against itself)",
-        f"medians of {own['processes']} process{'es' if own['processes'] != 1 else ''} × "
-        f"{own['rounds']} rounds",
+        else f"noise floor {percent(floor)} ({_twice(run, own)} against itself)",
+        f"medians of {plural(own['processes'], 'run')} in {plural(own['rounds'], 'round')}"
+        if "ab" in own
+        else f"medians of {plural(own['processes'], 'process', 'processes')} × {plural(own['rounds'], 'round')}",
         sentences.corrected(own.get("correction")),
         attempt(lambda: rounds.voided_in_words(own), ""),
-        f"{disturbed} cells have disturbed rounds" if disturbed else "",
+        f"{plural(disturbed, 'cell has', 'cells have')} disturbed rounds" if disturbed else "",
         attempt(lambda: rounds.drift_in_words(own), ""),
         levels.in_words(own),
         attempt(lambda: _counters(run, own), ""),
@@ -82,6 +88,10 @@ def method(run: dict, name: str) -> str:
         parts = [f"imported from {source['tool']}{ticks if source['unit'] == 'ticks' else ''}"]
     text = "; ".join(filter(None, parts))
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def _twice(run: dict, own: dict) -> str:
+    return "a side" if "ab" in own else tables.measured_twice(run, own["name"])
 
 
 def _counters(run: dict, own: dict) -> str:
@@ -100,6 +110,8 @@ def summary(run: dict, name: str) -> list[str]:
     own = entry(run, name)
     if "score" in own:
         return _of_score(own["score"])
+    if "ab" in own:
+        return [dimensions.clean(own["ab"].get("verdict", ""), 1200)]
     if name in rooms.names():
         floored = run | {"noise": {"floor": own["noise_floor"]}}
         said = attempt(lambda: rooms.load(name).in_words(floored), None)
