@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import report_runs as runs
-from wherry import tables
+from wherry import sentences, tables
+from wherry.experiments import alignment
 from wherry.formats import places
 from wherry.report import dimensions, page, picture, pictures, still, words
 
@@ -210,3 +211,23 @@ def test_a_page_of_ab_tells_its_verdict_and_its_method():
     )
     assert words.of_programs(run) and not words.of_programs(made([{"size": 64}]))
     assert dimensions.label({"op": "other", "name": "CPU time"}, {"name"}) == "CPU time"
+
+
+def test_one_row_is_told_as_one():
+    row = {"row": 0, "fastest": None, "tied": ["libc", "wherry"]}
+    cells = {0: {n: {"ns": {"median": ns}} for n, ns in (("libc", 2.0), ("wherry", 1.0))}}
+    assert sentences.leaders([row], str).endswith("the row is a tie.")
+    assert sentences.libc_loss([row], cells, str, 0.01).endswith("in the one row there is.")
+    row["tied"], row["fastest"] = [], "wherry"
+    said = sentences.libc_loss([row], cells, lambda row: "64 B", 0.01)
+    assert said == "libc lost at 64 B: it took 2.0 times as long as wherry."
+
+
+@pytest.mark.parametrize("width", [80, 96, 160])
+def test_the_key_of_a_heat_map_keeps_to_the_width(width):
+    scale = [tables.Span("  time over the best of the state: ")]
+    for i in range(9):
+        scale += [tables.Span("##", f"heat{i}"), tables.Span(f" <={1 + i / 10:g} ")]
+    lines = ["".join(span.text for span in line) for line in alignment._wrapped(scale, width)]
+    assert max(map(len, lines)) <= width
+    assert "".join(lines).count("##") == 9 and all("<=" in line for line in lines)

@@ -88,7 +88,8 @@ def leaders(rows: Sequence[dict], label: Callable[[dict], str]) -> str:
             places = [*places[:3], f"in {len(places) - 3} more places"]
         parts.append(f"{name} was fastest {join(places)} ({lead} the next)")
     if not parts:
-        return "No routine led anywhere by more than the noise floor: all rows are ties."
+        each = "all rows are ties" if len(rows) > 1 else "the row is a tie"
+        return f"No routine led anywhere by more than the noise floor: {each}."
     if tied:
         parts.append("one row was a tie" if tied == 1 else f"{tied} of {len(rows)} rows were ties")
     return "; ".join(parts) + "."
@@ -161,6 +162,8 @@ def libc_loss(
         return ""
     if worst is None:
         return f"libc was fastest or tied with the fastest in {_all_of(good, counted)}."
+    if counted == 1:
+        return f"libc lost at {worst[2]}: it took {slower_than(worst[0])} {worst[1]}."
     return (
         f"libc lost most at {worst[2]}, where it took {slower_than(worst[0])} {worst[1]}; it was "
         f"fastest or tied in {good or 'none'} of {counted} rows."
@@ -168,4 +171,6 @@ def libc_loss(
 
 
 def _all_of(count: int, total: int) -> str:
-    return f"all {total} rows" if count == total and total > 1 else f"{count} of {total} rows"
+    if total == 1:
+        return "the one row there is" if count else "no row"
+    return f"all {total} rows" if count == total else f"{count} of {total} rows"

@@ -3,6 +3,7 @@ with each side cached or not; and Anand's own row, 1448 bytes in cycles, `movsl`
 
 from __future__ import annotations
 
+import itertools
 from statistics import median
 
 from wherry import sentences, tables
@@ -301,10 +302,11 @@ def _draw(grid: _Grid, best: float) -> tuple[list[str], list[tables.Line], str]:
 
 
 def _wrapped(line: tables.Line, width: int) -> list[tables.Line]:
+    """Before a shade whose word does not fit on the line with it."""
     lines: list[tables.Line] = [[]]
     used = 0
-    for span in line:
-        if used + len(span.text) > width and span.style:
+    for span, word in itertools.zip_longest(line, line[1:]):
+        if span.style and used + len(span.text) + len(word.text if word else "") > width:
             lines.append([tables.Span("    ")])
             used = 4
         lines[-1].append(span)
