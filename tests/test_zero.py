@@ -150,6 +150,16 @@ def test_a_run_cut_short_after_the_dirty_pages_is_shown():
     assert block.sentences == [] and "100.0" in tables.plain(block.lines)
 
 
+def test_many_that_tie_are_counted():
+    cells = {f"r{i}": cell(5) for i in range(9)} | {"slow": cell(50)}
+    row = {"fastest": None, "tied": [f"r{i}" for i in range(9)], "lead": None}
+    said = experiments.load("zero")._said(row, cells, 0.01)
+    assert said[0] == "9 of 10 routines, all but slow, tied for the first place."
+    row["tied"] = ["r0", "r1"]
+    said = experiments.load("zero")._said(row, cells, 0.01)
+    assert said[0] == "r0 and r1 tied for the first place."
+
+
 def test_yardsticks_lose_no_race():
     rows = [{"row": 0, "size": 64, "fastest": None, "tied": ["libc"]}]
     cells = {0: {"libc": cell(5), "rep_stosb": cell(6), "read_bandwidth": cell(1)}}

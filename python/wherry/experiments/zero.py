@@ -22,6 +22,8 @@ PAGE_STATES = ("L2", "DRAM")
 CONTENTS = ("dirty", "mixed", "zero")
 SCANNER = "i686_pagezero"
 LOOKS_FIRST = ("pagezero:wherry", "pagezero:pagezero_sse2")
+# So many names make a list that nobody reads.
+MANY_TIED = 8
 LOOKERS = ("wherry", "iszero_sse2", "iszero_avx2", "iszero_avx512")
 VECTORS = ("avx512", "avx2", "sse2")
 
@@ -165,7 +167,15 @@ class Zero(Experiment):
             lead = sentences.times_as(row["lead"]["median"]) if row["lead"] else ""
             said.append(f"{row['fastest']} was fastest{', ' + lead + ' the next' if lead else ''}.")
         elif row["tied"]:
-            said.append(f"{sentences.join(row['tied'])} tied for the first place.")
+            tied = row["tied"]
+            others = [name for name in cells if name not in tied]
+            who = sentences.join(tied)
+            if len(tied) > MANY_TIED:
+                rest = sentences.join(others) if len(others) < MANY_TIED else ""
+                who = f"{len(tied)} of {len(cells)} routines" + (
+                    f", all but {rest}," if rest else ""
+                )
+            said.append(f"{who} tied for the first place.")
         if "libc" in cells and len(own) > 1:
             loss = _ns(cells["libc"]) / _ns(cells[own[0]])
             if "libc" in (row["fastest"], *row["tied"]) or loss <= 1 + floor:
