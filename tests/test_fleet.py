@@ -196,6 +196,7 @@ def test_nothing_to_read(tmp_path, capsys):
         (("report", str(tmp_path), "--since", "2026-13-01"), "is no time"),
         (("report", str(tmp_path), "--since", "2026-11"), "is no time"),
         (("report", str(tmp_path), "--bundle", str(tmp_path / "b.plan")), "no plans"),
+        (("report", str(tmp_path / "x.toml")), "only plans were given"),
         (("metrics", x), "is JSON that is cut short"),
         (("query", "SELECT 1", x), "is JSON that is cut short"),
     ):

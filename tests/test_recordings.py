@@ -49,6 +49,13 @@ SMALL = {
 }
 
 
+def test_a_number_of_thousands_of_digits_is_told_as_that(tmp_path):
+    path = tmp_path / "long.mix.json"
+    path.write_text('{"format": "wherry-mix", "version": ' + "9" * 5000 + "}")
+    with pytest.raises(WherryError, match="has a number of thousands of digits"):
+        recordings.read(path)
+
+
 def test_the_mix_in_the_docs_is_one(tmp_path):
     told = re.search(r"```json\n(.*?)```", (ROOT / "docs/mix.md").read_text(), re.DOTALL)[1]
     path = tmp_path / "gcc.mix.json"

@@ -412,6 +412,10 @@ def parse(data: bytes, where: str) -> Recording:
         if runfile.cut_short(error):
             at = f"line {error.lineno}, column {error.colno}"
             raise WherryError(f"{where} is cut short ({at}); record it again") from None
+        if not isinstance(error, json.JSONDecodeError) and "digits" in str(error):
+            raise WherryError(
+                f"{where} is not a mix: it has a number of thousands of digits"
+            ) from None
         raise WherryError(
             f"{where} is not a mix, or is damaged: {str(error)[:160]}; record it again"
         ) from None

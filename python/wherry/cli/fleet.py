@@ -30,6 +30,8 @@ def _load(runs: tuple[str, ...]):
 def _none_read(fleet) -> None:
     from wherry.errors import WherryError
 
+    if not fleet.runs and not fleet.unfit:
+        raise WherryError("only plans were given; give the run files of their hosts too")
     if not fleet.runs:
         path, why = fleet.unfit[0]
         more = f" (and {len(fleet.unfit) - 1:,} more)" if len(fleet.unfit) > 1 else ""
