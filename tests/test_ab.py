@@ -20,6 +20,7 @@ from conftest import need_tool, run, wait_until
 from wherry import libctunables, runfile
 from wherry.ab import figures, running, sides, turns, verdict
 from wherry.ab.running import Ran
+from wherry.cli import trying
 from wherry.errors import WherryError
 
 
@@ -578,6 +579,14 @@ def test_misuse_is_one_line(wherry, words, status, said):
     done = wherry("ab", *words)
     assert done.returncode == status and said in done.stderr
     assert done.stderr.count("\n") == 1 and "Traceback" not in done.stderr
+
+
+def test_input_that_may_not_be_read_is_misuse(tmp_path, monkeypatch):
+    path = tmp_path / "in"
+    path.write_text("")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(WherryError, match="may not be read"):
+        trying._program(["true"], 1.0, {"stdin": str(path)})
 
 
 def test_a_static_program_is_refused_unless_forced(wherry, tmp_path):

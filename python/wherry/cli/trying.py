@@ -133,6 +133,8 @@ def _program(words, limit: float, options: dict) -> running.Program:
             else "there is no such file"
         )
         raise WherryError(f"--stdin {stdin}: {why}")
+    if stdin is not None and not os.access(stdin, os.R_OK):
+        raise WherryError(f"--stdin {stdin}: it may not be read; give another, or mend its mode")
     keep = Path(options["keep"]) if options["keep"] else None
     if keep is not None:
         try:
