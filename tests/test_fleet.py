@@ -95,6 +95,17 @@ def test_few_hosts_are_not_judged(tmp_path):
     assert "1 host is in a group of fewer than five" in " ".join(words.summary(alone))
 
 
+@pytest.mark.parametrize("width", [60, 96, 200])
+def test_tables_keep_to_the_width(width):
+    heads = ("CPU model", "hypervisor", "other hosts", "Wherry/libc", "plan")
+    rows = [("Intel(R) Xeon(R) Processor", "virtual machine (KVM)", "1", "0.93 ×", "avx512")] * 2
+    lines = words.table(heads, rows, width)
+    assert max(map(len, lines)) <= width and (len(lines) == 3) == (width > 60)
+    text = " ".join(" ".join(lines).split())
+    for word in ("Processor", "(KVM)", "0.93 ×", "avx512", "Wherry/libc"):
+        assert word in text
+
+
 def test_tails_are_measured():
     rng = np.random.default_rng(1)
     normal = chance.surprises(rng.normal(0, 1, 5000), 1e6)

@@ -25,11 +25,14 @@ def report(printer, found, curves: bool, everything: bool) -> None:
         printer.text(title, "title")
         printer.write("\n".join(lines) + "\n")
 
-    part("By CPU model, hypervisor and C library", words.groups(found))
+    part("By CPU model, hypervisor and C library", words.groups(found, printer.width))
     if found.findings:
-        part("Hosts that differ from their own model", words.findings(found, everything))
+        part(
+            "Hosts that differ from their own model",
+            words.findings(found, everything, printer.width),
+        )
     if found.changes:
-        part("Before and after", words.changes(found))
+        part("Before and after", words.changes(found, printer.width))
     if curves:
         part("Curves", words.curves(found)[1:])
     if found.unfit:

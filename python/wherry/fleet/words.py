@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -11,19 +13,37 @@ from wherry.units import percent, plural, size_in_words
 
 MOST_HOSTS = 40
 MOST_UNFIT = 20
+# A column of names is made no narrower to fit.
+LEAST_NAME = 12
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Figures to the right, names to the left: a column whose head ends with a unit or begins with a number sign."""
+def table(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], width: int | None = None
+) -> list[str]:
+    """Figures to the right, names to the left: a column whose head ends with a unit or begins with a number sign. Where
+    it is wider than `width`, heads and names go over several lines, of the widest column first."""
     rows = [list(row) for row in rows]
     right = [head.endswith((")", "hosts", "floor", "scatter", "libc")) for head in heads]
     widths = [max(len(line[i]) for line in [list(heads), *rows]) for i in range(len(heads))]
+    # A head breaks at its blanks, a figure nowhere.
+    least = [
+        max(len(cell) for cell in (*heads[i].split(), *(row[i] for row in rows if right[i])))
+        for i in range(len(heads))
+    ]
+    least = [n if r else min(w, LEAST_NAME) for n, w, r in zip(least, widths, right, strict=True)]
+    while width and sum(widths) + 2 * len(widths) > width:
+        wide = max(range(len(widths)), key=lambda i: (widths[i] > least[i], right[i], widths[i]))
+        if widths[wide] <= least[wide]:
+            break
+        widths[wide] -= 1
     lines = []
     for row in [list(heads), *rows]:
-        cells = (
-            c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)
-        )
-        lines.append("  " + "  ".join(cells).rstrip())
+        parts = [textwrap.wrap(cell, w) or [""] for cell, w in zip(row, widths, strict=True)]
+        for line in itertools.zip_longest(*parts, fillvalue=""):
+            cells = (
+                c.rjust(w) if r else c.ljust(w) for c, w, r in zip(line, widths, right, strict=True)
+            )
+            lines.append("  " + "  ".join(cells).rstrip())
     return lines
 
 
@@ -69,7 +89,7 @@ def summary(report: Report) -> list[str]:
     return lines
 
 
-def groups(report: Report) -> list[str]:
+def groups(report: Report, width: int | None = None) -> list[str]:
     named = Counter(id(f.group) for f in {id(f.host): f for f in report.findings}.values())
     rows = []
     for own in report.groups:
@@ -100,7 +120,7 @@ def groups(report: Report) -> list[str]:
         "Wherry/libc",
         "plan",
     )
-    return table(heads, rows)
+    return table(heads, rows, width)
 
 
 def curves(report: Report) -> list[str]:
@@ -117,24 +137,26 @@ def curves(report: Report) -> list[str]:
     return lines
 
 
-def findings(report: Report, every: bool) -> list[str]:
+def findings(report: Report, every: bool, width: int | None = None) -> list[str]:
     shown = report.findings if every else report.findings[:MOST_HOSTS]
     lines = table(
         ("host", "what", "CPU model", "how it differs"),
         ((f.host.name, f.kind, f.group.model, f.words) for f in shown),
+        width,
     )
     if len(shown) < len(report.findings):
         lines.append(f"  and {len(report.findings) - len(shown):,} more (--all shows them)")
     return lines
 
 
-def changes(report: Report) -> list[str]:
+def changes(report: Report, width: int | None = None) -> list[str]:
     return table(
         ("what", "hosts", "time after / before (×)", "interval (×)", "verdict"),
         (
             (c.title, str(c.hosts), f"{c.ratio:.3f}", f"{c.low:.3f} ... {c.high:.3f}", c.verdict)
             for c in report.changes
         ),
+        width,
     )
 
 
