@@ -6,7 +6,7 @@ import pytest
 import report_runs as runs
 from wherry import sentences, tables
 from wherry.experiments import alignment
-from wherry.formats import places
+from wherry.formats import places, shown
 from wherry.report import dimensions, page, picture, pictures, still, words
 
 DELTAS = [{}, *({"delta": n} for n in range(0, 4096, 512))]
@@ -231,3 +231,12 @@ def test_the_key_of_a_heat_map_keeps_to_the_width(width):
     lines = ["".join(span.text for span in line) for line in alignment._wrapped(scale, width)]
     assert max(map(len, lines)) <= width
     assert "".join(lines).count("##") == 9 and all("<=" in line for line in lines)
+
+
+def test_a_run_of_no_experiment_of_ours_is_shown_cell_by_cell():
+    run = made([{"op": "other", "name": "CPU time"}])
+    for part in (*run["rows"], *run["cells"]):
+        part["experiment"] = "ab"
+    (block,) = shown.blocks(run, "ab", 80)
+    assert block.title == "ab, ns per run, medians"
+    assert "CPU time" in tables.plain(block.lines)

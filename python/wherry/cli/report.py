@@ -80,14 +80,13 @@ def experiment(printer: Printer, run: dict, name: str) -> None:
     for line in (rounds.voided_in_words(own), rounds.drift_in_words(own), levels.in_words(own)):
         if line:
             printer.paragraph(f"{name}: {line}")
-    if run.get("source"):
+    if "ab" in own:
+        printer.paragraph(own["ab"].get("verdict", ""))
+    if run.get("source") or name not in rooms.names():
         for block in shown.blocks(run, name, printer.width):
             printer.block(block)
         return
     printer.paragraph(tables.LEGEND, "dim")
-    if name not in rooms.names():
-        printer.text(f"(this Wherry has no experiment {name}; its cells are in the file)")
-        return
     blocks = rooms.load(name).blocks(run | {"noise": {"floor": floor}}, printer.width)
     for block in blocks:
         printer.block(block)

@@ -1,4 +1,4 @@
-"""Another tool's figures as tables: a line for each row, a column for each routine."""
+"""Figures of another tool, or of no experiment of ours, as tables: a line for each row, a column for each routine."""
 
 from __future__ import annotations
 
@@ -19,8 +19,13 @@ def heading(run: dict) -> list[tuple[str, str]]:
     return lines + [("Note", note) for note in source.get("notes", ())]
 
 
-def _unit(run: dict) -> str:
-    return "ns per call" if run["source"]["unit"] == "ns" else "ticks of the CPU's counter per call"
+def _ticks(run: dict) -> bool:
+    return (run.get("source") or {}).get("unit") == "ticks"
+
+
+def _unit(run: dict, what: str = "call") -> str:
+    unit = "ticks of the CPU's counter" if _ticks(run) else "ns"
+    return f"{unit} per {what}"
 
 
 def blocks(run: dict, experiment: str, width: int) -> list[tables.Block]:
@@ -35,8 +40,9 @@ def blocks(run: dict, experiment: str, width: int) -> list[tables.Block]:
 
 def _block(run, experiment, op, rows, cells, width) -> tables.Block:
     names = tables.routines_in({row["row"]: cells[row["row"]] for row in rows})
-    unit = run["source"]["unit"]
-    title = f"{experiment}{'' if op == 'other' else ': ' + op}, {_unit(run)}, medians"
+    unit = "ticks" if _ticks(run) else "ns"
+    per = _unit(run, "run" if experiment == "ab" else "call")
+    title = f"{experiment}{'' if op == 'other' else ': ' + op}, {per}, medians"
     head = tables.Column("cell", "", left=True)
     if len(names) <= MOST_COLUMNS:
         columns = [head, *(tables.Column(tables.stacked(name), unit) for name in names)]
