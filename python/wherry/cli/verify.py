@@ -67,13 +67,17 @@ def command(targets, peers, only_peers, family, isa, seed, jobs, case, as_json, 
     ):
         if value is not None:
             arguments += [option, str(value)]
+    parts = [0, 0]
     if (targets and not left) or (only_peers and not good_peers):
         result = verification.Verification()
     else:
         with Progress("verify", "parts", 0) as progress:
-            result = verification.verify(
-                arguments, lambda done, total, what: progress.at(done, total, f"verify {what}"[:40])
-            )
+
+            def at(done: int, total: int, what: str) -> None:
+                parts[:] = done, total
+                progress.at(done, total, f"verify {what}"[:40])
+
+            result = verification.verify(arguments, at)
     if result.end and not result.end.get("cases") and not broken:
         raise WherryError(_nothing(result, family, isa))
     result.failures += [{"target": p.routine, "message": p.message} for p in broken]
@@ -83,7 +87,11 @@ def command(targets, peers, only_peers, family, isa, seed, jobs, case, as_json, 
     else:
         report(printer, result)
     if result.interrupted:
-        print("wherry: interrupted; what was verified until then is above", file=sys.stderr)
+        wrong = "what was wrong until then is above" if result.failures else "nothing was wrong"
+        when = f"after {parts[0]:,} of {parts[1]:,} parts; {wrong}"
+        if not parts[0] and not result.failures:
+            when = "before a part was verified"
+        print(f"wherry: interrupted {when}", file=sys.stderr)
         return interrupted_status[0]
     return EXIT_FAILED if result.failures else EXIT_OK
 
