@@ -226,6 +226,16 @@ def test_every_public_function_has_a_page():
         assert " ".join(words) in " ".join(flat), f"{name}.3 has another prototype: {prototype}"
 
 
+def test_variables_that_the_workbench_reads_are_in_the_page():
+    """But for the one that a Dask worker is given."""
+    page = (ROOT / "man/wherry.1").read_text()
+    texts = (path.read_text() for path in (ROOT / "python/wherry").rglob("*.py"))
+    read = set(re.findall(r'environ\.get\(\s*"(\w+)"', " ".join(texts)))
+    assert {"WHERRY_RUN", "XDG_CACHE_HOME"} <= read
+    told = set(re.findall(r"[A-Z_]{4,}", page))
+    assert read - told <= {"WHERRY_FLEET_HOST", "GLIBC_TUNABLES", "PATH", "LD_PRELOAD"}
+
+
 def test_the_first_page_names_every_command():
     page = (ROOT / "man/wherry.1").read_text()
     named = re.findall(r"^\.BR wherry\\-(\w+) \(1\)$", page, flags=re.MULTILINE)
