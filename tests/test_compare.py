@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
 from made_runs import SIZES, Made, usual
-from wherry import cli, runfile
-from wherry.compare import judge, limits, machines, match
+from wherry import cli, runfile, tables
+from wherry.compare import judge, limits, machines, match, words
 from wherry.compare.judge import FASTER, SLOWER, UNCHANGED, UNDECIDED
 from wherry.errors import WherryError
 from wherry.formats import files
@@ -410,6 +411,23 @@ def test_places_are_told_by_what_is_not_usual():
     assert place(made.run["cells"][0]) == "64 B, DRAM to L1, source + 3, latency"
     made.row("x", {"a": 1.0}, size=4096, op="set", overlap=-8)
     assert place(made.run["cells"][1]) == "4K, L1, overlap -8"
+
+
+def test_the_op_is_told_where_an_experiment_has_several():
+    """One line of the table may show one op alone: place and routine do not tell which."""
+
+    def change(op: str) -> judge.Change:
+        cell = {"experiment": "x", "op": op, "routine": "wherry", "size": 64, "ns": {"median": 2.0}}
+        own = dict.fromkeys(f.name for f in dataclasses.fields(judge.Change))
+        return judge.Change(**own | {"a": cell, "b": cell, "ratio": 1.5, "verdict": SLOWER})
+
+    found = compared(usual(1), usual(2))
+    several = dataclasses.replace(found, changes=[change("copy_csum"), change("copy_crc32c")])
+    head = words.table(several.changes[:1], several, 96)
+    assert "copy_csum" in tables.plain(head)
+    assert "at copy_csum, 64 B wherry" in words._group(several.changes[:1], 2, SLOWER, True)
+    one = dataclasses.replace(found, changes=[change("copy_csum")])
+    assert "copy_csum" not in tables.plain(words.table(one.changes, one, 96))
 
 
 def test_twenty_thousand_cells_are_compared_in_seconds(tmp_path):

@@ -28,6 +28,11 @@ def _interval(change: Change) -> str:
     return f"{times(change.sure_low)[:-1]} to {times(change.sure_high)}"
 
 
+def _several_ops(found: Comparison, experiment: str) -> bool:
+    """Whether a cell of it is told by its place and routine only together with its op."""
+    return len({c.a["op"] for c in found.changes if c.a["experiment"] == experiment}) > 1
+
+
 def groups(found: Comparison) -> list[str]:
     """`sizes: 12 of 90 cells slower, 1.06x to 1.31x, worst at 64 B, L1 (wherry)`, the largest first."""
     total: dict[str, int] = {}
@@ -40,15 +45,17 @@ def groups(found: Comparison) -> list[str]:
         for change in found.of(verdict):
             by_experiment.setdefault(change.a["experiment"], []).append(change)
         for name, own in sorted(by_experiment.items(), key=lambda item: -len(item[1])):
-            said.append((verdict, f"{name}: {_group(own, total[name], verdict)}"))
+            with_op = _several_ops(found, name)
+            said.append((verdict, f"{name}: {_group(own, total[name], verdict, with_op)}"))
     return [sentence for _, sentence in said]
 
 
-def _group(own: Sequence[Change], total: int, verdict: str) -> str:
+def _group(own: Sequence[Change], total: int, verdict: str, with_op: bool) -> str:
     extreme = (max if verdict == SLOWER else min)(own, key=lambda c: c.ratio)
     text = f"{len(own)} of {count(total)} {verdict}, "
     text += "worst " if verdict == SLOWER else "best "
-    text += f"{times(extreme.ratio)} at {place(extreme.a)} {extreme.a['routine']}"
+    op = f"{extreme.a['op']}, " if with_op else ""
+    text += f"{times(extreme.ratio)} at {op}{place(extreme.a)} {extreme.a['routine']}"
     if len(own) > 1:
         least = (min if verdict == SLOWER else max)(own, key=lambda c: c.ratio)
         if times(least.ratio) != times(extreme.ratio):
@@ -149,10 +156,9 @@ def table(changes: Sequence[Change], found: Comparison, width: int) -> list[Line
             ]
         )
     # What is the same on every line needs no column, nor does the op that the experiment tells.
-    experiments, ops = ({line[i].text for line in body} for i in (0, 1))
-    both = {(line[0].text, line[1].text) for line in body}
+    experiments = {change.a["experiment"] for change in changes}
     kept = [0] if len(experiments) > 1 else []
-    kept += [1] if len(ops) > 1 and len(both) > len(experiments) else []
+    kept += [1] if any(_several_ops(found, name) for name in experiments) else []
     kept += range(2, len(columns))
     body = [[line[i] for i in kept] for line in body]
     return layout([columns[i] for i in kept], body, max(width, 40))
