@@ -178,6 +178,54 @@ PROGRAMS = {
         ),
         PYTHON,
     ),
+    "python-join": Program(
+        "a million lines joined",
+        _python("t = open('words.txt').read().splitlines()\nfor _ in range(15): ','.join(t)"),
+        PYTHON,
+    ),
+    "perl-join": Program(
+        "a million lines joined",
+        'perl -e \'open F, "words.txt"; @l = <F>; chomp @l; for (1 .. 15) { $n += length join ",", @l } print $n\'',
+        {"perl": "perl"},
+    ),
+    "ruby-join": Program(
+        "a million lines joined",
+        'ruby -e \'t = File.readlines("words.txt", chomp: true); n = 0; 15.times { n += t.join(",").size }; puts n\'',
+        {"ruby": "ruby"},
+    ),
+    "lua-join": Program(
+        "a million lines joined",
+        'lua5.4 -e \'local t = {} for l in io.lines("words.txt") do t[#t + 1] = l end local n = 0 '
+        'for i = 1, 12 do n = n + #table.concat(t, ",") end print(n)\'',
+        {"lua5.4": "lua5.4"},
+    ),
+    "php-join": Program(
+        "a million lines joined",
+        'php -d memory_limit=2G -r \'$t = file("words.txt", FILE_IGNORE_NEW_LINES); $n = 0; '
+        'for ($i = 0; $i < 30; $i++) $n += strlen(implode(",", $t)); echo $n;\'',
+        {"php": "php-cli"},
+    ),
+    "sqlite3-strings": Program(
+        "strings of 0 to 119 bytes in memory, joined and doubled",
+        'sqlite3 :memory: "create table t(a); '
+        "insert into t select printf('%.*c', value % 120, 'x') from generate_series(1, 1000000); "
+        'select length(group_concat(a)) from t; select sum(length(a || a)) from t;"',
+        {"sqlite3": "sqlite3"},
+    ),
+    "python-pickle": Program(
+        "a document pickled",
+        _python(
+            "import json, pickle; t = json.load(open('text.json')); [pickle.dumps(t) for _ in range(30)]"
+        ),
+        PYTHON,
+    ),
+    "numpy-pickle": Program(
+        "arrays of 64 MB pickled and read again, in new memory",
+        _python(
+            "import numpy as np, pickle; a = np.arange(8e6)\nfor _ in range(15): pickle.loads(pickle.dumps(a, 5))"
+        ),
+        NUMPY,
+    ),
     "gcc": Program(
         "a C file compiled",
         "gcc -O2 -c big.c -o big.o",
