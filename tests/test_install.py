@@ -233,7 +233,7 @@ def test_variables_that_the_workbench_reads_are_in_the_page():
     read = set(re.findall(r'environ\.get\(\s*"(\w+)"', " ".join(texts)))
     assert {"WHERRY_RUN", "XDG_CACHE_HOME"} <= read
     told = set(re.findall(r"[A-Z_]{4,}", page))
-    assert read - told <= {"WHERRY_FLEET_HOST", "GLIBC_TUNABLES", "PATH", "LD_PRELOAD"}
+    assert read - told <= {"WHERRY_FLEET_HOST", "GLIBC_TUNABLES", "LC_CTYPE", "PATH", "LD_PRELOAD"}
 
 
 def test_the_first_page_names_every_command():

@@ -16,6 +16,8 @@ FUNCTIONS = {"copy": "memcpy", "move": "memmove", "set": "memset"}
 ALIGNED = ((0, 0),)
 MISALIGNED = ((5, 11),)
 BOTH = ALIGNED + MISALIGNED
+# Amid a line: a block of 64 bytes would reach into the next.
+GATHERED = ((20, 0),)
 
 # One row: keyword arguments of campaign.Row without its op and routines. Without states it gets the nearest cache that
 # holds it on this machine; `usual` is what most calls of a file's mix ask for at most.
@@ -262,6 +264,25 @@ REGIONS: tuple[Region, ...] = (
         _small_upwards("DRAM"),
         base=False,
         limit="",
+    ),
+    Region(
+        "gather",
+        "8 to 40 bytes, and unpredictable 0 to 64, from all over memory, destination in L1",
+        (
+            *_fixed((8, 16, 40), GATHERED, src_state="DRAM", dst_state="L1"),
+            *_unpredictable("uniform:0-64", GATHERED, src_state="DRAM", dst_state="L1"),
+        ),
+        base=False,
+        ops=("copy", "move"),
+        limit="",
+    ),
+    Region(
+        "new",
+        "64 KiB, 1 and 32 MiB, to pages that the kernel has yet to give",
+        _fixed((64 * KIB, 1 * MIB, 32 * MIB), ALIGNED, content="new", dst_state="DRAM", rounds=5),
+        base=False,
+        limit="",
+        rate=True,
     ),
     Region(
         "code-cold",
