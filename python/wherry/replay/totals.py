@@ -82,26 +82,24 @@ def _table(
     routine: str,
     twin: bool,
 ) -> dict[int, np.ndarray]:
-    """By process, nanoseconds of all calls in each round; empty when any part lacks the routine.
+    """By process, nanoseconds of all calls in each round; empty when any part lacks the routine. Of processes that had
+    a round free of disturbance for every part; where none had, a part that one lacks is taken from another.
     `shares`: of each part, how much of which row stands for it."""
-    sums: dict[int, np.ndarray] = {}
-    first = True
+    own: list[tuple[dict[int, np.ndarray], float]] = []
     for part, rows in zip(parts, shares, strict=True):
         for row, share in rows.items():
             cell = campaign.cells.get((row, routine, twin))
             if cell is None or not cell.ns:
                 return {}
-            for process in list(cell.ns) if first else list(sums):
-                if process not in cell.ns:
-                    sums.pop(process, None)
-                    continue
-                own = cell.ns[process] * (part.calls * share)
-                before = sums.get(process)
-                if before is not None:
-                    n = min(len(before), len(own))
-                    own = before[:n] + own[:n]
-                sums[process] = own
-            first = False
+            own.append((cell.ns, part.calls * share))
+    if not own:
+        return {}
+    every = [process for process in own[0][0] if all(process in ns for ns, _ in own)]
+    sums: dict[int, np.ndarray] = {}
+    for process in every or dict.fromkeys(process for ns, _ in own for process in ns):
+        rounds = [ns.get(process, next(iter(ns.values()))) * calls for ns, calls in own]
+        least = min(len(taken) for taken in rounds)
+        sums[process] = np.sum([taken[:least] for taken in rounds], axis=0)
     return sums
 
 

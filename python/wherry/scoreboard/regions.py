@@ -279,7 +279,13 @@ REGIONS: tuple[Region, ...] = (
     Region(
         "new",
         "64 KiB, 1 and 32 MiB, to pages that the kernel has yet to give",
-        _fixed((64 * KIB, 1 * MIB, 32 * MIB), ALIGNED, content="new", dst_state="DRAM", rounds=5),
+        _fixed(
+            (64 * KIB, 1 * MIB, 32 * MIB),
+            ALIGNED,
+            content="new",
+            src_state="DRAM",
+            dst_state="DRAM",
+        ),
         base=False,
         limit="",
         rate=True,
