@@ -84,10 +84,11 @@ static bool under_valgrind(void)
 void wherry_dispatch_use(const struct wherry_cpu *cpu, enum wherry_isa isa, const struct wherry_thresholds *thresholds)
 {
     struct wherry_thresholds complete = *thresholds;
-    /* A call that may stream reads of its destination what may never have been set (written.h), and Memcheck would say
-     * so. */
+    /* Large calls read of their destination what may never have been set (written.h), and Memcheck would say so. They
+     * do not where there is but a loop. */
     if (under_valgrind())
-        complete.copy_stream_from = complete.set_stream_from = SIZE_MAX;
+        complete.copy_rep_from = complete.copy_stream_from = complete.set_rep_from = complete.set_stream_from =
+            SIZE_MAX;
     complete = wherry_thresholds_complete(complete);
 #define STORE(field) __atomic_store_n(&wherry_thresholds.field, complete.field, __ATOMIC_RELAXED);
     WHERRY_THRESHOLDS(STORE)

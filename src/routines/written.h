@@ -1,41 +1,43 @@
-/* Whether a destination so large that stores past the caches come into question has been written before.
+/* Whether a large destination has been written before.
  *
- * Such stores save the read of the destination's lines. A page that the program has not stored to yet has no lines to
- * read: the kernel zeroes it at the first store and leaves it in the cache, so that ordinary stores find it there and
- * those past the caches have to write it out. They take 1.2 to 3 times as long then (docs/streaming.md), and many large
- * destinations are new: malloc maps what is that large afresh.
+ * String instructions, and from some size on stores past the caches, save the read of the destination's lines. A page
+ * that the program has not stored to yet has no lines to read: the kernel zeroes it at the first store and leaves it in
+ * the cache, where ordinary stores find it. Those past the caches have to write it out then and take 1.2 to 3 times as
+ * long as they do; a string instruction, which each page interrupts, 1.2 to 1.4 times (docs/streaming.md). And many
+ * large destinations are new: malloc maps what is that large afresh.
  *
- * No instruction tells whether a page is there; new ones read as zeroes. So some words of the destination's last part
- * are read, each of another page. Not from all over the destination, since a huge page that is read before it is
- * written may become small ones. Anything but zeroes: it was written. Zeroes: it is new, or holds them; the second only
- * if this call brings zeroes to those words too, as one before it may have done, and began at the same address with
- * zeroes there. A wrong answer costs what there was to gain and nothing else, so nothing is locked. Zero-initialised,
- * so right before any constructor.
+ * No instruction tells whether a page is there; new ones read as zeroes. So a few words of the destination's last part
+ * are read, each of another page, which costs as many faults where it is new. Not from all over the destination, since
+ * a huge page that is read before it is written may become small ones. Anything but zeroes: it was written. Zeroes: it
+ * is new, or holds them; nobody knows where a call brings zeroes to words at which another that began at the same
+ * address has found zeroes, too. A wrong answer costs time and nothing else, so nothing is locked. Zero-initialised, so
+ * right before any constructor.
  *
- * What is read may never have been set, which Valgrind would say of the branch on it: under it no plan streams
- * (dispatch.c).
+ * What is read may never have been set, which Valgrind would say of the branch on it: under it all goes by loops, which
+ * need not ask (dispatch.c).
  */
 #ifndef WHERRY_WRITTEN_H
 #define WHERRY_WRITTEN_H
 
-#define WRITTEN_WORDS 16
-#define WRITTEN_APART 100000 /* bytes at most from one to the next */
-#define WRITTEN_SHIFT 5      /* and at most n / 32: all lie in the last half */
-#define WRITTEN_SEEN 8       /* addresses, each at a place of its page's */
+#define WRITTEN_FROM 262144 /* bytes, 64 pages: where it is new asking costs a twentieth there */
+#define WRITTEN_WORDS 3
+#define WRITTEN_SHIFT 5 /* n / 32 from one to the next */
+#define WRITTEN_SEEN 8  /* addresses, each at a place of its page's */
+
+/* The answers. */
+#define WRITTEN_NEW 0     /* by a loop */
+#define WRITTEN_UNKNOWN 1 /* by a string instruction: never much worse than the other two */
+#define WRITTEN_SURELY 2  /* by a string instruction or past the caches, as the thresholds say */
 
 #ifdef __ASSEMBLER__
 /* clang-format off */
-/* The zero flag is clear when it was. n in rdx, the destination's address in rdi; end: its end, to within half of n.
- * Then goes on with what is left to ask, ended by WRITTEN_END. Loses rax and 16 bytes of the red zone. LOAD(label,
- * instruction) marks what may fault, and counts as new what cannot be read. */
+/* The answer in eax. n in rdx, the destination's address in rdi; end: its end, to within half of n. Then goes on with what is
+ * left to ask, ended by WRITTEN_END. Loses 16 bytes of the red zone. LOAD(label, instruction) marks what may fault, and
+ * counts as new what cannot be read. */
 #define WRITTEN_BEGIN(end)                             \
     movq    %r8, -16(%rsp);                            \
     movq    %rdx, -8(%rsp);                            \
     shrq    $WRITTEN_SHIFT, %rdx;                      \
-    cmpq    $WRITTEN_APART, %rdx;                      \
-    jbe     773f;                                      \
-    movl    $WRITTEN_APART, %edx;                      \
-773:                                                   \
     leaq    -8(end), %r8;                              \
     movl    $WRITTEN_WORDS, %eax;                      \
 774:                                                   \
@@ -52,14 +54,16 @@
     andl    $(WRITTEN_SEEN - 1), %eax;                 \
     cmpq    %rdi, (%r8,%rax,8);                        \
     movq    %rdi, (%r8,%rax,8);                        \
-    movl    $1, %eax;                                  \
-    je      776f;                                      \
+    movl    $WRITTEN_UNKNOWN, %eax;                    \
+    je      778f;                                      \
 775:                                                   \
     xorl    %eax, %eax;                                \
+    jmp     778f;                                      \
 776:                                                   \
+    movl    $WRITTEN_SURELY, %eax;                     \
+778:                                                   \
     movq    -16(%rsp), %r8;                            \
-    movq    -8(%rsp), %rdx;                            \
-    testl   %eax, %eax
+    movq    -8(%rsp), %rdx
 
 /* Of a set: are they zeroes? byte: of a register. */
 #define SET_BEFORE(end, byte)                          \
@@ -91,16 +95,14 @@ extern uintptr_t wherry_written_zeroes[WRITTEN_SEEN] __attribute__((visibility("
 static inline __attribute__((always_inline)) int written_before(const uint8_t *dst, size_t n, const int copies,
                                                                 ptrdiff_t behind, uint64_t brings)
 {
-    size_t apart = n >> WRITTEN_SHIFT;
-    if (apart > WRITTEN_APART)
-        apart = WRITTEN_APART;
+    const size_t apart = n >> WRITTEN_SHIFT;
     const uint8_t *at = dst + n - 8;
     int left = WRITTEN_WORDS;
     do {
         uint64_t word;
         __builtin_memcpy(&word, at, sizeof word);
         if (word)
-            return 1;
+            return WRITTEN_SURELY;
         if (copies) {
             __builtin_memcpy(&word, at + behind, sizeof word);
             brings |= word;
@@ -110,12 +112,12 @@ static inline __attribute__((always_inline)) int written_before(const uint8_t *d
         __asm__("" : "+r"(at), "+r"(left)); /* a loop, as written */
     } while (left);
     if (brings)
-        return 0;
+        return WRITTEN_NEW;
     uintptr_t *const seen = &wherry_written_zeroes[((uintptr_t)dst >> 12) % WRITTEN_SEEN];
     if (__atomic_load_n(seen, __ATOMIC_RELAXED) == (uintptr_t)dst)
-        return 1;
+        return WRITTEN_UNKNOWN;
     __atomic_store_n(seen, (uintptr_t)dst, __ATOMIC_RELAXED);
-    return 0;
+    return WRITTEN_NEW;
 }
 
 static inline __attribute__((always_inline)) int set_before(const uint8_t *dst, int c, size_t n)

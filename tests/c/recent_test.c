@@ -17,20 +17,6 @@ enum { PAGE = 4096, BLOCK = 1 << RECENT_BLOCK_LOG, FROM = BLOCK + 4, RECENT_FROM
 
 static unsigned failures;
 static uint8_t *to, *from;
-static struct wherry_fault fault;
-
-/* By the registers that a string instruction leaves: the count 0, and the destination's end. That is no boundary of a
- * line in any call here, and a loop's cursor stops at one. */
-static bool ends_as_string(void (*fn)(void), uint64_t a, uint64_t b, uint64_t c, uint64_t end)
-{
-    uint64_t fourth = (uint64_t)(uintptr_t)&fault;
-    __asm__ volatile("call *%[fn]"
-                     : "+D"(a), "+S"(b), "+d"(c), "+c"(fourth)
-                     : [fn] "r"(fn)
-                     : "rax", "r8", "r9", "r10", "r11", "cc", "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5",
-                       "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
-    return fourth == 0 && a == end;
-}
 
 static const char *tier;
 static const struct way *way;
@@ -46,10 +32,8 @@ static void expect(const char *what, bool right)
 /* Calls, and tells whether by a string instruction. */
 static bool by_string(uint8_t *dst, const uint8_t *src, size_t n)
 {
-    const uint64_t d = (uintptr_t)dst, s = (uintptr_t)src;
-    if (way->sets)
-        return way->two ? ends_as_string(way->fn, d, n, 0, d + n) : ends_as_string(way->fn, d, 0x33, n, d + n);
-    return way->swapped ? ends_as_string(way->fn, s, d, n, d + n) : ends_as_string(way->fn, d, s, n, d + n);
+    ways_go(way, dst, src, 0x33, n);
+    return ways_met.string;
 }
 
 static void forget(void)
@@ -119,6 +103,7 @@ int main(void)
     to = mmap(NULL, 2 * length + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (to == MAP_FAILED || wherry_nofault_init() < 0)
         return 2;
+    ways_watch();
     to += PAGE;                       /* room before it, and behind the source */
     from = to + length + 2000 - PAGE; /* mod 4096 so far apart that a loop forward is right for both */
     for (size_t i = 0; i < length - 2000; i++)

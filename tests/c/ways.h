@@ -1,8 +1,12 @@
-/* Every public function that copies or sets and has more than one way of doing it. */
+/* Every public function that copies or sets and has more than one way of doing it, and a look at which way it goes: one
+ * instruction at a time by the trap flag, as far as a string instruction. */
 #ifndef WAYS_H
 #define WAYS_H
 
+#include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <ucontext.h>
 
 #include "wherry.h"
 
@@ -22,5 +26,59 @@ static const struct way ways[] = {
     {"bzero", (void (*)(void))wherry_bzero, true, false, true},
     {"set_nofault", (void (*)(void))wherry_set_nofault, true, false, false},
 };
+
+enum { WAYS_TRAP_FLAG = 0x100 };
+
+static struct {
+    bool string, fence; /* rep movsb or stosb; sfence, which ends what went past the caches */
+} ways_met;
+
+static void ways_step(int signal, siginfo_t *info, void *context)
+{
+    (void)signal, (void)info;
+    greg_t *const registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+    const uint8_t *const at = (const uint8_t *)registers[REG_RIP];
+    ways_met.fence |= at[0] == 0x0f && at[1] == 0xae && at[2] == 0xf8;
+    if (at[0] == 0xf3 && (at[1] == 0xa4 || at[1] == 0xaa)) {
+        ways_met.string = true;
+        registers[REG_EFL] &= ~(greg_t)WAYS_TRAP_FLAG; /* it would be a step for each byte */
+    }
+}
+
+static void ways_watch(void)
+{
+    struct sigaction action = {.sa_sigaction = ways_step, .sa_flags = SA_SIGINFO};
+    sigaction(SIGTRAP, &action, NULL);
+}
+
+static void ways_call(const struct way *way, uint64_t a, uint64_t b, uint64_t c)
+{
+    static struct wherry_fault fault;
+    uint64_t fourth = (uint64_t)(uintptr_t)&fault;
+    ways_met.string = ways_met.fence = false;
+    __asm__ volatile("pushfq\n\t"
+                     "orq %[trap], (%%rsp)\n\t"
+                     "popfq\n\t"
+                     "call *%[fn]\n\t"
+                     "pushfq\n\t"
+                     "andq %[no_trap], (%%rsp)\n\t"
+                     "popfq"
+                     : "+D"(a), "+S"(b), "+d"(c), "+c"(fourth)
+                     : [fn] "r"(way->fn), [trap] "i"(WAYS_TRAP_FLAG), [no_trap] "i"(~WAYS_TRAP_FLAG)
+                     : "rax", "r8", "r9", "r10", "r11", "cc", "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5",
+                       "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+}
+
+/* Copies n bytes, or sets them to byte; bzero takes that for 0. */
+static void ways_go(const struct way *way, uint8_t *dst, const uint8_t *src, uint8_t byte, size_t n)
+{
+    const uint64_t d = (uintptr_t)dst, s = (uintptr_t)src;
+    if (way->swapped)
+        ways_call(way, s, d, n);
+    else if (way->two)
+        ways_call(way, d, n, 0);
+    else
+        ways_call(way, d, way->sets ? byte : s, n);
+}
 
 #endif

@@ -391,8 +391,9 @@ AT(nothing_done):
 AT(maybe_stream):
 #ifdef PLAIN
     COPIED_BEFORE(%r11, %rsi)
+    cmpl    $WRITTEN_SURELY, %eax
     leaq    -4 * V(%r11), %rax
-    jz      AT(not_past)
+    jne     AT(not_past)
 #else
     movq    %rsi, %r10
     movq    %r11, %rax

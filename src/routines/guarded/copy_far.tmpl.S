@@ -25,12 +25,15 @@ AT(large_by_rep):
     cmpq    wherry_thresholds + COPY_REP_TO(%rip), %rdx
     jae     AT(not_by_rep)
     cmpq    wherry_thresholds + COPY_REP_ALL_FROM(%rip), %rdx
-    jae     AT(by_rep)
+    jae     AT(suits)
     movl    %eax, %r8d
     andl    $(ALIAS_BYTES - 1), %r8d
     subl    $1, %r8d
     cmpq    wherry_thresholds + COPY_REP_SLOW_AHEAD(%rip), %r8
     jb      AT(not_by_rep)
+AT(suits):
+    cmpq    $WRITTEN_FROM, %rdx
+    jae     AT(maybe_stream)
 AT(by_rep):
     CLEAN_COPY
     jmp     AT(forward)

@@ -5,9 +5,8 @@
  *   V = 64, not close, n >= copy_ymm_from                   the function for V = 32, from here on
  *   disjoint, n in the rep window, and below copy_rep_recent_from a destination that was not written lately, above
  *   addresses that suit it                                  rep movsb
- *   disjoint, n >= copy_stream_from, a destination that was written before (written.h)
- *                                                           forward loop with non-temporal stores
- *   disjoint, n >= copy_stream_from, another                rep movsb, if its window reaches to there
+ *   disjoint, n >= copy_stream_from                         forward loop with non-temporal stores
+ *   (these two not to new memory, from WRITTEN_FROM on: written.h)
  *   disjoint, V > 16, to CHUNK bytes                        one chunk, from its end down where loads would wait for stores
  *                                                           4 KiB apart, without a branch on that
  *   disjoint, V > 16, loads would wait for such stores      chunks in ascending order, each from its end down

@@ -256,11 +256,17 @@ AT(maybe_by_string):
     cmpq    wherry_thresholds + SET_REP_TO(%rip), %rdx
     jae     AT(not_by_string)
     cmpq    wherry_thresholds + SET_REP_RECENT_FROM(%rip), %rdx
-    jae     AT(by_string)
+    jae     AT(unless_new)
     RECENT_FIND_SET(AT(far))
     jmp     AT(not_by_string)
 AT(far):
     RECENT_ENTER(AT(enter), RECENT_SET_PLACES)
+AT(unless_new):
+    cmpq    $WRITTEN_FROM, %rdx
+    jb      AT(by_string)
+    leaq    (%rdi,%rdx), %rax
+    call    wherry_guarded_set_before
+    je      AT(not_by_string)
     jmp     AT(by_string)
 
 AT(maybe_stream):

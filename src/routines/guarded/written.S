@@ -4,23 +4,27 @@
  *   wherry_guarded_copied_before   destination rdi, n rdx, its end rax, the source less the destination r10
  *   wherry_guarded_set_before      destination rdi, n rdx, its end rax, the byte sil
  *
- * The flags are the answer: above where it was, so past the caches; else below where the string instruction goes so far,
- * by the thresholds, and equal where a loop does. Of a copy rax becomes the destination less the source. r10 is lost. */
+ * The flags are the answer: equal where it was not, so by a loop; else below where the string instruction goes so far, by
+ * the thresholds, and above past the caches. Of a copy rax becomes the destination less the source. r10 is lost. */
 #define VEC_BYTES 16
 #include "registers.h"
 
 /* clang-format off */
-#define NEW(op)                                            \
-    movl    $2, %eax;                                      \
-    jnz     778f;                                          \
-    movl    $1, %eax;                                      \
+#define WAY(op)                                            \
+    testl   %eax, %eax;                                    \
+    jz      779f;                                          \
     cmpq    wherry_thresholds + op##_REP_FROM(%rip), %rdx; \
-    jb      778f;                                          \
-    movq    wherry_thresholds + op##_REP_TO(%rip), %rax;   \
-    cmpq    wherry_thresholds + op##_STREAM_FROM(%rip), %rax; \
-    sbbl    %eax, %eax;             /* -1 when it ends before */ \
-    negl    %eax;                                          \
-778:                                                       \
+    jb      780f;                                          \
+    cmpl    $WRITTEN_UNKNOWN, %eax;                        \
+    je      781f;                                          \
+    cmpq    wherry_thresholds + op##_REP_TO(%rip), %rdx;   \
+    jae     780f;                                          \
+781:                                                       \
+    xorl    %eax, %eax;                                    \
+    jmp     780f;                                          \
+779:                                                       \
+    movl    $1, %eax;                                      \
+780:                                                       \
     cmpl    $1, %eax
 /* clang-format on */
 
@@ -35,7 +39,7 @@ ENTRY(SYMBOL)
     .hidden wherry_guarded_copied_before
 wherry_guarded_copied_before:
     COPIED_BEFORE(%rax, %r10)
-    NEW(COPY)
+    WAY(COPY)
 .Lcopied_end:
     movq    %r10, %rax
     notq    %rax                    /* leaves the flags */
@@ -50,6 +54,6 @@ END(SYMBOL)
 #define SYMBOL wherry_guarded_set_before
 ENTRY(SYMBOL)
     SET_BEFORE(%rax, %sil)
-    NEW(SET)
+    WAY(SET)
     ret
 END(SYMBOL)

@@ -3,9 +3,8 @@
  *   the destination starts inside the source                 backward loop
  *   disjoint, n in the rep window, and below copy_rep_recent_from a destination that was not written lately, above
  *   addresses that suit it                                   rep movsb
- *   disjoint, n >= copy_stream_from, a destination that
- *   was written before (written.h)                           loop from both ends with non-temporal stores
- *   disjoint, n >= copy_stream_from, another                 rep movsb, if its window reaches to there
+ *   disjoint, n >= copy_stream_from                          loop from both ends with non-temporal stores
+ *   (these two not to new memory, from WRITTEN_FROM on: written.h)
  *   disjoint, n >= ALIAS_FROM, the destination less than
  *   copy_backward_ahead ahead (mod ALIAS_BYTES)              backward loop
  *   else                                                     forward loop
@@ -174,25 +173,19 @@ INLINE void move_large(uint8_t *dst, const uint8_t *src, size_t n, const int ask
     if (!downwards) {
         const size_t ahead_mod = ahead & (ALIAS_BYTES - 1);
         const int disjoint = (uintptr_t)src - (uintptr_t)dst >= n;
-        if (__builtin_expect(n >= wherry_thresholds.copy_rep_from, 0) && n < wherry_thresholds.copy_rep_to &&
-            disjoint) {
-            const int by_rep = n < wherry_thresholds.copy_rep_recent_from
-                                   ? !asked && !copied_to_lately(dst, n)
-                                   : ahead_mod - 1 >= wherry_thresholds.copy_rep_slow_ahead ||
-                                         n >= wherry_thresholds.copy_rep_all_from;
-            if (by_rep) {
+        const int may_stream = n >= wherry_thresholds.copy_stream_from;
+        if (__builtin_expect(n >= wherry_thresholds.copy_rep_from || may_stream, 0) && disjoint) {
+            const int written = n >= WRITTEN_FROM || may_stream ? copied_before(dst, src, n) : WRITTEN_SURELY;
+            if (written && n >= wherry_thresholds.copy_rep_from &&
+                (n < wherry_thresholds.copy_rep_to || written == WRITTEN_UNKNOWN) &&
+                (n < wherry_thresholds.copy_rep_recent_from ? !asked && !copied_to_lately(dst, n)
+                                                            : ahead_mod - 1 >= wherry_thresholds.copy_rep_slow_ahead ||
+                                                                  n >= wherry_thresholds.copy_rep_all_from)) {
                 move_rep(dst, src, n);
                 return;
             }
-        }
-        if (__builtin_expect(n >= wherry_thresholds.copy_stream_from, 0) && disjoint) {
-            if (copied_before(dst, src, n)) {
+            if (may_stream && written == WRITTEN_SURELY) {
                 move_stream(dst, src, n);
-                return;
-            }
-            if (n >= wherry_thresholds.copy_rep_from &&
-                wherry_thresholds.copy_rep_to >= wherry_thresholds.copy_stream_from) {
-                move_rep(dst, src, n);
                 return;
             }
         }

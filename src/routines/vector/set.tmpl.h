@@ -1,7 +1,7 @@
 /* memset, one algorithm for every vector width V = VEC_BYTES: the size classes and blocks of move.tmpl.h up to 16V,
  * then a loop of four aligned vectors a step between a head and a tail, rep stosb in its window, and non-temporal
- * stores from set_stream_from on where the destination was written before (written.h); elsewhere the window has no end
- * if it reaches to there. The includer defines VEC_BYTES, SET (the symbol) and, if wanted, LADDER.
+ * stores from set_stream_from on; to new memory (written.h) always the loop. The includer defines VEC_BYTES, SET (the
+ * symbol) and, if wanted, LADDER.
  */
 #include "../recent.h"
 #include "../thresholds.h"
@@ -104,11 +104,12 @@ INLINE void set_large(uint8_t *dst, vec v, int c, size_t n)
 #else
     const size_t as_it_was = n;
 #endif
-    const int stream = __builtin_expect(n >= wherry_thresholds.set_stream_from, 0) && set_before(dst, c, as_it_was);
-    size_t rep_to = wherry_thresholds.set_rep_to;
-    if (!stream && rep_to >= wherry_thresholds.set_stream_from)
-        rep_to = SIZE_MAX;
-    if (__builtin_expect(n >= wherry_thresholds.set_rep_from, 0) && n < rep_to &&
+    const int may_stream = n >= wherry_thresholds.set_stream_from;
+    const int by_rep = n >= wherry_thresholds.set_rep_from;
+    const int written = __builtin_expect((by_rep && n >= WRITTEN_FROM) || may_stream, 0) ? set_before(dst, c, as_it_was)
+                                                                                         : WRITTEN_SURELY;
+    const int stream = may_stream && written == WRITTEN_SURELY;
+    if (__builtin_expect(by_rep, 0) && written && (n < wherry_thresholds.set_rep_to || written == WRITTEN_UNKNOWN) &&
         (n >= wherry_thresholds.set_rep_recent_from || !set_lately(dst, n))) {
         /* All of it, aligned or not: Zen 5 bypasses the caches from a count of exactly 32 MiB on. */
         uint8_t *to = dst;
