@@ -2,8 +2,8 @@
  *
  * String instructions, and from some size on stores past the caches, save the read of the destination's lines. A page
  * that the program has not stored to yet has no lines to read: the kernel zeroes it at the first store and leaves it in
- * the cache, where ordinary stores find it. Those past the caches have to write it out then and take 1.2 to 3 times as
- * long as they do; a string instruction, which each page interrupts, 1.2 to 1.4 times (docs/streaming.md). And many
+ * the cache, where ordinary stores find it. Those past the caches have to write it out then and take up to 2.5 times as
+ * long as they do; a string instruction, which each page interrupts, 1.1 to 1.4 times (docs/streaming.md). And many
  * large destinations are new: malloc maps what is that large afresh.
  *
  * No instruction tells whether a page is there; new ones read as zeroes. So a few words of the destination's last part

@@ -122,16 +122,6 @@ int main(void)
         .copy_ymm_from = SIZE_MAX,
         .copy_source_lines_to = SIZE_MAX,
     });
-    for (int isa = 0; isa < WHERRY_ISA_COUNT; isa++) {
-        if (!wherry_dispatch_force((enum wherry_isa)isa))
-            continue;
-        wherry_nofault_force((enum wherry_isa)isa);
-        tier = wherry_isa_names[isa];
-        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-            way = &ways[i];
-            look();
-        }
-        printf("%s looked at\n", tier);
-    }
+    ways_in_every_tier(look, &way, &tier);
     return failures != 0;
 }

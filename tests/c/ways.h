@@ -6,8 +6,11 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <ucontext.h>
 
+#include "dispatch/dispatch.h"
+#include "dispatch/nofault.h"
 #include "wherry.h"
 
 struct way {
@@ -79,6 +82,22 @@ static void ways_go(const struct way *way, uint8_t *dst, const uint8_t *src, uin
         ways_call(way, d, n, 0);
     else
         ways_call(way, d, way->sets ? byte : s, n);
+}
+
+/* Looks at each of them in each tier that this CPU has. */
+static void ways_in_every_tier(void (*look)(void), const struct way **way, const char **tier)
+{
+    for (int isa = 0; isa < WHERRY_ISA_COUNT; isa++) {
+        if (!wherry_dispatch_force((enum wherry_isa)isa))
+            continue;
+        wherry_nofault_force((enum wherry_isa)isa);
+        *tier = wherry_isa_names[isa];
+        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+            *way = &ways[i];
+            look();
+        }
+        printf("%s looked at\n", *tier);
+    }
 }
 
 #endif

@@ -392,15 +392,13 @@ AT(maybe_stream):
 #ifdef PLAIN
     COPIED_BEFORE(%r11, %rsi)
     cmpl    $WRITTEN_SURELY, %eax
-    leaq    -4 * V(%r11), %rax
-    jne     AT(not_past)
 #else
     movq    %rsi, %r10
     movq    %r11, %rax
-    call    wherry_guarded_copied_before
-    leaq    -4 * V(%r11), %rax
-    jbe     AT(not_past)
+    call    wherry_guarded_summed_before
 #endif
+    leaq    -4 * V(%r11), %rax
+    jne     AT(not_past)
 AT(stream):
     STEP(AT(streamed), MOVE_NT, %rdi, 0, V, 2 * V, 3 * V)
     addq    $(4 * V), %rdi

@@ -1,11 +1,13 @@
 /* written.h's question for the fault-tolerant functions, beside them, since each of those has a page for itself:
  *
  *   wherry_guarded_copied_apart    destination rdi, source rsi, n rdx; sides that overlap go by a loop
- *   wherry_guarded_copied_before   destination rdi, n rdx, its end rax, the source less the destination r10
  *   wherry_guarded_set_before      destination rdi, n rdx, its end rax, the byte sil
  *
  * The flags are the answer: equal where it was not, so by a loop; else below where the string instruction goes so far, by
- * the thresholds, and above past the caches. Of a copy rax becomes the destination less the source. r10 is lost. */
+ * the thresholds, and above past the caches. Of a copy rax becomes the destination less the source. r10 is lost.
+ *
+ *   wherry_guarded_summed_before   destination rdi, n rdx, its end rax, the source less the destination r10; equal where
+ *                                  it surely was, for a copy that has no string instruction. rax is lost. */
 #define VEC_BYTES 16
 #include "registers.h"
 
@@ -35,9 +37,6 @@ ENTRY(SYMBOL)
     subq    %rdi, %r10
     cmpq    %rdx, %r10
     jb      .Loverlap
-    .globl  wherry_guarded_copied_before
-    .hidden wherry_guarded_copied_before
-wherry_guarded_copied_before:
     COPIED_BEFORE(%rax, %r10)
     WAY(COPY)
 .Lcopied_end:
@@ -55,5 +54,13 @@ END(SYMBOL)
 ENTRY(SYMBOL)
     SET_BEFORE(%rax, %sil)
     WAY(SET)
+    ret
+END(SYMBOL)
+#undef SYMBOL
+
+#define SYMBOL wherry_guarded_summed_before
+ENTRY(SYMBOL)
+    COPIED_BEFORE(%rax, %r10)
+    cmpl    $WRITTEN_SURELY, %eax
     ret
 END(SYMBOL)
