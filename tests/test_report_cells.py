@@ -240,3 +240,14 @@ def test_a_run_of_no_experiment_of_ours_is_shown_cell_by_cell():
     (block,) = shown.blocks(run, "ab", 80)
     assert block.title == "ab, ns per run, medians"
     assert "CPU time" in tables.plain(block.lines)
+
+
+def test_new_pages_and_any_are_two_panels_whatever_the_size():
+    rows = [
+        {"op": "copy", "size": size, "dst_state": "DRAM"} | ({"content": "new"} if new else {})
+        for new in (True, False)
+        for size in (1 << 18, 1 << 20)
+    ]
+    differ = dimensions.varying(rows) - {"size"}
+    found = ["new pages", "new pages", "any pages", "any pages"]
+    assert [dimensions.label(row, differ) for row in rows] == found

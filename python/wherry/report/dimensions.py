@@ -125,7 +125,11 @@ def _sizeless(row: dict) -> bool:
 
 
 # What a row says by not having the dimension, where others do.
-_LACKING = {"delta": "destination − source moved about", "overlap": "apart"}
+_LACKING = {
+    "delta": "destination − source moved about",
+    "overlap": "apart",
+    "content": "any pages",
+}
 
 
 def _name(row: dict) -> str:
