@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +29,11 @@ for _number, _handler in (
 ):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _handler)
+
+
+def program(text: str) -> list[str]:
+    """A command that runs this as Python, without what the caller has in its environment and directory."""
+    return [sys.executable, "-ISc", textwrap.dedent(text)]
 
 
 def run(*command: str | Path, check: bool = True, **options) -> subprocess.CompletedProcess[str]:

@@ -6,19 +6,15 @@ import datetime
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-import textwrap
-import time
 import types
 from pathlib import Path
 
-import numpy as np
 import pytest
-from conftest import need_tool, run, wait_until
+from conftest import need_tool, program, run, wait_until
 from wherry import libctunables, runfile
-from wherry.ab import figures, running, sides, turns, verdict
+from wherry.ab import running, sides, turns
 from wherry.ab.running import Ran
 from wherry.cli import trying
 from wherry.errors import WherryError
@@ -27,137 +23,6 @@ from wherry.errors import WherryError
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def timed(wherry_run):
-    def call(*words, **options):
-        done = subprocess.run(
-            [str(wherry_run), "timed", *map(str, words)],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            **options,
-        )
-        lines = [line for line in done.stdout.splitlines() if line.startswith('{"event":"ran"')]
-        return done, json.loads(lines[-1]) if lines else None
-
-    return call
-
-
-def program(text: str) -> list[str]:
-    return [sys.executable, "-ISc", textwrap.dedent(text)]
-
-
-# ---- wherry-run timed -----------------------------------------------------------------------------------------------
-
-
-def test_a_run_tells_status_and_signal(timed):
-    assert timed("--", "sh", "-c", "exit 3")[1]["status"] == 3
-    _, ran = timed("--", "sh", "-c", "kill -SEGV $$")
-    assert (ran["status"], ran["signal"]) == (139, 11)
-
-
-def test_children_and_orphans_are_counted(timed):
-    busy = program("import time\nwhile time.process_time() < 0.3: pass")
-    _, alone = timed("--", *busy)
-    script = '"$@" & "$@" & wait; (setsid "$@" &)'
-    done, ran = timed("--", "sh", "-c", script, "sh", *busy)
-    assert done.returncode == 0 and ran["left"] == 0
-    assert alone["user_us"] + alone["system_us"] > 290_000
-    # Two that the shell waits for, and one that nobody does.
-    assert 850_000 < ran["user_us"] + ran["system_us"] < 2_500_000
-    assert ran["processes"] >= 2
-
-
-def _told(words, signals, ends, **options) -> None:
-    """A program that ignores what it is told, and leaves its number: it ends, and we do so."""
-    number = Path("number")
-    number.unlink(missing_ok=True)
-    script = 'trap "" INT TERM HUP; echo $$ > n && mv n number; sleep 77; echo'
-    own = subprocess.Popen(
-        [*words, "--", "sh", "-c", script],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        **options,
-    )
-    wait_until(number.exists, "the program runs")
-    for signo in signals:
-        own.send_signal(signo)
-        time.sleep(0.3)
-    _, said = own.communicate(timeout=60)
-    assert b"Traceback" not in said
-    ended = int(number.read_text())
-    # Whoever was its parent is gone; of the program nothing but a zombie may be left.
-    wait_until(lambda: not running._runs(ended), "the program is ended too")
-    assert own.returncode == ends, said
-
-
-def test_told_to_end_it_kills_what_ignores_that(wherry_run):
-    _told([str(wherry_run), "timed"], [signal.SIGTERM], 0)
-    _told([str(wherry_run), "timed"], [signal.SIGINT, signal.SIGINT], 0)
-
-
-@pytest.mark.parametrize(
-    ("signals", "ends"),
-    [
-        ([signal.SIGINT], 130),
-        ([signal.SIGTERM], 143),
-        ([signal.SIGINT, signal.SIGINT], 130),
-    ],
-)
-def test_a_program_that_ignores_ctrl_c_does_not_outlive_it(wherry_run, signals, ends):
-    env = {**os.environ, "WHERRY_RUN": str(wherry_run)}
-    _told([sys.executable, "-m", "wherry", "ab"], signals, ends, env=env)
-
-
-def test_peak_memory_is_the_programs_own(timed):
-    _, small = timed("--", "true")
-    _, large = timed("--", *program("x = b'a' * 100_000_000"))
-    assert small["peak_bytes"] < 8 << 20
-    assert 100_000_000 < large["peak_bytes"] < 200_000_000
-
-
-def test_the_environment_is_changed_for_the_program_alone(timed):
-    done, _ = timed(
-        "--set", "A=b c", "--unset", "B", "--", "sh", "-c", 'echo "$A$B"', env={"B": "x"}
-    )
-    assert done.stdout.splitlines()[0] == "b c"
-
-
-def test_what_takes_too_long_or_stays_is_ended(timed):
-    _, ran = timed("--limit", "0.3", "--", "sh", "-c", "trap '' TERM; sleep 30 & wait; sleep 30")
-    assert ran["timed_out"] and ran["elapsed_ns"] < 10e9
-    _, ran = timed("--", "sh", "-c", "setsid sleep 31 &")
-    assert ran["left"] == 1
-    left = subprocess.run(["pgrep", "-xf", "sleep 31"], capture_output=True, check=False)
-    assert left.stdout == b""
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ((), "no program"),
-        (("--",), "no program"),
-        (("--limit", "x", "--", "true"), "give seconds"),
-        (("--limit", "-1", "--", "true"), "give seconds"),
-        (("--set", "A", "--", "true"), "KEY=VALUE"),
-        (("--unset", "A=1", "--", "true"), "name of a variable"),
-        (("--report", "77", "--", "true"), "descriptor"),
-        (("--nope", "--", "true"), "unknown argument"),
-    ],
-)
-def test_timed_refuses_misuse(timed, words, said):
-    done, ran = timed(*words)
-    assert done.returncode == 2 and said in done.stderr and ran is None
-
-
-def test_timed_says_what_cannot_be_started(timed, tmp_path):
-    assert timed("--", "no-such-program")[0].returncode == 127
-    (tmp_path / "text").write_text("")
-    done, ran = timed("--", tmp_path / "text")
-    assert done.returncode == 126 and ran["message"] == "Permission denied"
 
 
 # ---- sides ----------------------------------------------------------------------------------------------------------
@@ -189,69 +54,6 @@ def test_what_is_no_side_is_refused(what):
 def test_the_same_twice_is_refused():
     with pytest.raises(WherryError, match="nothing to compare"):
         sides.pair("libc", "stock", {})
-
-
-# ---- figures --------------------------------------------------------------------------------------------------------
-
-
-def made(rng, factor: float, noise: float, rounds: int = 20):
-    def ran(mean):
-        seconds = mean * float(np.exp(rng.normal(0, noise)))
-        return Ran(0, seconds, seconds * 0.9, seconds * 0.1, 1 << 20, 1, "")
-
-    return [(ran(1), ran(1), ran(factor), ran(factor)) for _ in range(rounds)]
-
-
-def test_a_difference_is_told_from_noise():
-    rng = np.random.default_rng(1)
-    for factor, call in ((0.9, "faster"), (1.1, "slower")):
-        own = figures.of(made(rng, factor, 0.02), "cpu", 0)
-        assert own.call == call
-        assert own.ratio.low < factor < own.ratio.high
-        assert 0.005 <= own.floor < 0.03
-
-
-def test_noise_is_called_a_difference_seldom():
-    rng = np.random.default_rng(2)
-    calls = [figures.of(made(rng, 1.0, 0.05), "elapsed", i).call for i in range(200)]
-    assert calls.count("tie") >= 185
-
-
-def test_a_part_of_the_time_that_some_runs_do_not_have_has_no_ratio():
-    """The kernel splits a short run by its ticks; a microsecond in place of nothing would make +5000 % of it."""
-
-    def ran(user: float) -> Ran:
-        return Ran(0, 0.003, user, 0.0027 - user, 1 << 20, 1, "")
-
-    rounds = [(ran(0.0), ran(0.0026), ran(0.0027), ran(0.0026))] * 6
-    found = figures.all_of(rounds, 0)
-    assert found["user"].ratio is None and figures.negligible(found, "user")
-    assert found["cpu"].ratio is not None and not figures.negligible(found, "cpu")
-    a, b = sides.parse("libc", {}), sides.parse("A=1", {})
-    assert "some runs have no user time" in verdict.sentence(a, b, found["user"], 6)
-
-
-def test_few_rounds_decide_nothing():
-    own = figures.of(made(np.random.default_rng(3), 0.5, 0.001, rounds=3), "cpu", 0)
-    assert own.call == "tie"
-
-
-def test_the_noise_floor_grows_with_the_noise():
-    floors = [
-        figures.of(made(np.random.default_rng(4), 1.0, noise), "cpu", 0).floor
-        for noise in (0.001, 0.02, 0.2)
-    ]
-    assert floors[0] == 0.005 and floors[0] < floors[1] < floors[2]
-
-
-def test_no_difference_names_what_tells_more():
-    rounds = made(np.random.default_rng(5), 1.0, 0.02)
-    found = {metric: figures.of(rounds, metric, 0) for metric in figures.METRICS}
-    assert found["cpu"].call == "tie"
-    libc, drop_in = (sides.Side(name, name, {}, name != "libc") for name in ("libc", "dropin"))
-    assert any("wherry record" in said for said in verdict.remarks(libc, drop_in, found, None))
-    # Two settings of libc have no trial.
-    assert not any("wherry record" in said for said in verdict.remarks(libc, libc, found, None))
 
 
 # ---- the command ----------------------------------------------------------------------------------------------------

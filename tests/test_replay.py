@@ -2,46 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from conftest import ROOT, wait_until
-from wherry import runfile, runner, stats
+from conftest import wait_until
+from made_replays import CACHES, MIX, recorded_here, timed_mix, totals
+from wherry import runfile, runner
 from wherry.cli import tuning
 from wherry.errors import WherryError
 from wherry.recording import host
-from wherry.recording.trial import Change
-from wherry.recording.turns import Turned
 from wherry.replay import parts, predict
 from wherry.replay import totals as measured
-from wherry.replay.totals import Total
 
-CACHES = {"L1": 48 << 10, "L2": 1 << 20, "L3": 32 << 20}
-MIX = {
-    "format": "wherry-mix",
-    "version": 1,
-    "name": "hand",
-    "ops": {
-        "copy": {
-            "calls": 2100,
-            "bytes": 8_008_000 + 1000 * 300,
-            "sizes": [
-                [8, 8, 1000, 8000],
-                [300, 300, 1000, 300_000],
-                [80_000, 80_000, 100, 8_000_000],
-            ],
-        },
-        "set": {"calls": 2, "bytes": 4 << 20, "sizes": [[2 << 20, 2 << 20, 2, 4 << 20]]},
-    },
-    "ceiling": {"cpu_s": 1.0, "likely_s": 0.2, "at_most_s": 0.4, "likely": 0.2, "at_most": 0.4},
-}
 QUICK = ("--quick", "--no-found-peers", "--rounds", "3")
 
 
@@ -93,49 +70,6 @@ def test_what_is_no_mix_is_refused(given):
         parts.subject(given, CACHES)
 
 
-def totals(hot: float, warm: float, spread: float = 0.01, floor: float = 0.01) -> dict:
-    found = {}
-    for heat, ratio, seconds in (("hot", hot, 1.0), ("warm", warm, 1.5)):
-        interval = stats.Ratio(ratio, ratio * (1 - spread), ratio * (1 + spread))
-        found[heat] = {
-            "libc": Total("libc", heat, seconds, None, floor, 1.0),
-            "wherry": Total("wherry", heat, seconds * ratio, interval, floor, 1e-6),
-        }
-    return found
-
-
-def test_a_prediction_is_share_times_gain():
-    own = predict.predict("wherry", MIX["ceiling"], totals(0.8, 0.9))
-    # Hot: 20 % of the run, of which a fifth is saved; warm: 30 %, of which a tenth.
-    assert own.change == pytest.approx(-0.04)
-    assert own.low < -0.04 and -0.03 < own.high < -0.02
-    assert own.measurable
-
-
-def test_what_may_be_nothing_is_not_claimed():
-    assert not predict.predict("wherry", MIX["ceiling"], totals(0.8, 1.1)).measurable
-    assert not predict.predict("wherry", MIX["ceiling"], totals(0.97, 0.97)).measurable
-    assert not predict.predict("wherry", MIX["ceiling"], totals(0.8, 0.9), noise=0.05).measurable
-    tie = predict.predict("wherry", MIX["ceiling"], totals(0.995, 0.995, floor=0.03))
-    assert tie.low < 0 < tie.high and not tie.measurable
-
-
-def timed_mix(**more) -> dict:
-    """Calls of 80,000 bytes that took 20 us inside the program, with their data where the last array tells."""
-    mix = json.loads(json.dumps(MIX))
-    places = [0, 0, 30, 0, 0, 0, 0, 1, 69]
-    mix["ops"]["copy"]["times"] = [
-        [192, 255, 50, 50 * 200, 50 * 45.0, 50 * 40.0, 0, 0.0, 0, [0] * 9],
-        [65536, 98303, 100, 8_000_000, 2_000_000.0, 0.0, 0, 0.0, 0, places],
-    ]
-    mix["ops"]["copy"]["order"] = [[131072, 100, 0, 90]]
-    return mix | more
-
-
-def recorded_here(**more) -> dict:
-    return timed_mix(machine=host.here(runner.cpu()), **more)
-
-
 def test_parts_know_where_their_data_were(tmp_path):
     (tmp_path / "timed.mix.json").write_text(json.dumps(timed_mix()))
     small, large, sets = parts.subject("timed.mix.json", CACHES).parts
@@ -178,32 +112,6 @@ def test_as_much_of_each_cache_as_makes_up_the_time():
     assert measured._between(260.0, known) == {3: 2.0}
 
 
-def test_what_was_timed_is_predicted_by(tmp_path):
-    found = totals(0.8, 0.9)
-    interval = stats.Ratio(0.7, 0.69, 0.71)
-    found["timed"] = {
-        "libc": Total("libc", "timed", 0.5, None, 0.01, 1.0),
-        "wherry": Total("wherry", "timed", 0.35, interval, 0.01, 1e-6),
-    }
-    own = predict.predict("wherry", MIX["ceiling"], found)
-    assert own.change == pytest.approx(0.5 * -0.3) and own.measurable and not own.tried
-    assert (own.low, own.high) == pytest.approx((0.5 * -0.31, 0.5 * -0.29))
-
-
-def test_small_calls_are_hot_in_the_middle_of_a_prediction(tmp_path):
-    """Where their data were nobody knows: the interval takes in both."""
-    found = {}
-    for kind, ratio in (("timed", 1.4), ("timed_small_hot", 0.8)):
-        interval = stats.Ratio(ratio, ratio - 0.01, ratio + 0.01)
-        found[kind] = {
-            "libc": Total("libc", kind, 0.5, None, 0.001, 1.0),
-            "wherry": Total("wherry", kind, 0.5 * ratio, interval, 0.001, 1e-6),
-        }
-    own = predict.predict("wherry", MIX["ceiling"], found)
-    assert own.change == pytest.approx(0.5 * -0.2) and not own.measurable
-    assert (own.low, own.high) == pytest.approx((0.5 * -0.21, 0.5 * 0.41))
-
-
 def test_small_hot_calls_take_what_they_took(tmp_path):
     """The rows that stand for a part: hot alone, in the proportion that makes up libc's time in the program."""
     (tmp_path / "timed.mix.json").write_text(json.dumps(timed_mix()))
@@ -222,81 +130,6 @@ def test_small_hot_calls_take_what_they_took(tmp_path):
         for small_hot in (False, True)
     ]
     assert of == [([0], [{1: 0.75, 2: 0.25}]), ([0], [{0: 2.5}])]
-
-
-def test_what_was_tried_comes_first():
-    import numpy as np
-
-    found = totals(0.8, 0.9)
-    interval = stats.Ratio(0.9, 0.9, 0.9)
-    found["timed_rest"] = {
-        "libc": Total("libc", "timed_rest", 0.1, None, 0.01, 1.0),
-        "wherry": Total("wherry", "timed_rest", 0.09, interval, 0.01, 1e-6),
-    }
-    tried = [Change(np.array([-0.1, -0.1, -0.1, -0.2, -0.2, -0.2]), np.full(6, 0.5))]
-    own = predict.predict("wherry", MIX["ceiling"], found, tried=tried)
-    assert own.tried and own.measurable
-    assert own.change == pytest.approx(-0.15 - 0.01)
-    # The spread of the groups; that of the rest is none.
-    assert own.high - own.change == pytest.approx(tried[0].half) == own.change - own.low
-    assert "by what was tried in the program" in predict.verdict(
-        MIX["ceiling"], {"wherry": own}, found, {"wherry": "wherry ab -- CMD"}, predict.NOISE
-    )
-
-
-def test_what_was_not_tried_is_taken_as_what_was():
-    def of(change: float, low: float, high: float) -> predict.Prediction:
-        return predict.Prediction("x", change, low, high, True)
-
-    # Of the drop-in a half of what is measured here was seen in the program.
-    own = predict.as_the_trial(of(-0.2, -0.3, -0.1), of(-0.4, -0.4, -0.4), of(-0.2, -0.2, -0.2))
-    assert (own.change, own.low, own.high) == pytest.approx((-0.1, -0.3, -0.05))
-    assert own.measurable
-    # None of it, or the other way round.
-    own = predict.as_the_trial(of(-0.2, -0.3, -0.1), of(-0.4, -0.4, -0.4), of(0.1, 0.1, 0.1))
-    assert (own.change, own.low, own.high) == pytest.approx((0, -0.3, 0)) and not own.measurable
-    # More than all of it is not believed, nor is anything told by what is nothing.
-    for model, tried in ((-0.1, -0.4), (-0.001, -0.4)):
-        own = predict.as_the_trial(of(-0.2, -0.3, -0.1), of(model, model, model), of(tried, 0, 0))
-        assert own.change == pytest.approx(-0.2)
-
-
-def test_what_goes_by_calls_may_be_as_far_off_as_programs_were():
-    own = predict.Prediction("wherry", -0.019, -0.024, -0.014, True, True)
-    ceiling = {"likely": 0.53, "at_most": 0.54}
-    wide = predict.by_calls(own, ceiling)
-    assert wide.change == -0.019 and not wide.measurable
-    assert wide.low == pytest.approx(-0.125, abs=1e-3) and wide.high == pytest.approx(
-        0.087, abs=1e-3
-    )
-    # Of a program that gains much by it, something is left.
-    node = predict.Prediction("wherry", -0.078, -0.118, -0.038, True, True)
-    assert predict.by_calls(node, {"likely": 0.28, "at_most": 0.49}).measurable
-
-
-@pytest.mark.parametrize(("change", "claimed"), [(0.039, False), (-0.03, True), (-0.2, True)])
-def test_wide_turns_of_the_other_sign_leave_no_claim(change, claimed):
-    turned = Turned("calls", 60, 1.0, change, 0.079)
-    own = predict.Prediction("wherry", -0.04, -0.045, -0.035, True, True)
-    wide = predict.by_calls(own, {"likely": 0.1, "at_most": 0.1}, turned)
-    assert wide.measurable is claimed and wide.low <= change <= max(wide.high, change)
-    assert min(change, wide.high) >= wide.low and wide.high >= change
-
-
-def test_no_more_than_the_ceiling_is_claimed():
-    ceiling = {"likely": 0.53, "at_most": 0.54}
-    own = predict.of_turns("wherry", Turned("calls", 60, 1.0, -0.58, 0.1))
-    assert own.measurable
-    capped = predict.within_ceiling(own, ceiling)
-    assert (capped.low, capped.change, capped.beyond) == (-0.54, -0.54, True)
-    assert not predict.with_loading(capped, 0.01).measurable
-    said = predict.verdict(ceiling, {"wherry": capped}, {}, {"wherry": "wherry ab"}, predict.NOISE)
-    assert "not measurable, since more than that was found" in said and "See whether" not in said
-    # An interval ends there; the claim stays. What was not recorded may copy too.
-    own = predict.of_turns("wherry", Turned("calls", 60, 1.0, -0.5, 0.1))
-    capped = predict.within_ceiling(own, ceiling)
-    assert capped.low == -0.54 and capped.change == -0.5 and capped.measurable
-    assert predict.within_ceiling(own, ceiling | {"at_most": 0.1, "incomplete": True}) == own
 
 
 def test_wide_turns_are_no_reason_to_believe_calls(tmp_path):
@@ -345,32 +178,6 @@ def test_a_narrow_terminal_cuts_nothing_off(monkeypatch, capsys):
     assert "wherry −2.3 % [−25.0, +8.3] %, tried, not measurable" in words
 
 
-def test_the_share_is_never_above_the_ceiling():
-    assert predict.shares({"likely": 0.5, "at_most": 0.6}, totals(1, 1)) == {
-        "hot": 0.5,
-        "warm": 0.6,
-    }
-
-
-@pytest.mark.parametrize(
-    ("hot", "warm", "ceiling", "said"),
-    [
-        (0.8, 0.9, (0.2, 0.4), "See whether it holds: wherry ab"),
-        (0.8, 1.2, (0.2, 0.4), "not measurable"),
-        (1.2, 1.2, (0.2, 0.4), "nothing here is better than libc"),
-        (0.8, 0.9, (0.001, 0.002), "even a copy that costs nothing"),
-    ],
-)
-def test_verdicts(hot, warm, ceiling, said):
-    own = {"likely": ceiling[0], "at_most": ceiling[1]}
-    found = totals(hot, warm)
-    predictions = {"wherry": predict.predict("wherry", own, found)}
-    usable = {"wherry": "wherry ab -- CMD"}
-    text = predict.verdict(own, predictions, found, usable, predict.NOISE)
-    assert said in text and text.startswith("This run spends")
-    assert ("keep libc" in text) == ("See whether" not in text)
-
-
 def test_calls_beyond_a_gibibyte_are_said(tmp_path):
     path = tmp_path / "big.mix.json"
     big = {"calls": 2, "bytes": 3 << 30, "sizes": [[3 << 29, 3 << 29, 2, 3 << 30]], "places": []}
@@ -380,14 +187,6 @@ def test_calls_beyond_a_gibibyte_are_said(tmp_path):
     both = {"copy": big, "move": next(iter(MIX["ops"].values()))}
     path.write_text(json.dumps({**MIX, "ops": both}))
     assert parts.subject(str(path), CACHES).beyond == 2
-
-
-def test_what_was_not_recorded_may_copy_too():
-    own = {"likely": 0.001, "at_most": 0.002, "incomplete": True}
-    found = totals(0.8, 0.9)
-    predictions = {"wherry": predict.predict("wherry", own, found)}
-    text = predict.verdict(own, predictions, found, {"wherry": "wherry ab"}, predict.NOISE)
-    assert "what was not may copy too" in text and "no more" not in text
 
 
 def test_replay_prints_totals_and_a_verdict(wherry, tmp_path):
@@ -575,89 +374,6 @@ def test_misuse_is_one_line(wherry, tmp_path, words, status, said):
     done = wherry("replay", *words)
     assert done.returncode == status and said in done.stderr, done.stderr
     assert done.stderr.count("\n") == 1 and "Traceback" not in done.stderr
-
-
-def test_the_script_of_real_programs(wherry_run, tmp_path):
-    """One program through all of it, as small as it goes; then the page again from what was kept."""
-    import os
-    import subprocess
-    import sys
-
-    if not (wherry_run.parent.parent / "preload").is_dir() or shutil.which("gzip") is None:
-        pytest.skip("needs gzip and a build with the preloaded objects")
-    env = os.environ | {"WHERRY_RUN": str(wherry_run)}
-    script = [sys.executable, str(ROOT / "tools" / "programs")]
-
-    def call(*words):
-        return subprocess.run(
-            [*script, *words], capture_output=True, text=True, env=env, check=False, timeout=600
-        )
-
-    assert call("no-such-program").returncode == 2
-    assert call("gzip", "--runs", "2").returncode == 2
-    options = (
-        "gzip",
-        "--quick",
-        "--work",
-        str(tmp_path / "w"),
-        "--plan",
-        "none",
-        "--runs",
-        "8",
-        "--time",
-        "5",
-        "-o",
-        "p.md",
-    )
-    done = call(*options)
-    assert done.returncode == 0, done.stderr
-    text = (tmp_path / "p.md").read_text()
-    assert "| gzip |" in text and "ceiling" in text and "With the default plan" in text
-    again = call(*options)
-    assert again.returncode == 0 and "record" not in again.stderr
-
-
-def test_what_the_page_calls_agreement(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "tools" / "programs.d"))
-    page = importlib.import_module("page")
-
-    def of(change: float, claimed: bool, call: str, low: float, high: float) -> str:
-        predicted = {"change": change, "measurable": claimed}
-        ratio = {"median": 1 + (low + high) / 2, "low": 1 + low, "high": 1 + high}
-        return page.agreement(predicted, {"call": call, "ratio": ratio})
-
-    assert of(-0.05, True, "faster", -0.06, -0.04) == "yes, size too"
-    assert of(-0.05, True, "faster", -0.12, -0.08) == "in sign; 0.5 times the size"
-    assert of(-0.05, True, "slower", 0.01, 0.02) == "no: refuted"
-    assert of(-0.05, True, "tie", -0.06, 0.01).startswith("undecided")
-    assert of(-0.05, True, "tie", -0.01, 0.01) == "no: claimed, not seen"
-    assert of(-0.05, False, "tie", -0.01, 0.01).startswith("yes: nothing claimed")
-    assert of(-0.001, False, "slower", 0.02, 0.04) == "nothing claimed; sign wrong"
-
-
-def test_what_was_measured_with_another_plan_is_measured_again(tmp_path, monkeypatch, capsys):
-    monkeypatch.syspath_prepend(str(ROOT / "tools" / "programs.d"))
-    kept = importlib.import_module("kept")
-    plan = tmp_path / "mine.toml"
-    plan.write_text("a")
-    first = kept.digest(plan)
-    plan.write_text("b")
-    second = kept.digest(plan)
-    commands = {"one": "cat", "two": "dd"}
-    kept.write(
-        tmp_path,
-        {
-            "one": {"command": "cat", "plan": first},
-            "two": {"command": "dd if=x", "plan": first},
-            "gone": {"command": "cat", "plan": first},
-        },
-    )
-    assert list(kept.read(tmp_path, commands, first)) == ["one"]
-    assert kept.read(tmp_path, commands, second) == kept.read(tmp_path, commands, None) == {}
-    assert capsys.readouterr().err == ""
-    (tmp_path / kept.FILE).write_text('{"one": {"command": "cat"}}')
-    assert kept.read(tmp_path, commands, None) == {}
-    assert "damaged or old" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("data", [b"", b"[1]", "{}".encode("utf-16"), b"[[[["])

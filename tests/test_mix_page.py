@@ -1,0 +1,143 @@
+"""Recorded mixes on a page: drawn, listed beside others, and told in words."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+
+import pytest
+from conftest import ROOT
+from made_mixes import SMALL, full
+from wherry import recordings
+from wherry.recording import summary
+from wherry.report import mixpage
+
+
+# --- the page -------------------------------------------------------------------------------------
+def test_a_mix_is_drawn(wherry, tmp_path):
+    source = ROOT / "mixes" / "gcc.mix.json"
+    done = wherry("report", source, "-o", tmp_path / "a.html", "--plot", tmp_path / "a.svg")
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "a.html").read_text()
+    assert "ggc_internal_cleared_alloc" in page
+    assert "Ceiling: at most" in page
+    assert page.count("<svg") == 1
+    assert (tmp_path / "a.svg").read_text().startswith("<svg")
+
+
+def test_a_mix_that_comes_with_wherry_is_drawn_by_its_name(wherry, tmp_path):
+    done = wherry("report", "sort", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "Report: sort.html\n"), done.stderr
+    assert "Ceiling: at most" in (tmp_path / "sort.html").read_text()
+    done = wherry("report", "sort", "--plot", "a.svg", "--experiment", "sizes", cwd=tmp_path)
+    assert done.returncode == 2 and "sort is a mix" in done.stderr
+    assert not (tmp_path / "a.svg").exists()
+
+
+def test_a_mix_is_known_by_what_is_in_it(wherry, tmp_path):
+    """Also where its fields are in an order of their own."""
+    for name in ("plain.json", "noending"):
+        (tmp_path / name).write_text(json.dumps(dict(reversed(SMALL.items()))))
+        done = wherry("report", name, cwd=tmp_path)
+        page = name.removesuffix(".json") + ".html"
+        assert (done.returncode, done.stdout) == (0, f"Report: {page}\n"), done.stderr
+        assert "small: what it copies" in (tmp_path / page).read_text()
+    (tmp_path / "taken.html").write_text(json.dumps(SMALL))
+    done = wherry("report", "taken.html", "-o", "taken.html", cwd=tmp_path)
+    assert done.returncode == 2 and "that is the mix itself" in done.stderr
+
+
+def test_a_mix_is_shown_alone(wherry, tmp_path):
+    recordings.write(tmp_path / "m.json", SMALL)
+    (tmp_path / "r.json").write_text('{"format": "wherry-run"}')
+    for words in (
+        ("r.json", "m.json"),
+        ("m.json", "sort"),
+        ("m.json", "m.json", "--plot", "x.svg"),
+    ):
+        done = wherry("report", *words, cwd=tmp_path)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1
+        assert "m.json is a mix, which is shown alone" in done.stderr
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_of_an_empty_mix_there_is_no_picture(wherry, tmp_path, ending):
+    empty = {key: SMALL[key] for key in ("format", "version", "name")} | {"ops": {}}
+    recordings.write(tmp_path / "e.mix.json", empty)
+    done = wherry("report", "e.mix.json", "--plot", f"g.{ending}", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "wherry: the mix small holds no call; there is nothing to draw\n"
+    assert wherry("report", "e.mix.json", cwd=tmp_path).returncode == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["e.mix.html", "e.mix.json"]
+    zero = empty | {"ops": {"set": {"calls": 2, "bytes": 0, "sizes": [[0, 0, 2, 0]]}}}
+    recordings.write(tmp_path / "z.mix.json", zero)
+    done = wherry("report", "z.mix.json", "--plot", f"g.{ending}", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_calls_took_is_on_the_page(wherry, tmp_path):
+    document = copy.deepcopy(SMALL)
+    times = [96, 127, 20, 2000, 900.0, 600.0, 10, 700.0, 0, [15, 0, 5, 0, 0, 0, 0, 0, 0]]
+    document["ops"]["move"]["times"] = [times]
+    rows = [[8192, 12287, [10] * 6, [1000.0] * 6, [5] * 6, [400.0] * 6]]
+    document["trial"]["ops"] = {"copy": rows, "move": []}
+    path = tmp_path / "timed.mix.json"
+    recordings.write(path, document)
+    assert wherry("report", path).returncode == 0
+    page = (tmp_path / "timed.mix.html").read_text()
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", page)
+    # 300 ns of 20 calls, 2000 bytes; half a fault a call; all sources near, a quarter of destinations in memory.
+    at = cells.index("96–128")
+    assert cells[at : at + 5] == ["96–128", "20", "15.0", "6.67", "0.5"]
+    assert cells[at + 5 : at + 11] == ["100 %", "0.0 %", "0.0 %", "75 %", "0.0 %", "25 %"]
+    at = cells.index("60")
+    assert cells[at : at + 5] == ["60", "30", "100.0", "80.0", "0.80"]
+
+
+def test_what_a_mix_says_is_text_on_its_page(wherry, tmp_path):
+    document = copy.deepcopy(SMALL)
+    document["how"] = {"command": ["<script>alert(1)</script>"], "note": "<b>"}
+    path = tmp_path / "evil.mix.json"
+    recordings.write(path, document)
+    assert wherry("report", path).returncode == 0
+    page = (tmp_path / "evil.mix.html").read_text()
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_a_damaged_mix_is_not_drawn(wherry, tmp_path):
+    path = tmp_path / "cut.mix.json"
+    path.write_text("{")
+    done = wherry("report", path)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+
+
+# --- what the summary of a recording says ---------------------------------------------------------
+def test_sizes_of_one_class_are_told_by_its_mean():
+    sizes = [[16, 16, 50, 800], [69632, 73727, 150, 150 * 70000]]
+    assert [summary.percentile(sizes, 200, p) for p in (20, 50, 99)] == [16, 70000, 70000]
+    assert summary.largest(sizes) == "<72K"
+    assert summary.largest([[69632, 73727, 1, 70000]]) == "70000"
+    assert summary.largest(sizes[:1]) == "16"
+
+
+def test_a_caller_without_lines_is_told_by_its_address():
+    """In the file, not from the function on."""
+    row = {"module": "/usr/lib/libx.so.1", "function": "f", "offset": 0x71BF9, "source": None}
+    row["inlined_into"] = []
+    assert summary.caller(row) == "f at 0x71bf9 in libx.so.1"
+    assert summary.caller(row | {"function": None}) == "+0x71bf9 in libx.so.1"
+    assert summary.caller(row | {"source": "/src/x.c:7"}) == "f x.c:7 in libx.so.1"
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(1, "1 process, 1 thread"), (2000, "2,000 processes, 2,000 threads")]
+)
+def test_the_page_counts_processes_and_threads(tmp_path, number, said):
+    document = full()
+    document["run"] |= {"processes": number, "threads": number}
+    path = tmp_path / "m.mix.json"
+    path.write_bytes(recordings.encode(document))
+    assert f"; {said}<" in mixpage.page(recordings.read(path))

@@ -1,0 +1,162 @@
+"""What wherry replay predicts of known totals, trials and turns, and its verdict in words."""
+
+from __future__ import annotations
+
+import pytest
+from made_replays import MIX, totals
+from wherry import stats
+from wherry.recording.trial import Change
+from wherry.recording.turns import Turned
+from wherry.replay import predict
+from wherry.replay.totals import Total
+
+
+def test_a_prediction_is_share_times_gain():
+    own = predict.predict("wherry", MIX["ceiling"], totals(0.8, 0.9))
+    # Hot: 20 % of the run, of which a fifth is saved; warm: 30 %, of which a tenth.
+    assert own.change == pytest.approx(-0.04)
+    assert own.low < -0.04 and -0.03 < own.high < -0.02
+    assert own.measurable
+
+
+def test_what_may_be_nothing_is_not_claimed():
+    assert not predict.predict("wherry", MIX["ceiling"], totals(0.8, 1.1)).measurable
+    assert not predict.predict("wherry", MIX["ceiling"], totals(0.97, 0.97)).measurable
+    assert not predict.predict("wherry", MIX["ceiling"], totals(0.8, 0.9), noise=0.05).measurable
+    tie = predict.predict("wherry", MIX["ceiling"], totals(0.995, 0.995, floor=0.03))
+    assert tie.low < 0 < tie.high and not tie.measurable
+
+
+def test_what_was_timed_is_predicted_by(tmp_path):
+    found = totals(0.8, 0.9)
+    interval = stats.Ratio(0.7, 0.69, 0.71)
+    found["timed"] = {
+        "libc": Total("libc", "timed", 0.5, None, 0.01, 1.0),
+        "wherry": Total("wherry", "timed", 0.35, interval, 0.01, 1e-6),
+    }
+    own = predict.predict("wherry", MIX["ceiling"], found)
+    assert own.change == pytest.approx(0.5 * -0.3) and own.measurable and not own.tried
+    assert (own.low, own.high) == pytest.approx((0.5 * -0.31, 0.5 * -0.29))
+
+
+def test_small_calls_are_hot_in_the_middle_of_a_prediction(tmp_path):
+    """Where their data were nobody knows: the interval takes in both."""
+    found = {}
+    for kind, ratio in (("timed", 1.4), ("timed_small_hot", 0.8)):
+        interval = stats.Ratio(ratio, ratio - 0.01, ratio + 0.01)
+        found[kind] = {
+            "libc": Total("libc", kind, 0.5, None, 0.001, 1.0),
+            "wherry": Total("wherry", kind, 0.5 * ratio, interval, 0.001, 1e-6),
+        }
+    own = predict.predict("wherry", MIX["ceiling"], found)
+    assert own.change == pytest.approx(0.5 * -0.2) and not own.measurable
+    assert (own.low, own.high) == pytest.approx((0.5 * -0.21, 0.5 * 0.41))
+
+
+def test_what_was_tried_comes_first():
+    import numpy as np
+
+    found = totals(0.8, 0.9)
+    interval = stats.Ratio(0.9, 0.9, 0.9)
+    found["timed_rest"] = {
+        "libc": Total("libc", "timed_rest", 0.1, None, 0.01, 1.0),
+        "wherry": Total("wherry", "timed_rest", 0.09, interval, 0.01, 1e-6),
+    }
+    tried = [Change(np.array([-0.1, -0.1, -0.1, -0.2, -0.2, -0.2]), np.full(6, 0.5))]
+    own = predict.predict("wherry", MIX["ceiling"], found, tried=tried)
+    assert own.tried and own.measurable
+    assert own.change == pytest.approx(-0.15 - 0.01)
+    # The spread of the groups; that of the rest is none.
+    assert own.high - own.change == pytest.approx(tried[0].half) == own.change - own.low
+    assert "by what was tried in the program" in predict.verdict(
+        MIX["ceiling"], {"wherry": own}, found, {"wherry": "wherry ab -- CMD"}, predict.NOISE
+    )
+
+
+def test_what_was_not_tried_is_taken_as_what_was():
+    def of(change: float, low: float, high: float) -> predict.Prediction:
+        return predict.Prediction("x", change, low, high, True)
+
+    # Of the drop-in a half of what is measured here was seen in the program.
+    own = predict.as_the_trial(of(-0.2, -0.3, -0.1), of(-0.4, -0.4, -0.4), of(-0.2, -0.2, -0.2))
+    assert (own.change, own.low, own.high) == pytest.approx((-0.1, -0.3, -0.05))
+    assert own.measurable
+    # None of it, or the other way round.
+    own = predict.as_the_trial(of(-0.2, -0.3, -0.1), of(-0.4, -0.4, -0.4), of(0.1, 0.1, 0.1))
+    assert (own.change, own.low, own.high) == pytest.approx((0, -0.3, 0)) and not own.measurable
+    # More than all of it is not believed, nor is anything told by what is nothing.
+    for model, tried in ((-0.1, -0.4), (-0.001, -0.4)):
+        own = predict.as_the_trial(of(-0.2, -0.3, -0.1), of(model, model, model), of(tried, 0, 0))
+        assert own.change == pytest.approx(-0.2)
+
+
+def test_what_goes_by_calls_may_be_as_far_off_as_programs_were():
+    own = predict.Prediction("wherry", -0.019, -0.024, -0.014, True, True)
+    ceiling = {"likely": 0.53, "at_most": 0.54}
+    wide = predict.by_calls(own, ceiling)
+    assert wide.change == -0.019 and not wide.measurable
+    assert wide.low == pytest.approx(-0.125, abs=1e-3) and wide.high == pytest.approx(
+        0.087, abs=1e-3
+    )
+    # Of a program that gains much by it, something is left.
+    node = predict.Prediction("wherry", -0.078, -0.118, -0.038, True, True)
+    assert predict.by_calls(node, {"likely": 0.28, "at_most": 0.49}).measurable
+
+
+@pytest.mark.parametrize(("change", "claimed"), [(0.039, False), (-0.03, True), (-0.2, True)])
+def test_wide_turns_of_the_other_sign_leave_no_claim(change, claimed):
+    turned = Turned("calls", 60, 1.0, change, 0.079)
+    own = predict.Prediction("wherry", -0.04, -0.045, -0.035, True, True)
+    wide = predict.by_calls(own, {"likely": 0.1, "at_most": 0.1}, turned)
+    assert wide.measurable is claimed and wide.low <= change <= max(wide.high, change)
+    assert min(change, wide.high) >= wide.low and wide.high >= change
+
+
+def test_no_more_than_the_ceiling_is_claimed():
+    ceiling = {"likely": 0.53, "at_most": 0.54}
+    own = predict.of_turns("wherry", Turned("calls", 60, 1.0, -0.58, 0.1))
+    assert own.measurable
+    capped = predict.within_ceiling(own, ceiling)
+    assert (capped.low, capped.change, capped.beyond) == (-0.54, -0.54, True)
+    assert not predict.with_loading(capped, 0.01).measurable
+    said = predict.verdict(ceiling, {"wherry": capped}, {}, {"wherry": "wherry ab"}, predict.NOISE)
+    assert "not measurable, since more than that was found" in said and "See whether" not in said
+    # An interval ends there; the claim stays. What was not recorded may copy too.
+    own = predict.of_turns("wherry", Turned("calls", 60, 1.0, -0.5, 0.1))
+    capped = predict.within_ceiling(own, ceiling)
+    assert capped.low == -0.54 and capped.change == -0.5 and capped.measurable
+    assert predict.within_ceiling(own, ceiling | {"at_most": 0.1, "incomplete": True}) == own
+
+
+def test_the_share_is_never_above_the_ceiling():
+    assert predict.shares({"likely": 0.5, "at_most": 0.6}, totals(1, 1)) == {
+        "hot": 0.5,
+        "warm": 0.6,
+    }
+
+
+@pytest.mark.parametrize(
+    ("hot", "warm", "ceiling", "said"),
+    [
+        (0.8, 0.9, (0.2, 0.4), "See whether it holds: wherry ab"),
+        (0.8, 1.2, (0.2, 0.4), "not measurable"),
+        (1.2, 1.2, (0.2, 0.4), "nothing here is better than libc"),
+        (0.8, 0.9, (0.001, 0.002), "even a copy that costs nothing"),
+    ],
+)
+def test_verdicts(hot, warm, ceiling, said):
+    own = {"likely": ceiling[0], "at_most": ceiling[1]}
+    found = totals(hot, warm)
+    predictions = {"wherry": predict.predict("wherry", own, found)}
+    usable = {"wherry": "wherry ab -- CMD"}
+    text = predict.verdict(own, predictions, found, usable, predict.NOISE)
+    assert said in text and text.startswith("This run spends")
+    assert ("keep libc" in text) == ("See whether" not in text)
+
+
+def test_what_was_not_recorded_may_copy_too():
+    own = {"likely": 0.001, "at_most": 0.002, "incomplete": True}
+    found = totals(0.8, 0.9)
+    predictions = {"wherry": predict.predict("wherry", own, found)}
+    text = predict.verdict(own, predictions, found, {"wherry": "wherry ab"}, predict.NOISE)
+    assert "what was not may copy too" in text and "no more" not in text
