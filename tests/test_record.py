@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import json
 import os
 import re
@@ -140,6 +141,37 @@ def test_places(recorded):
     assert calls("move", 4, 64, "far", "none") == 1
     for part in found.ops.values():
         assert sum(row[5] for row in part["places"]) == part["calls"]
+
+
+# Small calls are counted by the recorder, 256 at once, and those that are left by what reads its file.
+@pytest.mark.parametrize("count", [1, 4])
+def test_small_calls_are_counted_where_they_were(recorded, count):
+    def group(n: int) -> int:
+        return next(to for to in (0, 16, 32, 64, 128, 256, 512, 1024) if n <= to)
+
+    def alignment(address: int) -> int:
+        return next(to for to in (64, 32, 16, 8, 4, 2, 1) if address % to == 0)
+
+    def apart(distance: int) -> str:
+        return next(
+            name
+            for to, name in ((0, "same"), (63, "near"), (1536, "alias"), (4095, "far"))
+            if distance <= to
+        )
+
+    places = {op: collections.Counter() for op in blocks.OPS}
+    for n in range(1025):
+        for op, dst, src in (
+            ("copy", 5 * n % 4096, 3 * n % 64),
+            ("move", 7 * n % 4096, n % 32),
+        ):
+            where = (group(n), alignment(src), alignment(dst), apart((dst - src) % 4096), "none")
+            places[op][where] += count
+        places["set"][group(n), 64, alignment(n % 128), "far", "none"] += count
+    found = recorded("small", str(count))
+    for op, own in found.ops.items():
+        assert {tuple(row[:5]): row[5] for row in own["places"]} == places[op], op
+        assert [row[:3] for row in own["sizes"]] == [[n, n, count] for n in range(1025)], op
 
 
 def test_sequences_hold_consecutive_calls(recorded):

@@ -230,7 +230,7 @@ static struct recorder_block *prepare(struct recorder_block *block, uint32_t thr
 {
     if (!block->claims) {
         block->random = 0x9e3779b97f4a7c15u * (thread + 1);
-        block->until_sample = 1;
+        block->sample_at = 1;
         block->until_timed = 1;
         block->next_burst = 1;
         block->burst_at = BURST;

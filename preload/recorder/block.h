@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum {
-    RECORDER_VERSION = 4,
+    RECORDER_VERSION = 5,
     PAGE = 4096,
     OPS = 3,          /* copy, move, set */
     FUNCTIONS = 32,   /* room for recorder_function */
@@ -25,6 +25,7 @@ enum {
     CALLERS = 512,       /* a power of two */
     BURST = 256,         /* calls in one */
     BURSTS = 32,         /* kept of a thread */
+    LOG = 256,           /* small calls that are counted at once, a power of two */
     SAMPLE_EACH = 61,    /* of the calls, one has its caller noted */
     ALWAYS_FROM = 16384, /* callers of this size and above are noted each time */
     TIME_EACH = 16, /* of those about one is timed; of the smaller ones each whose caller is noted, outside of bursts */
@@ -58,6 +59,11 @@ struct recorder_caller {
  * 61 the overlap; bit 63 is set, so that what was never written is 0. */
 typedef uint64_t recorded_call;
 
+/* One call to EXACT bytes that is to be counted: bits 0 to 10 the size, 11 to 15 the recorder_function, 16 and 17 the
+ * op, 18 to 23 the source mod 64, 24 to 35 (dst - src) mod 4096, 36 and 37 the overlap; bit 63 is set. A set has 0 in
+ * the source's place, and its destination is the distance from there. */
+typedef uint64_t logged_call;
+
 /* What the calls of one class of sizes took that were timed: in ticks of the processor's clock, without page faults. */
 struct recorder_time {
     uint64_t calls, bytes, ticks;
@@ -82,18 +88,21 @@ struct recorder_order {
 struct recorder_block {
     _Alignas(64) uint32_t owner; /* thread; 0: nobody's */
     uint32_t claims;             /* threads that it has counted, one after the other */
-    uint64_t until_sample;       /* calls until the next event */
+    uint64_t until_sample;       /* calls from the last event to the next */
     uint64_t samples;            /* so far */
     uint64_t next_burst;         /* samples until one begins */
     uint64_t burst_at;           /* calls of the burst under way; BURST: none is */
     uint64_t burst_place;        /* where it is written */
     uint64_t bursts_begun;
     uint64_t random;
-    uint64_t uncounted;                /* callers without room */
-    uint64_t until_timed;              /* calls of ALWAYS_FROM and more, until the next that is timed */
-    uint64_t timed, looks;             /* so far, in a trial; and that may be looked at */
-    uint64_t larger, larger_bytes;     /* calls of more than EXACT bytes, so far */
-    uint64_t followed;                 /* calls whose places were kept, so far */
+    uint64_t uncounted;            /* callers without room */
+    uint64_t until_timed;          /* calls of ALWAYS_FROM and more, until the next that is timed */
+    uint64_t timed, looks;         /* so far, in a trial; and that may be looked at */
+    uint64_t larger, larger_bytes; /* calls of more than EXACT bytes, so far */
+    uint64_t logged;               /* the others, so far */
+    uint64_t busy;                 /* with the log: a handler that interrupts that counts its own calls at once */
+    uint64_t sample_at, stop_at;   /* how many are logged at the next event; and when more is to be done than that */
+    uint64_t followed;             /* calls whose places were kept, so far */
     uint64_t places_kept[FOLLOWED][3]; /* destination, source and size of the last of them */
     uint64_t functions[FUNCTIONS];
     uint64_t sizes[OPS][SIZES];
@@ -105,6 +114,7 @@ struct recorder_block {
     struct recorder_time times[OPS][TIME_CLASSES];
     struct recorder_order order[OPS][SIZE_GROUPS];
     struct recorder_trial trials[OPS][TIME_CLASSES];
+    logged_call log[LOG]; /* those that are not counted yet; 0: none */
 };
 
 /* In a trial, of two turns of a process, one of the usual routines and one of those that are tried: how long they were,

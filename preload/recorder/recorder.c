@@ -48,6 +48,105 @@ static inline unsigned overlap_of(uintptr_t dst, uintptr_t src, size_t n)
     return UNLIKELY(-apart < n) ? 2 : 0;
 }
 
+static inline __attribute__((always_inline)) void count_place(struct recorder_block *block, enum recorder_op op,
+                                                              unsigned group, unsigned src, unsigned dst,
+                                                              unsigned apart, unsigned overlap)
+{
+    const unsigned place = group * ALIGNMENTS;
+    if (op == OP_SET) {
+        add(&block->set_places[place + alignment(dst)], 1);
+    } else {
+        const unsigned distance = (apart > 0) + (apart > 63) + (apart > 1536);
+        const unsigned both = (place + alignment(src)) * ALIGNMENTS + alignment(dst);
+        add(&block->places[op][(both * DISTANCES + distance) * OVERLAPS + overlap], 1);
+    }
+}
+
+static inline logged_call logged(enum recorder_op op, enum recorder_function function, uintptr_t dst, uintptr_t src,
+                                 size_t n, unsigned overlap)
+{
+    return n | (uint64_t)function << 11 | (uint64_t)op << 16 | (uint64_t)(src & 63) << 18 |
+           (uint64_t)((dst - src) & (PAGE - 1)) << 24 | (uint64_t)overlap << 36 | (uint64_t)1 << 63;
+}
+
+/* size_group() of sizes to EXACT, by eights. */
+#define EIGHT(group) group, group, group, group, group, group, group, group
+static const uint8_t SMALL_GROUPS[EXACT / 8 + 1] = {
+    0,        1,        1,        2,        2,        3,        3,        3,
+    3,        EIGHT(4), EIGHT(5), EIGHT(5), EIGHT(6), EIGHT(6), EIGHT(6), EIGHT(6),
+    EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7),
+};
+
+static inline void count_logged(struct recorder_block *block, logged_call call)
+{
+    const size_t n = call & 2047;
+    const enum recorder_op op = (enum recorder_op)(call >> 16 & 3);
+    const unsigned src = call >> 18 & 63, apart = call >> 24 & (PAGE - 1);
+    add(&block->functions[call >> 11 & 31], 1);
+    add(&block->sizes[op][n], 1);
+    count_place(block, op, SMALL_GROUPS[(n + 7) / 8], src, src + apart, apart, call >> 36 & 3);
+}
+
+#define SET(word, value) (*(volatile uint64_t *)&(word) = (value))
+
+/* Counted one by one, beside the copies, small calls would change what is measured: a counter whose place hangs on a
+ * size that has yet to come from memory keeps the processor from looking ahead, as a routine's own branches on the size
+ * do, and a routine without any seemed to gain nothing. So they are logged, and counted when the log is full. */
+static __attribute__((noinline)) void empty_log(struct recorder_block *block)
+{
+    for (unsigned i = 0; i < LOG; i++) {
+        count_logged(block, block->log[i]);
+        SET(block->log[i], 0);
+    }
+}
+
+static inline void log_call(struct recorder_block *block, logged_call call)
+{
+    if (UNLIKELY(block->busy)) {
+        count_logged(block, call);
+        return;
+    }
+    SET(block->busy, 1);
+    const uint64_t at = block->logged;
+    if (at % LOG == 0 && at > 0)
+        empty_log(block);
+    SET(block->log[at % LOG], call);
+    SET(block->logged, at + 1);
+    SET(block->busy, 0);
+}
+
+/* When more is to be done than to log a call. Never too late: a handler can only have logged more meanwhile. */
+static inline void log_until(struct recorder_block *block)
+{
+    const uint64_t full = (block->logged + LOG - 1) / LOG * LOG;
+    SET(block->stop_at, block->sample_at - 1 < full ? block->sample_at - 1 : full);
+}
+
+/* Nearly every small call is no more than logged; false: it is one of the others, and nothing was done. */
+static inline __attribute__((always_inline)) bool just_logged(enum recorder_op op, enum recorder_function function,
+                                                              uintptr_t dst, uintptr_t src, size_t n)
+{
+    if (UNLIKELY(!recorder_next[function])) /* before the loader has relocated this object the rest leads astray */
+        return false;
+    struct recorder_block *block = recorder_mine;
+    if (UNLIKELY((uintptr_t)block <= (uintptr_t)CLAIMING || !*recorder_alive) || UNLIKELY(n > EXACT))
+        return false;
+    if (op != OP_SET && (UNLIKELY(dst - src < n) || UNLIKELY(src - dst < n)))
+        return false;
+    if (UNLIKELY(block->busy))
+        return false;
+    SET(block->busy, 1);
+    const uint64_t at = block->logged;
+    if (UNLIKELY(at >= block->stop_at)) {
+        SET(block->busy, 0);
+        return false;
+    }
+    SET(block->log[at % LOG], logged(op, function, dst, src, n, 0));
+    SET(block->logged, at + 1);
+    SET(block->busy, 0);
+    return true;
+}
+
 static inline __attribute__((always_inline)) bool count(enum recorder_op op, enum recorder_function function,
                                                         uintptr_t dst, uintptr_t src, size_t n, unsigned overlap,
                                                         uintptr_t caller)
@@ -59,14 +158,17 @@ static inline __attribute__((always_inline)) bool count(enum recorder_op op, enu
             return false;
     }
     bool timed = false;
-    add(&block->functions[function], 1);
     if (LIKELY(n <= EXACT)) {
-        add(&block->sizes[op][n], 1);
+        log_call(block, logged(op, function, dst, src, n, overlap));
     } else {
+        block->sample_at--;
+        add(&block->functions[function], 1);
         const unsigned class = size_class(n);
         add(&block->sizes[op][class], 1);
         add(&block->log_bytes[op][class - EXACT - 1], n);
         add(&block->larger_bytes, n);
+        count_place(block, op, size_group(n), (unsigned)src, (unsigned)dst, (unsigned)(dst - src) & (PAGE - 1),
+                    overlap);
         const uint64_t place = block->larger++ % ORDER_EACH;
         if (place < ORDER_SOME)
             recorder_note_order(block, op, dst, src, n, place > 0);
@@ -78,17 +180,11 @@ static inline __attribute__((always_inline)) bool count(enum recorder_op op, enu
             }
         }
     }
-    const unsigned place = size_group(n) * ALIGNMENTS;
-    if (op == OP_SET) {
-        add(&block->set_places[place + alignment(dst)], 1);
-    } else {
-        const unsigned apart = (unsigned)(dst - src) & (PAGE - 1);
-        const unsigned distance = (apart > 0) + (apart > 63) + (apart > 1536);
-        const unsigned both = (place + alignment(src)) * ALIGNMENTS + alignment(dst);
-        add(&block->places[op][(both * DISTANCES + distance) * OVERLAPS + overlap], 1);
+    if (UNLIKELY(block->logged >= block->sample_at)) {
+        timed |= recorder_event(block, op, dst, src, n, overlap, caller);
+        block->sample_at = block->logged + block->until_sample;
     }
-    if (UNLIKELY(falls_to_zero(&block->until_sample)))
-        return recorder_event(block, op, dst, src, n, overlap, caller) || timed;
+    log_until(block);
     return timed;
 }
 
@@ -105,14 +201,17 @@ static inline __attribute__((always_inline)) bool count(enum recorder_op op, enu
 #define COUNTED_COPY(op, name, unit)                                                                                   \
     const size_t bytes = n * (unit);                                                                                   \
     const unsigned overlap = overlap_of((uintptr_t)dst, (uintptr_t)src, bytes);                                        \
-    const bool timed = count(op, FN_##name, (uintptr_t)dst, (uintptr_t)src, bytes, overlap, CALLER)
+    const bool timed = count(op, FN_##name, (uintptr_t)dst, (uintptr_t)src, bytes, overlap, caller)
 
 /* The arguments as the function itself takes them. */
 #define TIMED_COPY(op, name, ...)                                                                                      \
     recorder_timed(op, FN_##name, (uintptr_t)dst, overlap ? 0 : (uintptr_t)src, bytes, 0, __VA_ARGS__)
 
+/* What is not just logged, apart, so that those that are save no registers. */
+#define APART static __attribute__((noinline))
+
 #define COPY(op, name, unit, past)                                                                                     \
-    PUBLIC void *name(void *dst, const void *src, size_t n)                                                            \
+    APART void *name##_apart(void *dst, const void *src, size_t n, uintptr_t caller)                                   \
     {                                                                                                                  \
         if (!STARTED(name)) {                                                                                          \
             wherry_routine_move_sse2(dst, src, n * (unit));                                                            \
@@ -126,10 +225,16 @@ static inline __attribute__((always_inline)) bool count(enum recorder_op op, enu
         if (UNLIKELY(timed))                                                                                           \
             return (void *)TIMED_COPY(op, name, (long)dst, (long)src, (long)n, 0);                                     \
         return ((void *(*)(void *, const void *, size_t))recorder_now[FN_##name])(dst, src, n);                        \
+    }                                                                                                                  \
+    PUBLIC void *name(void *dst, const void *src, size_t n)                                                            \
+    {                                                                                                                  \
+        if (LIKELY(just_logged(op, FN_##name, (uintptr_t)dst, (uintptr_t)src, n * (unit))))                            \
+            return ((void *(*)(void *, const void *, size_t))recorder_now[FN_##name])(dst, src, n);                    \
+        return name##_apart(dst, src, n, CALLER);                                                                      \
     }
 
 #define COPY_CHECKED(op, name, unit)                                                                                   \
-    PUBLIC void *name(void *dst, const void *src, size_t n, size_t room)                                               \
+    APART void *name##_apart(void *dst, const void *src, size_t n, size_t room, uintptr_t caller)                      \
     {                                                                                                                  \
         if (!STARTED(name) && room < n)                                                                                \
             __builtin_trap();                                                                                          \
@@ -141,6 +246,12 @@ static inline __attribute__((always_inline)) bool count(enum recorder_op op, enu
                 return (void *)TIMED_COPY(op, name, (long)dst, (long)src, (long)n, (long)room);                        \
         }                                                                                                              \
         return ((void *(*)(void *, const void *, size_t, size_t))recorder_now[FN_##name])(dst, src, n, room);          \
+    }                                                                                                                  \
+    PUBLIC void *name(void *dst, const void *src, size_t n, size_t room)                                               \
+    {                                                                                                                  \
+        if (LIKELY(n <= room) && LIKELY(just_logged(op, FN_##name, (uintptr_t)dst, (uintptr_t)src, n * (unit))))       \
+            return ((void *(*)(void *, const void *, size_t, size_t))recorder_now[FN_##name])(dst, src, n, room);      \
+        return name##_apart(dst, src, n, room, CALLER);                                                                \
     }
 
 COPY(OP_COPY, memcpy, 1, 0)
@@ -163,6 +274,7 @@ PUBLIC void bcopy(const void *src, void *dst, size_t n)
         wherry_routine_move_sse2(dst, src, n);
         return;
     }
+    const uintptr_t caller = CALLER;
     COUNTED_COPY(OP_MOVE, bcopy, 1);
     if (UNLIKELY(timed)) {
         TIMED_COPY(OP_MOVE, bcopy, (long)src, (long)dst, (long)n, 0);
@@ -177,13 +289,20 @@ PUBLIC void bcopy(const void *src, void *dst, size_t n)
 /* Four bytes of what memset sets. */
 #define BYTES(c) ((uint32_t)(unsigned char)(c) * 0x01010101u)
 
-PUBLIC void *memset(void *dst, int c, size_t n)
+APART void *memset_apart(void *dst, int c, size_t n, uintptr_t caller)
 {
     if (!STARTED(memset))
         return wherry_routine_set_sse2(dst, c, n);
-    if (UNLIKELY(COUNTED_SET(memset, 1)))
+    if (UNLIKELY(count(OP_SET, FN_memset, (uintptr_t)dst, 0, n, 0, caller)))
         return (void *)TIMED_SET(memset, 1, BYTES(c), (long)dst, c, (long)n, 0);
     return ((void *(*)(void *, int, size_t))recorder_now[FN_memset])(dst, c, n);
+}
+
+PUBLIC void *memset(void *dst, int c, size_t n)
+{
+    if (LIKELY(just_logged(OP_SET, FN_memset, (uintptr_t)dst, 0, n)))
+        return ((void *(*)(void *, int, size_t))recorder_now[FN_memset])(dst, c, n);
+    return memset_apart(dst, c, n, CALLER);
 }
 
 PUBLIC void *__memset_chk(void *dst, int c, size_t n, size_t room)

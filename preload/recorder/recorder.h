@@ -66,12 +66,11 @@ void recorder_learn_fault(volatile unsigned char *page);
 uint64_t recorder_random(struct recorder_block *block);
 uint64_t recorder_about(struct recorder_block *block, uint64_t mean);
 
+/* No branch that hangs on the size: nobody could foresee it. */
 static inline unsigned size_group(size_t n)
 {
-    if (UNLIKELY(n == 0))
-        return 0;
-    const unsigned bits = 64u - (unsigned)__builtin_clzll((n - 1) | 8);
-    return bits < SIZE_GROUPS + 2 ? bits - 3 : SIZE_GROUPS - 1;
+    const unsigned bits = 61u - (unsigned)__builtin_clzll((n - 1) | 8);
+    return (bits < SIZE_GROUPS - 1 ? bits : SIZE_GROUPS - 1) & -(unsigned)(n > 0);
 }
 
 /* One instruction each: a signal handler that counts as well comes before it or after it. */

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-MAGIC, VERSION = b"WHERRYRC", 4
+MAGIC, VERSION = b"WHERRYRC", 5
 PAGE = 4096
 OPS = ("copy", "move", "set")
 FUNCTIONS = (
@@ -24,7 +24,7 @@ SIZE_GROUPS, ALIGNMENTS, DISTANCES, OVERLAPS = 19, 7, 4, 4
 SET_PLACES = SIZE_GROUPS * ALIGNMENTS
 PLACES = SET_PLACES * ALIGNMENTS * DISTANCES * OVERLAPS
 CALLERS, BURST, BURSTS, MODULES, NAMES = 512, 256, 32, 256, 1 << 16
-TIME_CLASSES, FOLLOWED, PLACES_KNOWN = 80, 4, 3
+TIME_CLASSES, FOLLOWED, PLACES_KNOWN, LOG = 80, 4, 3, 256
 TRIAL_GROUPS, TURNS = 6, 2048
 TIME_FIELDS = 6 + PLACES_KNOWN * PLACES_KNOWN
 
@@ -45,6 +45,10 @@ _BLOCK = np.dtype(
         ("looks", "<u8"),
         ("larger", "<u8"),
         ("larger_bytes", "<u8"),
+        ("logged", "<u8"),
+        ("busy", "<u8"),
+        ("sample_at", "<u8"),
+        ("stop_at", "<u8"),
         ("followed", "<u8"),
         ("places_kept", "<u8", (FOLLOWED, 3)),
         ("functions", "<u8", 32),
@@ -60,6 +64,7 @@ _BLOCK = np.dtype(
         ("order", "<u8", (3, SIZE_GROUPS, 3)),
         # of both sides of a trial: calls and ticks of each group
         ("trials", "<u8", (3, TIME_CLASSES, 2, TRIAL_GROUPS, 2)),
+        ("log", "<u8", LOG),
     ]
 )
 _HEADER = struct.Struct("<8sIIIIQIIIIIIQQQQ4096s")
@@ -144,6 +149,41 @@ def program_of(path: str) -> str:
     return path.removesuffix(" (deleted)")
 
 
+def _settled(block: np.void) -> np.void:
+    """With what was logged last, and is not counted yet."""
+    waiting = [call for call in block["log"].tolist() if call >> 63]
+    if not waiting:
+        return block
+    block = block.copy()
+    for call in waiting:
+        size, op, function = call & 2047, call >> 16 & 3, call >> 11 & 31
+        if size > EXACT or op >= len(OPS):
+            continue  # damaged
+        source, apart, overlap = call >> 18 & 63, call >> 24 & (PAGE - 1), call >> 36 & 3
+        group = _group_of(size) * ALIGNMENTS
+        to = _alignment(source + apart)
+        block["functions"][function] += 1
+        block["sizes"][op][size] += 1
+        if OPS[op] == "set":
+            block["set_places"][group + to] += 1
+            continue
+        distance = (apart > 0) + (apart > 63) + (apart > 1536)
+        both = (group + _alignment(source)) * ALIGNMENTS + to
+        block["places"][op][(both * DISTANCES + distance) * OVERLAPS + overlap] += 1
+    return block
+
+
+def _alignment(address: int) -> int:
+    """The power of two that divides it, of those to 64."""
+    address |= 64
+    return (address & -address).bit_length() - 1
+
+
+def _group_of(size: int) -> int:
+    """Of sizes to EXACT."""
+    return (size - 1 | 8).bit_length() - 3 if size else 0
+
+
 def read(path: Path) -> Process:
     mode = path.stat().st_mode & 0o777
     if mode in (_NO_ROOM, _FILE_LIMIT):
@@ -171,7 +211,7 @@ def read(path: Path) -> Process:
     for place in range(min(count, (len(data) - HEADER_BYTES) // BLOCK_BYTES)):
         block = np.frombuffer(data, _BLOCK, 1, HEADER_BYTES + place * BLOCK_BYTES)[0]
         if block["claims"]:
-            blocks.append(block)
+            blocks.append(_settled(block))
     return Process(
         pid,
         program_of(_text(program)),

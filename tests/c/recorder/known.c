@@ -129,6 +129,19 @@ static void places(void)
     moves(to, to + 500, 500); /* just not */
 }
 
+/* Every small size, at places that differ. */
+static void small(unsigned long count)
+{
+    copy_fn *volatile moves = memmove;
+    set_fn *volatile sets = memset;
+    for (unsigned long i = 0; i < count; i++)
+        for (size_t n = 0; n <= 1024; n++) {
+            copy(to + 5 * n % 4096, from + 3 * n % 64, n);
+            moves(to + 7 * n % 4096, from + n % 32, n);
+            sets(to + n % 128, 0, n);
+        }
+}
+
 /* One call where the one before it has ended, or anywhere in 64 MiB; or in pages that nobody has touched. */
 static void walk(unsigned long count, bool ascends, bool fresh)
 {
@@ -184,6 +197,8 @@ int main(int argc, char **argv)
         walk(count, true, true);
     else if (strcmp(mode, "places") == 0)
         places();
+    else if (strcmp(mode, "small") == 0)
+        small(count);
     else if (strcmp(mode, "times") == 0)
         times(count, 700);
     else if (strcmp(mode, "sizes") == 0)
