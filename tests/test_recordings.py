@@ -378,6 +378,24 @@ def test_a_trial_is_calls_times_the_difference():
     assert own.seconds == pytest.approx(-1000 * 100e-9) and own.half > 1000 * 100e-9
 
 
+def test_calls_that_outlast_a_turn_are_told_apart():
+    document = copy.deepcopy(SMALL)
+    document["ops"]["copy"]["sizes"] = [
+        [2000, 2000, 100, 200_000],
+        [1 << 25, 1 << 25, 20, 20 << 25],
+    ]
+    row = [1 << 25, (3 << 24) - 1, [2] * 6, [8e6] * 6, [1] * 6, [3e6] * 6]
+    document["trial"]["ops"] = {
+        "copy": [[1536, 2047, [9] * 6, [900.0] * 6, [9] * 6, [90.0] * 6], row]
+    }
+    own = trial.outlasting(document)
+    assert own.seconds == pytest.approx(20 * -1e-3) and own.libc.mean() == pytest.approx(20 * 4e-3)
+    row[4:] = [1] * 5 + [0], [3e6] * 5 + [0.0]
+    assert trial.outlasting(document) is None  # fewer than six of a side
+    row[2:] = [2] * 6, [1.9e6] * 6, [1] * 6, [1e6] * 6
+    assert trial.outlasting(document) is None  # not as long
+
+
 def test_a_damaged_cache_of_costs_is_measured_again(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     good = {kind: {op: {"64": 2.0} for op in ceiling.OPS} for kind in ("hot", "cold")}

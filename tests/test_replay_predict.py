@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from made_replays import MIX, totals
 from wherry import stats
@@ -110,6 +113,24 @@ def test_wide_turns_of_the_other_sign_leave_no_claim(change, claimed):
     wide = predict.by_calls(own, {"likely": 0.1, "at_most": 0.1}, turned)
     assert wide.measurable is claimed and wide.low <= change <= max(wide.high, change)
     assert min(change, wide.high) >= wide.low and wide.high >= change
+
+
+def test_what_outlasts_turns_is_told_by_its_calls():
+    """Turns that hold calls of many milliseconds count as if they had less: of four fifths of the time of these calls,
+    of a run that they take half of, nothing was seen."""
+    turned = Turned("calls", 100, 0.6, 0.01, 0.02)
+    long = Change(np.full(6, -0.1), np.full(6, 0.5))
+    own = predict.of_turns("wherry", turned, predict.NOISE, long, cpu_s=1.0)
+    assert own.change == pytest.approx(0.01 - 0.8 * 0.1) and own.measurable
+    assert own.high - own.low == pytest.approx(0.04)
+    # Where the turns tell of all of the run, they tell of these calls too.
+    whole = replace(turned, covered=1.0)
+    assert predict.of_turns("wherry", whole, predict.NOISE, long, 1.0).change == 0.01
+    # What is not covered can be more than they took.
+    little = replace(turned, covered=0.1)
+    assert predict.of_turns("wherry", little, predict.NOISE, long, 1.0).change == pytest.approx(
+        -0.09
+    )
 
 
 def test_no_more_than_the_ceiling_is_claimed():

@@ -147,8 +147,10 @@ def _predictions(subject, routines, identities, found, noise) -> dict[str, Predi
         if subject.tried_plan is not None and identities.get(name) == subject.tried_plan:
             turned = subject.turned
             if turned and turned.tells:
-                measured, tried = own, predict.of_turns(name, turned, noise)
-                own = tried
+                measured = own
+                own = tried = predict.of_turns(
+                    name, turned, noise, subject.outlasting, subject.ceiling["cpu_s"]
+                )
             elif subject.tried:
                 measured = own
                 tried = own = predict.predict(name, subject.ceiling, found, noise, subject.tried)

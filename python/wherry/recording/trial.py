@@ -25,6 +25,10 @@ FROM = KIB
 GROUPS = 6
 # With fewer calls of a side in a class it tells nothing.
 LEAST_CALLS = 12
+# A call that takes libc so long is half of a turn, or more than one: turns that have some count as if they had less.
+OUTLASTS_NS = 1e6
+# Of these fewer do: what a call takes beside others like it differs less, the longer it is.
+LEAST_OUTLASTING = 6
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,19 @@ def summed(document: Mapping) -> Change | None:
     return Change(sum(c.groups for c in found), sum(c.libc for c in found)) if found else None
 
 
+def outlasting(document: Mapping) -> Change | None:
+    """Of all calls of a mix that outlast a turn."""
+    found = []
+    for op, rows in (document.get("trial") or {}).get("ops", {}).items():
+        long = [row for row in rows if sum(row[3]) >= OUTLASTS_NS * max(sum(row[2]), 1)]
+        if long and (
+            own := change(document["ops"][op], long, long[0][0], 1 << 62, LEAST_OUTLASTING)
+        ):
+            found.append(own)
+    found = [own for own in found if len(own.groups) == len(found[0].groups)]
+    return Change(sum(c.groups for c in found), sum(c.libc for c in found)) if found else None
+
+
 def whom(document: Mapping) -> str:
     routines, plan = document["trial"]["routines"], document["trial"]["plan"]
     if routines == DROPIN:
@@ -101,8 +118,11 @@ def in_words(document: Mapping) -> str | None:
     )
 
 
-def change(op: Mapping, tried: Sequence[Sequence], low: int, high: int) -> Change | None:
-    """Of all calls of one op with sizes from `low` to `high`; None when too few were timed. `op`: the mix's counts."""
+def change(
+    op: Mapping, tried: Sequence[Sequence], low: int, high: int, least_calls: int = LEAST_CALLS
+) -> Change | None:
+    """Of all calls of one op with sizes from `low` to `high`; None when fewer than `least_calls` of a side were timed.
+    `op`: the mix's counts."""
     groups, libc, known = np.zeros(GROUPS), np.zeros(GROUPS), 0
     there = np.zeros(GROUPS, bool)
     sizes = [(row[3] / row[2], row[2], row[3]) for row in op["sizes"] if row[2]]
@@ -112,7 +132,7 @@ def change(op: Mapping, tried: Sequence[Sequence], low: int, high: int) -> Chang
         means = []
         for number, ns in (sides[:2], sides[2:]):
             number, ns = np.array(number, float), np.array(ns, float)
-            if number.sum() < LEAST_CALLS:
+            if number.sum() < least_calls:
                 break
             mean = ns.sum() / number.sum()
             means.append(np.where(number > 0, ns / np.maximum(number, 1), mean))

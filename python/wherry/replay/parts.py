@@ -61,13 +61,16 @@ class Subject:
     command: tuple[str, ...] = ()
     tried_plan: str | None = None  # of the recording's trial
     turned: Turned | None = None  # what its turns tell of the whole program
+    outlasting: Change | None = None  # what the trial made of calls that outlast a turn
     processes: int = 0  # of the recording
     beyond: int = 0  # calls of more bytes than are measured, which are in no part
     elsewhere: str = ""  # how the machine that it was recorded on is not this one
 
     def without_trial(self, elsewhere: str) -> Subject:
         parts = tuple(replace(part, tried=None) for part in self.parts)
-        return replace(self, parts=parts, tried_plan=None, turned=None, elsewhere=elsewhere)
+        return replace(
+            self, parts=parts, tried_plan=None, turned=None, outlasting=None, elsewhere=elsewhere
+        )
 
     @property
     def tried(self) -> tuple[Change, ...]:
@@ -226,6 +229,7 @@ def subject(
         tuple(how.get("command", ())),
         (recording.document.get("trial") or {}).get("plan"),
         turns.of(recording.document),
+        trial.outlasting(recording.document),
         (recording.document.get("run") or {}).get("processes") or 0,
         beyond,
     )

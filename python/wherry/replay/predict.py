@@ -1,6 +1,7 @@
 """What a replay means for the program: the share of its time that copies take, times what they would gain.
 
-What the recorder tried inside the program is known best: how fast the whole of it was in its turns with the drop-in.
+What the recorder tried inside the program is known best: how fast the whole of it was in its turns with the drop-in;
+and, where turns did not cover all of the run, what calls that outlast a turn took there with libc and with the drop-in.
 Where there were too few turns to tell, what calls of more than 1 KiB took there with libc and with the drop-in. Of all
 other calls, and of other routines, the share is what the recorder timed, and the gain is that of data where the
 recorder found them, or else as warm as makes libc take so long. Of calls of at most 1 KiB it found nothing, and what
@@ -125,8 +126,20 @@ def predict(
     return Prediction(routine, change, low, high, _clear(low, high, change, noise))
 
 
-def of_turns(routine: str, turned: Turned, noise: float = NOISE) -> Prediction:
+def of_turns(
+    routine: str,
+    turned: Turned,
+    noise: float = NOISE,
+    outlasting: Change | None = None,
+    cpu_s: float = 0.0,
+) -> Prediction:
+    """`outlasting`: what calls that outlast a turn were found to take more, of `cpu_s` seconds; for the part of them
+    that the turns do not tell of."""
     change, half = turned.change, turned.half
+    if outlasting is not None and cpu_s > 0 and outlasting.libc.mean() > 0:
+        part = min((1 - turned.covered) * cpu_s / float(outlasting.libc.mean()), 1.0)
+        change += part * outlasting.seconds / cpu_s
+        half = math.hypot(half, part * outlasting.half / cpu_s)
     low, high = change - half, change + half
     return Prediction(routine, change, low, high, _clear(low, high, change, noise), True, True)
 
