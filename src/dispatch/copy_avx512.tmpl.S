@@ -472,7 +472,7 @@ move_step:
 
 move_maybe_by_string:
     cmpq    wherry_thresholds + COPY_REP_RECENT_FROM(%rip), %rdx
-    jae     move_by_routine
+    jae     move_longer
     movq    %r8, %rcx
     RECENT_FIND_COPY(move_far)
     jmp     move_not_by_string

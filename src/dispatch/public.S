@@ -25,6 +25,7 @@
 #include "routines/asm.h"
 #include "routines/recent.h"
 #include "routines/thresholds.h"
+#include "routines/written.h"
 
 #ifndef PUBLIC
 #define PUBLIC(name) wherry_##name
@@ -302,6 +303,31 @@ move_far:
     jae     move_by_routine
     RECENT_ENTER_COPY_AT_ONCE(move_places)
     movq    %rdx, %rcx
+    rep movsb
+    ret
+
+/* The same for copies that nobody asks of where they were written: what the routine would ask for, in its order. */
+move_longer:
+    cmpq    $WRITTEN_FROM, %rdx
+    jae     move_by_routine
+    movq    %rsi, %rcx
+    cmpq    %rdx, %r8
+    jb      move_by_routine
+    subq    %rdi, %rcx
+    cmpq    %rdx, %rcx
+    jb      move_by_routine
+    cmpq    wherry_thresholds + COPY_REP_ALL_FROM(%rip), %rdx
+    jae     move_longer_by_string
+    leal    -1(%r8), %ecx
+    andl    $(ALIAS_BYTES - 1), %ecx
+    cmpq    wherry_thresholds + COPY_REP_SLOW_AHEAD(%rip), %rcx
+    jb      move_by_routine
+move_longer_by_string:
+    movq    %rdx, %rcx
+    cmpq    wherry_thresholds + COPY_REP_TO(%rip), %rdx
+    jae     move_by_routine
+    cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx
+    jae     move_by_routine
     rep movsb
     ret
 

@@ -34,7 +34,11 @@ enum { WAYS_TRAP_FLAG = 0x100 };
 
 static struct {
     bool string, fence; /* rep movsb or stosb; sfence, which ends what went past the caches */
+    unsigned steps;
 } ways_met;
+
+/* Who looks for a string instruction alone need not wait for the end of a loop; 0: to the end. */
+static unsigned ways_most_steps;
 
 static void ways_step(int signal, siginfo_t *info, void *context)
 {
@@ -42,10 +46,10 @@ static void ways_step(int signal, siginfo_t *info, void *context)
     greg_t *const registers = ((ucontext_t *)context)->uc_mcontext.gregs;
     const uint8_t *const at = (const uint8_t *)registers[REG_RIP];
     ways_met.fence |= at[0] == 0x0f && at[1] == 0xae && at[2] == 0xf8;
-    if (at[0] == 0xf3 && (at[1] == 0xa4 || at[1] == 0xaa)) {
-        ways_met.string = true;
-        registers[REG_EFL] &= ~(greg_t)WAYS_TRAP_FLAG; /* it would be a step for each byte */
-    }
+    const bool string = at[0] == 0xf3 && (at[1] == 0xa4 || at[1] == 0xaa); /* it would be a step for each byte */
+    ways_met.string |= string;
+    if (string || ++ways_met.steps == ways_most_steps)
+        registers[REG_EFL] &= ~(greg_t)WAYS_TRAP_FLAG;
 }
 
 static void ways_watch(void)
@@ -59,6 +63,7 @@ static void ways_call(const struct way *way, uint64_t a, uint64_t b, uint64_t c)
     static struct wherry_fault fault;
     uint64_t fourth = (uint64_t)(uintptr_t)&fault;
     ways_met.string = ways_met.fence = false;
+    ways_met.steps = 0;
     __asm__ volatile("pushfq\n\t"
                      "orq %[trap], (%%rsp)\n\t"
                      "popfq\n\t"
