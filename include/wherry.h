@@ -21,6 +21,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#if defined(__clang__) && !defined(__cplusplus)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wc99-extensions" /* bool, in C89 */
+#endif
 #ifdef __cplusplus
 #if defined(__GNUC__)
 #pragma GCC diagnostic push
@@ -199,7 +203,7 @@ int wherry_nofault_status(struct wherry_nofault_status *status);
 #endif
 
 #ifdef WHERRY_COPY_PADDED_EXACT
-static inline void *wherry_copy_padded(void *dst, size_t dst_cap, const void *src, size_t src_cap, size_t n)
+static __inline__ void *wherry_copy_padded(void *dst, size_t dst_cap, const void *src, size_t src_cap, size_t n)
 {
     (void)dst_cap;
     (void)src_cap;
@@ -215,7 +219,7 @@ enum { WHERRY_PADDED_BLOCK = 16 };
 typedef int64_t wherry_padded_block
     __attribute__((__vector_size__(WHERRY_PADDED_BLOCK), __aligned__(1), __may_alias__));
 
-static inline __attribute__((__always_inline__)) void wherry_padded_line(void *dst, const void *src)
+static __inline__ __attribute__((__always_inline__)) void wherry_padded_line(void *dst, const void *src)
 {
     wherry_padded_block *to = (wherry_padded_block *)dst;
     const wherry_padded_block *from = (const wherry_padded_block *)src;
@@ -233,13 +237,14 @@ static inline __attribute__((__always_inline__)) void wherry_padded_line(void *d
     }
 }
 
-static inline void *wherry_copy_padded(void *dst, size_t dst_cap, const void *src, size_t src_cap, size_t n)
+static __inline__ void *wherry_copy_padded(void *dst, size_t dst_cap, const void *src, size_t src_cap, size_t n)
 {
     const size_t room = dst_cap < src_cap ? dst_cap : src_cap;
     char *to = (char *)dst;
     const char *from = (const char *)src;
     /* From two lines of the smallest blocks on a call costs no more, since the library has wider ones. */
     const size_t most = WHERRY_PADDED_BLOCK > 16 ? 256 : 64;
+    size_t at;
     /* Of 0 bytes too: then neither need point to anything. One comparison tells it together with n > most. */
     if (n == 0 || n > most || ((n + 63) & ~(size_t)63) > room)
         return wherry_memcpy(dst, src, n);
@@ -252,7 +257,7 @@ static inline void *wherry_copy_padded(void *dst, size_t dst_cap, const void *sr
         }
         return dst;
     }
-    for (size_t at = 0; at < n; at += 64)
+    for (at = 0; at < n; at += 64)
         wherry_padded_line(to + at, from + at);
     return dst;
 }
@@ -284,6 +289,8 @@ const char *wherry_isa(void);
 #if defined(__GNUC__)
 #pragma GCC diagnostic pop
 #endif
+#elif defined(__clang__)
+#pragma clang diagnostic pop
 #endif
 
 #endif

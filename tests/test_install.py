@@ -110,6 +110,7 @@ def test_a_cpp_program(installed: Installed, tmp_path: Path):
 @pytest.mark.parametrize(
     "words",
     [
+        "-std=c89 -Wdeclaration-after-statement",
         "-std=c11 -Wundef",
         "-std=c11 -D_XOPEN_SOURCE",
         "-std=c11 -D_XOPEN_SOURCE=700",

@@ -39,7 +39,7 @@ def test_c(build_dir: Path, tmp_path: Path, compiler: str, flag: str):
     run(build(compiler, C_COMPILERS[compiler], build_dir, tmp_path, *flags))
 
 
-@pytest.mark.parametrize("standard", ["c11", "c17"])
+@pytest.mark.parametrize("standard", ["c89", "iso9899:199409", "c99", "c11", "c17"])
 def test_strict_c(build_dir: Path, tmp_path: Path, standard: str):
     source = tmp_path / "s.c"
     source.write_text(
