@@ -281,6 +281,7 @@ MISUSE = [
     (["bench", "qqq"], "wherry list experiments lists all"),
     (["bnch"], "did you mean bench?"),
     (["bench", "--routine", "rep_mosb"], "did you mean rep_movsb?"),
+    (["bench", "--routine", "wherry_memcpy"], "no routine 'wherry_memcpy'; did you mean wherry?"),
     (["bench", "--routine", "set_sse2"], "does not do"),
     (["bench", "--size", "0"], "not a positive number"),
     (["bench", "--size", "-1"], "not a positive number"),

@@ -226,6 +226,10 @@ def test_events_of_a_right_routine(runner):
         (["--case", "sweep:n=x"], "cannot read 'n=x'"),
         (["--case", "nonsense"], "begins with no family"),
         (["rep_movsb", "--case", "overlap:n=3"], "does not apply"),
+        (
+            ["wherry_iszero", "--family", "overlap"],
+            "overlap does not apply to wherry:wherry_iszero",
+        ),
         (["--isa", "mmx"], "give sse2, avx2, avx512, avx512_ladder or"),
         (["--seed", "-4"], "give an integer"),
         (["--jobs", "0"], "give 1 or more"),
@@ -290,6 +294,26 @@ def test_a_tier_of_the_public_functions_is_verified_by_their_name(runner, wherry
     assert (done.returncode, done.stdout) == (2, "")
     assert (
         "wherry@avx2 is of --isa sse2; leave out one of the two, or give wherry@sse2" in done.stderr
+    )
+
+
+def test_every_function_may_be_named(runner, wherry):
+    """That is verified; by both commands."""
+    seen = events(runner("wherry", "--family", "empty", "--brief", "--json"), "family")
+    functions = sorted({family["function"] for family in seen})
+    assert {"wherry_iszero", "wherry_crc32c_copy", "wherry_csum_partial"} <= set(functions)
+    done = wherry("verify", *functions, "--family", "empty", "--brief", "--json")
+    assert done.returncode == 0, done.stderr
+    assert {family["function"] for family in json.loads(done.stdout)["families"]} == set(functions)
+    done = wherry("verify", "wherry_izero")
+    assert done.returncode == 2 and "no target 'wherry_izero'" in done.stderr
+
+
+def test_a_case_that_proves_nothing(runner):
+    done = runner("rep_movsb", "--case", "ordering:n=9,seed=1")
+    assert done.returncode == 2
+    assert (
+        "family ordering has nothing to look at" in done.stderr and "all right" not in done.stdout
     )
 
 

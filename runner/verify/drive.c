@@ -345,6 +345,13 @@ int verify_drive(const struct target *const *targets, size_t target_count, const
     }
     run_all(&c);
     c.total.seconds = now() - begun;
+    if (options->only_case_family && !c.total.cases && !c.total.failures && !c.total.skipped) {
+        fprintf(stderr,
+                "wherry-run: verify: nothing was verified: family %s has nothing to look at in this --case; give a "
+                "larger n\n",
+                options->only_case_family->name);
+        return EXIT_MISUSE;
+    }
     print_end(options, &c.total);
     return c.total.failures ? EXIT_FAILED : EXIT_OK;
 }

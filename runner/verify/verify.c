@@ -145,7 +145,7 @@ static int read_families(struct request *r, const char *text)
                     r->wanted[r->wanted_count++] = found;
             }
         if (!found)
-            return misuse("verify: no family '%s'; wherry-run verify --help lists them", word);
+            return misuse("verify: no family '%s'; leave out --family, or name others", word);
     }
     return 0;
 }
@@ -369,6 +369,14 @@ int command_verify(int argc, char **argv)
                           selector(targets[0]), (size_t)targets[0]->routine->quantum, fit(targets[0], n),
                           fit(targets[0], n) + targets[0]->routine->quantum, n);
     }
+    size_t applying = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t f = 0; f < r.wanted_count; f++)
+            applying += r.wanted[f]->applies(targets[i]);
+    if (r.wanted_count && !applying)
+        return misuse(
+            "verify: nothing was verified: family %s does not apply to %s; leave out --family, or name others",
+            r.wanted[0]->name, selector(targets[0]));
     return verify_drive(targets, count, r.wanted_count ? r.wanted : families,
                         r.wanted_count ? r.wanted_count : FAMILY_COUNT, &r.options);
 }

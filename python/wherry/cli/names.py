@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -27,14 +26,13 @@ def targets(catalogue: Sequence[dict], peers: Iterable[str]) -> set[str]:
 
 
 def unknown_routine(name: str, known: set[str]) -> bool:
-    """Whether the runner would not know it either: `wherry@avx2`, `libc:memmove` and `wherry_mempcpy` are fine."""
-    base = re.split("[@:]", name)[0]
-    return (
-        base not in known
-        and not name.startswith("wherry_mem")
-        and not re.fullmatch(r"wherry_(copy|set)_nofault(_zero)?", name)
-        and name not in ("wherry_bcopy", "wherry_bzero")
-    )
+    """`wherry@avx2` is fine."""
+    return name.partition("@")[0] not in known
+
+
+def unknown_target(name: str, known: set[str]) -> bool:
+    """Functions are fine as well: `libc:memmove`, `wherry_mempcpy`. The runner knows the names of ours."""
+    return unknown_routine(name.partition(":")[0], known) and not name.startswith("wherry_")
 
 
 def split(values: Iterable[str]) -> list[str]:

@@ -47,7 +47,7 @@ def command(targets, peers, only_peers, family, isa, seed, jobs, case, as_json, 
 
     known = names.targets(runner.routines(), peers)
     for target in targets:
-        if names.unknown_routine(target, known):
+        if names.unknown_target(target, known):
             raise unknown("routine", target, known, "wherry list routines")
     broken = peer_room.check(peers)
     good_peers = peer_room.without(peers, broken)
