@@ -95,6 +95,20 @@ def test_a_cell_is_called_only_beyond_the_floor_and_when_it_survives():
     assert stats.call(stats.Ratio(1.2, 0.9, 1.3), 0.01, 0.001) == "tie"
 
 
+@pytest.mark.parametrize("processes", [2, 3, 5])
+def test_intervals_of_many_cells_cover_and_agree_with_their_p_values(processes):
+    rng = np.random.default_rng(SEED)
+    held = []
+    for _ in range(30):
+        spread = np.exp(rng.normal(np.log(0.01), 0.5, 60))
+        cells = [rng.normal(0, own, processes) for own in spread]
+        outside = np.abs([own.mean() for own in cells]) > significance.half_intervals(cells)
+        assert list(outside) == list(significance.p_values(cells) < significance.LEVEL)
+        held.append(1 - outside.mean())
+    assert np.mean(held) == pytest.approx(0.95, abs=0.015)
+    assert list(significance.half_intervals([np.array([0.5]), np.array([])])) == [0, 0]
+
+
 def test_half_an_interval_is_students():
     for count, t in ((2, 12.706), (3, 4.303), (6, 2.571), (31, 2.042)):
         values = [0.0, 1.0] + [0.5] * (count - 2)

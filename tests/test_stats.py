@@ -52,6 +52,23 @@ def test_interval_covers_the_truth_most_of_the_time():
     assert held >= 48
 
 
+@pytest.mark.parametrize("processes", [1, 2, 3, 5])
+def test_interval_of_few_processes_covers_the_truth(processes):
+    """Resampling two processes that differ, it would leave out the truth every other time; the rounds of one are taken
+    as they are."""
+    rng = np.random.default_rng(SEED)
+    between, within = (0.02, 0.005) if processes > 1 else (0, 0.02)
+    held = 0
+    for _ in range(200):
+        pairs = [
+            rng.normal(0.1 + rng.normal(0, between), within, 5 if processes > 1 else 4)
+            for _ in range(processes)
+        ]
+        ratio = stats.interval(pairs, rng, 100)
+        held += ratio.low <= np.exp(0.1) <= ratio.high
+    assert held >= 182
+
+
 def test_processes_of_different_length():
     ratio = stats.bootstrap([np.zeros(3), np.zeros(7), np.zeros(1)], np.random.default_rng(SEED))
     assert (ratio.low, ratio.median, ratio.high) == (1, 1, 1)

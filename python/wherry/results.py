@@ -45,8 +45,10 @@ def _against(
 
 def _judge(judged: Sequence[_Judged], floor: float) -> None:
     """All comparisons with the reference, corrected together. What is measured twice has its verdict too."""
-    p = significance.p_values([own.units for own in judged])
-    for own, plain, mended in zip(judged, p, significance.corrected(p), strict=True):
+    units = [own.units for own in judged]
+    p, halves = significance.p_values(units), significance.half_intervals(units)
+    for own, half, plain, mended in zip(judged, halves, p, significance.corrected(p), strict=True):
+        own.ratio = stats.widened(own.ratio, float(half))
         ratio = {"to": REFERENCE} | _rounded_all(
             own.ratio.as_dict() | {"p": float(plain), "p_corrected": float(mended)}
         )

@@ -120,12 +120,13 @@ def prior(variances: np.ndarray, freedom: np.ndarray) -> tuple[float, float]:
     return worth, math.exp(centre)
 
 
-def p_values(comparisons: Sequence[np.ndarray]) -> np.ndarray:
-    """One for each; 1 where there is nothing to tell by."""
-    found = np.ones(len(comparisons))
+def _moderated(
+    comparisons: Sequence[np.ndarray],
+) -> tuple[list[int], np.ndarray, np.ndarray, np.ndarray]:
+    """Which comparisons have two units and more; of those the mean, its standard error and the degrees of freedom."""
     usable = [i for i, own in enumerate(comparisons) if len(own) >= 2]
     if not usable:
-        return found
+        return [], np.empty(0), np.empty(0), np.empty(0)
     counts = np.array([len(comparisons[i]) for i in usable], dtype=float)
     means = np.array([np.mean(comparisons[i]) for i in usable])
     variances = np.array([np.var(comparisons[i], ddof=1) for i in usable])
@@ -133,7 +134,25 @@ def p_values(comparisons: Sequence[np.ndarray]) -> np.ndarray:
     worth, centre = prior(variances, counts - 1)
     freedom = worth + counts - 1
     moderated = (worth * centre + (counts - 1) * variances) / freedom
-    found[usable] = t_tails(means / np.sqrt(moderated / counts), freedom)
+    return usable, means, np.sqrt(moderated / counts), freedom
+
+
+def p_values(comparisons: Sequence[np.ndarray]) -> np.ndarray:
+    """One for each; 1 where there is nothing to tell by."""
+    found = np.ones(len(comparisons))
+    usable, means, errors, freedom = _moderated(comparisons)
+    if usable:
+        found[usable] = t_tails(means / errors, freedom)
+    return found
+
+
+def half_intervals(comparisons: Sequence[np.ndarray], level: float = LEVEL) -> np.ndarray:
+    """Half of each mean's interval, by the same test: what it leaves out has a p-value below the level. 0 where there
+    is nothing to tell by."""
+    found = np.zeros(len(comparisons))
+    usable, _, errors, freedom = _moderated(comparisons)
+    if usable:
+        found[usable] = errors * [t_within(float(df), level) for df in freedom]
     return found
 
 
@@ -150,12 +169,14 @@ def corrected(p: np.ndarray) -> np.ndarray:
 
 
 @functools.cache
-def _t95(df: int) -> float:
-    """What 95 % of Student's t lie within, on both sides of 0."""
-    low, high = 1.0, 16.0
-    while high - low > 1e-6:
+def t_within(df: float, level: float = LEVEL) -> float:
+    """What all but this share of Student's t lies within, on both sides of 0."""
+    low, high = 0.0, 1.0
+    while t_tails(high, df)[0] > level:
+        low, high = high, 2 * high
+    while high - low > 1e-6 * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if t_tails(middle, df)[0] > 0.05 else (low, middle)
+        low, high = (middle, high) if t_tails(middle, df)[0] > level else (low, middle)
     return high
 
 
@@ -166,10 +187,10 @@ def slope(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
     own = float(across @ np.asarray(y, float) / (across @ across))
     far = np.asarray(y, float) - np.mean(y) - own * across
     error = math.sqrt(float(far @ far) / (len(x) - 2) / float(across @ across))
-    return own, _t95(len(x) - 2) * error
+    return own, t_within(len(x) - 2) * error
 
 
 def half_interval(values: Sequence[float]) -> float:
     """Half of the 95 % interval of the mean of two and more independent values."""
     own = np.asarray(values, dtype=float)
-    return _t95(len(own) - 1) * float(own.std(ddof=1)) / math.sqrt(len(own))
+    return t_within(len(own) - 1) * float(own.std(ddof=1)) / math.sqrt(len(own))

@@ -1,7 +1,8 @@
 """The arithmetic behind a figure. Times are nanoseconds a call, kept by process: {process: array of rounds}.
 
 Rounds of one process are correlated (one set of pages, one layout), so an interval resamples whole processes first and
-rounds within them second. Comparisons are of the same round of the same process: log ratios, whose median is reported.
+rounds within them second, and is no narrower than a t test of the processes has it. Comparisons are of the same round
+of the same process: log ratios, whose median is reported.
 """
 
 from __future__ import annotations
@@ -97,6 +98,28 @@ def bootstrap(
     )
 
 
+def widened(ratio: Ratio, half: float) -> Ratio:
+    """With an interval of at least so much, as a logarithm, to both sides. Two or three processes are seldom as far
+    apart as many would be, and resampling makes no others of them: of two that differ every other interval would leave
+    out the truth."""
+    return replace(
+        ratio,
+        low=min(ratio.low, ratio.median * float(np.exp(-half))),
+        high=max(ratio.high, ratio.median * float(np.exp(half))),
+    )
+
+
+def interval(
+    processes: Sequence[np.ndarray], rng: np.random.Generator, resamples: int = RESAMPLES
+) -> Ratio | None:
+    """As `bootstrap`, and no narrower than what the few processes (of one, its rounds) tell by a t test. For a
+    comparison that stands alone; of many, those of all tell how far processes are apart."""
+    ratio = bootstrap(processes, rng, resamples)
+    if ratio is None:
+        return None
+    return widened(ratio, float(significance.half_intervals([significance.units(processes)])[0]))
+
+
 def noise_floor(twins: Iterable[tuple[Samples, Samples]]) -> float | None:
     """What a routine differs from itself: the 95 % quantile, over rows, of the difference between the two measurements
     of one routine, by the statistic that every comparison uses (the median over all processes and rounds). A fraction:
@@ -164,6 +187,17 @@ def decide_all(races: Sequence[Race], floor: float) -> list[Verdict]:
     """Of all rows of an experiment, corrected together."""
     own = [units for one in races for _, units in one.others.values()]
     p = iter(significance.corrected(significance.p_values(own)))
+    halves = iter(significance.half_intervals(own))
+    races = [
+        replace(
+            one,
+            others={
+                name: (widened(ratio, float(next(halves))), units)
+                for name, (ratio, units) in one.others.items()
+            },
+        )
+        for one in races
+    ]
     return [
         decide(one, floor, {name: float(value) for name, value in zip(one.others, p, strict=False)})
         for one in races

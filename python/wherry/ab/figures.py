@@ -71,7 +71,7 @@ def of(rounds: Sequence[tuple[Ran, Ran, Ran, Ran]], metric: str, seed: int) -> F
     floor = noise_floor(*own, rng)
     # The kernel splits the time of a short run by its ticks, and may count none on one of the two sides.
     unsplit = metric in ("user", "system") and bool((values <= GRAIN).any())
-    ratio = None if unsplit else stats.bootstrap([each], rng, RESAMPLES)
+    ratio = None if unsplit else stats.interval([each], rng, RESAMPLES)
     p = float(significance.p_values([each])[0]) if len(each) > 1 else 1.0
     call = "tie" if ratio is None or len(each) < FEW_ROUNDS else stats.call(ratio, floor, p)
     return Figure(

@@ -225,7 +225,7 @@ def add_up(
                 own[routine] = Total(routine, heat, seconds, None, floor, 1.0)
                 continue
             pairs = stats.log_ratios(table, libc)
-            ratio = stats.bootstrap(pairs, rng)
+            ratio = stats.interval(pairs, rng)
             p = float(significance.p_values([significance.units(pairs)])[0]) if ratio else 1.0
             own[routine] = Total(routine, heat, seconds, ratio, floor, p)
         found[heat] = own

@@ -343,7 +343,7 @@ class Search:
             return None
         rng = np.random.default_rng(self.seed)
         values = np.array(ratios)
-        ratio = stats.bootstrap([values], rng)
+        ratio = stats.interval([values], rng)
         signs = rng.choice((-1.0, 1.0), size=(2000, len(alike), 2))
         drawn = np.array(alike)[rng.integers(len(alike), size=(2000, len(alike)))] * signs
         far = float(np.quantile(np.abs(np.median(drawn.sum(axis=2), axis=1)), 0.95))

@@ -89,7 +89,7 @@ def judge(
         for count, row in zip(calls, rows, strict=True)
     ]
     merged = over_rows(pairs, weights)
-    ratio = stats.bootstrap(merged, rng)
+    ratio = stats.interval(merged, rng)
     p = float(significance.p_values([significance.units(merged)])[0]) if ratio else 1.0
     each = [
         (float(np.exp(np.median(np.concatenate(pair)))), row)
