@@ -27,7 +27,7 @@ def judge(samples, rng, resamples=200):
 
 
 def scored(own, envelope, floor=0.005, rows=ROWS):
-    return score.region(
+    found = score.region(
         own,
         "r",
         rows,
@@ -35,8 +35,8 @@ def scored(own, envelope, floor=0.005, rows=ROWS):
         libc="libc",
         envelope=envelope,
         beside=["libc"],
-        floor=floor,
     )
+    return score.settled([found], wherry="wherry", floor=floor)[0]
 
 
 def test_the_best_of_many_is_not_the_luckiest_of_many():
@@ -169,6 +169,46 @@ def test_a_peer_that_lacks_a_region_is_not_the_best_single_one():
     assert regions[0].best == "a"
     total = score.total(own, regions, wherry="wherry", envelope=["libc", "a"])
     assert total.single == "libc" and total.worst == "r"
+
+
+def many(rng, wherry, **how):
+    """Regions of one row that Wherry and one peer have, disturbed each for itself and settled together."""
+    samples: dict = {}
+    for row in range(24):
+        samples |= table(rng, {"libc": 1.0, "wherry": wherry}, rows=(row,), **how)
+    own = judge(samples, rng, 100)
+    names = {"wherry": "wherry", "libc": "libc", "envelope": ["libc"], "beside": []}
+    found = [score.region(own, f"r{row}", (row,), **names) for row in range(24)]
+    return score.settled(found, wherry="wherry", floor=0.005)
+
+
+@pytest.mark.parametrize("processes", [2, 3, 5])
+def test_few_processes_that_differ_by_chance_give_no_lead(processes):
+    """Of two processes both are on one side of equal every other time, and resampling them does not tell."""
+    rng = np.random.default_rng(SEED)
+    found = []
+    for _ in range(12):
+        found += many(rng, 1.0, processes=processes, between=0.02, within=0.005)
+    ratios = [one.to_best.ratio() for one in found]
+    assert np.mean([one.verdict != "tie" for one in found]) <= 0.02
+    assert all((one.fastest is None) == (one.verdict == "tie") for one in found)
+    assert np.mean([ratio.low <= 1 <= ratio.high for ratio in ratios]) >= 0.93
+
+
+def test_few_processes_that_agree_give_a_lead():
+    found = many(np.random.default_rng(SEED), 0.95, processes=2, rounds=9, within=0.01)
+    assert {(one.verdict, one.fastest) for one in found} == {("ahead", "wherry")}
+
+
+def test_a_process_that_one_row_lacks_counts_in_the_others():
+    rng = np.random.default_rng(SEED)
+    samples = table(rng, {"libc": 1.0, "wherry": 0.9}, processes=3, within=0.005)
+    for name in ("libc", "wherry"):
+        del samples[0, name][0]
+        del samples[1, name][1]
+        del samples[2, name][2]
+    found = scored(judge(samples, rng), ["libc"])
+    assert len(found.to_best.units) == 3 and found.verdict == "ahead"
 
 
 def test_nothing_measured_gives_no_total():

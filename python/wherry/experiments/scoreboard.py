@@ -96,16 +96,15 @@ class Scoreboard(Experiment):
                 of_region.setdefault((line.row.op, name), []).append(number)
         floor = score.region_floor(judge, twins, list(of_region.values()), LIBC)
         limits = _limits(campaign, lines)
-        by_op = []
+        scored: dict[tuple[str, str], score.Scored] = {}
         for op in request.ops or regions.OPS:
             beside = [*_beside(request, op), LIBC]
-            found, told = [], []
             for region in regions.every(request.mixes):
                 planned = of_region.get((op, region.name), [])
                 rows = [row for row in planned if (row, wherry) in samples]
                 if not rows:
                     continue
-                scored = score.region(
+                scored[op, region.name] = score.region(
                     judge,
                     region.name,
                     rows,
@@ -113,18 +112,30 @@ class Scoreboard(Experiment):
                     libc=LIBC,
                     envelope=envelope,
                     beside=beside,
-                    floor=floor,
                 )
+        settled = score.settled(list(scored.values()), wherry=wherry, floor=floor)
+        scored = dict(zip(scored, settled, strict=True))
+        by_op, totals = [], []
+        for op in request.ops or regions.OPS:
+            found, told = [], []
+            for region in regions.every(request.mixes):
+                one = scored.get((op, region.name))
+                if one is None:
+                    continue
                 if region.base:
-                    found.append(scored)
+                    found.append(one)
+                rows = list(one.rows)
                 names = [wherry, LIBC, *_beside(request, op), *peers]
-                own = _told(campaign, region, scored, names)
+                own = _told(campaign, region, one, names)
+                planned = of_region[op, region.name]
                 own |= {"rows": [first_row + row for row in rows], "planned": len(planned)}
                 own["limit"] = _limit(judge, campaign, region, op, rows, wherry, limits)
                 told.append(own)
             if told:
-                total = score.total(judge, found, wherry=wherry, envelope=envelope)
-                by_op.append({"op": op, "regions": told, "total": _total(total)})
+                totals.append(score.total(judge, found, wherry=wherry, envelope=envelope))
+                by_op.append({"op": op, "regions": told})
+        for own, total in zip(by_op, score.totals(totals), strict=True):
+            own["total"] = _total(total)
         return {
             "wherry": wherry,
             "isa": request.isa,

@@ -1,15 +1,16 @@
 """From samples to the score. A region's figure is the geometric mean over its rows; a ratio is of paired rounds, with
-an interval that draws the same processes for every row. Whoever is picked as the best of many is picked on one half of
-the rounds and measured on the other."""
+an interval that draws the same processes for every row, and is no narrower than a t test of the processes has it.
+Whoever is picked as the best of many is picked on one half of the rounds and measured on the other. Verdicts are
+corrected for as many regions as there are, since two or three processes may all differ the same way by chance."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from wherry import stats
+from wherry import significance, stats
 from wherry.stats import Ratio, Samples
 
 # Row number and routine to samples.
@@ -32,21 +33,43 @@ class Estimate:
 
     log: float
     draws: np.ndarray
+    units: Mapping[int, float]  # what is independent: by process, or of a single one by round
+    half: float = 0.0  # of the interval, what a t test asks for
+    p: float = 1.0  # corrected for all that it was judged beside
 
     def ratio(self) -> Ratio:
         low, high = np.quantile(self.draws, (0.025, 0.975))
-        return Ratio(
+        own = Ratio(
             float(np.exp(self.log)),
             float(np.exp(min(low, self.log))),
             float(np.exp(max(high, self.log))),
         )
+        return stats.widened(own, self.half)
+
+
+def _together(units: Sequence[Mapping[int, float]]) -> dict[int, float]:
+    """Their mean, of the processes that all have."""
+    common = set.intersection(*(set(own) for own in units)) if units else set()
+    return {key: float(np.mean([own[key] for own in units])) for key in sorted(common)}
 
 
 def mean(estimates: Sequence[Estimate]) -> Estimate:
     return Estimate(
         float(np.mean([e.log for e in estimates])),
         np.mean([e.draws for e in estimates], axis=0),
+        _together([e.units for e in estimates]),
     )
+
+
+def judged(estimates: Sequence[Estimate | None]) -> list[Estimate | None]:
+    """Each with what all of them tell of how far processes are apart, corrected for as many."""
+    own = [np.array(list(e.units.values())) for e in estimates if e is not None]
+    halves = iter(significance.half_intervals(own))
+    p = iter(significance.corrected(significance.p_values(own)))
+    return [
+        None if e is None else replace(e, half=float(next(halves)), p=float(next(p)))
+        for e in estimates
+    ]
 
 
 class Judge:
@@ -98,7 +121,28 @@ class Judge:
         if log is None:
             return None
         draws = [self._drawn(stats.log_ratios(table[row, a], table[row, b])) for row in rows]
-        return Estimate(log, np.mean(draws, axis=0))
+        return Estimate(log, np.mean(draws, axis=0), self._units(table, rows, a, b))
+
+    @staticmethod
+    def _units(table: Table, rows: Sequence[int], a: str, b: str) -> dict[int, float]:
+        """About the figure of all rows, as far as each process is from the others in the rows that it has: a process
+        that was left out of one row still counts in the others."""
+        pairs: list[dict[int, np.ndarray]] = []
+        for row in rows:
+            own = {
+                process: stats.log_ratios({process: samples}, table[row, b])
+                for process, samples in table[row, a].items()
+            }
+            pairs.append({process: logs[0] for process, logs in own.items() if logs})
+        if len({process for own in pairs for process in own}) == 1:
+            return _together([dict(enumerate(next(iter(own.values())))) for own in pairs])
+        middles = [float(np.median(np.concatenate(list(own.values())))) for own in pairs]
+        apart: dict[int, list[float]] = {}
+        for own, middle in zip(pairs, middles, strict=True):
+            for process, logs in own.items() if len(own) > 1 else ():
+                apart.setdefault(process, []).append(float(np.median(logs)) - middle)
+        log = float(np.mean(middles))
+        return {process: log + float(np.mean(own)) for process, own in sorted(apart.items())}
 
     def _drawn(self, pairs: Sequence[np.ndarray]) -> np.ndarray:
         lengths = np.array([len(p) for p in pairs])
@@ -118,13 +162,9 @@ class Judge:
         return min(usable, key=lambda name: logs[name]) if usable else None
 
 
-def verdict(ratio: Ratio, floor: float) -> str:
+def verdict(own: Estimate, floor: float) -> str:
     """Of a time over another's: a difference within the noise floor or its own interval is a tie."""
-    if ratio.median > 1 + floor and ratio.low > 1:
-        return BEHIND
-    if ratio.median < 1 / (1 + floor) and ratio.high < 1:
-        return AHEAD
-    return TIE
+    return {"faster": AHEAD, "slower": BEHIND}.get(stats.call(own.ratio(), floor, own.p), TIE)
 
 
 def region_floor(judge: Judge, twins: Table, regions: Sequence[Sequence[int]], of: str) -> float:
@@ -143,16 +183,19 @@ def region_floor(judge: Judge, twins: Table, regions: Sequence[Sequence[int]], o
 
 @dataclass(frozen=True)
 class Scored:
-    """What one region gave; estimates are kept for the means over regions."""
+    """What one region gave; estimates are kept for the means over regions. Its verdict and its marks come with those of
+    all other regions."""
 
     name: str
     rows: tuple[int, ...]
     best: str | None
     to_best: Estimate | None
     to_libc: Estimate | None
-    fastest: str | None
-    tied: tuple[str, ...]
-    verdict: str | None
+    leader: str | None  # the fastest on the picking half, peer or not
+    others: Mapping[str, Estimate]  # over the leader
+    fastest: str | None = None
+    tied: tuple[str, ...] = ()
+    verdict: str | None = None
 
 
 def region(
@@ -164,7 +207,6 @@ def region(
     libc: str,
     envelope: Sequence[str],
     beside: Sequence[str],
-    floor: float,
 ) -> Scored:
     """`envelope`: who can be the best peer; `beside`: who is shown and may be marked as fastest, but is no peer."""
     peers = [peer for peer in envelope if judge.has(rows, peer)]
@@ -172,29 +214,43 @@ def region(
     to_best = judge.compare(judge.judge, rows, wherry, best) if best else None
     to_libc = judge.compare(judge.all, rows, wherry, libc) if judge.has(rows, libc) else None
     everybody = [wherry, *(n for n in dict.fromkeys([*envelope, *beside]) if judge.has(rows, n))]
-    fastest, tied = _leader(judge, rows, everybody, wherry, floor)
-    word = verdict(to_best.ratio(), floor) if to_best else None
-    return Scored(name, tuple(rows), best, to_best, to_libc, fastest, tied, word)
+    leader = judge.best(rows, everybody, wherry) if len(everybody) > 1 else None
+    others = {}
+    for other in everybody if leader else ():
+        own = None if other == leader else judge.compare(judge.judge, rows, other, leader)
+        if own is not None:
+            others[other] = own
+    return Scored(name, tuple(rows), best, to_best, to_libc, leader, others)
 
 
-def _leader(
-    judge: Judge, rows: Sequence[int], names: Sequence[str], beside: str, floor: float
-) -> tuple[str | None, tuple[str, ...]]:
-    if len(names) < 2:
-        return None, ()
-    best = judge.best(rows, names, beside)
-    tied = [best]
-    for name in names:
-        if name == best:
-            continue
-        log = judge.point(judge.judge, rows, name, best)
-        if log is not None and np.expm1(log) > floor:
-            # Only who is near the floor needs the interval to be told apart.
-            estimate = judge.compare(judge.judge, rows, name, best)
-            if estimate.ratio().low > 1:
-                continue
-        tied.append(name)
-    return (None, tuple(tied)) if len(tied) > 1 else (best, ())
+def settled(regions: Sequence[Scored], *, wherry: str, floor: float) -> list[Scored]:
+    """With verdicts and marks. What is said of Wherry is corrected among what is said of it elsewhere, so that many
+    slow routines beside it make no difference."""
+    to_best = judged([own.to_best for own in regions])
+    to_libc = judged([own.to_libc for own in regions])
+    others = iter(judged([e for own in regions for e in own.others.values()]))
+    found = []
+    for own, best, libc in zip(regions, to_best, to_libc, strict=True):
+        marks = {name: verdict(next(others), floor) for name in own.others}
+        word = verdict(best, floor) if best else None
+        # The mark and the word are of the same two, and agree.
+        if word and own.leader == own.best and wherry in marks:
+            marks[wherry] = word
+        if word and own.leader == wherry and own.best in marks:
+            marks[own.best] = BEHIND if word == AHEAD else TIE
+        tied = tuple(name for name, mark in marks.items() if mark != BEHIND)
+        alone = own.leader if not tied else None
+        found.append(
+            replace(
+                own,
+                to_best=best,
+                to_libc=libc,
+                fastest=alone,
+                tied=(own.leader, *tied) if own.leader and tied else (),
+                verdict=word,
+            )
+        )
+    return found
 
 
 @dataclass(frozen=True)
@@ -207,6 +263,17 @@ class Total:
     single: str | None
     to_single: Estimate | None
     worst: str | None
+
+    def estimates(self) -> tuple[Estimate | None, ...]:
+        return self.to_libc, self.to_envelope, self.to_single
+
+
+def totals(of_ops: Sequence[Total]) -> list[Total]:
+    """With intervals that all of them tell together."""
+    own = iter(judged([estimate for total in of_ops for estimate in total.estimates()]))
+    return [
+        replace(t, to_libc=next(own), to_envelope=next(own), to_single=next(own)) for t in of_ops
+    ]
 
 
 def total(judge: Judge, scored: Sequence[Scored], *, wherry: str, envelope: Sequence[str]) -> Total:

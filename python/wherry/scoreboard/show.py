@@ -200,7 +200,8 @@ def _how_to_read(score: dict) -> Block:
         "copied or set a second; wherry list regions tells more. Figures are geometric means over a region's rows"
         + ("; n/m: so many of them were measured." if short else "."),
         "W/best, W/libc: Wherry's time over theirs, below 1 Wherry is faster; interval of 95 %. A tie is within it, or "
-        f"within the regions' noise floor of {percent(score['floor'])}. The best peer is chosen on one half of the "
+        f"within the regions' noise floor of {percent(score['floor'])}, or what chance may do among as many regions "
+        "(Benjamini-Hochberg). The best peer is chosen on one half of the "
         f"rounds and measured on the other{but}; {peer}.",
         "limit: below 520 bytes and for unpredictable sizes the same calls of an empty function; else the fastest of "
         "plain vector loops through the caches, past them and, for memcpy and memset from 128 KiB on, rep movsb or "
