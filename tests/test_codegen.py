@@ -272,6 +272,18 @@ def test_public_functions_use_only_what_needs_no_care(public: Object):
     assert wants_outside(public, hidden_data("src/dispatch") | routines) == []
 
 
+def test_fault_tolerant_functions_clear_and_fence_on_every_way(build_dir: Path):
+    need_tool("objdump", "binutils")
+    objects = [
+        *sorted((build_dir / "src/libguarded.a.p").glob("*.o")),
+        build_dir / "src/libguard.a.p/dispatch_nofault.S.o",
+    ]
+    assert len(objects) > 1
+    for path in objects:
+        for property_ in (uppers_left, unfenced):
+            assert [str(i) for i in property_(loaded(path))] == [], path.name
+
+
 @pytest.mark.parametrize("op", ["move", "set"])
 def test_the_text_of_a_call_is_small(build_dir: Path, public: Object, op: str):
     """From the public function on: what a program that calls it has in its instruction cache, at most."""

@@ -272,7 +272,7 @@ AT(unless_new):
 AT(maybe_stream):
     leaq    (%rdi,%rdx), %rax
     call    wherry_guarded_set_before
-    jb      AT(by_string)
+    jb      AT(redo)                /* the string instruction; the block is in a register already */
     je      AT(forward)
 
 /* Whole lines past the caches; the first by ordinary stores, and what is left by the string instruction. */
