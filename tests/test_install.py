@@ -30,7 +30,7 @@ STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
 
 def public_functions() -> set[str]:
     text = re.sub(r"/\*.*?\*/", "", (ROOT / "include/wherry.h").read_text(), flags=re.DOTALL)
-    text = re.sub(r"static inline.*?\n}", "", text, flags=re.DOTALL)
+    text = re.sub(r"static __inline__.*?\n}", "", text, flags=re.DOTALL)
     return set(re.findall(r"\b(wherry_\w+)\s*\([^)]*\)\s*;", text))
 
 
