@@ -116,7 +116,7 @@ def test_without_then_nothing_is_added():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("bench", "mixes", "--then"), "no seed measured what mixes does"),
+        (("bench", "mixes", "--then"), "nothing was published of what mixes measures"),
         (("bench", "sizes", "--then", "--json"), "leave out --json"),
         (("bench", "--show", str(RUN), "--then", "--json"), "leave out --json"),
         (("bench", "--show", str(RUN), "mixes", "--then"), "no experiment 'mixes'"),

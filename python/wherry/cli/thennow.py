@@ -21,7 +21,8 @@ def check(wanted: bool, names: Sequence[str]) -> None:
     """Before an hour of measuring for nothing."""
     if wanted and not any(then.has(name) for name in names):
         raise WherryError(
-            f"--then: no seed measured what {join(names)} {'does' if len(names) == 1 else 'do'}; "
+            f"--then: nothing was published of what {join(names)} "
+            f"{'measures' if len(names) == 1 else 'measure'}; "
             f"there are figures for {join(history.experiments())}"
         )
 
