@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 
+import made_runs
 import numpy as np
 import pytest
 from made_runs import SIZES, Made, usual
@@ -102,6 +103,34 @@ def test_equal_runs_seldom_have_changes():
     """Twenty pairs of equal runs of 64 cells: of 1280 verdicts a correction lets hardly one be wrong."""
     wrong = sum(len(compared(usual(s), usual(s + 100)).of(SLOWER, FASTER)) for s in range(20))
     assert wrong <= 1
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+@pytest.mark.parametrize("raw", [True, False])
+@pytest.mark.parametrize("method", ["paired", "shapes"])
+def test_few_processes_that_differ_are_no_change(monkeypatch, processes, raw, method):
+    """Processes that differ by more than the noise floor, which is of two measurements in one process, tells."""
+    monkeypatch.setattr(made_runs, "PROCESSES", processes)
+
+    def with_raw(made: Made) -> Raw:
+        own = Raw()
+        for e in made.raw if raw else ():
+            key = (e["experiment"], e["row"], e["routine"], e["aa"])
+            own.cells.setdefault(key, {})[e["process"]] = np.array(e["ns"])
+        return own
+
+    def between(factors):
+        wrong = right = 0
+        for seed in range(6):
+            a, b = usual(seed, noise=0.02), usual(seed + 100, factors, noise=0.02)
+            found = judge.compare(a.run, b.run, (with_raw(a), with_raw(b)), method=method)
+            slower = verdicts(found, SLOWER)
+            right += len(slower & set(factors))
+            wrong += len(slower - set(factors)) + len(found.of(FASTER))
+        return wrong, right
+
+    assert between({})[0] <= 1
+    assert between({("wherry", 64): 1.8})[1] == 6
 
 
 def test_without_the_correction_there_would_be_some(monkeypatch):

@@ -173,10 +173,11 @@ def t_within(df: float, level: float = LEVEL) -> float:
     """What all but this share of Student's t lies within, on both sides of 0."""
     low, high = 0.0, 1.0
     while t_tails(high, df)[0] > level:
-        low, high = high, 2 * high
+        low, high = high, 4 * high
     while high - low > 1e-6 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if t_tails(middle, df)[0] > level else (low, middle)
+        points = np.linspace(low, high, 33)
+        first = int(np.argmax(t_tails(points, df) <= level))
+        low, high = float(points[first - 1]), float(points[first])
     return high
 
 

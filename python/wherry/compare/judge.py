@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from statistics import NormalDist
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from wherry import stats
+from wherry import significance, stats
 from wherry.compare import machines, match, sides
 from wherry.compare.sides import Figures, Side
 from wherry.errors import unknown
@@ -62,7 +61,7 @@ class Comparison:
     control: tuple[int, float, float] | None = (
         None  # cells, median ratio, spread, of what did not change
     )
-    bulk: float | None = None  # spread of all cells, where single samples have no error
+    bulk: float | None = None  # spread of all cells, for what is of a single sample or process
     unrecorded: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -95,12 +94,7 @@ def compare(
 
 
 def _times(pair: tuple[dict, dict], figures: tuple[Figures, Figures]) -> Side:
-    return _between(figures[0].time(pair[0]), figures[1].time(pair[1]))
-
-
-def _between(a: Side, b: Side) -> Side:
-    known = a.error is not None and b.error is not None
-    return Side(b.log - a.log, math.hypot(a.error, b.error) if known else None)
+    return sides.between(figures[0].time(pair[0]), figures[1].time(pair[1]))
 
 
 def _shapes(
@@ -115,7 +109,7 @@ def _shapes(
     if own.reference is None:
         times = [(pair, _times(pair, figures)) for pair in pairs]
         middle = float(np.median([side.log for _, side in times])) if times else 0.0
-        return [(pair, Side(side.log - middle, side.error)) for pair, side in times]
+        return [(pair, replace(side, log=side.log - middle)) for pair, side in times]
     for pair in pairs:
         if pair[0]["routine"] == own.reference:
             continue
@@ -123,7 +117,7 @@ def _shapes(
         if None in shapes:
             own.unreferenced += 1
             continue
-        found.append((pair, _between(*shapes)))
+        found.append((pair, sides.between(*shapes)))
     return found
 
 
@@ -183,6 +177,22 @@ def _spread(logs: Sequence[float]) -> float:
     return ROBUST * float(np.median(np.abs(values - np.median(values))))
 
 
+def _moderated(estimated: list) -> list[tuple[tuple[dict, dict], Side]]:
+    """Errors of few processes are drawn towards what all cells tell together, as far as they agree."""
+    known = [i for i, (_, side) in enumerate(estimated) if side.error and side.freedom > 0]
+    variances = np.array([estimated[i][1].error ** 2 for i in known])
+    worth, centre = significance.prior(
+        variances, np.array([estimated[i][1].freedom for i in known])
+    )
+    found = list(estimated)
+    for i in known:
+        pair, side = estimated[i]
+        freedom = worth + side.freedom
+        error = math.sqrt((worth * centre + side.freedom * side.error**2) / freedom)
+        found[i] = pair, Side(side.log, error, freedom)
+    return found
+
+
 def _judge(own: Comparison, estimated: list, a: dict, b: dict) -> None:
     _floors(own, estimated, a, b)
     controls = _controls(own, estimated)
@@ -198,25 +208,38 @@ def _judge(own: Comparison, estimated: list, a: dict, b: dict) -> None:
                 "the machine was slower or faster (clock, neighbours, settings); --method shapes takes "
                 "that out"
             )
-    if any(side.error is None for _, side in estimated):
+    unknown = [side.freedom <= 0 for _, side in estimated]
+    if any(unknown):
         own.bulk = _spread([side.log for _, side in estimated]) if len(estimated) > 7 else None
-    judged = sum(one["routine"] not in YARDSTICKS for (one, _), _ in estimated)
-    sure = NormalDist().inv_cdf(1 - min(LEVEL / 2 / max(judged, 1), 0.5))
-    for (one, other), side in estimated:
-        if side.error is None and own.bulk is not None:
-            side = Side(side.log, max(own.bulk, sides.LEAST_ERROR))
+    judged = max(sum(one["routine"] not in YARDSTICKS for (one, _), _ in estimated), 1)
+    for (one, other), side in _moderated(estimated):
+        if side.freedom <= 0 and own.bulk is not None:
+            error = max(own.bulk, side.error or 0.0, sides.LEAST_ERROR)
+            side = Side(side.log, error, len(estimated) - 1)
+        # A t test of hardly any process has no end; a cell's rounds are all that is known then.
+        freedom = side.freedom if side.freedom > 0 else math.inf
+        reach = [_within(freedom, level) for level in (LEVEL, LEVEL / judged)]
         floor = max(own.floors[one["experiment"]], scatter)
-        own.changes.append(_change(one, other, side, floor, drift, sure))
+        own.changes.append(_change(one, other, side, floor, drift, reach))
 
 
-def _change(one: dict, other: dict, side: Side, floor: float, drift: float, sure: float) -> Change:
+def _within(freedom: float, level: float) -> float:
+    """Of Student's t, with two digits of the freedom: what nearly agrees shares the search."""
+    freedom = min(freedom, 1000.0)
+    grain = 10.0 ** (math.floor(math.log10(freedom)) - 1)
+    return significance.t_within(round(max(math.floor(freedom / grain) * grain, 0.1), 2), level)
+
+
+def _change(
+    one: dict, other: dict, side: Side, floor: float, drift: float, within: Sequence[float]
+) -> Change:
     """`drift`: what the clock explains, from nothing up to there; only what lies outside of that can be a change."""
     outside = max(side.log - max(drift, 0.0), min(drift, 0.0) - side.log, 0.0)
     noise = math.log1p(floor)
     reach = sure_reach = None
     verdict = UNDECIDED
     if side.error is not None:
-        reach, sure_reach = sides.WIDE * side.error, sure * side.error
+        reach, sure_reach = (own * side.error for own in within)
         if outside > max(noise, sure_reach):
             verdict = SLOWER if side.log > 0 else FASTER
         elif outside <= noise and outside + reach <= 2 * noise:

@@ -26,15 +26,33 @@ LIBC = "libc"
 class Side:
     log: float
     error: float | None  # None: a single sample, which says nothing of its error
+    # Of the error, as of a t test. 0: of a single process, in which what processes differ by is not to be seen.
+    freedom: float = 0.0
 
 
-def _resampled(processes: Sequence[np.ndarray], seed: int) -> Side | None:
+def _resampled(processes: Sequence[np.ndarray], seed: int, foreign: bool) -> Side | None:
     ratio = stats.bootstrap(processes, np.random.default_rng(seed))
     if ratio is None:
         return None
     error = math.log(ratio.high / ratio.low) / (2 * WIDE)
     count = sum(len(values) for values in processes)
-    return Side(math.log(ratio.median), max(error, LEAST_ERROR) if count > 1 else None)
+    own = [float(np.median(values)) for values in processes if len(values)]
+    if len(own) > 1:
+        # Resampled, few processes seem nearer to each other than they are.
+        error = max(error, float(np.std(own, ddof=1)) / math.sqrt(len(own)))
+    error = max(error, LEAST_ERROR) if count > 1 else None
+    return Side(math.log(ratio.median), error, (count if foreign else len(own)) - 1)
+
+
+def between(a: Side, b: Side) -> Side:
+    """The second over the first. The freedom of two errors together is that of Welch and Satterthwaite."""
+    if a.error is None or b.error is None:
+        return Side(b.log - a.log, None)
+    freedom = 0.0
+    if a.freedom > 0 and b.freedom > 0:
+        whole = (a.error**2 + b.error**2) ** 2
+        freedom = whole / (a.error**4 / a.freedom + b.error**4 / b.freedom)
+    return Side(b.log - a.log, math.hypot(a.error, b.error), freedom)
 
 
 def _by_quantiles(cell: dict, foreign: bool) -> Side:
@@ -45,6 +63,7 @@ def _by_quantiles(cell: dict, foreign: bool) -> Side:
     log = math.log(ns["median"])
     if cell["rounds"] < 2:
         return Side(log, None)
+    freedom = cell["rounds" if foreign else "processes"] - 1
     if ns.get("q25") and ns.get("q75"):
         spread = math.log(ns["q75"] / ns["q25"]) / QUARTILES
         count = cell["rounds"] if foreign else math.sqrt(cell["processes"] * cell["rounds"])
@@ -53,7 +72,7 @@ def _by_quantiles(cell: dict, foreign: bool) -> Side:
         count = cell["rounds"]
     else:
         return Side(log, None)
-    return Side(log, max(MEDIAN_ERROR * spread / math.sqrt(count), LEAST_ERROR))
+    return Side(log, max(MEDIAN_ERROR * spread / math.sqrt(count), LEAST_ERROR), freedom)
 
 
 class Figures:
@@ -72,7 +91,7 @@ class Figures:
         samples = self.raw.of(cell)
         if samples:
             logs = [np.log(values) for _, values in sorted(samples.items())]
-            return _resampled(logs, cell["row"]) or _by_quantiles(cell, self.foreign)
+            return _resampled(logs, cell["row"], self.foreign) or _by_quantiles(cell, self.foreign)
         return _by_quantiles(cell, self.foreign)
 
     def has(self, cell: dict, reference: str) -> bool:
@@ -83,21 +102,19 @@ class Figures:
         other = self._rows[cell["experiment"], cell["row"]].get(reference)
         if other is None:
             return None
+        own, its = self.raw.of(cell), self.raw.of(other)
+        if own and its:
+            paired = _resampled(stats.log_ratios(own, its), cell["row"], self.foreign)
+            if paired:
+                return paired
         ratio = cell["ratio"]
         if ratio and ratio["to"] == reference:
             error = max(math.log(ratio["high"] / ratio["low"]) / (2 * WIDE), LEAST_ERROR)
             log = math.log(ratio["median"])
             # Of a file that was edited the ratio may no longer be that of the times.
             if abs(log - math.log(cell["ns"]["median"] / other["ns"]["median"])) < 4 * error + 0.02:
-                return Side(log, error)
-        own, its = self.raw.of(cell), self.raw.of(other)
-        if own and its:
-            paired = _resampled(stats.log_ratios(own, its), cell["row"])
-            if paired:
-                return paired
-        a, b = self.time(cell), self.time(other)
-        known = a.error is not None and b.error is not None
-        return Side(a.log - b.log, math.hypot(a.error, b.error) if known else None)
+                return Side(log, error, (cell["processes"] or 1) - 1)
+        return between(self.time(other), self.time(cell))
 
 
 def usable_references(pairs: Sequence[tuple[dict, dict]], a: Figures, b: Figures) -> dict[str, int]:
