@@ -132,7 +132,9 @@ size_t wherry_copy_nofault_zero(void *dst, const void *src, size_t n, struct whe
 size_t wherry_set_nofault(void *dst, int c, size_t n, struct wherry_fault *fault);
 
 /* Copies as wherry_copy_nofault does and adds the sum of exactly the bytes that were copied, those of dst, to *sum (0
- * to begin with). Returns the number of bytes not copied. dst must stay readable until it returns. */
+ * to begin with). Returns the number of bytes not copied. dst must stay readable until it returns. Bytes of src may be
+ * read twice: where somebody else changes them during the call the sum need not be that of dst, which
+ * wherry_csum_partial over dst tells then. */
 size_t wherry_csum_copy_nofault(void *dst, const void *src, size_t n, uint32_t *sum, struct wherry_fault *fault);
 
 /* Installs handlers of SIGSEGV and SIGBUS, before those in force, to which everything goes that is not a fault of these
