@@ -55,6 +55,22 @@ def test_the_best_of_many_is_not_the_luckiest_of_many():
     assert np.mean(lucky) > 0.015
 
 
+@pytest.mark.parametrize("processes", [2, 5])
+def test_the_best_of_many_is_not_the_luckiest_of_many_layouts(processes):
+    """What lasts as long as a process is in both halves of its rounds: other processes pick."""
+    rng = np.random.default_rng(SEED)
+    names = [f"p{i}" for i in range(12)]
+    times = dict.fromkeys(["wherry", "libc", *names], 1.0)
+    best, single = [], []
+    for _ in range(25):
+        own = judge(table(rng, times, processes=processes, within=0.005, between=0.02), rng, 2)
+        found = [scored(own, ["libc", *names])]
+        total = score.total(own, found, wherry="wherry", envelope=["libc", *names])
+        best.append(total.to_envelope.log)
+        single.append(total.to_single.log)
+    assert abs(np.mean(best)) < 0.009 and abs(np.mean(single)) < 0.009
+
+
 def test_halves_are_disjoint_and_too_few_rounds_are_not_halved():
     first, second = score.halves({0: np.arange(5.0)})
     assert list(first[0]) == [0, 2, 4] and list(second[0]) == [1, 3]

@@ -141,6 +141,7 @@ class Scoreboard(Experiment):
             "isa": request.isa,
             "floor": _six(floor),
             "unhalved": sum(not halved for halved in judge.halved.values()),
+            "best_by": "processes" if campaign.processes > 1 else "rounds",
             "envelope": list(envelope),
             "about": {peer: request.about(peer) for peer in peers if request.about(peer)},
             "left_out": list(request.left_out()),

@@ -1,7 +1,9 @@
 """From samples to the score. A region's figure is the geometric mean over its rows; a ratio is of paired rounds, with
 an interval that draws the same processes for every row, and is no narrower than a t test of the processes has it.
-Whoever is picked as the best of many is picked on one half of the rounds and measured on the other. Verdicts are
-corrected for as many regions as there are, since two or three processes may all differ the same way by chance."""
+Whoever is picked as the best of many is measured where it was not picked: in each process stands the one that was the
+best in the others, since a lucky layout lasts as long as its process; of a single one half of the rounds picks.
+Verdicts are corrected for as many regions as there are, since two or three processes may all differ the same way by
+chance."""
 
 from __future__ import annotations
 
@@ -15,6 +17,9 @@ from wherry.stats import Ratio, Samples
 
 # Row number and routine to samples.
 Table = Mapping[tuple[int, str], Samples]
+
+# Who stands for the best of many; no routine has such a name.
+_BEST = "(best)"
 
 AHEAD, TIE, BEHIND = "ahead", "tie", "behind"
 
@@ -161,6 +166,38 @@ class Judge:
         usable = [name for name in names if logs[name] is not None]
         return min(usable, key=lambda name: logs[name]) if usable else None
 
+    def against_best(
+        self, groups: Sequence[Sequence[int]], names: Sequence[str], whose: str, usual: str
+    ) -> list[Estimate | None]:
+        """Of each group of rows, `whose` time over that of the best of `names` over all groups, as the other processes
+        have it. `usual`: the best of all, where there are no others."""
+        processes = {p for rows in groups for row in rows for p in self.all[row, whose]}
+        chosen = {}
+        for process in sorted(processes) if len(processes) > 1 else ():
+            logs = {
+                name: [self._point_without(process, r, name, whose) for r in groups]
+                for name in names
+            }
+            usable = [name for name in names if None not in logs[name]]
+            chosen[process] = min(usable, key=lambda name: sum(logs[name])) if usable else usual
+        found = []
+        for rows in groups:
+            table = {(row, whose): self.all[row, whose] for row in rows}
+            for row in rows:
+                there = {p: self.all[row, name].get(p) for p, name in chosen.items()}
+                table[row, _BEST] = {p: ns for p, ns in there.items() if ns is not None}
+            own = self._estimate(table, rows, whose, _BEST)
+            found.append(own or self.compare(self.judge, rows, whose, usual))
+        return found
+
+    def _point_without(self, process: int, rows: Sequence[int], a: str, b: str) -> float | None:
+        table = {
+            (row, name): {p: ns for p, ns in self.all[row, name].items() if p != process}
+            for row in rows
+            for name in (a, b)
+        }
+        return self.point(table, rows, a, b)
+
 
 def verdict(own: Estimate, floor: float) -> str:
     """Of a time over another's: a difference within the noise floor or its own interval is a tie."""
@@ -211,7 +248,7 @@ def region(
     """`envelope`: who can be the best peer; `beside`: who is shown and may be marked as fastest, but is no peer."""
     peers = [peer for peer in envelope if judge.has(rows, peer)]
     best = judge.best(rows, peers, wherry)
-    to_best = judge.compare(judge.judge, rows, wherry, best) if best else None
+    to_best = judge.against_best([rows], peers, wherry, best)[0] if best else None
     to_libc = judge.compare(judge.all, rows, wherry, libc) if judge.has(rows, libc) else None
     everybody = [wherry, *(n for n in dict.fromkeys([*envelope, *beside]) if judge.has(rows, n))]
     leader = judge.best(rows, everybody, wherry) if len(everybody) > 1 else None
@@ -287,7 +324,8 @@ def total(judge: Judge, scored: Sequence[Scored], *, wherry: str, envelope: Sequ
             complete,
             key=lambda name: sum(judge.point(judge.pick, s.rows, name, wherry) for s in with_best),
         )
-        to_single = mean([judge.compare(judge.judge, s.rows, wherry, single) for s in with_best])
+        own = judge.against_best([s.rows for s in with_best], complete, wherry, single)
+        to_single = mean(own) if None not in own else None
     worst = max(with_best, key=lambda s: s.to_best.log, default=None)
     return Total(
         len(with_best),

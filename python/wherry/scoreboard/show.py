@@ -195,14 +195,18 @@ def _how_to_read(score: dict) -> Block:
     short = any(len(r["rows"]) < r["planned"] for own in score["ops"] for r in own["regions"])
     few = score["unhalved"]
     but = f", but for {few} row{'s' if few != 1 else ''} with too few rounds" if few else ""
+    # Runs from before that was recorded know of halves alone, and their verdicts were not corrected.
+    by = score.get("best_by")
+    chance = ", or what chance may do among so many regions (Benjamini-Hochberg)" if by else ""
+    picked = f"The best peer is chosen on one half of the rounds and measured on the other{but}"
+    if by == "processes":
+        picked = "Beside each process stands the peer that was the best in the other processes"
     notes = [
         "fixed-N: one size to N bytes in every call; any-N, log-N: sizes that nobody can predict, L1; GB/s: 10^9 bytes "
         "copied or set a second; wherry list regions tells more. Figures are geometric means over a region's rows"
         + ("; n/m: so many of them were measured." if short else "."),
         "W/best, W/libc: Wherry's time over theirs, below 1 Wherry is faster; interval of 95 %. A tie is within it, or "
-        f"within the regions' noise floor of {percent(score['floor'])}, or what chance may do among as many regions "
-        "(Benjamini-Hochberg). The best peer is chosen on one half of the "
-        f"rounds and measured on the other{but}; {peer}.",
+        f"within the regions' noise floor of {percent(score['floor'])}{chance}. {picked}; {peer}.",
         "limit: below 520 bytes and for unpredictable sizes the same calls of an empty function; else the fastest of "
         "plain vector loops through the caches, past them and, for memcpy and memset from 128 KiB on, rep movsb or "
         "stosb.",
