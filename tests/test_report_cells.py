@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import report_runs as runs
-from wherry import sentences, tables
+from wherry import sentences, significance, tables
 from wherry.experiments import alignment
 from wherry.formats import places, shown
 from wherry.report import dimensions, page, picture, pictures, still, words
@@ -135,6 +135,17 @@ def test_the_page_says_how_it_was_measured():
     assert text.count("robbed by the hypervisor") == 2  # at the experiment, and under Method, uncut
     assert text.count("not offered") == 2
     assert "CPUs 0, 1, each row to one of them" in text
+
+
+def test_verdicts_of_one_process_say_what_they_do_not_know():
+    own = {"comparisons": 1, "method": "Benjamini-Hochberg", "level": 0.05}
+    assert sentences.corrected(own | {"test": significance.TEST}) == ""
+    said = sentences.corrected(own | {"test": significance.TEST_OF_ONE})
+    assert said == "one process: what processes differ by is in no verdict"
+    many = own | {"test": significance.TEST_OF_ONE, "comparisons": 8}
+    assert sentences.corrected(many).endswith(f"(Benjamini-Hochberg); {said}")
+    # ab: each run is a process of its own.
+    assert sentences.corrected(own | {"test": significance.TEST_OF_ROUNDS}) == ""
 
 
 def test_heads_of_tables_are_words_again():

@@ -132,10 +132,19 @@ def leaders_or_counts(
 
 
 def corrected(own: Mapping | None) -> str:
-    """How the verdicts of an experiment took care of their number; empty where one comparison stands alone."""
-    if not own or own["comparisons"] < 2:
-        return ""
-    return f"verdicts corrected for {own['comparisons']:,} comparisons ({own['method']})"
+    """How the verdicts of an experiment took care of their number, and what they cannot take care of."""
+    said = []
+    if own and own["comparisons"] > 1:
+        said.append(f"verdicts corrected for {own['comparisons']:,} comparisons ({own['method']})")
+    # Of whole programs each run is a process of its own; their test says so, but in files of earlier versions.
+    if (
+        own
+        and own["comparisons"]
+        and own["method"] != "none"
+        and "one process" in own.get("test", "")
+    ):
+        said.append("one process: what processes differ by is in no verdict")
+    return "; ".join(said)
 
 
 def libc_loss(

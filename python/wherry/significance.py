@@ -21,6 +21,7 @@ TEST = "moderated t test of the processes' median log ratios"
 TEST_OF_ONE = (
     "t test of the rounds' log ratios: one process, so what processes differ by is not in it"
 )
+TEST_OF_ROUNDS = "t test of the rounds' log ratios, each of runs in fresh processes"
 # Identical figures have no variance; a clock has grain all the same.
 LEAST_VARIANCE = 1e-12
 # Comparisons of one table are never so much alike that a variance should count for nothing of its own.

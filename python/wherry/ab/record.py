@@ -157,7 +157,7 @@ def document(
             "correction": {
                 "method": "none",
                 "level": significance.LEVEL,
-                "test": significance.TEST_OF_ONE,
+                "test": significance.TEST_OF_ROUNDS,
                 "comparisons": 1,
             },
             "ab": block(turns, found, by, sentence),
