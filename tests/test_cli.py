@@ -281,6 +281,8 @@ MISUSE = [
     (["bench", "qqq"], "wherry list experiments lists all"),
     (["bnch"], "did you mean bench?"),
     (["bench", "--routine", "rep_mosb"], "did you mean rep_movsb?"),
+    (["bench", "--routine", "wherry@avx3"], "no routine 'wherry@avx3'; did you mean wherry?"),
+    (["bench", "--routine", "libc@avx2"], "no routine 'libc@avx2'; did you mean libc?"),
     (["bench", "--routine", "wherry_memcpy"], "no routine 'wherry_memcpy'; did you mean wherry?"),
     (["bench", "--routine", "set_sse2"], "does not do"),
     (["bench", "--size", "0"], "not a positive number"),

@@ -26,8 +26,11 @@ def targets(catalogue: Sequence[dict], peers: Iterable[str]) -> set[str]:
 
 
 def unknown_routine(name: str, known: set[str]) -> bool:
-    """`wherry@avx2` is fine."""
-    return name.partition("@")[0] not in known
+    """`wherry@avx2` and `wherry@avx2+rep` are fine."""
+    base, _, tier = name.partition("@")
+    return base not in known or bool(
+        tier and (base not in ("wherry", "nofault") or tier.partition("+")[0] not in CHOICES)
+    )
 
 
 def unknown_target(name: str, known: set[str]) -> bool:
