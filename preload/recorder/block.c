@@ -235,6 +235,7 @@ static struct recorder_block *prepare(struct recorder_block *block, uint32_t thr
         block->next_burst = 1;
         block->burst_at = BURST;
     }
+    block->busy = 0; /* a thread may have ended in the middle */
     __atomic_fetch_add(&block->claims, 1, __ATOMIC_RELAXED);
     return block;
 }

@@ -100,7 +100,8 @@ struct recorder_block {
     uint64_t timed, looks;         /* so far, in a trial; and that may be looked at */
     uint64_t larger, larger_bytes; /* calls of more than EXACT bytes, so far */
     uint64_t logged;               /* the others, so far */
-    uint64_t busy;                 /* with the log: a handler that interrupts that counts its own calls at once */
+    uint64_t busy;                 /* with the log: a handler that interrupts that counts its own calls at once; */
+    uint64_t unlogged;             /* so many, and all that come when it never returns */
     uint64_t sample_at, stop_at;   /* how many are logged at the next event; and when more is to be done than that */
     uint64_t followed;             /* calls whose places were kept, so far */
     uint64_t places_kept[FOLLOWED][3]; /* destination, source and size of the last of them */

@@ -104,6 +104,8 @@ static inline void log_call(struct recorder_block *block, logged_call call)
 {
     if (UNLIKELY(block->busy)) {
         count_logged(block, call);
+        add(&block->unlogged, 1);
+        block->sample_at--;
         return;
     }
     SET(block->busy, 1);

@@ -10,7 +10,7 @@ static struct recorder_turn so_far(uint64_t ticks)
     struct recorder_turn found = {ticks, 0, 0, 0};
     const struct recorder_block *block;
     for (uint32_t i = 0; i < CALLING && (block = recorder_block(i)); i++) {
-        found.calls += block->logged + block->larger;
+        found.calls += block->logged + block->unlogged + block->larger;
         found.larger += block->larger;
         found.larger_bytes += block->larger_bytes;
     }

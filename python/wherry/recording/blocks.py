@@ -47,6 +47,7 @@ _BLOCK = np.dtype(
         ("larger_bytes", "<u8"),
         ("logged", "<u8"),
         ("busy", "<u8"),
+        ("unlogged", "<u8"),
         ("sample_at", "<u8"),
         ("stop_at", "<u8"),
         ("followed", "<u8"),
