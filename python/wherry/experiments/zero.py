@@ -8,7 +8,7 @@ from __future__ import annotations
 from wherry import sentences, tables
 from wherry.campaign import Row
 from wherry.experiments import Experiment, Request
-from wherry.units import ns_label, percent, size_in_words
+from wherry.units import ns_label, percent, plural, size_in_words
 from wherry.yardsticks import YARDSTICKS
 
 SIZES = (4096, 8_192_000)
@@ -151,7 +151,7 @@ class Zero(Experiment):
             if row["walk"] == "stream"
             else f"buffers in {row['dst_state']}"
         )
-        size = f"{row['size']:,} bytes ({size_in_words(row['size'])})"
+        size = f"{plural(row['size'], 'byte')} ({size_in_words(row['size'])})"
         return tables.Block(
             f"zero: {size}, {where}; us for {calls:,} calls"
             + (", about 10^8 bytes" if row["size"] * MOST_CALLS >= TOTAL else ""),
