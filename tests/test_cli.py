@@ -429,6 +429,9 @@ def test_colour_and_progress_are_for_terminals(wherry_run):
         ("bench", "sizes", "--routine", ","),
         ("bench", "cells", "--size", " , "),
         ("bench", "--budget", ""),
+        ("bench", "cells", "--huge", ""),
+        ("bench", "cells", "--code", ","),
+        ("bench", "cells", "--pin", ""),
     ],
 )
 def test_an_empty_name_is_misuse(wherry, words):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from wherry.cli.grouped import not_empty
 from wherry.errors import WherryError, unknown
 from wherry.product import ALL_OPS, Product
 from wherry.units import parse_size
@@ -67,6 +68,8 @@ class Cpus(click.ParamType):
         if not isinstance(value, str):
             return tuple(value) if isinstance(value, list) else value
         found = numbers("pin", value.split(","), 0, 4095)
+        if not found:
+            not_empty(ctx, param, "")
         return found[0] if len(found) == 1 else found
 
 

@@ -13,9 +13,9 @@ _NAMES_A_SIDE = ("WHAT", "TUNABLES")
 _NAMES_A_TIME = ("TIME",)
 
 
-def _not_empty(ctx: click.Context, parameter: click.Parameter, value: object) -> object:
+def not_empty(ctx: click.Context, parameter: click.Parameter, value: object) -> object:
     given = value if isinstance(value, (list, tuple)) else (value,)
-    listed = ",..." in (parameter.metavar or "")
+    listed = "," in (parameter.metavar or "")
     if any(own == "" or (listed and own is not None and not own.strip(", ")) for own in given):
         named = (
             parameter.opts[0]
@@ -40,7 +40,7 @@ class FileName(click.ParamType):
 
     def convert(self, value, param, ctx) -> Path:
         if value == "":
-            _not_empty(ctx, param, value)
+            not_empty(ctx, param, value)
         return Path(value)
 
 
@@ -51,10 +51,8 @@ def refuse_nonsense(command: click.Command) -> click.Command:
         metavar = parameter.metavar or ""
         if parameter.callback is not None:
             continue
-        if any(
-            word in metavar for word in (*_NAMES_A_FILE, *_NAMES_A_SIDE, *_NAMES_A_TIME, ",...")
-        ):
-            parameter.callback = _not_empty
+        if any(word in metavar for word in (*_NAMES_A_FILE, *_NAMES_A_SIDE, *_NAMES_A_TIME, ",")):
+            parameter.callback = not_empty
         elif isinstance(parameter.type, click.FloatRange):
             parameter.callback = _a_number
     for inner in getattr(command, "commands", {}).values():
