@@ -83,6 +83,21 @@ def test_wrong_dimensions_are_seen(good, more, said):
     assert said in runfile.fault(bad)
 
 
+@pytest.mark.parametrize(
+    ("part", "more", "place"),
+    [
+        ("method", {"joined": 7}, "method/joined"),
+        ("method", {"joined": [{"experiments": ["zero"], "started": 7}]}, "joined/0/started"),
+        ("reported", {"believed": {"L2": "leaf4"}}, "believed/L2"),
+        ("reported", {"caches": {"leaf4": {"L2": {"size": "2M"}}}}, "caches/leaf4/L2/size"),
+    ],
+)
+def test_what_the_page_of_then_and_now_reads_is_held_to_the_schema(good, part, more, place):
+    bad = json.loads(json.dumps(good))
+    (bad["method"] if part == "method" else bad["machine"]["reported"]).update(more)
+    assert place in (runfile.fault(bad) or "")
+
+
 def test_a_mix_stands_for_a_size(good):
     own = json.loads(json.dumps(good))
     for entry in [own["rows"][0], *(c for c in own["cells"] if c["row"] == own["rows"][0]["row"])]:
