@@ -284,6 +284,7 @@ BAD = {
     "no times": (gbench(entry("BM_a", "fast"), entry("BM_b", -1)), "2 left out"),
     "huge time": (gbench(entry("BM_a", 10**400)), "no figures to take"),
     "unit": (gbench(entry("BM_a", 1.0, time_unit="weeks")), "no time above 0"),
+    "unit that is no word": (gbench(entry("BM_a", 1.0, time_unit=["ns"])), "no time above 0"),
     "context": ({"context": 7, "benchmarks": []}, "JSON, but not"),
     "functions": ({"functions": 7}, "JSON, but not"),
     "function": ({"functions": {"memcpy": 7}}, "not an object"),

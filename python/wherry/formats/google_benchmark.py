@@ -81,7 +81,8 @@ def _take(entry: object, number: int, cells: dict[str, Cell], file: str, ours: b
     name, aggregate = _aggregate(entry, entry["name"])
     if aggregate and aggregate not in _AGGREGATES:
         return "complexity, and aggregates other than mean, median and deviation"
-    scale = _UNITS.get(entry.get("time_unit", "ns"))
+    unit = entry.get("time_unit", "ns")
+    scale = _UNITS.get(unit) if isinstance(unit, str) else None
     time = positive(entry.get("real_time"))
     if aggregate in ("cv", "stddev") and time is None:
         return None
