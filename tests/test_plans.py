@@ -137,6 +137,7 @@ TEXT = plantext.to_text([PLAN])
             "stream_from = 184467440737095516",
         ),
         ('ymm_from = "3000 B"', f"ymm_from = {plans.OFF}", f"copy.ymm_from = {plans.OFF}, above"),
+        ('last_level = "32 MiB"', 'last_level = "999999999999999 GiB"', "last_level = 10737"),
         ("family = 26", "family = " + "9" * 5000, "it has a number of thousands of digits"),
         ("[[plan]]", "[[plan]]\n" * 64 + "[[plan]]", "it has 65 plans, more than 64"),
     ],

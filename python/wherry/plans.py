@@ -130,6 +130,8 @@ def fault(plan: Plan) -> str | None:
     lines = t["copy_source_lines_to"]
     if lines != OFF and not 0 <= lines <= MOST:
         return f"copy.source_lines_to = {lines}, outside 0 to {size_text(MOST)}"
+    if (plan.cpu.last_level or 0) > OFF:
+        return f"cpu.last_level = {plan.cpu.last_level}, more than a cache can have"
     both = set(plan.cpu.present) & set(plan.cpu.absent)
     if both:
         return f"{min(both)} in both cpu.with and cpu.without"
