@@ -1,4 +1,6 @@
+#include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -45,7 +47,7 @@ static void help(void)
     puts("\nwherry-run COMMAND --help tells more. Example: wherry-run sizes");
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     if (argc < 2) {
         help();
@@ -64,4 +66,20 @@ int main(int argc, char **argv)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argc - 1, argv + 1);
     return misuse("no command '%s'; wherry-run --help lists them", argv[1]);
+}
+
+/* What a command printed may still wait to be written; a disk that is full shows itself only now. */
+int main(int argc, char **argv)
+{
+    int status = run(argc, argv);
+    bool lost = ferror(stdout);
+    errno = 0;
+    if (fflush(stdout) == 0 && !lost)
+        return status;
+    if (status == EXIT_OK) {
+        fprintf(stderr, "wherry-run: cannot write to standard output: %s\n",
+                errno ? strerror(errno) : "not all of it was taken");
+        status = EXIT_FAILED;
+    }
+    return status;
 }

@@ -122,7 +122,19 @@ def test_closed_output(runner):
     assert done.stderr.count("\n") == 1 and "cannot write" in done.stderr
 
 
-@pytest.mark.parametrize("command", [["measure"], ["sizes", "--size", "64", "--rounds", "2"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["measure"],
+        ["sizes", "--size", "64", "--rounds", "2"],
+        ["list"],
+        ["cpu"],
+        ["--help"],
+        ["fuzz", "--help"],
+        ["fuzz", "rep_movsb", "--executions", "100", "--jobs", "1"],
+        ["verify", "rep_movsb", "--family", "empty", "--jobs", "1"],
+    ],
+)
 def test_full_disk(runner, command):
     row = f"id=1 op=copy routines=libc size=8 {QUICK}\n"
     with Path("/dev/full").open("w") as full:
