@@ -184,6 +184,8 @@ def changed(run, *path, value):
         (("machine", "libc"), "glibc 1.0", "libc glibc 1.0"),
         (("method", "asked"), {"strange": 1}, "has no strange"),
         (("resume", "rows"), "0" * 64, "is not what it was"),
+        (("resume", "state", "rounds"), {"paces": "slow"}, "is damaged; begin a new run"),
+        (("resume", "state", "paces"), [[0, 0, 1.5]], "resume/state/paces/0"),
     ],
 )
 def test_elsewhere_it_does_not_go_on(copied, path, value, said):
@@ -332,13 +334,17 @@ def test_a_journal_that_is_damaged(tmp_path):
         whole.replace(b'"format_version":1,"run"', b'"format_version":9,"run"', 1),
         whole + b'{"event":{"event":"rowend"},"process":0,"seconds":1}\n',
         whole + b'{"problem":{"strange":1},"seconds":1}\n',
+        whole + b'{"excluded":7,"seconds":1}\n',
+        whole + b'{"excluded":"slow","seconds":"1"}\n',
+        whole + b'{"event":{"event":"rowend","id":0,"pace":[1]},"process":0,"seconds":1}\n',
+        whole + b'{"event":{"event":"skip","id":0,"reason":[]},"process":0,"seconds":1}\n',
     ):
         journal.write_bytes(bad)
         done = bench(tmp_path, "--resume", "run.json")
         assert done.returncode == 2 and "journal" in done.stderr, bad[:60]
         assert done.stderr.count("\n") == 1
     # A last line that was under way when the run was killed is none.
-    journal.write_bytes(whole + b'{"event":{"event":"cell","id"')
+    journal.write_bytes(whole + 100_000 * b"[" + b'\n{"event":{"event":"cell","id"')
     assert bench(tmp_path, "--resume", "run.json").returncode == 0
 
 

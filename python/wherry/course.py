@@ -139,7 +139,12 @@ class Course:
 
     def begin(self, experiment: Experiment, campaign: Campaign) -> None:
         if self._part.get("experiment") == experiment.name:
-            campaign.go_on_from(self._part["state"])
+            try:
+                campaign.go_on_from(self._part["state"])
+            except (KeyError, TypeError, ValueError, AttributeError):
+                raise WherryError(
+                    f"what the run file has to go on with {experiment.name} is damaged; begin a new run"
+                ) from None
             journal.replay(campaign, self._part.get("heard", []))
             self._earlier[experiment.name] = self._part["seconds"]
             self._part = {}

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,13 +84,52 @@ def _lines(path: Path) -> Iterator[dict]:
     for number, line in enumerate(data.split(b"\n")):
         try:
             found = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if isinstance(found, dict):
             yield found
         elif line and number == 0:
             raise WherryError(f"{path} is not a journal of Wherry; remove it to go on without")
         # A last line that is cut short was under way when the run was killed.
+
+
+def _damaged() -> WherryError:
+    return WherryError(
+        "the journal of the run is damaged; remove it to go on without (the file that ends in .journal)"
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _are_numbers(value: object, *, gaps: bool = False) -> bool:
+    return isinstance(value, list) and all(_is_number(v) or (gaps and v is None) for v in value)
+
+
+def _is_pace(value: object) -> bool:
+    return _are_numbers(value) and len(value) in (0, 2)
+
+
+# Of an event: what a campaign takes as it comes and reckons with only at its end.
+_FORMS = {
+    **dict.fromkeys(("routine", "reason", "message"), lambda value: isinstance(value, str)),
+    **dict.fromkeys(("calls", "bytes", "voided", "rounds", "share"), _is_number),
+    **dict.fromkeys(("ns", "tried"), lambda value: _are_numbers(value, gaps=True)),
+    **dict.fromkeys(("cores", "memories"), _are_numbers),
+    **dict.fromkeys(("reasons", "counters", "parts"), lambda value: isinstance(value, dict)),
+    "pace": _is_pace,
+    "outcomes": lambda value: isinstance(value, list),
+}
+
+
+def _check_form(event: dict) -> None:
+    """ValueError for an event that no runner has said. A start has counters of another kind."""
+    if event["event"] == "start":
+        return
+    for key, fits in _FORMS.items():
+        if event.get(key) is not None and not fits(event[key]):
+            raise ValueError
 
 
 def read(run_path: Path) -> dict | None:
@@ -112,6 +152,8 @@ def read(run_path: Path) -> dict | None:
         run |= {"interrupted": True, "resume": part}
     run = runfile.checked(path, run)
     heard = list(lines)
+    if not all(_is_number(line.get("seconds", 0.0)) for line in heard):
+        raise _damaged()
     spent = max((line.get("seconds", 0.0) for line in heard), default=0.0)
     run["seconds"] += spent
     part["seconds"] += spent
@@ -128,12 +170,13 @@ def replay(campaign: Campaign, heard: list[dict]) -> None:
                 known = event["event"] == "start" or event["id"] in range(len(campaign.rows))
                 if not known or process not in range(campaign.processes):
                     raise ValueError
+                _check_form(event)
                 campaign.hear(event, process)
             elif "problem" in line:
                 campaign.note(line["problem"])
             elif "excluded" in line:
+                if not isinstance(line["excluded"], str):
+                    raise TypeError
                 campaign.excluded.add(line["excluded"])
         except (KeyError, TypeError, ValueError, AttributeError, IndexError):
-            raise WherryError(
-                "the journal of the run is damaged; remove it to go on without (the file that ends in .journal)"
-            ) from None
+            raise _damaged() from None
