@@ -92,3 +92,13 @@ def test_a_description_stays_on_its_line(rooms):
     put(rooms[0], "a", what="two\nlines\x1b[2J", version=7)
     (peer,) = found_peers.found()
     assert peer.what == "two lines[2J" and peer.version == ""
+
+
+def test_a_stack_whose_description_is_damaged_is_one_without(rooms):
+    home = rooms[0] / found_peers.STACKS
+    home.mkdir()
+    put(home, "lwip", version="2.1.3")
+    assert found_peers.stack().version == "2.1.3"
+    for text in ("", "[]", 100_000 * "["):
+        (home / "lwip.json").write_text(text)
+        assert found_peers.stack().version == ""

@@ -19,7 +19,7 @@ import pytest
 from conftest import children_of, need_root, need_tool, run, wait_until
 from test_record import known, phases, record, recorded, recorder
 from wherry import preloading, recordings
-from wherry.recording import blocks, merge, running
+from wherry.recording import blocks, leftovers, merge, running
 
 __all__ = ["known", "phases", "record", "recorded", "recorder"]  # fixtures
 
@@ -298,6 +298,16 @@ def test_an_interrupt_at_the_end_leaves_out_the_ceiling(recorded, monkeypatch, c
     assert found["ceiling"] is None
     assert found["ops"]["copy"]["calls"] >= 100
     assert "saved without the ceiling" in capsys.readouterr().err
+
+
+def test_a_directory_that_no_recorder_can_have_left(wherry, tmp_path):
+    home = tmp_path / "left"
+    home.mkdir()
+    for text in ("", "{}", 20_000 * "["):
+        (home / leftovers.STATE).write_text(text)
+        done = wherry("record", "--recover", home)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1
+        assert "left" in done.stderr and "bug" not in done.stderr
 
 
 def test_what_a_killed_recorder_leaves_can_be_recovered(wherry, wherry_run, tmp_path, known):

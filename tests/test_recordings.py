@@ -402,7 +402,8 @@ def test_a_damaged_cache_of_costs_is_measured_again(tmp_path, monkeypatch):
     monkeypatch.setattr(bootcache, "key", lambda version, natives: "key")
     monkeypatch.setattr(ceiling, "_measure", lambda progress: good)
     path = tmp_path / "wherry" / "costs.json"
-    for text in (None, "", "[]", '{"key": "key"}', '{"key": "key", "costs": {"hot": 1}}'):
+    deep = 100_000 * "["
+    for text in (None, "", "[]", deep, '{"key": "key"}', '{"key": "key", "costs": {"hot": 1}}'):
         if text is not None:
             path.write_text(text)
         assert ceiling.costs() == good

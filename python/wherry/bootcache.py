@@ -44,7 +44,7 @@ def kept(
             found = json.loads(place.read_bytes())
             if found["key"] == known and good(found["costs"]):
                 return found["costs"]
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             pass
     made = make()
     try:

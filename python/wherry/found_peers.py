@@ -118,7 +118,7 @@ def stack() -> Stack | None:
         if path.is_file():
             try:
                 said = json.loads(path.with_suffix(".json").read_text())
-            except (OSError, ValueError):
+            except (OSError, ValueError, RecursionError):
                 said = {}
             version = _line(said.get("version")) if isinstance(said, dict) else ""
             return Stack(str(path), version.replace(" ", ""))

@@ -110,7 +110,7 @@ def _read(home: Path) -> Leftover | None:
                 str(found["started"]),
                 merged,
             )
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return None
 
 
