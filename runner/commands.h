@@ -17,7 +17,8 @@ int command_entered(int argc, char **argv);
 int command_rehearse(int argc, char **argv);
 int command_sizes(int argc, char **argv);
 
-/* Prints "wherry-run: " and the message as one line to standard error and returns EXIT_MISUSE. */
+/* Prints "wherry-run: " and the message as one line to standard error, what is not printable in it as \xNN, and returns
+ * EXIT_MISUSE. */
 int misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

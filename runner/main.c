@@ -27,14 +27,28 @@ static const struct {
     {"cpu", command_cpu, "what this CPU is"},
 };
 
+/* Words of the caller and of files may hold what a terminal would obey, or end the line: those bytes as \xNN. */
+static void put_printable(const char *text)
+{
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+        bool of_utf8 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0; /* U+0080 to U+009F */
+        if (*at < 0x20 || *at == 0x7f || of_utf8)
+            fprintf(stderr, "\\x%02x", of_utf8 ? *++at : *at);
+        else
+            fputc(*at, stderr);
+    }
+}
+
 int misuse(const char *format, ...)
 {
+    char said[8192]; /* what is longer is cut: a name of a file has 4096 bytes at most */
     va_list arguments;
     va_start(arguments, format);
-    fputs("wherry-run: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    vsnprintf(said, sizeof said, format, arguments);
     va_end(arguments);
+    fputs("wherry-run: ", stderr);
+    put_printable(said);
+    fputc('\n', stderr);
     return EXIT_MISUSE;
 }
 

@@ -122,6 +122,18 @@ def test_closed_output(runner):
     assert done.stderr.count("\n") == 1 and "cannot write" in done.stderr
 
 
+def test_what_a_terminal_would_obey_is_not_echoed(runner):
+    sign = "\x1b[31m\n\x9b\u00fc"
+    for words, row, status in (
+        (["list", sign], "", 2),
+        (["measure"], "id=1 size=\x1b[31m\x7f\n", 2),
+        (["hold", "--directory", sign], "", 1),
+    ):
+        done = subprocess.run([runner, *words], input=row, capture_output=True, text=True)
+        assert done.returncode == status and done.stderr.count("\n") == 1
+        assert done.stderr.rstrip("\n").isprintable() and "\\x1b[31m" in done.stderr
+
+
 @pytest.mark.parametrize(
     "command",
     [

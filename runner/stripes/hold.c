@@ -108,7 +108,7 @@ static void put_files(const char *key, const int *files, size_t count)
 
 static int failed(const char *why)
 {
-    fprintf(stderr, "wherry-run: hold: %s\n", why);
+    misuse("hold: %s", why);
     return EXIT_FAILED;
 }
 

@@ -332,6 +332,7 @@ int command_entered(int argc, char **argv)
     for (size_t i = 0; i < order.sets; i++)
         putenv(order.set[i]);
     execv(argv[at], argv + at + 1);
-    fprintf(stderr, "wherry-run: entered: cannot execute %s: %s\n", argv[at], strerror(errno));
-    return errno == ENOENT ? 127 : 126;
+    int why = errno;
+    misuse("entered: cannot execute %s: %s", argv[at], strerror(why));
+    return why == ENOENT ? 127 : 126;
 }
