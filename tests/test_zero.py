@@ -62,7 +62,7 @@ def test_a_byte_ends_within_the_time_that_a_round_has(wherry):
     assert calls == [10**6, 10**6, 10**6, 24414, 12]
     result = wherry("bench", "zero", "--size", "1", *FAST)
     assert result.returncode == 0 and result.stderr == "", result.stderr
-    head = "zero: 1 bytes (1 B), the same buffer each time; us for 1,000,000 calls"
+    head = "zero: 1 byte (1 B), the same buffer each time; us for 1,000,000 calls"
     assert head in result.stdout.splitlines()
 
 
