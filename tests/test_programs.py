@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
-import shutil
 import subprocess
 import sys
 
 import pytest
-from conftest import ROOT
-from made_replays import MIX
+from conftest import ROOT, need_tool
 
 
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "hand.mix.json").write_text(json.dumps(MIX))
 
 
 def test_the_script_of_real_programs(wherry_run, tmp_path):
     """One program through all of it, as small as it goes; then the page again from what was kept."""
-
-    if not (wherry_run.parent.parent / "preload").is_dir() or shutil.which("gzip") is None:
-        pytest.skip("needs gzip and a build with the preloaded objects")
+    need_tool("gzip", "gzip")
     env = os.environ | {"WHERRY_RUN": str(wherry_run)}
     script = [sys.executable, str(ROOT / "tools" / "programs")]
 

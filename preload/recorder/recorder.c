@@ -90,12 +90,14 @@ static inline void count_logged(struct recorder_block *block, logged_call call)
 #define SET(word, value) (*(volatile uint64_t *)&(word) = (value))
 
 /* Counted one by one, beside the copies, small calls would change what is measured: a counter whose place hangs on a
- * size that has yet to come from memory keeps the processor from looking ahead, as a routine's own branches on the size
- * do, and a routine without any seemed to gain nothing. So they are logged, and counted when the log is full. */
+ * size that has yet to come from memory keeps the processor from looking ahead, which a routine without branches on the
+ * size gains by. So they are logged, and counted when the log is full; or what is left of it, when a thread ended in
+ * the middle of this and another took over. */
 static __attribute__((noinline)) void empty_log(struct recorder_block *block)
 {
     for (unsigned i = 0; i < LOG; i++) {
-        count_logged(block, block->log[i]);
+        if (LIKELY(block->log[i]))
+            count_logged(block, block->log[i]);
         SET(block->log[i], 0);
     }
 }

@@ -77,9 +77,7 @@ def summed(document: Mapping) -> Change | None:
         for op, rows in document.get("trial", {}).get("ops", {}).items()
         if (own := change(document["ops"][op], rows, FROM + 1, 1 << 62))
     ]
-    # Groups that one op lacks and another has tell nothing together.
-    found = [own for own in found if len(own.groups) == len(found[0].groups)]
-    return Change(sum(c.groups for c in found), sum(c.libc for c in found)) if found else None
+    return _together(found)
 
 
 def outlasting(document: Mapping) -> Change | None:
@@ -91,8 +89,13 @@ def outlasting(document: Mapping) -> Change | None:
             own := change(document["ops"][op], long, long[0][0], 1 << 62, LEAST_OUTLASTING)
         ):
             found.append(own)
-    found = [own for own in found if len(own.groups) == len(found[0].groups)]
-    return Change(sum(c.groups for c in found), sum(c.libc for c in found)) if found else None
+    return _together(found)
+
+
+def _together(found: Sequence[Change]) -> Change | None:
+    # Groups that one op lacks and another has tell nothing together.
+    same = [own for own in found if len(own.groups) == len(found[0].groups)]
+    return Change(sum(c.groups for c in same), sum(c.libc for c in same)) if same else None
 
 
 def whom(document: Mapping) -> str:
