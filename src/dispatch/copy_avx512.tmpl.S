@@ -404,6 +404,8 @@ move_close_to_1024:
 /* The loops of large.tmpl.h. Whatever they are not for goes to the routine. Where 32-byte vectors make the faster ones,
  * COPY_LOOP_BELOW is at most COPY_YMM_FROM, so that the others do not ask. */
 move_1025_on:
+    cmpq    wherry_thresholds + COPY_STRING_FROM(%rip), %rdx
+    jae     move_longer
     cmpq    wherry_thresholds + COPY_LOOP_BELOW(%rip), %rdx
     jb      move_forward
     cmpq    wherry_thresholds + COPY_FORWARD_BELOW(%rip), %rdx
@@ -415,8 +417,6 @@ move_1025_on:
     cmpq    wherry_thresholds + COPY_REP_FROM(%rip), %rdx
     jae     move_maybe_by_string
 move_not_by_string:
-    cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx
-    jae     move_by_routine
     movq    %rsi, %rcx
     subq    %rdi, %rcx
     cmpq    %rdx, %rcx              /* the source begins inside the destination */
@@ -470,9 +470,7 @@ move_step:
     vzeroupper
     ret
 
-move_maybe_by_string:
-    cmpq    wherry_thresholds + COPY_REP_RECENT_FROM(%rip), %rdx
-    jae     move_longer
+move_maybe_by_string:               /* below COPY_REP_RECENT_FROM: others went by COPY_STRING_FROM or COPY_YMM_FROM */
     movq    %r8, %rcx
     RECENT_FIND_COPY(move_far)
     jmp     move_not_by_string

@@ -17,7 +17,7 @@
 #define PUBLIC __attribute__((visibility("default")))
 
 /* Never streaming is right for every size, so that is what holds before the constructor. */
-struct wherry_thresholds wherry_thresholds = {
+struct wherry_thresholds wherry_thresholds __attribute__((aligned(64))) = {
     .copy_rep_from = SIZE_MAX,
     .copy_stream_from = SIZE_MAX,
     .set_rep_from = SIZE_MAX,

@@ -130,9 +130,12 @@ set_avx2_step:
 
 set_avx2_maybe_by_string:
     cmpq    wherry_thresholds + SET_REP_RECENT_FROM(%rip), %rdx
-    jae     wherry_routine_set_avx2
+    jae     set_avx2_longer
     RECENT_FIND_SET(wherry_routine_set_avx2)
     jmp     set_avx2_not_by_string
+set_avx2_longer:
+    vzeroupper
+    SET_BY_STRING(wherry_routine_set_avx2)
 
 /* The first vector and the last, seven from the first vector boundary on, and seven that end at the last one. Of the middle
  * they leave one vector at most: an eighth before the last boundary, or at the destination where that would begin

@@ -284,6 +284,8 @@ set_step:
 
 set_maybe_by_string:
     cmpq    wherry_thresholds + SET_REP_RECENT_FROM(%rip), %rdx
-    jae     wherry_routine_set_avx512
+    jae     set_longer
     RECENT_FIND_SET(wherry_routine_set_avx512)
     jmp     set_not_by_string
+set_longer:
+    SET_BY_STRING(wherry_routine_set_avx512)

@@ -136,7 +136,14 @@ static size_t copy_strings_recent_from(const struct wherry_cpu *cpu)
     return wherry_cpu_has(cpu, WHERRY_CPU_FSRM) ? 12 << 10 : 8 << 10;
 }
 
-/* A set, whose loop only stores: as long as it lies in L2, of which something else has a quarter. */
+/* A set, whose loop only stores: on AMD's as long as it lies in L2, of which something else has a quarter. On Intel's
+ * rep stosb is as fast from 8 KiB on wherever the destination lies, and asking takes a twentieth of 8 KiB in L1 and
+ * more (Granite Rapids, docs/performance-intel.md); below, the loop takes as long or less, but for 4 to 8 KiB beyond L2
+ * at no line's beginning (0.95). Those before Ice Lake as AMD's, since nobody has measured them. */
+static size_t set_strings_from(const struct wherry_cpu *cpu, size_t otherwise)
+{
+    return cpu->vendor == WHERRY_CPU_INTEL && wherry_cpu_has(cpu, WHERRY_CPU_FSRM) ? 8 << 10 : otherwise;
+}
 enum { SET_STRINGS_RECENT_FROM = 768 << 10 };
 
 /* In L1 rep movsb takes twice as long with the destination less than a line ahead (mod ALIAS_BYTES); farther out it
@@ -184,13 +191,13 @@ struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, ui
         .copy_rep_from = STRINGS_FROM,
         .copy_rep_to = stream,
         .copy_stream_from = stream,
-        .set_rep_from = STRINGS_FROM,
+        .set_rep_from = set_strings_from(cpu, STRINGS_FROM),
         .set_rep_to = stream,
         .set_stream_from = stream,
         .copy_rep_slow_ahead = COPY_STRINGS_SLOW_AHEAD,
         .copy_rep_all_from = COPY_STRINGS_ALL_FROM,
         .copy_rep_recent_from = copy_strings_recent_from(cpu),
-        .set_rep_recent_from = SET_STRINGS_RECENT_FROM,
+        .set_rep_recent_from = set_strings_from(cpu, SET_STRINGS_RECENT_FROM),
         .copy_backward_ahead = copy_backward_ahead(cpu),
         .copy_ymm_from = copy_ymm_from(cpu),
         .copy_source_lines_to = copy_source_lines_to(cpu),

@@ -3,6 +3,8 @@
 #ifndef WHERRY_THRESHOLDS_H
 #define WHERRY_THRESHOLDS_H
 
+#include "written.h"
+
 #ifndef __ASSEMBLER__
 #include <stddef.h>
 #endif
@@ -51,12 +53,23 @@
  *   copy_ymm_below       the same by 32-byte vectors
  *   copy_source_page     513 to 1024 bytes begin at lines of the source unless the first address of the destination and
  *                        its end, xor-ed, are above this: ALIAS_BYTES - 1, or 0 for never
+ *   copy_string_from     with AVX-512 copies from here on go by no loop of the public functions: by rep movsb, or the
+ *                        routine
+ *   copy_string_below    those of copy_rep_from and copy_rep_recent_from on, below this size and disjoint, by rep movsb
+ *                        right away, as also say
+ *   copy_string_slow_ahead, copy_string_all_from    copy_rep_slow_ahead and copy_rep_all_from, in the same cache line
+ *   set_string_below     the same for sets and rep stosb
  */
 #define WHERRY_THRESHOLDS_MADE(X)                                                                                      \
     X(copy_loop_below)                                                                                                 \
     X(copy_ymm_below)                                                                                                  \
     X(copy_forward_below)                                                                                              \
-    X(copy_source_page)
+    X(copy_source_page)                                                                                                \
+    X(copy_string_from)                                                                                                \
+    X(copy_string_below)                                                                                               \
+    X(copy_string_all_from)                                                                                            \
+    X(copy_string_slow_ahead)                                                                                          \
+    X(set_string_below)
 
 /* Offsets of those that assembly reads. */
 #define COPY_REP_FROM 0
@@ -76,6 +89,11 @@
 #define COPY_YMM_BELOW 112
 #define COPY_FORWARD_BELOW 120
 #define COPY_SOURCE_PAGE 128
+#define COPY_STRING_FROM 136
+#define COPY_STRING_BELOW 144
+#define COPY_STRING_ALL_FROM 152
+#define COPY_STRING_SLOW_AHEAD 160
+#define SET_STRING_BELOW 168
 
 /* On many CPUs a load waits for an earlier store whose address has the same low twelve bits. Forward, with the
  * destination this little ahead of the source (mod ALIAS_BYTES), each load meets a store that is still on its way;
@@ -121,17 +139,33 @@ WHERRY_OFFSET(copy_loop_below, COPY_LOOP_BELOW);
 WHERRY_OFFSET(copy_ymm_below, COPY_YMM_BELOW);
 WHERRY_OFFSET(copy_forward_below, COPY_FORWARD_BELOW);
 WHERRY_OFFSET(copy_source_page, COPY_SOURCE_PAGE);
+WHERRY_OFFSET(copy_string_from, COPY_STRING_FROM);
+WHERRY_OFFSET(copy_string_below, COPY_STRING_BELOW);
+WHERRY_OFFSET(copy_string_all_from, COPY_STRING_ALL_FROM);
+WHERRY_OFFSET(copy_string_slow_ahead, COPY_STRING_SLOW_AHEAD);
+WHERRY_OFFSET(set_string_below, SET_STRING_BELOW);
 #undef WHERRY_OFFSET
+
+static inline size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+static inline size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 /* With what is made of the other fields. Whoever changes one of those in wherry_thresholds does this too. */
 static inline struct wherry_thresholds wherry_thresholds_complete(struct wherry_thresholds t)
 {
-    const size_t other = t.copy_rep_from < t.copy_stream_from ? t.copy_rep_from : t.copy_stream_from;
-    const size_t zmm = t.copy_ymm_from < other ? t.copy_ymm_from : other;
-    t.copy_forward_below = t.copy_backward_ahead && zmm > ALIAS_FORWARD ? ALIAS_FORWARD : zmm;
-    t.copy_loop_below = t.copy_source_lines_to < t.copy_forward_below ? t.copy_source_lines_to : t.copy_forward_below;
+    const size_t other = smaller(t.copy_rep_from, t.copy_stream_from);
+    const size_t zmm = smaller(t.copy_ymm_from, other);
+    t.copy_forward_below = t.copy_backward_ahead ? smaller(zmm, ALIAS_FORWARD) : zmm;
+    t.copy_loop_below = smaller(t.copy_source_lines_to, t.copy_forward_below);
     t.copy_source_page = t.copy_source_lines_to > SOURCE_LINES_ONE ? ALIAS_BYTES - 1 : 0;
-    t.copy_ymm_below = t.copy_backward_ahead && other > ALIAS_FROM ? ALIAS_FROM : other;
+    t.copy_ymm_below = t.copy_backward_ahead ? smaller(other, ALIAS_FROM) : other;
+    t.copy_string_from = smaller(larger(t.copy_rep_from, t.copy_rep_recent_from), t.copy_stream_from);
+    t.copy_string_from = larger(t.copy_string_from, YMM_LEAST);
+    if (t.copy_string_from >= t.copy_ymm_from)
+        t.copy_string_from = SIZE_MAX;
+    t.copy_string_below = smaller(smaller(t.copy_rep_to, t.copy_stream_from), WRITTEN_FROM);
+    t.copy_string_all_from = t.copy_rep_all_from;
+    t.copy_string_slow_ahead = t.copy_rep_slow_ahead;
+    t.set_string_below = smaller(smaller(t.set_rep_to, t.set_stream_from), WRITTEN_FROM);
     return t;
 }
 

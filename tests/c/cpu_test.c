@@ -9,8 +9,8 @@
  *   believed LEVEL KiB REASON                   (REASON: one of the words below)
  *   last-level KiB READS                        (what the short path says, after so many reads of CPUID)
  *   stream KiB                                  (from where copies and sets bypass the caches)
- *   strings BYTES COPY-KiB SET-KiB, strings unused   (from where string instructions are used, up to the former; copies
- * and sets with a destination written lately)
+ *   strings BYTES COPY-KiB SET-KiB [SET-BYTES], strings unused   (from where string instructions are used, sets from
+ * SET-BYTES where that is another size, up to the former; copies and sets with a destination written lately)
  */
 #include "cpu/caches.h"
 #include "plan/plan.h"
@@ -194,13 +194,14 @@ static bool holds(const struct decoded *c, const char *line)
     }
     if (!strcmp(key, "strings")) {
         const bool none = plan.copy_rep_from == SIZE_MAX && plan.set_rep_from == SIZE_MAX;
-        unsigned long long from, copy, set;
+        /* Sets from another size, where that is told. */
+        unsigned long long from, copy, set, sets_from;
         if (!strcmp(word, "unused"))
             return none;
-        return sscanf(line, "strings %llu %llu %llu", &from, &copy, &set) == 3 && plan.copy_rep_from == from &&
-               plan.set_rep_from == from && plan.copy_rep_recent_from == copy << 10 &&
-               plan.set_rep_recent_from == set << 10 && plan.copy_rep_to == plan.copy_stream_from &&
-               plan.set_rep_to == plan.set_stream_from;
+        const int found = sscanf(line, "strings %llu %llu %llu %llu", &from, &copy, &set, &sets_from);
+        return found >= 3 && plan.copy_rep_from == from && plan.set_rep_from == (found == 4 ? sets_from : from) &&
+               plan.copy_rep_recent_from == copy << 10 && plan.set_rep_recent_from == set << 10 &&
+               plan.copy_rep_to == plan.copy_stream_from && plan.set_rep_to == plan.set_stream_from;
     }
     if (!strcmp(key, "backward"))
         return number && plan.copy_backward_ahead == n;

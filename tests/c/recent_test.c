@@ -86,15 +86,18 @@ static void look(void)
         expect("far at an unsuitable distance, not by a string instruction", by_string(to + 2016, from, 2 * PAGE));
         expect("large at an unsuitable distance, not by a loop", !by_string(to + 2016, from, RECENT_FROM));
         wherry_thresholds.copy_rep_all_from = RECENT_FROM;
+        wherry_thresholds = wherry_thresholds_complete(wherry_thresholds);
         expect("large at any distance, not by a string instruction", by_string(to + 2016, from, RECENT_FROM));
         wherry_thresholds.copy_rep_all_from = SIZE_MAX;
     }
     wherry_thresholds.copy_rep_recent_from = wherry_thresholds.set_rep_recent_from = FROM;
+    wherry_thresholds = wherry_thresholds_complete(wherry_thresholds);
     forget();
     for (int i = 0; i < 2; i++)
         expect("without a window of its own, not by a string instruction", by_string(to + 100, from, 2 * PAGE));
     expect("without a window of its own something was entered", !entered(way->sets));
     wherry_thresholds.copy_rep_recent_from = wherry_thresholds.set_rep_recent_from = RECENT_FROM;
+    wherry_thresholds = wherry_thresholds_complete(wherry_thresholds);
 }
 
 int main(void)

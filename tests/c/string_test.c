@@ -1,5 +1,5 @@
-/* Which copies, of those too large for anybody to ask where they were written, go by a string instruction: every public
- * function that copies, in every tier, on both sides of each threshold that decides. */
+/* Which copies and sets, of those too large for anybody to ask where they were written, go by a string instruction:
+ * every public function that copies or sets, in every tier, on both sides of each threshold that decides. */
 #include <string.h>
 #include <sys/mman.h>
 
@@ -36,8 +36,12 @@ static void look(void)
                                       (1 << 15) + SLOW_AHEAD + 1,
                                       (1 << 15) + 4095,
                                       1 - (1 << 15)};
-    if (way->sets)
+    if (way->sets) {
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            for (ptrdiff_t at = 0; at < 70; at += 23)
+                expect(sizes[i] < TO, sizes[i], at);
         return;
+    }
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const size_t n = sizes[i];
         for (size_t j = 0; j < sizeof apart / sizeof *apart; j++) {
@@ -75,7 +79,9 @@ int main(void)
         .copy_rep_all_from = ALL_FROM,
         .copy_stream_from = SIZE_MAX,
         .copy_ymm_from = SIZE_MAX,
-        .set_rep_from = SIZE_MAX,
+        .set_rep_from = 4096,
+        .set_rep_to = TO,
+        .set_rep_recent_from = RECENT_FROM,
         .set_stream_from = SIZE_MAX,
     });
     ways_in_every_tier(look, &way, &tier);

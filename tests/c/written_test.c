@@ -53,10 +53,12 @@ static void look_wide(uint8_t *dst)
     memset(to, 0, ROOM);
     wherry_thresholds.copy_stream_from = wherry_thresholds.set_stream_from = SIZE_MAX;
     wherry_thresholds.copy_rep_to = wherry_thresholds.set_rep_to = SIZE_MAX;
+    wherry_thresholds = wherry_thresholds_complete(wherry_thresholds);
     expect("new in the window, but not by a loop", goes(dst, from, 0x33) == LOOP);
     expect("written in the window, but not by a string instruction", goes(dst, from, 0x33) == STRING);
     wherry_thresholds.copy_stream_from = wherry_thresholds.set_stream_from = STREAM_FROM;
     wherry_thresholds.copy_rep_to = wherry_thresholds.set_rep_to = STREAM_FROM;
+    wherry_thresholds = wherry_thresholds_complete(wherry_thresholds);
 }
 
 static void look(void)
