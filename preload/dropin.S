@@ -1,6 +1,6 @@
 /* The drop-in: the library's public functions under the names that programs already call.
  *
- * They are the very functions of dispatch/public.S, assembled a second time. (Aliases beside the library's own names
+ * They are the very functions of dispatch/public.S, assembled a second time, but for copies of one byte. (Aliases beside the library's own names
  * would be the same code, but each drop-in would then also answer for wherry_memcpy in a program that is linked with the
  * library.)
  *
@@ -10,5 +10,6 @@
  * them to the baseline routine goes through a relocated word, and the link leaves no symbol undefined, libc's neither.
  */
 #define PUBLIC(name) name
+#define ONE_BYTE_APART 1
 #include "dispatch/public.S"
 #include "relatives.S"

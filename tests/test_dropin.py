@@ -164,11 +164,32 @@ def code(library: Path) -> dict[str, list[str]]:
     return {name: found[name] for name in SIX}
 
 
+# Of its own it has that a copy of one byte is asked for, where a page's end is found by a branch.
+OF_ITS_OWN = (
+    ["cmp    $0x1,%edx", "je     <move_one>"],
+    ["movzbl (%rsi),%ecx", "mov    %cl,(%rdi)", "ret"],
+)
+FILL = re.compile(r"(data16 |cs )*(nop\w*|xchg +%ax,%ax)\b")
+
+
 def test_it_is_the_code_of_the_library(build_dir: Path, dropin: Path):
     need_tool("objdump", "binutils")
-    mine = code(dropin)
+    mine, others = (
+        {
+            name: [line for line in lines if not FILL.match(line)]
+            for name, lines in code(path).items()
+        }
+        for path in (dropin, build_dir / "src/libwherry.so")
+    )
     assert all(len(lines) >= 2 for lines in mine.values())
-    assert mine == code(build_dir / "src/libwherry.so")
+    for name in ("memcpy", "memmove"):
+        for own in (
+            OF_ITS_OWN if any("<move_page_end_there>" in line for line in others[name]) else ()
+        ):
+            places = [i for i in range(len(mine[name])) if mine[name][i : i + len(own)] == own]
+            assert len(places) == 1, own
+            del mine[name][places[0] : places[0] + len(own)]
+    assert mine == others
 
 
 # --- who calls it --------------------------------------------------------------------------------

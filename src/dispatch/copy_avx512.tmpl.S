@@ -68,6 +68,10 @@ move_to_63:
     jbe     move_low_source
 move_to_63_anyhow:
 #if WHERRY_EDGE_BRANCH
+#if ONE_BYTE_APART
+    cmpl    $1, %edx
+    je      move_one
+#endif
     AT_PAGE_END(%rsi, %ecx, move_page_end_there)
     AT_PAGE_END(%rdi, %ecx, move_page_end_there)
     PREFETCH_MASKED_COPY
@@ -106,6 +110,12 @@ move_low_source:
     jnz     move_to_63_anyhow
     ret
 #if WHERRY_EDGE_BRANCH
+#if ONE_BYTE_APART
+move_one:
+    movzbl  (%rsi), %ecx
+    movb    %cl, (%rdi)
+    ret
+#endif
 move_page_end_there:
     jmp     move_near_page_end
 #endif
