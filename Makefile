@@ -10,7 +10,7 @@ help:
 	@echo 'make verify-full  set up and verify everything there is, routines too               (long)'
 	@echo 'make fuzz         call everything at random on all CPUs until something is wrong  (10 minutes; SECONDS=3600)'
 	@echo 'make peers        build other memory routines that are installed here, to measure against  (seconds)'
-	@echo 'make soak         run real programs with the drop-in and without, and compare what they leave  (10 minutes)'
+	@echo 'make soak         run real programs with the drop-in and without, and compare what they leave  (about 4 minutes)'
 	@echo 'make extras       install the Debian packages that some tests use when present  (as root)'
 	@echo 'make clean        remove .venv and build/; run files stay'
 	@echo 'After any of them:  .venv/bin/wherry --help'

@@ -81,7 +81,8 @@ void wherry_pagezero(void *page, size_t n);
 /* Adds n bytes at src to sum (0, or what an earlier call returned for an even number of bytes before these). */
 uint32_t wherry_csum_partial(const void *src, size_t n, uint32_t sum);
 
-/* The same, and copies the n bytes to dst, which must not overlap, in one pass. After Linux csum_partial_copy. */
+/* The same, and copies the n bytes to dst, which must not overlap, in one pass. The sum is that of dst, also where somebody
+ * else changes src during the call. After Linux csum_partial_copy. */
 uint32_t wherry_csum_partial_copy(void *dst, const void *src, size_t n, uint32_t sum);
 
 /* The checksum to put into a packet: sum folded to 16 bits and complemented. Over a packet that holds a right one it is
@@ -132,9 +133,7 @@ size_t wherry_copy_nofault_zero(void *dst, const void *src, size_t n, struct whe
 size_t wherry_set_nofault(void *dst, int c, size_t n, struct wherry_fault *fault);
 
 /* Copies as wherry_copy_nofault does and adds the sum of exactly the bytes that were copied, those of dst, to *sum (0
- * to begin with). Returns the number of bytes not copied. dst must stay readable until it returns. Bytes of src may be
- * read twice: where somebody else changes them during the call the sum need not be that of dst, which
- * wherry_csum_partial over dst tells then. */
+ * to begin with). Returns the number of bytes not copied. dst must stay readable until it returns. */
 size_t wherry_csum_copy_nofault(void *dst, const void *src, size_t n, uint32_t *sum, struct wherry_fault *fault);
 
 /* Installs handlers of SIGSEGV and SIGBUS, before those in force, to which everything goes that is not a fault of these

@@ -20,5 +20,6 @@ int command_sizes(int argc, char **argv);
 /* Prints "wherry-run: " and the message as one line to standard error, what is not printable in it as \xNN, and returns
  * EXIT_MISUSE. */
 int misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2))); /* the same of what is no misuse */
 
 #endif

@@ -39,16 +39,29 @@ static void put_printable(const char *text)
     }
 }
 
-int misuse(const char *format, ...)
+static void complain_of(const char *format, va_list arguments)
 {
     char said[8192]; /* what is longer is cut: a name of a file has 4096 bytes at most */
-    va_list arguments;
-    va_start(arguments, format);
     vsnprintf(said, sizeof said, format, arguments);
-    va_end(arguments);
     fputs("wherry-run: ", stderr);
     put_printable(said);
     fputc('\n', stderr);
+}
+
+void complain(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    complain_of(format, arguments);
+    va_end(arguments);
+}
+
+int misuse(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    complain_of(format, arguments);
+    va_end(arguments);
     return EXIT_MISUSE;
 }
 

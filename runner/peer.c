@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "commands.h"
 #include "measure/yardsticks.h"
 #include "target_internal.h"
 
@@ -193,14 +194,14 @@ static void try_loading(const char *name, const char *path)
     munmap((void *)returned, sizeof *returned);
     if (fine)
         return;
-    fprintf(stderr, "wherry-run: peer %s: %s ", name, path);
+    char how[128];
     if (!ended)
-        fprintf(stderr, "did not return within %d s while it was loaded", TRIAL_MS / 1000);
+        snprintf(how, sizeof how, "did not return within %d s while it was loaded", TRIAL_MS / 1000);
     else if (WIFSIGNALED(status))
-        fprintf(stderr, "crashed while it was loaded: signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        snprintf(how, sizeof how, "crashed while it was loaded: signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
-        fprintf(stderr, "ended the process with status %d while it was loaded", WEXITSTATUS(status));
-    fprintf(stderr, "%s; leave it out\n", words);
+        snprintf(how, sizeof how, "ended the process with status %d while it was loaded", WEXITSTATUS(status));
+    complain("peer %s: %s %s%s; leave it out", name, path, how, words);
     exit(1);
 }
 

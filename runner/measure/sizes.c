@@ -63,7 +63,7 @@ static void on_skip(void *context, const struct row *row, const char *routine, c
 {
     struct table *table = context;
     clear_progress(table);
-    fprintf(stderr, "wherry-run: %s, %zu bytes: %s\n", routine ? routine : "row", row->size, reason);
+    complain("%s, %zu bytes: %s", routine ? routine : "row", row->size, reason);
 }
 
 static void on_wrong(void *context, const struct row *row, const char *routine, const char *message)
@@ -71,7 +71,7 @@ static void on_wrong(void *context, const struct row *row, const char *routine, 
     struct table *table = context;
     (void)row;
     clear_progress(table);
-    fprintf(stderr, "wherry-run: %s is wrong and has no speed: %s\n", routine, message);
+    complain("%s is wrong and has no speed: %s", routine, message);
     table->wrong = true;
     lose(table, routine);
 }
@@ -82,8 +82,8 @@ static void on_fault(void *context, const struct row *row, const char *routine, 
     struct table *table = context;
     clear_progress(table);
     fflush(stdout);
-    fprintf(stderr, "wherry-run: %s, %zu bytes: %s %s; run again without it\n", routine, row->size,
-            how.hung ? "did not return" : strsignal(how.signo), doing);
+    complain("%s, %zu bytes: %s %s; run again without it", routine, row->size,
+             how.hung ? "did not return" : strsignal(how.signo), doing);
 }
 
 static const struct cell *cell_of(const struct result *result, const char *name, bool aa)

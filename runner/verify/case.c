@@ -74,6 +74,11 @@ const char *case_parse(const char *text, const struct family **family, struct vc
                  "--case '%s': too large; n and dist to 8 GiB, d and s to 65536, calls to 100000000", text);
         return wrong;
     }
+    const char *lacking = (*family)->lacks_room ? (*family)->lacks_room(one) : NULL;
+    if (lacking) {
+        snprintf(wrong, sizeof wrong, "--case '%s': the %s family has room for %s", text, (*family)->name, lacking);
+        return wrong;
+    }
     if (one->calls == 0)
         one->calls = 1;
     return NULL;

@@ -121,12 +121,14 @@ CSUM_INLINE uint64_t copy_csum_short(uint8_t *dst, const uint8_t *p, size_t n, u
     uint64_t last;
     __builtin_memcpy(&last, p + n - 8, 8);
     total = csum_add64(total, last >> (63 - n % 8 * 8) >> 1);
+    /* First, so that what the word before shares with it stays as that one was counted. */
+    __builtin_memcpy(end, &last, 8);
+    __asm__("" ::: "memory");
     for (; n >= 8; n -= 8, p += 8, dst += 8) {
         __builtin_memcpy(&word, p, 8);
         total = csum_add64(total, word);
         __builtin_memcpy(dst, &word, 8);
     }
-    __builtin_memcpy(end, &last, 8);
     return total;
 }
 

@@ -89,7 +89,7 @@ def options_of(kind: str, arguments: list[str]) -> list[str]:
 def verdict(data: bytes, answer: dict) -> tuple[str, str]:
     try:
         failures = json.loads(data)["failures"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return "failed", clean(answer["words"] or "its answer is no verification", 300)
     if failures:
         first = failures[0] if isinstance(failures[0], dict) else {}
@@ -105,7 +105,7 @@ def tunables(data: bytes, answer: dict) -> tuple[str, str]:
         own = json.loads(data)
         whole = own["format"] == "wherry-tune-glibc" and own["interrupted"] is False
         line = own["line"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return "failed", clean(answer["words"] or "its answer is no tuning of glibc", 300)
     if not whole:
         return "failed", "the tuning was interrupted there"

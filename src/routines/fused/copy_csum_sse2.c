@@ -6,7 +6,10 @@
  *                                          |-- last --|  a vector that ends at the end: its last `rest` bytes count
  *
  * The sum is that of the bytes as they lie between: parts that begin at an odd place among those are turned by a byte,
- * and so is the whole when it begins at one. */
+ * and so is the whole when it begins at one.
+ *
+ * Bytes that two blocks share are read twice, and somebody may change the source meanwhile: what is counted is what is stored
+ * last, so the last block is stored first. */
 #define VEC_BYTES 16
 
 #include "../thresholds.h"
@@ -17,7 +20,8 @@ INLINE uint32_t copy_csum_part(uint8_t *dst, const uint8_t *src, size_t n, uint3
 {
     if (n <= VEC_BYTES)
         return csum_fold64(copy_csum_short(dst, src, n, sum));
-    const size_t head = VEC_BYTES - (uintptr_t)dst % VEC_BYTES;
+    /* Two blocks: the first counts whole. */
+    const size_t head = n <= 2 * VEC_BYTES ? VEC_BYTES : VEC_BYTES - (uintptr_t)dst % VEC_BYTES;
     const size_t rest = (n - head - 1) % VEC_BYTES + 1;
     uint8_t *const last = dst + n - VEC_BYTES;
     const uint8_t *const end = src + n - rest;
@@ -25,6 +29,8 @@ INLINE uint32_t copy_csum_part(uint8_t *dst, const uint8_t *src, size_t n, uint3
     struct csum total = csum_zero();
     csum_add(&total, vec_turn(vec_first_bytes(first_block, head), head));
     csum_add(&total, vec_turn(vec_last_bytes(last_block, rest), rest));
+    vec_store(last, last_block);
+    LOADS_THEN_STORES();
     vec_store(dst, first_block);
     dst += head;
     src += head;
@@ -49,7 +55,6 @@ INLINE uint32_t copy_csum_part(uint8_t *dst, const uint8_t *src, size_t n, uint3
         vec_store_aligned(dst, v);
         csum_add(&total, v);
     }
-    vec_store(last, last_block);
     uint32_t own = csum_fold64(csum_total(csum_lanes(total)));
     const unsigned turn = head % 2 * 8;
     own = own << turn | own >> (-turn % 32);

@@ -136,9 +136,10 @@ INLINE uint32_t crc32c(uint32_t begin, uint8_t *to, const uint8_t *p, size_t n)
         ADVANCE(2);
     }
     if (n) {
+        const uint8_t byte = *p;
         if (to)
-            *to = *p;
-        crc4 = _mm_crc32_u8(crc4, *p);
+            *to = byte;
+        crc4 = _mm_crc32_u8(crc4, byte);
     }
 #undef ADVANCE
     return ~crc4;

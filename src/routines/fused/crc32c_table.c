@@ -27,8 +27,9 @@ uint32_t wherry_routine_copy_crc32c_table(uint32_t crc, void *dst, const void *s
         crc = crc32c_word(crc, word);
     }
     for (; n > 0; n--) {
-        *to++ = *p;
-        crc = crc32c_byte(crc, *p++);
+        const uint8_t byte = *p++;
+        *to++ = byte;
+        crc = crc32c_byte(crc, byte);
     }
     return ~crc;
 }

@@ -23,6 +23,10 @@
  *   has changed. What a step has stored before its fault is stored again.
  * - The last block is loaded before anything is stored and counted when all before it is in place.
  *
+ * Somebody may change the source meanwhile, and bytes that two blocks share are read twice. What is counted is what dst has in
+ * the end: of the last block only the bytes that count are stored (V = 64), or it is stored before all others (PLAIN,
+ * V = 32), or it counts whole, and what it has overwritten no longer.
+ *
  * So is what this is not for: sides that overlap, more than GUARDED_CSUM_MOST, less than 8 bytes with V < 64.
  *
  * `all` adds 64-bit lanes and wraps, `high` adds their upper halves, as in fused/csum_vec.h; with V < 64
@@ -62,13 +66,16 @@
 #define FIRST R(2)
 #define LAST R(3)
 #define T R(4)
+#define BEFORE R(13) /* V < 64, not PLAIN: the vector before the last block's bytes that count, as it was stored */
 
 /* clang-format off */
 #if V == 16
 #define ADD(from, to) paddq from, to
+#define SUBTRACT(from, to) psubq from, to
 #define UPPER(from, to) movdqa from, to; psrlq $32, to
 #else
 #define ADD(from, to) vpaddq from, to, to
+#define SUBTRACT(from, to) vpsubq from, to, to
 #define UPPER(from, to) vpsrlq $32, from, to
 #endif
 
@@ -232,9 +239,16 @@
 #endif
 #define TURN_IF_ODD(n, v)                                   \
     movl    n##d, %eax;                                     \
+    TURN_BY_ODD(v)
+#define TURN_BY_ODD(v)                                      \
     andl    $1, %eax;                                       \
     shll    $3, %eax;                                       \
     TURN(v)
+#if V < 64 && !defined PLAIN
+#define KEEP_BEFORE(v) SAME(v, BEFORE)
+#else
+#define KEEP_BEFORE(v)
+#endif
 /* clang-format on */
 
 /* rsi source less destination, r9 rest, r11 where the last block's bytes begin that count; so r11 + r9 is the end */
@@ -278,11 +292,27 @@ AT(part):
     leal    -1(%r11), %r9d
     andl    $(V - 1), %r9d
     addl    $1, %r9d
+#if V < 64 && defined PLAIN
+    STORE(AT(all_is_left), MOVE LAST, -V(%r11))
+#elif V < 64
+    cmpq    $(2 * V), %rdx
+    ja      AT(more_than_two)
+    movl    $V, %r10d               /* two blocks: the first counts whole, the other with what is behind it */
+    leal    -V(%rdx), %r9d
+AT(more_than_two):
+#endif
     STORE(AT(all_is_left), MOVE FIRST, (%rdi))
     addq    %r10, %rdi
     subq    %r9, %r11
     FIRST_BYTES(%r10, FIRST)
+#if V < 64 && !defined PLAIN
+    SAME(FIRST, BEFORE)
+    movl    %edi, %eax
+    xorl    %r10d, %eax
+    TURN_BY_ODD(FIRST)
+#else
     TURN_IF_ODD(%r10, FIRST)
+#endif
 #ifdef DOTS
     leaq    -DOTS_FROM(%rdx), %rax
     cmpq    $(DOTS_MOST - DOTS_FROM), %rax
@@ -317,6 +347,7 @@ AT(step):
     addq    $(4 * V), %rdi
     cmpq    %rax, %rdi
     jbe     AT(step)
+    KEEP_BEFORE(R(8))
 AT(ones):
     cmpq    %r11, %rdi
     jae     AT(last)
@@ -324,14 +355,31 @@ AT(ones):
 AT(one):
     LOAD(AT(stopped), MOVE (%rdi,%rsi), R(5))
     STORE(AT(stopped), MOVE R(5), (%rdi))
+    KEEP_BEFORE(R(5))
     ADD_ONE(R(5), R(6))
     addq    $V, %rdi
     cmpq    %r11, %rdi
     jb      AT(one)
 AT(last):
-    STORE(AT(stopped), MOVE LAST, -V(%r11,%r9))
+#if V == 64
+    LAST_BYTES(%r9, LAST)
+    STORE(AT(stopped), vmovdqu8 LAST, -V(%r11,%r9){%k1})
+    TURN_IF_ODD(%r9, LAST)
+#elif defined PLAIN
     LAST_BYTES(%r9, LAST)
     TURN_IF_ODD(%r9, LAST)
+#else
+    STORE(AT(stopped), MOVE LAST, -V(%r11,%r9))
+    movl    $V, %r10d
+    subl    %r9d, %r10d             /* bytes stored before that this has overwritten: it counts whole, they do not */
+    LAST_BYTES(%r10, BEFORE)
+    TURN_IF_ODD(%r11, BEFORE)
+    SUBTRACT(BEFORE, ALL)
+    UPPER(BEFORE, T)
+    SUBTRACT(T, HIGH)
+    leaq    (%r11,%r9), %r10
+    TURN_IF_ODD(%r10, LAST)
+#endif
     ADD_ONE(LAST, T)
     addq    %r9, %rdi
 
@@ -404,6 +452,7 @@ AT(stream):
     addq    $(4 * V), %rdi
     cmpq    %rax, %rdi
     jbe     AT(stream)
+    KEEP_BEFORE(R(8))
     sfence
     jmp     AT(ones)
 #ifndef PLAIN
@@ -482,12 +531,18 @@ AT(word):
     cmpq    %r11, %rdi
     jb      AT(word)
 AT(last_word):
-    STORE(AT(words), movq %xmm0, -8(%r11,%r9))
-    movl    $8, %r10d
-    subl    %r9d, %r10d
-    shll    $3, %r10d
+    movq    %r10, %xmm2             /* what it shares with the word before stays as that one was read */
+    leal    (,%r9,8), %r10d
+    movd    %r10d, %xmm1
+    negl    %r10d
+    addl    $64, %r10d
+    psrlq   %xmm1, %xmm2
     movd    %r10d, %xmm1
     psrlq   %xmm1, %xmm0
+    movdqa  %xmm0, %xmm3
+    psllq   %xmm1, %xmm3
+    por     %xmm3, %xmm2
+    STORE(AT(words), movq %xmm2, -8(%r11,%r9))
     movq    %xmm0, %r10
     addq    %r10, %rax
     adcq    $0, %rax

@@ -63,8 +63,8 @@ AT(dot_one):
     cmpq    %r11, %rdi
     jb      AT(dot_one)
 AT(dots_last):
-    STORE(AT(dots_stopped), MOVE LAST, -V(%r11,%r9))
     LAST_BYTES(%r9, LAST)
+    STORE(AT(dots_stopped), vmovdqu8 LAST, -V(%r11,%r9){%k1})
     TURN_IF_ODD(%r9, LAST)
     SIGNED(LAST)
     addq    %r9, %rdi

@@ -78,6 +78,7 @@ AT(mean_step):
     TAKE_STEPS
     cmpq    %rax, %rdi
     jbe     AT(upwards)
+    KEEP_BEFORE(R(8))
     jmp     AT(ones)
 #ifndef PLAIN
 AT(means_stopped):

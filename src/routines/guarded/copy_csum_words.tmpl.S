@@ -17,6 +17,7 @@
     andl    $7, %r9d
     leaq    -8(%rdi,%rdx), %r11
     addl    $1, %r9d
+    movq    %r8, (%r11)             /* first, so that what others share with it stays as they were counted */
     movl    %ecx, %eax
     testb   $64, %dl
     jnz     AT(all_64)
@@ -43,7 +44,6 @@ AT(below_16):
     addq    %rcx, %rax
     adcq    $0, %rax
 AT(last_word):
-    movq    %r8, (%r11)
     negl    %r9d
     shll    $3, %r9d                /* modulo 64: 64 less the bits that count */
     shrxq   %r9, %r8, %r8
