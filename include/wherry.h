@@ -81,8 +81,8 @@ void wherry_pagezero(void *page, size_t n);
 /* Adds n bytes at src to sum (0, or what an earlier call returned for an even number of bytes before these). */
 uint32_t wherry_csum_partial(const void *src, size_t n, uint32_t sum);
 
-/* The same, and copies the n bytes to dst, which must not overlap, in one pass. The sum is that of dst, also where somebody
- * else changes src during the call. After Linux csum_partial_copy. */
+/* The same, and copies the n bytes to dst, which must not overlap, in one pass. The sum is that of dst, also where
+ * somebody else changes src during the call. After Linux csum_partial_copy. */
 uint32_t wherry_csum_partial_copy(void *dst, const void *src, size_t n, uint32_t sum);
 
 /* The checksum to put into a packet: sum folded to 16 bits and complemented. Over a packet that holds a right one it is

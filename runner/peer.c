@@ -198,7 +198,8 @@ static void try_loading(const char *name, const char *path)
     if (!ended)
         snprintf(how, sizeof how, "did not return within %d s while it was loaded", TRIAL_MS / 1000);
     else if (WIFSIGNALED(status))
-        snprintf(how, sizeof how, "crashed while it was loaded: signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        snprintf(how, sizeof how, "crashed while it was loaded: signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
     else
         snprintf(how, sizeof how, "ended the process with status %d while it was loaded", WEXITSTATUS(status));
     complain("peer %s: %s %s%s; leave it out", name, path, how, words);

@@ -225,6 +225,8 @@ def test_events_of_a_right_routine(runner):
         (["--family", "swep"], "no family 'swep'"),
         (["--case", "sweep:n=x"], "cannot read 'n=x'"),
         (["--case", "nonsense"], "begins with no family"),
+        (["--case", "threads:n=999999"], "has room for 16384 bytes"),
+        (["--case", "nofault-read:n=9,dist=9"], "with the fault (dist) inside them"),
         (["rep_movsb", "--case", "overlap:n=3"], "does not apply"),
         (
             ["wherry_iszero", "--family", "overlap"],

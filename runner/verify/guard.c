@@ -91,5 +91,5 @@ static bool any(const struct target *target)
 static const char *lacks_room(const struct vcase *one) { return one->n > ROOM ? "24576 bytes" : NULL; }
 _Static_assert(ROOM == 24576, "said above");
 
-const struct family family_guard = {"guard", "inaccessible pages against both ends of both buffers; read-only source",
-                                    any, generate, run, lacks_room};
+const struct family family_guard = {
+    "guard", "inaccessible pages against both ends of both buffers; read-only source", any, generate, run, lacks_room};

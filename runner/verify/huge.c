@@ -236,4 +236,5 @@ static bool any(const struct target *target)
     return true;
 }
 
-const struct family family_huge = {"huge", "lengths and overlap distances beyond 2, 4 and 5 GiB", any, generate, run};
+const struct family family_huge = {"huge", "lengths and overlap distances beyond 2, 4 and 5 GiB", any, generate, run,
+                                   NULL};

@@ -233,7 +233,8 @@ static const char *lacks_room(const struct vcase *one) { return one->n > ROOM ? 
 _Static_assert(ROOM == 65536, "said above");
 
 const struct family family_neighbour = {
-    "neighbour", "bytes beside the destination are not read and written back (stepped by instruction)", writes,
-    generate_steps, run_steps, lacks_room};
-const struct family family_race = {"race", "the same with a real thread that changes the neighbours", writes,
-                                   generate_race, run_race, lacks_room};
+    "neighbour", "bytes beside the destination are not read and written back (stepped by instruction)",
+    writes,      generate_steps,
+    run_steps,   lacks_room};
+const struct family family_race = {
+    "race", "the same with a real thread that changes the neighbours", writes, generate_race, run_race, lacks_room};

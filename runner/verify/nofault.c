@@ -1,6 +1,8 @@
 /* Faults beyond the matrix: larger sizes, pages that are there again behind the missing one, both sides at once,
  * overlap, impossible addresses and sizes. */
+#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

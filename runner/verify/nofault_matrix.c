@@ -229,9 +229,10 @@ static bool copies_nofault(const struct target *target) { return is_nofault(targ
 
 const struct family family_nofault_read = {
     "nofault-read", "every size to 512 (sums: some to 4096), every place in it where the source ends, two signals",
-    copies_nofault, generate_read, run_read, lacks_room};
-const struct family family_nofault_write = {"nofault-write", "the same where the destination ends", is_nofault,
-                                            generate_write, run_write, lacks_room};
+    copies_nofault, generate_read,
+    run_read,       lacks_room};
+const struct family family_nofault_write = {
+    "nofault-write", "the same where the destination ends", is_nofault, generate_write, run_write, lacks_room};
 
 bool sampled_in_full(const struct target *target, const struct family *family)
 {

@@ -136,5 +136,5 @@ static void generate(struct unit *unit)
     }
 }
 
-const struct family family_ordering = {"ordering", "non-temporal stores are fenced before return", writes, generate,
-                                       run};
+const struct family family_ordering = {
+    "ordering", "non-temporal stores are fenced before return", writes, generate, run, NULL};

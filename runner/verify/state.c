@@ -155,5 +155,5 @@ static bool any(const struct target *target)
     return true;
 }
 
-const struct family family_state = {"state", "MXCSR, x87 control word and tags, MMX, upper vector state", any, generate,
-                                    run};
+const struct family family_state = {
+    "state", "MXCSR, x87 control word and tags, MMX, upper vector state", any, generate, run, NULL};

@@ -79,5 +79,5 @@ static bool sums(const struct target *target) { return op_sums(target->op) || su
 static const char *lacks_room(const struct vcase *one) { return one->n > LONGEST ? "4096 bytes" : NULL; }
 _Static_assert(LONGEST == 4096, "said above");
 
-const struct family family_sums = {"sums", "checksums: carries that wrap, all ones, all zeros, any value before", sums,
-                                   generate, run, lacks_room};
+const struct family family_sums = {
+    "sums", "checksums: carries that wrap, all ones, all zeros, any value before", sums, generate, run, lacks_room};

@@ -256,9 +256,9 @@ static bool any(const struct target *target)
 
 static void run_any(struct unit *unit, const struct vcase *one) { run(unit, one); }
 
-const struct family family_sweep = {"sweep", "every size, source and destination offsets 0-63, between red zones", any,
-                                    generate_sweep, run_any};
-const struct family family_sizes = {"sizes", "around powers of two and thresholds, to 1 MiB and beyond", any,
-                                    generate_sizes, run_any};
-const struct family family_delta = {"delta", "(dst - src) mod 4096 through its whole range, across page ends", any,
-                                    generate_delta, run_any};
+const struct family family_sweep = {
+    "sweep", "every size, source and destination offsets 0-63, between red zones", any, generate_sweep, run_any, NULL};
+const struct family family_sizes = {
+    "sizes", "around powers of two and thresholds, to 1 MiB and beyond", any, generate_sizes, run_any, NULL};
+const struct family family_delta = {
+    "delta", "(dst - src) mod 4096 through its whole range, across page ends", any, generate_delta, run_any, NULL};

@@ -222,7 +222,8 @@ static bool any(const struct target *target)
 static const char *lacks_room(const struct vcase *one) { return one->n > ROOM ? "16384 bytes" : NULL; }
 _Static_assert(ROOM == 16384, "said above");
 
-const struct family family_threads = {"threads", "two threads at once on buffers of their own", any, generate_threads,
-                                      run_threads, lacks_room};
-const struct family family_reentry = {"reentry", "a signal handler calls the routine in the middle of a call", any,
-                                      generate_reentry, run_reentry, lacks_room};
+const struct family family_threads = {
+    "threads", "two threads at once on buffers of their own", any, generate_threads, run_threads, lacks_room};
+const struct family family_reentry = {"reentry",   "a signal handler calls the routine in the middle of a call",
+                                      any,         generate_reentry,
+                                      run_reentry, lacks_room};

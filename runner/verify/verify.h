@@ -83,7 +83,7 @@ struct family {
     bool (*applies)(const struct target *target);
     void (*generate)(struct unit *unit);                     /* all the cases of the level */
     void (*run)(struct unit *unit, const struct vcase *one); /* one case */
-    const char *(*lacks_room)(const struct vcase *one);      /* what a --case has too much of, or NULL; NULL: of nothing */
+    const char *(*lacks_room)(const struct vcase *one); /* what a --case has too much of, or NULL; NULL: of nothing */
 };
 
 /* The families, in the order in which they run; NULL past the last. */

@@ -88,5 +88,5 @@ static const char *lacks_room(const struct vcase *one)
 }
 _Static_assert(ROOM == 8192, "said above");
 
-const struct family family_zeros = {"zeros", "zeros, one bit among zeros, zeros that cannot be written", applies,
-                                    generate, run, lacks_room};
+const struct family family_zeros = {
+    "zeros", "zeros, one bit among zeros, zeros that cannot be written", applies, generate, run, lacks_room};

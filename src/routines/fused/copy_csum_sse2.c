@@ -8,8 +8,8 @@
  * The sum is that of the bytes as they lie between: parts that begin at an odd place among those are turned by a byte,
  * and so is the whole when it begins at one.
  *
- * Bytes that two blocks share are read twice, and somebody may change the source meanwhile: what is counted is what is stored
- * last, so the last block is stored first. */
+ * Bytes that two blocks share are read twice, and somebody may change the source meanwhile: what is counted is what is
+ * stored last, so the last block is stored first. */
 #define VEC_BYTES 16
 
 #include "../thresholds.h"
