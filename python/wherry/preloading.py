@@ -164,6 +164,11 @@ def _of_loader(path: Path, env: Mapping[str, str]) -> str | None:
     return None
 
 
+def own_environment() -> dict[str, str]:
+    """Ours, for a program: without variables that have no name, which Python hands on to nobody."""
+    return {name: value for name, value in os.environ.items() if name}
+
+
 def environment(
     base: Mapping[str, str], libraries: Iterable[Path], plan: Path | None = None
 ) -> dict[str, str]:
@@ -403,6 +408,11 @@ def _of_elf(path: str, env: Mapping[str, str]) -> tuple[str, str | None, tuple[s
     if not Path(found.interpreter).exists():
         notes.append(f"its loader {found.interpreter} is missing, so it will not start")
     return "dynamic", None, tuple(notes)
+
+
+def named(command: str) -> str:
+    """A command in a sentence: one that shows nothing, in quotes."""
+    return command if command.strip() else f"'{command}'"
 
 
 def examine(command: str, env: Mapping[str, str] | None = None) -> Verdict:

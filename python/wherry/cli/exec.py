@@ -51,6 +51,8 @@ def _asked_plan(plan: str | None, isa: str | None) -> tuple[str, str | None] | N
 
 
 def _check(verdict, as_json: bool, plan: tuple[str, str | None] | None) -> int:
+    from wherry.preloading import named
+
     if as_json:
         print(
             json.dumps(
@@ -73,7 +75,7 @@ def _check(verdict, as_json: bool, plan: tuple[str, str | None] | None) -> int:
         if verdict.helps:
             print(printable(f"{verdict.command}{place}: yes, the drop-in can serve it"))
         else:
-            print(printable(f"{verdict.command}{place}: no: {verdict.reason}"))
+            print(printable(f"{named(verdict.command)}{place}: no: {verdict.reason}"))
         for note in verdict.notes:
             print(f"  note: {printable(note)}")
         if plan:
@@ -141,9 +143,9 @@ def command(
     if check:
         return _check(verdict, as_json, _asked_plan(plan, isa))
     if verdict.path is None:
-        _say(f"{command[0]}: {verdict.reason}")
+        _say(f"{preloading.named(command[0])}: {verdict.reason}")
         return verdict.exit_code
-    env = dict(os.environ)
+    env = preloading.own_environment()
     if verdict.helps:
         env = preloading.environment(env, [preloading.library("dropin")], _plan_for(plan, isa))
         for note in verdict.notes:

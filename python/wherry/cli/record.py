@@ -138,7 +138,7 @@ def _runs(asked: _Asked, verdict, home: Path, merger, counting, ending: Ending) 
     from wherry import preloading
     from wherry.recording import running, writing
 
-    env, tried, given = dict(os.environ), None, None
+    env, tried, given = preloading.own_environment(), None, None
     if verdict.kind not in DISTURBED:
         if asked.ceilings and not asked.count and asked.tries:
             given = _trial(env, asked.plan, asked.library)
@@ -197,7 +197,7 @@ def _record(asked: _Asked, quiet: bool) -> int:
 
     verdict = preloading.examine(asked.command[0])
     if verdict.path is None:
-        telling.say(f"{asked.command[0]}: {verdict.reason}")
+        telling.say(f"{preloading.named(asked.command[0])}: {verdict.reason}")
         return verdict.exit_code
     _tell_leftovers()
     ending = Ending()

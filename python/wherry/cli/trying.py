@@ -23,7 +23,7 @@ RUN_LIMIT = 600.0
 
 
 def ab(words, *, runs, seconds, limit, by, force, seed, save, as_json, **options) -> int:
-    base = dict(os.environ)
+    base = preloading.own_environment()
     pair = _sides(options, base)
     _examine(words[0], pair, force)
     seed = time.time_ns() % 2**32 if seed is None else seed
@@ -109,7 +109,9 @@ def _examine(command: str, pair: tuple[sides.Side, sides.Side], force: bool) -> 
     """Before anything runs: is there such a program, and can the sides differ for it?"""
     found = preloading.examine(command)
     if found.path is None:
-        raise WherryError(f"{command}: {found.reason}; give a program that can be run")
+        raise WherryError(
+            f"{preloading.named(command)}: {found.reason}; give a program that can be run"
+        )
     if found.helps or force:
         return
     why = found.reason if any(side.preloads for side in pair) else None

@@ -7,7 +7,6 @@ what timing adds, to a program's calls too."""
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -41,7 +40,7 @@ def _good(found: object) -> bool:
 def _measure() -> dict:
     home = Path(tempfile.mkdtemp(prefix="wherry-rehearse-"))
     try:
-        env = preloading.environment(os.environ, [preloading.library("recorder")])
+        env = preloading.environment(preloading.own_environment(), [preloading.library("recorder")])
         env["WHERRY_RECORD"] = str(home)
         try:
             done = subprocess.run(

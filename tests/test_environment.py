@@ -1,0 +1,49 @@
+"""Environments that a shell seldom makes: commands are found, recorded and compared in them all the same."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import run
+
+# With the words of the command line, in an environment of one variable more, which has no name.
+EXECVE = """
+import ctypes, os, sys
+words = [os.fsencode(word) for word in sys.argv[1:]]
+given = [b"=nameless", *(name + b"=" + value for name, value in os.environb.items())]
+array = lambda items: (ctypes.c_char_p * (len(items) + 1))(*items)
+ctypes.CDLL(None).execve(words[0], array(words), array(given))
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("exec",), ("record", "-o", "one.mix.json"), ("ab", "--runs", "2", "--save", "one.run.json")],
+    ids=lambda words: words[0],
+)
+def test_a_variable_without_a_name(wherry_run: Path, tmp_path: Path, words: tuple[str, ...]):
+    """execve takes it, the kernel hands it on, and Python's own execve refuses it."""
+    done = run(
+        *(sys.executable, "-c", EXECVE, sys.executable, "-m", "wherry"),
+        *(*words, "--", "printenv", "KEPT"),
+        cwd=tmp_path,
+        env={**os.environ, "WHERRY_RUN": str(wherry_run), "KEPT": "kept"},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert words[0] == "ab" or done.stdout == "kept\n"
+
+
+@pytest.mark.parametrize(
+    "words", [("exec",), ("exec", "--check"), ("record",), ("ab",)], ids=" ".join
+)
+def test_a_command_that_shows_nothing(wherry, tmp_path: Path, words: tuple[str, ...]):
+    done = wherry(*words, "--", "", cwd=tmp_path)
+    assert done.returncode == (2 if words[0] == "ab" else 127)
+    assert (
+        "'': " in done.stdout + done.stderr
+        and "there is no such command" in done.stdout + done.stderr
+    )
