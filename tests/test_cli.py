@@ -2,18 +2,13 @@
 
 import json
 import os
-import pty
 import re
 import shutil
-import signal
 import struct
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
-from conftest import ROOT, run
 from wherry import runfile, units
 from wherry.errors import WherryError
 
@@ -328,35 +323,6 @@ def test_misuse_is_answered_in_one_line(wherry, tmp_path, arguments, said):
     assert not list(tmp_path.glob("runs/*.json"))
 
 
-def test_a_broken_pipe_ends_quietly(wherry_run):
-    result = subprocess.run(
-        f"{sys.executable} -m wherry list routines | head -1",
-        shell=True,
-        check=False,
-        env={**os.environ, "WHERRY_RUN": str(wherry_run)},
-        capture_output=True,
-        text=True,
-    )
-    assert result.stdout.count("\n") == 1 and result.stderr == ""
-
-
-@pytest.mark.parametrize(
-    "words", ["list routines", "bench --help", "--version", "exec --check true"]
-)
-def test_a_full_standard_output_is_told(wherry_run, words):
-    result = subprocess.run(
-        f"{sys.executable} -m wherry {words} > /dev/full",
-        shell=True,
-        check=False,
-        env={**os.environ, "WHERRY_RUN": str(wherry_run)},
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 1
-    assert "cannot write to standard output: No space left" in result.stderr
-    assert result.stderr.count("\n") == 1
-
-
 def test_an_unexpected_error_is_one_line(wherry, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(
         "import wherry.runner\ndef broken():\n    raise ZeroDivisionError('oh')\nwherry.runner.routines = broken\n"
@@ -376,43 +342,6 @@ def test_a_runner_that_is_not_there(wherry):
     assert (
         result.returncode == 2 and "WHERRY_RUN" in result.stderr and result.stderr.count("\n") == 1
     )
-
-
-def on_terminal(arguments, env):
-    """Runs under a pseudo-terminal and returns all that it showed."""
-    try:
-        pid, descriptor = pty.fork()
-    except OSError:
-        pytest.skip("no pseudo-terminals here (is devpts mounted?)")
-    if pid == 0:
-        os.execvpe(sys.executable, [sys.executable, "-m", "wherry", *arguments], env)
-    shown = b""
-    while True:
-        try:
-            data = os.read(descriptor, 65536)
-        except OSError:
-            break
-        if not data:
-            break
-        shown += data
-    os.close(descriptor)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode()
-
-
-def test_colour_and_progress_are_for_terminals(wherry_run):
-    base = {
-        **os.environ,
-        "WHERRY_RUN": str(wherry_run),
-        "TERM": "xterm-256color",
-        "COLUMNS": "100",
-        "LINES": "30",
-    }
-    base.pop("NO_COLOR", None)
-    arguments = ["bench", "--size", "64,256", *FAST]
-    status, shown = on_terminal(arguments, base)
-    assert status == 0 and "\033[1m" in shown and "cells" in shown
-    status, shown = on_terminal(["doctor"], {**base, "NO_COLOR": "1"})
-    assert status == 0 and "\033[" not in shown
 
 
 @pytest.mark.parametrize(
@@ -448,71 +377,3 @@ def test_a_program_may_have_empty_words(wherry):
 def test_no_purpose_is_cut_short(wherry):
     for words in ((), ("fleet",), ("plan",)):
         assert "..." not in wherry(*words, "--help").stdout.replace("[ARGS]...", "")
-
-
-@pytest.mark.parametrize(
-    "words",
-    [("verify", "--full", "nofault"), ("tune",), ("tune", "--glibc"), ("bench", "--self-check")],
-)
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_told_to_end(wherry_run, tmp_path, words, number, status):
-    """In one line, and nothing of it goes on."""
-    env = {**os.environ, "WHERRY_RUN": str(wherry_run)}
-    with subprocess.Popen(
-        [sys.executable, "-m", "wherry", *words],
-        cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
-        task = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-
-        def busy() -> list[str]:
-            return task.read_text().split()
-
-        # Of the short processes that tell of the CPU none lives so long.
-        last: list[str] = []
-        end = time.monotonic() + 60
-        while not last or last != busy():
-            last = busy()
-            time.sleep(0.2)
-            assert time.monotonic() < end, "it starts nothing"
-        process.send_signal(number)
-        _, said = process.communicate(timeout=30)
-    assert (process.returncode, said.count("\n")) == (status, 1), said
-    assert "interrupted" in said
-    if words[0] == "verify":
-        assert "before a part was verified" in said or "parts; nothing was wrong\n" in said
-    end = time.monotonic() + 10
-    while any(map(_at_work, last)):
-        assert time.monotonic() < end, "what it started goes on"
-        time.sleep(0.05)
-
-
-def _at_work(pid: str) -> bool:
-    """Not one that has ended and that nobody has asked for yet."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
-@pytest.mark.parametrize(
-    "start, imported",
-    [
-        (("-m", "wherry"), "click"),
-        (("-c", "from wherry.__main__ import main; main()"), "click"),
-        (("-c", "from wherry.__main__ import native; native()"), "difflib"),
-    ],
-)
-def test_an_interrupt_among_imports_ends_it_silently(tmp_path, start, imported):
-    """What is imported here interrupts whoever does."""
-    interrupt = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(20)\n"
-    (tmp_path / f"{imported}.py").write_text(interrupt)
-    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = run(sys.executable, *start, "list", "routines", check=False, env=env)
-    assert (done.stdout, done.stderr, done.returncode) == ("", "", -signal.SIGINT)
-
-
-def test_console_scripts_begin_where_interrupts_are_answered():
-    scripts = re.search(
-        r"\[project.scripts\]\n(.*?)\n\n", (ROOT / "pyproject.toml").read_text(), re.S
-    )
-    assert scripts[1].count("wherry.__main__:") == len(scripts[1].splitlines()) == 2

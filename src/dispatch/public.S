@@ -30,8 +30,8 @@
 #ifndef PUBLIC
 #define PUBLIC(name) wherry_##name
 #endif
-/* Is a copy of one byte asked for? Whole programs have many, from calls that copy nothing else, and gain by a plain byte on Intel
- * what a wrong guess costs where sizes cannot be predicted (docs/performance-intel.md). So the drop-in asks. */
+/* Is a copy of one byte asked for? Whole programs have many, from calls that copy nothing else, and gain by a plain byte
+ * on Intel; where sizes cannot be predicted a wrong guess costs more (docs/performance-intel.md). So the drop-in asks. */
 #ifndef ONE_BYTE_APART
 #define ONE_BYTE_APART 0
 #endif

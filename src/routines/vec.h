@@ -73,6 +73,13 @@ INLINE uint8_t *first_boundary(const uint8_t *start)
     return (uint8_t *)(((uintptr_t)start + VEC_BYTES) & ~(uintptr_t)(VEC_BYTES - 1));
 }
 
+/* Loaded once: left alone, GCC loads what two instructions use twice, and somebody may change it meanwhile. */
+INLINE vec vec_once(vec v)
+{
+    __asm__("" : "+v"(v));
+    return v;
+}
+
 /* Between the loads and the stores of a turn: the compiler keeps them apart and in the order written. Left alone, GCC
  * stores the last vector loaded first, and neighbours that do not follow each other are not joined in the store queue:
  * a 32-byte loop took 1.2 times as long. */

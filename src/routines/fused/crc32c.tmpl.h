@@ -83,19 +83,12 @@ INLINE uint64_t through8(uint64_t crc, uint8_t *to, const uint8_t *p)
     return _mm_crc32_u64(crc, word);
 }
 
-/* Somebody may change the source meanwhile; left alone, GCC reads again what it has just stored. */
-INLINE vec read_once(vec v)
-{
-    __asm__("" : "+v"(v));
-    return v;
-}
-
 INLINE struct step through_step(uint8_t *to, const uint8_t *p)
 {
     struct step step = step_load(p);
     if (to) {
         for (int i = 0; i < 4; i++)
-            step.part[i] = read_once(step.part[i]);
+            step.part[i] = vec_once(step.part[i]);
         step_store(to, step);
     }
     return step;
@@ -121,7 +114,7 @@ INLINE uint32_t crc32c(uint32_t begin, uint8_t *to, const uint8_t *p, size_t n)
         for (; n >= VEC_BYTES; ADVANCE(VEC_BYTES)) {
             vec next = vec_load(p);
             if (to) {
-                next = read_once(next);
+                next = vec_once(next);
                 vec_store(to, next);
             }
             v = carry(v, over_vector, next);

@@ -79,13 +79,6 @@ INLINE vec vec_turn(vec v, size_t odd)
 }
 #endif
 
-/* Loaded once: left alone, GCC loads what two instructions use twice. */
-INLINE vec vec_once(vec v)
-{
-    __asm__("" : "+v"(v));
-    return v;
-}
-
 struct csum {
     vec all, high;
 };
