@@ -307,3 +307,25 @@ def test_words_that_are_no_text_are_kept_as_far_as_they_are(record):
     done, mix = record("--no-ceiling", "--note", "a\udcff", "--", "true")
     assert done.returncode == 0, done.stderr
     assert mix["how"]["note"].startswith("a")
+
+
+def test_what_counting_took_is_not_the_programs(record, known):
+    """Of a program that does nothing but copy a good part is the recorder's."""
+    done, mix = record("--no-trial", "--", known, "times", "20000000")
+    assert done.returncode == 0, done.stderr
+    run, own = mix["run"], mix["ceiling"]["cpu_s"]
+    assert 0.2 < own / (run["user_s"] + run["system_s"]) < 0.95
+    assert "of processor time of its own" in done.stderr
+
+
+def test_of_counting_more_is_told_than_was_there():
+    """The clock of the processor runs on while another program has it."""
+    from wherry.recording.merge import Merger
+    from wherry.recording.writing import LEAST_OWN_SHARE, own_share
+
+    merger = Merger()
+    assert own_share(merger, 1.0, 2.0) == 1.0
+    merger.aside = 1_000_000_000
+    assert own_share(merger, 2.0, 2.0) == 0.75
+    assert own_share(merger, 0.1, 2.0) == LEAST_OWN_SHARE
+    assert own_share(merger, 0.0, 2.0) == 1.0

@@ -139,7 +139,9 @@ def test_the_recorder_sees_that_the_program_is_slower(tried):
     assert own.pairs > 30
     assert own.change > 1.0
     (pairs,) = found.merger.turns[0]
-    assert (pairs[:, :, 0] >= 1 << 22).all(), "no turn is shorter than asked for"
+    # As long as asked for, less what went into counting: little beside two microseconds, much beside libc's.
+    assert np.median(pairs[:, 1, 0]) >= 0.9 * (1 << 22)
+    assert 0.1 * (1 << 22) < np.median(pairs[:, 0, 0]) < 0.9 * (1 << 22)
     assert pairs[:, :, 1].sum() <= found.count(700)
     # 700 bytes are none of the larger ones.
     assert not pairs[:, :, 2:].any()

@@ -235,7 +235,7 @@ static struct recorder_block *prepare(struct recorder_block *block, uint32_t thr
         block->next_burst = 1;
         block->burst_at = BURST;
     }
-    block->busy = 0; /* a thread may have ended in the middle */
+    recorder_begin_log(block);
     __atomic_fetch_add(&block->claims, 1, __ATOMIC_RELAXED);
     return block;
 }
@@ -276,7 +276,7 @@ static struct recorder_block *add_block(uint32_t thread)
     return block;
 }
 
-const struct recorder_block *recorder_block(uint32_t number)
+struct recorder_block *recorder_block(uint32_t number)
 {
     return number < BLOCKS ? __atomic_load_n(&blocks[number], __ATOMIC_ACQUIRE) : NULL;
 }

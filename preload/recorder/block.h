@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum {
-    RECORDER_VERSION = 5,
+    RECORDER_VERSION = 6,
     PAGE = 4096,
     OPS = 3,          /* copy, move, set */
     FUNCTIONS = 32,   /* room for recorder_function */
@@ -25,7 +25,7 @@ enum {
     CALLERS = 512,       /* a power of two */
     BURST = 256,         /* calls in one */
     BURSTS = 32,         /* kept of a thread */
-    LOG = 256,           /* small calls that are counted at once, a power of two */
+    LOG = 64,            /* calls that are counted at once */
     SAMPLE_EACH = 61,    /* of the calls, one has its caller noted */
     ALWAYS_FROM = 16384, /* callers of this size and above are noted each time */
     TIME_EACH = 16, /* of those about one is timed; of the smaller ones each whose caller is noted, outside of bursts */
@@ -59,10 +59,12 @@ struct recorder_caller {
  * 61 the overlap; bit 63 is set, so that what was never written is 0. */
 typedef uint64_t recorded_call;
 
-/* One call to EXACT bytes that is to be counted: bits 0 to 10 the size, 11 to 15 the recorder_function, 16 and 17 the
- * op, 18 to 23 the source mod 64, 24 to 35 (dst - src) mod 4096, 36 and 37 the overlap; bit 63 is set. A set has 0 in
- * the source's place, and its destination is the distance from there. */
-typedef uint64_t logged_call;
+/* One call that has its place in the log; `what`: 0: it has not been written, or is counted; bits 0 to 10 the size, 11
+ * to 15 the recorder_function, 16 and 17 the op, bit 31 is set; bit 18: it was counted at once. Of a set `src` is
+ * anything. */
+struct logged_call {
+    uint64_t dst, src, what;
+};
 
 /* What the calls of one class of sizes took that were timed: in ticks of the processor's clock, without page faults. */
 struct recorder_time {
@@ -95,15 +97,16 @@ struct recorder_block {
     uint64_t burst_place;        /* where it is written */
     uint64_t bursts_begun;
     uint64_t random;
-    uint64_t uncounted;            /* callers without room */
-    uint64_t until_timed;          /* calls of ALWAYS_FROM and more, until the next that is timed */
-    uint64_t timed, looks;         /* so far, in a trial; and that may be looked at */
-    uint64_t larger, larger_bytes; /* calls of more than EXACT bytes, so far */
-    uint64_t logged;               /* the others, so far */
-    uint64_t busy;                 /* with the log: a handler that interrupts that counts its own calls at once; */
-    uint64_t unlogged;             /* so many, and all that come when it never returns */
-    uint64_t sample_at, stop_at;   /* how many are logged at the next event; and when more is to be done than that */
-    uint64_t followed;             /* calls whose places were kept, so far */
+    uint64_t uncounted;                /* callers without room */
+    uint64_t until_timed;              /* calls of ALWAYS_FROM and more, until the next that is timed */
+    uint64_t timed, looks;             /* so far, in a trial; and that may be looked at */
+    uint64_t larger, larger_bytes;     /* calls of more than EXACT bytes, so far */
+    uint64_t calls;                    /* until the log was begun anew */
+    uint64_t sample_at;                /* how many there will have been at the next event */
+    uint64_t emptying;                 /* the log: a handler that interrupts that counts its own calls at once */
+    uint64_t emptied;                  /* so many of its first calls are counted */
+    uint64_t aside, aside_before;      /* ticks that went into that and into events; when the turn began */
+    uint64_t followed;                 /* calls whose places were kept, so far */
     uint64_t places_kept[FOLLOWED][3]; /* destination, source and size of the last of them */
     uint64_t functions[FUNCTIONS];
     uint64_t sizes[OPS][SIZES];
@@ -115,7 +118,15 @@ struct recorder_block {
     struct recorder_time times[OPS][TIME_CLASSES];
     struct recorder_order order[OPS][SIZE_GROUPS];
     struct recorder_trial trials[OPS][TIME_CLASSES];
-    logged_call log[LOG]; /* those that are not counted yet; 0: none */
+    /* Calls that are not counted yet. `at`: bytes of the log that have been given out; one to whom it gives as many as
+     * `ends` or more has no place there, and empties it. Both are begun anew by one store. */
+    union {
+        struct {
+            uint32_t at, ends;
+        };
+        uint64_t both;
+    };
+    struct logged_call log[LOG];
 };
 
 /* In a trial, of two turns of a process, one of the usual routines and one of those that are tried: how long they were,

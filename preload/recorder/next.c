@@ -132,7 +132,8 @@ bool recorder_find_next(void)
             first = recorder_own(function);
         recorder_tried[i] = first;
         /* Where one object alone has it, it is not tried. */
-        __atomic_store_n(&recorder_next[i], second ? second : first, __ATOMIC_RELEASE);
+        recorder_called[i] = second ? second : first;
+        __atomic_store_n(&recorder_next[i], recorder_called[i], __ATOMIC_RELEASE);
     }
     recorder_trial = trial;
     return true;

@@ -13,8 +13,8 @@
 
 void *recorder_next[RECORDER_FUNCTIONS];
 void *recorder_tried[RECORDER_FUNCTIONS];
-void **recorder_now = recorder_next;
-bool recorder_trial;
+void *recorder_called[RECORDER_FUNCTIONS];
+bool recorder_trial, recorder_trying;
 
 /* The routines' thresholds: never by string instructions, never past the caches. */
 struct wherry_thresholds wherry_thresholds = {
@@ -29,167 +29,26 @@ uintptr_t wherry_written_zeroes[WRITTEN_SEEN];
 void *wherry_routine_move_sse2(void *dst, const void *src, size_t n) __attribute__((visibility("hidden")));
 void *wherry_routine_set_sse2(void *dst, int c, size_t n) __attribute__((visibility("hidden")));
 
-static inline unsigned size_class(size_t n)
+/* What became of a call that is counted before it is made. */
+enum way { LOGGED, PLACED, NOTHING };
+
+/* Nearly every small call is no more than logged. PLACED: its place is behind the end of the log; NOTHING was done. */
+static inline __attribute__((always_inline)) enum way log_call(enum recorder_op op, enum recorder_function function,
+                                                               uintptr_t dst, uintptr_t src, size_t n)
 {
-    const unsigned octave = 63u - (unsigned)__builtin_clzll(n);
-    if (UNLIKELY(octave >= LARGEST_LOG))
-        return SIZES - 1;
-    return EXACT + 1 + (octave - 10) * OCTAVE + ((unsigned)(n >> (octave - 4)) & (OCTAVE - 1));
-}
-
-static inline unsigned alignment(uintptr_t address) { return (unsigned)__builtin_ctzll(address | 64); }
-
-/* 0: none, 1: the destination begins in the source and above it, 2: the other way round, 3: both at one place. */
-static inline unsigned overlap_of(uintptr_t dst, uintptr_t src, size_t n)
-{
-    const uintptr_t apart = dst - src;
-    if (UNLIKELY(apart < n))
-        return apart ? 1 : 3;
-    return UNLIKELY(-apart < n) ? 2 : 0;
-}
-
-static inline __attribute__((always_inline)) void count_place(struct recorder_block *block, enum recorder_op op,
-                                                              unsigned group, unsigned src, unsigned dst,
-                                                              unsigned apart, unsigned overlap)
-{
-    const unsigned place = group * ALIGNMENTS;
-    if (op == OP_SET) {
-        add(&block->set_places[place + alignment(dst)], 1);
-    } else {
-        const unsigned distance = (apart > 0) + (apart > 63) + (apart > 1536);
-        const unsigned both = (place + alignment(src)) * ALIGNMENTS + alignment(dst);
-        add(&block->places[op][(both * DISTANCES + distance) * OVERLAPS + overlap], 1);
-    }
-}
-
-static inline logged_call logged(enum recorder_op op, enum recorder_function function, uintptr_t dst, uintptr_t src,
-                                 size_t n, unsigned overlap)
-{
-    return n | (uint64_t)function << 11 | (uint64_t)op << 16 | (uint64_t)(src & 63) << 18 |
-           (uint64_t)((dst - src) & (PAGE - 1)) << 24 | (uint64_t)overlap << 36 | (uint64_t)1 << 63;
-}
-
-/* size_group() of sizes to EXACT, by eights. */
-#define EIGHT(group) group, group, group, group, group, group, group, group
-static const uint8_t SMALL_GROUPS[EXACT / 8 + 1] = {
-    0,        1,        1,        2,        2,        3,        3,        3,
-    3,        EIGHT(4), EIGHT(5), EIGHT(5), EIGHT(6), EIGHT(6), EIGHT(6), EIGHT(6),
-    EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7),
-};
-
-static inline void count_logged(struct recorder_block *block, logged_call call)
-{
-    const size_t n = call & 2047;
-    const enum recorder_op op = (enum recorder_op)(call >> 16 & 3);
-    const unsigned src = call >> 18 & 63, apart = call >> 24 & (PAGE - 1);
-    add(&block->functions[call >> 11 & 31], 1);
-    add(&block->sizes[op][n], 1);
-    count_place(block, op, SMALL_GROUPS[(n + 7) / 8], src, src + apart, apart, call >> 36 & 3);
-}
-
-#define SET(word, value) (*(volatile uint64_t *)&(word) = (value))
-
-/* Counted one by one, beside the copies, small calls would change what is measured: a counter whose place hangs on a
- * size that has yet to come from memory keeps the processor from looking ahead, which a routine without branches on the
- * size gains by. So they are logged, and counted when the log is full; or what is left of it, when a thread ended in
- * the middle of this and another took over. */
-static __attribute__((noinline)) void empty_log(struct recorder_block *block)
-{
-    for (unsigned i = 0; i < LOG; i++) {
-        if (LIKELY(block->log[i]))
-            count_logged(block, block->log[i]);
-        SET(block->log[i], 0);
-    }
-}
-
-static inline void log_call(struct recorder_block *block, logged_call call)
-{
-    if (UNLIKELY(block->busy)) {
-        count_logged(block, call);
-        add(&block->unlogged, 1);
-        block->sample_at--;
-        return;
-    }
-    SET(block->busy, 1);
-    const uint64_t at = block->logged;
-    if (at % LOG == 0 && at > 0)
-        empty_log(block);
-    SET(block->log[at % LOG], call);
-    SET(block->logged, at + 1);
-    SET(block->busy, 0);
-}
-
-/* When more is to be done than to log a call. Never too late: a handler can only have logged more meanwhile. */
-static inline void log_until(struct recorder_block *block)
-{
-    const uint64_t full = (block->logged + LOG - 1) / LOG * LOG;
-    SET(block->stop_at, block->sample_at - 1 < full ? block->sample_at - 1 : full);
-}
-
-/* Nearly every small call is no more than logged; false: it is one of the others, and nothing was done. */
-static inline __attribute__((always_inline)) bool just_logged(enum recorder_op op, enum recorder_function function,
-                                                              uintptr_t dst, uintptr_t src, size_t n)
-{
-    if (UNLIKELY(!recorder_next[function])) /* before the loader has relocated this object the rest leads astray */
-        return false;
+    if (UNLIKELY(!*recorder_alive))
+        return NOTHING;
     struct recorder_block *block = recorder_mine;
-    if (UNLIKELY((uintptr_t)block <= (uintptr_t)CLAIMING || !*recorder_alive) || UNLIKELY(n > EXACT))
-        return false;
-    if (op != OP_SET && (UNLIKELY(dst - src < n) || UNLIKELY(src - dst < n)))
-        return false;
-    if (UNLIKELY(block->busy))
-        return false;
-    SET(block->busy, 1);
-    const uint64_t at = block->logged;
-    if (UNLIKELY(at >= block->stop_at)) {
-        SET(block->busy, 0);
-        return false;
-    }
-    SET(block->log[at % LOG], logged(op, function, dst, src, n, 0));
-    SET(block->logged, at + 1);
-    SET(block->busy, 0);
-    return true;
-}
-
-static inline __attribute__((always_inline)) bool count(enum recorder_op op, enum recorder_function function,
-                                                        uintptr_t dst, uintptr_t src, size_t n, unsigned overlap,
-                                                        uintptr_t caller)
-{
-    struct recorder_block *block = recorder_mine;
-    if (UNLIKELY((uintptr_t)block <= (uintptr_t)CLAIMING || !*recorder_alive)) {
-        block = recorder_claim();
-        if (!block)
-            return false;
-    }
-    bool timed = false;
-    if (LIKELY(n <= EXACT)) {
-        log_call(block, logged(op, function, dst, src, n, overlap));
-    } else {
-        block->sample_at--;
-        add(&block->functions[function], 1);
-        const unsigned class = size_class(n);
-        add(&block->sizes[op][class], 1);
-        add(&block->log_bytes[op][class - EXACT - 1], n);
-        add(&block->larger_bytes, n);
-        count_place(block, op, size_group(n), (unsigned)src, (unsigned)dst, (unsigned)(dst - src) & (PAGE - 1),
-                    overlap);
-        const uint64_t place = block->larger++ % ORDER_EACH;
-        if (place < ORDER_SOME)
-            recorder_note_order(block, op, dst, src, n, place > 0);
-        if (UNLIKELY(n >= ALWAYS_FROM)) {
-            recorder_note_caller(block, op, n, caller, true);
-            if (falls_to_zero(&block->until_timed) || n >= TIME_FROM) {
-                block->until_timed = recorder_about(block, TIME_EACH);
-                timed = true;
-            }
-        }
-    }
-    if (UNLIKELY(block->logged >= block->sample_at)) {
-        timed |= recorder_event(block, op, dst, src, n, overlap, caller);
-        block->sample_at = block->logged + block->until_sample;
-    }
-    log_until(block);
-    return timed;
+    if (UNLIKELY((uintptr_t)block <= (uintptr_t)CLAIMING) || UNLIKELY(n > EXACT))
+        return NOTHING;
+    /* They overlap, or the destination ends where the source begins. */
+    if (op != OP_SET && UNLIKELY(dst - src + n < 2 * n))
+        return NOTHING;
+    uint32_t at;
+    if (UNLIKELY(!recorder_place(block, &at)))
+        return PLACED;
+    recorder_log(block, at, op, function, dst, src, n);
+    return LOGGED;
 }
 
 #define CALLER ((uintptr_t)__builtin_return_address(0))
@@ -202,10 +61,10 @@ static inline __attribute__((always_inline)) bool count(enum recorder_op op, enu
  * oldest version of memcpy promised that, and which of the two versions was meant cannot be told here. END: the result
  * points behind. A CHECKED form's last argument is the room in the destination; its own libc function checks it again
  * and aborts. */
-#define COUNTED_COPY(op, name, unit)                                                                                   \
+#define COUNTED_COPY(op, name, unit, way)                                                                              \
     const size_t bytes = n * (unit);                                                                                   \
-    const unsigned overlap = overlap_of((uintptr_t)dst, (uintptr_t)src, bytes);                                        \
-    const bool timed = count(op, FN_##name, (uintptr_t)dst, (uintptr_t)src, bytes, overlap, caller)
+    const unsigned overlap = recorder_overlap((uintptr_t)dst, (uintptr_t)src, bytes);                                  \
+    const bool timed = recorder_count(op, FN_##name, (uintptr_t)dst, (uintptr_t)src, bytes, caller, (way) == PLACED)
 
 /* The arguments as the function itself takes them. */
 #define TIMED_COPY(op, name, ...)                                                                                      \
@@ -214,48 +73,56 @@ static inline __attribute__((always_inline)) bool count(enum recorder_op op, enu
 /* What is not just logged, apart, so that those that are save no registers. */
 #define APART static __attribute__((noinline))
 
+/* Before the loader has relocated this object the rest leads astray, and no function is known. */
+#define LOGGED_CALL(op, name, bytes)                                                                                   \
+    (UNLIKELY(!called) ? NOTHING : log_call(op, FN_##name, (uintptr_t)dst, (uintptr_t)src, bytes))
+
 #define COPY(op, name, unit, past)                                                                                     \
-    APART void *name##_apart(void *dst, const void *src, size_t n, uintptr_t caller)                                   \
+    APART void *name##_apart(void *dst, const void *src, size_t n, uintptr_t caller, enum way way)                     \
     {                                                                                                                  \
         if (!STARTED(name)) {                                                                                          \
             wherry_routine_move_sse2(dst, src, n * (unit));                                                            \
             return (char *)dst + (past) * n * (unit);                                                                  \
         }                                                                                                              \
-        COUNTED_COPY(op, name, unit);                                                                                  \
+        COUNTED_COPY(op, name, unit, way);                                                                             \
         if (UNLIKELY(overlap) && (op) == OP_COPY) {                                                                    \
-            ((void *(*)(void *, const void *, size_t))recorder_now[FN_memmove])(dst, src, bytes);                      \
+            ((void *(*)(void *, const void *, size_t))recorder_called[FN_memmove])(dst, src, bytes);                   \
             return (char *)dst + (past) * bytes;                                                                       \
         }                                                                                                              \
         if (UNLIKELY(timed))                                                                                           \
             return (void *)TIMED_COPY(op, name, (long)dst, (long)src, (long)n, 0);                                     \
-        return ((void *(*)(void *, const void *, size_t))recorder_now[FN_##name])(dst, src, n);                        \
+        return ((void *(*)(void *, const void *, size_t))recorder_called[FN_##name])(dst, src, n);                     \
     }                                                                                                                  \
     PUBLIC void *name(void *dst, const void *src, size_t n)                                                            \
     {                                                                                                                  \
-        if (LIKELY(just_logged(op, FN_##name, (uintptr_t)dst, (uintptr_t)src, n * (unit))))                            \
-            return ((void *(*)(void *, const void *, size_t))recorder_now[FN_##name])(dst, src, n);                    \
-        return name##_apart(dst, src, n, CALLER);                                                                      \
+        void *called = recorder_called[FN_##name];                                                                     \
+        const enum way way = LOGGED_CALL(op, name, n * (unit));                                                        \
+        if (LIKELY(way == LOGGED))                                                                                     \
+            return ((void *(*)(void *, const void *, size_t))called)(dst, src, n);                                     \
+        return name##_apart(dst, src, n, CALLER, way);                                                                 \
     }
 
 #define COPY_CHECKED(op, name, unit)                                                                                   \
-    APART void *name##_apart(void *dst, const void *src, size_t n, size_t room, uintptr_t caller)                      \
+    APART void *name##_apart(void *dst, const void *src, size_t n, size_t room, uintptr_t caller, enum way way)        \
     {                                                                                                                  \
         if (!STARTED(name) && room < n)                                                                                \
             __builtin_trap();                                                                                          \
         if (!recorder_next[FN_##name])                                                                                 \
             return wherry_routine_move_sse2(dst, src, n * (unit));                                                     \
         if (LIKELY(n <= room)) {                                                                                       \
-            COUNTED_COPY(op, name, unit);                                                                              \
+            COUNTED_COPY(op, name, unit, way);                                                                         \
             if (UNLIKELY(timed))                                                                                       \
                 return (void *)TIMED_COPY(op, name, (long)dst, (long)src, (long)n, (long)room);                        \
         }                                                                                                              \
-        return ((void *(*)(void *, const void *, size_t, size_t))recorder_now[FN_##name])(dst, src, n, room);          \
+        return ((void *(*)(void *, const void *, size_t, size_t))recorder_called[FN_##name])(dst, src, n, room);       \
     }                                                                                                                  \
     PUBLIC void *name(void *dst, const void *src, size_t n, size_t room)                                               \
     {                                                                                                                  \
-        if (LIKELY(n <= room) && LIKELY(just_logged(op, FN_##name, (uintptr_t)dst, (uintptr_t)src, n * (unit))))       \
-            return ((void *(*)(void *, const void *, size_t, size_t))recorder_now[FN_##name])(dst, src, n, room);      \
-        return name##_apart(dst, src, n, room, CALLER);                                                                \
+        void *called = recorder_called[FN_##name];                                                                     \
+        const enum way way = UNLIKELY(n > room) ? NOTHING : LOGGED_CALL(op, name, n * (unit));                         \
+        if (LIKELY(way == LOGGED))                                                                                     \
+            return ((void *(*)(void *, const void *, size_t, size_t))called)(dst, src, n, room);                       \
+        return name##_apart(dst, src, n, room, CALLER, way);                                                           \
     }
 
 COPY(OP_COPY, memcpy, 1, 0)
@@ -279,34 +146,36 @@ PUBLIC void bcopy(const void *src, void *dst, size_t n)
         return;
     }
     const uintptr_t caller = CALLER;
-    COUNTED_COPY(OP_MOVE, bcopy, 1);
+    COUNTED_COPY(OP_MOVE, bcopy, 1, NOTHING);
     if (UNLIKELY(timed)) {
         TIMED_COPY(OP_MOVE, bcopy, (long)src, (long)dst, (long)n, 0);
         return;
     }
-    ((void (*)(const void *, void *, size_t))recorder_now[FN_bcopy])(src, dst, n);
+    ((void (*)(const void *, void *, size_t))recorder_called[FN_bcopy])(src, dst, n);
 }
 
-#define COUNTED_SET(name, unit) count(OP_SET, FN_##name, (uintptr_t)dst, 0, n *(unit), 0, CALLER)
+#define COUNTED_SET(name, unit) recorder_count(OP_SET, FN_##name, (uintptr_t)dst, 0, n *(unit), CALLER, false)
 #define TIMED_SET(name, unit, fill, ...)                                                                               \
     recorder_timed(OP_SET, FN_##name, (uintptr_t)dst, 0, n *(unit), fill, __VA_ARGS__)
 /* Four bytes of what memset sets. */
 #define BYTES(c) ((uint32_t)(unsigned char)(c) * 0x01010101u)
 
-APART void *memset_apart(void *dst, int c, size_t n, uintptr_t caller)
+APART void *memset_apart(void *dst, int c, size_t n, uintptr_t caller, enum way way)
 {
     if (!STARTED(memset))
         return wherry_routine_set_sse2(dst, c, n);
-    if (UNLIKELY(count(OP_SET, FN_memset, (uintptr_t)dst, 0, n, 0, caller)))
+    if (UNLIKELY(recorder_count(OP_SET, FN_memset, (uintptr_t)dst, 0, n, caller, way == PLACED)))
         return (void *)TIMED_SET(memset, 1, BYTES(c), (long)dst, c, (long)n, 0);
-    return ((void *(*)(void *, int, size_t))recorder_now[FN_memset])(dst, c, n);
+    return ((void *(*)(void *, int, size_t))recorder_called[FN_memset])(dst, c, n);
 }
 
 PUBLIC void *memset(void *dst, int c, size_t n)
 {
-    if (LIKELY(just_logged(OP_SET, FN_memset, (uintptr_t)dst, 0, n)))
-        return ((void *(*)(void *, int, size_t))recorder_now[FN_memset])(dst, c, n);
-    return memset_apart(dst, c, n, CALLER);
+    void *called = recorder_called[FN_memset];
+    const enum way way = UNLIKELY(!called) ? NOTHING : log_call(OP_SET, FN_memset, (uintptr_t)dst, 0, n);
+    if (LIKELY(way == LOGGED))
+        return ((void *(*)(void *, int, size_t))called)(dst, c, n);
+    return memset_apart(dst, c, n, CALLER, way);
 }
 
 PUBLIC void *__memset_chk(void *dst, int c, size_t n, size_t room)
@@ -317,7 +186,7 @@ PUBLIC void *__memset_chk(void *dst, int c, size_t n, size_t room)
         return wherry_routine_set_sse2(dst, c, n);
     if (LIKELY(n <= room) && UNLIKELY(COUNTED_SET(__memset_chk, 1)))
         return (void *)TIMED_SET(__memset_chk, 1, BYTES(c), (long)dst, c, (long)n, (long)room);
-    return ((void *(*)(void *, int, size_t, size_t))recorder_now[FN___memset_chk])(dst, c, n, room);
+    return ((void *(*)(void *, int, size_t, size_t))recorder_called[FN___memset_chk])(dst, c, n, room);
 }
 
 static void *wide_set(void *dst, int c, size_t n)
@@ -333,7 +202,7 @@ PUBLIC void *wmemset(void *dst, int c, size_t n)
         return wide_set(dst, c, n);
     if (UNLIKELY(COUNTED_SET(wmemset, 4)))
         return (void *)TIMED_SET(wmemset, 4, (uint32_t)c, (long)dst, c, (long)n, 0);
-    return ((void *(*)(void *, int, size_t))recorder_now[FN_wmemset])(dst, c, n);
+    return ((void *(*)(void *, int, size_t))recorder_called[FN_wmemset])(dst, c, n);
 }
 
 PUBLIC void *__wmemset_chk(void *dst, int c, size_t n, size_t room)
@@ -344,7 +213,7 @@ PUBLIC void *__wmemset_chk(void *dst, int c, size_t n, size_t room)
         return wide_set(dst, c, n);
     if (LIKELY(n <= room) && UNLIKELY(COUNTED_SET(__wmemset_chk, 4)))
         return (void *)TIMED_SET(__wmemset_chk, 4, (uint32_t)c, (long)dst, c, (long)n, (long)room);
-    return ((void *(*)(void *, int, size_t, size_t))recorder_now[FN___wmemset_chk])(dst, c, n, room);
+    return ((void *(*)(void *, int, size_t, size_t))recorder_called[FN___wmemset_chk])(dst, c, n, room);
 }
 
 #define CLEAR(name)                                                                                                    \
@@ -358,7 +227,7 @@ PUBLIC void *__wmemset_chk(void *dst, int c, size_t n, size_t room)
             TIMED_SET(name, 1, 0, (long)dst, (long)n, 0, 0);                                                           \
             return;                                                                                                    \
         }                                                                                                              \
-        ((void (*)(void *, size_t))recorder_now[FN_##name])(dst, n);                                                   \
+        ((void (*)(void *, size_t))recorder_called[FN_##name])(dst, n);                                                \
     }
 
 CLEAR(bzero)
@@ -377,7 +246,7 @@ PUBLIC void __explicit_bzero_chk(void *dst, size_t n, size_t room)
         TIMED_SET(__explicit_bzero_chk, 1, 0, (long)dst, (long)n, (long)room, 0);
         return;
     }
-    ((void (*)(void *, size_t, size_t))recorder_now[FN___explicit_bzero_chk])(dst, n, room);
+    ((void (*)(void *, size_t, size_t))recorder_called[FN___explicit_bzero_chk])(dst, n, room);
 }
 
 /* ---- where libc lacks a name ----------------------------------------------------------------------------------------

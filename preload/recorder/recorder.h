@@ -13,17 +13,19 @@
 
 /* recorder.c: the functions that come next, by their place in RECORDED; 0 as long as they are not known. */
 extern void *recorder_next[RECORDER_FUNCTIONS];
-/* In a trial: what was preloaded behind the recorder, which calls go to by turns; recorder_now is one of both. */
+/* In a trial: what was preloaded behind the recorder, which calls go to by turns. */
 extern void *recorder_tried[RECORDER_FUNCTIONS];
-extern void **recorder_now;
 extern bool recorder_trial;
+/* What calls go to now: `recorder_trying`: those that are tried. */
+extern void *recorder_called[RECORDER_FUNCTIONS];
+extern bool recorder_trying;
 /* next.c: finds them. False when this object has not been relocated, so that nobody can tell. */
 bool recorder_find_next(void);
 
 /* block.c: this thread's block, claimed when it has none; NULL when it cannot be counted now. */
 struct recorder_block *recorder_claim(void);
 /* Of this process, by their number; NULL behind the last. */
-const struct recorder_block *recorder_block(uint32_t number);
+struct recorder_block *recorder_block(uint32_t number);
 /* Every process that counts has a page with a word that is 1, and 0 again in the child of a fork. */
 extern uint32_t *recorder_alive;
 extern __thread struct recorder_block *recorder_mine __attribute__((tls_model("initial-exec")));
@@ -32,6 +34,21 @@ void recorder_note_end(void);
 /* No block: being claimed, by what a signal handler of ours has interrupted. */
 #define CLAIMING ((struct recorder_block *)1)
 extern struct recorder_file *recorder_file;
+
+/* count.c: counts the call and does what else is due. `placed`: it was given a place, but the log had ended. True: the
+ * call is to be timed. */
+bool recorder_count(enum recorder_op op, enum recorder_function function, uintptr_t dst, uintptr_t src, size_t n,
+                    uintptr_t caller, bool placed);
+/* A thread takes the block over: counts what is left in the log. */
+void recorder_begin_log(struct recorder_block *block);
+/* 0: none, 1: the destination begins in the source and above it, 2: the other way round, 3: both at one place. */
+static inline unsigned recorder_overlap(uintptr_t dst, uintptr_t src, size_t n)
+{
+    const uintptr_t apart = dst - src;
+    if (UNLIKELY(apart < n))
+        return apart ? 1 : 3;
+    return UNLIKELY(-apart < n) ? 2 : 0;
+}
 
 /* modules.c: notes in the file which mapping the address is in, if it is not there yet. */
 void recorder_note_module(uintptr_t address);
@@ -91,6 +108,27 @@ static inline uint64_t take_one(uint64_t *counter)
     uint64_t before = 1;
     __asm__("xaddq %0, %1" : "+r"(before), "+m"(*counter) : : "cc");
     return before;
+}
+
+/* A place in the log, in bytes, and where it ends: one instruction, so that a handler that interrupts gets another, and
+ * what it does to the log comes before or after. */
+static inline bool recorder_place(struct recorder_block *block, uint32_t *at)
+{
+    uint64_t both = sizeof(struct logged_call);
+    __asm__ volatile("xaddq %0, %1" : "+r"(both), "+m"(block->both) : : "cc");
+    *at = (uint32_t)both;
+    return *at < both >> 32;
+}
+
+/* `what` last: from then on it is there. */
+static inline void recorder_log(struct recorder_block *block, uint32_t at, enum recorder_op op,
+                                enum recorder_function function, uintptr_t dst, uintptr_t src, size_t n)
+{
+    volatile struct logged_call *call = (volatile struct logged_call *)((char *)block->log + at);
+    call->dst = dst;
+    if (op != OP_SET)
+        call->src = src;
+    call->what = n + ((uint64_t)function << 11 | (uint64_t)op << 16 | (uint64_t)1 << 31);
 }
 
 static inline uint64_t recorder_ticks(void)

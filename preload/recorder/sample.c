@@ -111,10 +111,10 @@ bool recorder_event(struct recorder_block *block, enum recorder_op op, uintptr_t
     }
     block->until_sample = recorder_about(block, SAMPLE_EACH);
     if (UNLIKELY(recorder_trial)) {
-        void **before = recorder_now;
+        const bool before = recorder_trying;
         recorder_take_turn(block);
         /* A call that begins a turn of the other routines finds their code cold. */
-        if (recorder_now != before)
+        if (recorder_trying != before)
             return false;
     }
     /* What is timed of larger calls takes longer; of the largest it is not asked here. */

@@ -113,6 +113,13 @@ static void find_places(struct recorder_time *time, uint64_t looks, uintptr_t ds
     add(&time->places[source][place_of(dst + at, usual)], 1);
 }
 
+/* A small call takes far longer when it is timed: that is in no turn. */
+static inline void set_aside(struct recorder_block *block, size_t n, uint64_t took)
+{
+    if (n <= EXACT)
+        add(&block->aside, took);
+}
+
 /* In a trial: the whole of the call, nothing of it touched beforehand. */
 static long timed_whole(struct recorder_block *block, enum recorder_op op, size_t n, bool side, void *called,
                         const long arguments[4])
@@ -122,7 +129,10 @@ static long timed_whole(struct recorder_block *block, enum recorder_op op, size_
     const long result =
         ((long (*)(long, long, long, long))called)(arguments[0], arguments[1], arguments[2], arguments[3]);
     const uint64_t took = ticks_after(n) - begin;
-    if (took > LATE_TICKS + LATE_TICKS_A_BYTE * n || !*recorder_alive || recorder_mine != block)
+    if (!*recorder_alive || recorder_mine != block)
+        return result;
+    set_aside(block, n, took);
+    if (took > LATE_TICKS + LATE_TICKS_A_BYTE * n)
         return result;
     struct recorder_trial *trial = &block->trials[op][time_class(n)];
     add(&trial->sides[side][group].calls, 1);
@@ -139,8 +149,8 @@ long recorder_timed(enum recorder_op op, enum recorder_function function, uintpt
     if (UNLIKELY(recorder_trial)) {
         if (n >= ALWAYS_FROM)
             recorder_take_turn(block);
-        side = recorder_now == recorder_tried;
-        called = recorder_now[function];
+        side = recorder_trying;
+        called = recorder_called[function];
         /* The other half is timed as without a trial, of either side: neither may pay more for it in its turns. */
         if (recorder_random(block) >> 40 & 1 && recorder_next[function] != recorder_tried[function])
             return timed_whole(block, op, n, side, called, (const long[4]){a, b, c, d});
@@ -159,7 +169,10 @@ long recorder_timed(enum recorder_op op, enum recorder_function function, uintpt
     const long result = ((long (*)(long, long, long, long))called)(a, b, c, d);
     const uint64_t took = ticks_after(n) - begin;
     /* A handler may have forked meanwhile: the child has no such block. What libc's routines take is what is told. */
-    if (UNLIKELY(!*recorder_alive || recorder_mine != block) || side)
+    if (UNLIKELY(!*recorder_alive || recorder_mine != block))
+        return result;
+    set_aside(block, n, took);
+    if (side)
         return result;
     add(&time->faults, touched.faults);
     add(&time->fault_ticks, touched.ticks);

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-MAGIC, VERSION = b"WHERRYRC", 5
+MAGIC, VERSION = b"WHERRYRC", 6
 PAGE = 4096
 OPS = ("copy", "move", "set")
 FUNCTIONS = (
@@ -24,7 +24,7 @@ SIZE_GROUPS, ALIGNMENTS, DISTANCES, OVERLAPS = 19, 7, 4, 4
 SET_PLACES = SIZE_GROUPS * ALIGNMENTS
 PLACES = SET_PLACES * ALIGNMENTS * DISTANCES * OVERLAPS
 CALLERS, BURST, BURSTS, MODULES, NAMES = 512, 256, 32, 256, 1 << 16
-TIME_CLASSES, FOLLOWED, PLACES_KNOWN, LOG = 80, 4, 3, 256
+TIME_CLASSES, FOLLOWED, PLACES_KNOWN, LOG = 80, 4, 3, 64
 TRIAL_GROUPS, TURNS = 6, 2048
 TIME_FIELDS = 6 + PLACES_KNOWN * PLACES_KNOWN
 
@@ -45,11 +45,12 @@ _BLOCK = np.dtype(
         ("looks", "<u8"),
         ("larger", "<u8"),
         ("larger_bytes", "<u8"),
-        ("logged", "<u8"),
-        ("busy", "<u8"),
-        ("unlogged", "<u8"),
+        ("calls", "<u8"),
         ("sample_at", "<u8"),
-        ("stop_at", "<u8"),
+        ("emptying", "<u8"),
+        ("emptied", "<u8"),
+        ("aside", "<u8"),
+        ("aside_before", "<u8"),
         ("followed", "<u8"),
         ("places_kept", "<u8", (FOLLOWED, 3)),
         ("functions", "<u8", 32),
@@ -65,7 +66,9 @@ _BLOCK = np.dtype(
         ("order", "<u8", (3, SIZE_GROUPS, 3)),
         # of both sides of a trial: calls and ticks of each group
         ("trials", "<u8", (3, TIME_CLASSES, 2, TRIAL_GROUPS, 2)),
-        ("log", "<u8", LOG),
+        ("both", "<u8"),
+        # destination, source, what
+        ("log", "<u8", (LOG, 3)),
     ]
 )
 _HEADER = struct.Struct("<8sIIIIQIIIIIIQQQQ4096s")
@@ -152,23 +155,25 @@ def program_of(path: str) -> str:
 
 def _settled(block: np.void) -> np.void:
     """With what was logged last, and is not counted yet."""
-    waiting = [call for call in block["log"].tolist() if call >> 63]
+    waiting = [call for call in block["log"].tolist() if call[2] >> 31 & 1]
     if not waiting:
         return block
     block = block.copy()
-    for call in waiting:
-        size, op, function = call & 2047, call >> 16 & 3, call >> 11 & 31
-        if size > EXACT or op >= len(OPS):
-            continue  # damaged
-        source, apart, overlap = call >> 18 & 63, call >> 24 & (PAGE - 1), call >> 36 & 3
+    for target, source, what in waiting:
+        size, op, function = what & 2047, what >> 16 & 3, what >> 11 & 31
+        # A larger one was counted at once; beyond these it is damaged.
+        if what >> 18 & 1 or size > EXACT or op >= len(OPS):
+            continue
         group = _group_of(size) * ALIGNMENTS
-        to = _alignment(source + apart)
+        to = _alignment(target)
         block["functions"][function] += 1
         block["sizes"][op][size] += 1
         if OPS[op] == "set":
             block["set_places"][group + to] += 1
             continue
+        apart = (target - source) % PAGE
         distance = (apart > 0) + (apart > 63) + (apart > 1536)
+        overlap = _overlap(target - source, size)
         both = (group + _alignment(source)) * ALIGNMENTS + to
         block["places"][op][(both * DISTANCES + distance) * OVERLAPS + overlap] += 1
     return block
@@ -178,6 +183,13 @@ def _alignment(address: int) -> int:
     """The power of two that divides it, of those to 64."""
     address |= 64
     return (address & -address).bit_length() - 1
+
+
+def _overlap(apart: int, size: int) -> int:
+    """The place in OVERLAPS of a distance from source to destination."""
+    if 0 <= apart < size:
+        return 1 if apart else 3
+    return 2 if -size < apart < 0 else 0
 
 
 def _group_of(size: int) -> int:

@@ -24,6 +24,8 @@ class Merger:
         self.processes = 0
         self.threads = 0
         self.uncounted = 0
+        # Ticks of the processor's clock that went into counting, and not into the programs.
+        self.aside = 0
         self.damaged: list[str] = []
         # Processes that could begin no record, and whether that was for a limit on the size of files.
         self.refused: dict[int, bool] = {}
@@ -69,6 +71,7 @@ class Merger:
         self.turns[-1].append(process.turns)
         for block in process.blocks:
             self.threads += int(block["claims"])
+            self.aside += int(block["aside"])
             self._functions += block["functions"]
             self._sizes += block["sizes"]
             self._log_bytes += block["log_bytes"]

@@ -134,7 +134,7 @@ def ceiling_in_words(ceiling: Mapping) -> str:
         more = "too little is known of its largest calls to tell less"
     else:
         more = "even a free memcpy could gain no more"
-    run = f"of this run ({seconds(ceiling['at_most_s'])} of {seconds(ceiling['cpu_s'])} of processor time)"
+    run = f"of this run ({seconds(ceiling['at_most_s'])} of {seconds(ceiling['cpu_s'])} of processor time of its own)"
     if not ceiling.get("timed"):
         return (
             f"at most {percent(ceiling['at_most'])} {run}, about {percent(ceiling['likely'])} if the data lay in the "

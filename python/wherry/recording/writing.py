@@ -19,6 +19,8 @@ from wherry.recording.trial import Tried
 
 # Of the command these are kept at most: a build may hand on a list of files that is larger than all else in the mix.
 MOST_WORDS, MOST_LETTERS = 1000, 32768
+# Counting takes no more than that leaves, whatever the clock says.
+LEAST_OWN_SHARE = 0.25
 
 
 def _command(words: Sequence[str]) -> dict:
@@ -45,17 +47,36 @@ def _machine() -> dict:
     return host.here(reported)
 
 
-def _timed(
-    ops: dict[str, dict], merger: Merger, costs: Mapping, tried: Tried | None, ran: Ran
-) -> dict:
-    """Gives each op its `times`; what the mix keeps of the trial. Nothing where what timing adds is not known."""
-    from wherry.recording import rehearsal, trial, turns
+def _rehearsed() -> dict | None:
+    """None where what timing adds is not known."""
+    from wherry.recording import rehearsal
 
     try:
-        rehearsed = rehearsal.hot()
+        return rehearsal.hot()
     except WherryError as error:
         telling.say(f"what was timed is left out: {error}")
-        return {}
+        return None
+
+
+def own_share(merger: Merger, cpu_s: float, ticks_per_ns: float) -> float:
+    """Of the run's processor time what is the programs' and did not go into counting. The clock runs on while another
+    program runs, so it is no more than told by it."""
+    aside_s = merger.aside / ticks_per_ns / 1e9
+    return max(1 - aside_s / cpu_s, LEAST_OWN_SHARE) if cpu_s > 0 else 1.0
+
+
+def _timed(
+    ops: dict[str, dict],
+    merger: Merger,
+    costs: Mapping,
+    rehearsed: Mapping,
+    tried: Tried | None,
+    cpu_s: float,
+    elapsed_s: float,
+) -> dict:
+    """Gives each op its `times`; what the mix keeps of the trial. Of both times what is the programs' own."""
+    from wherry.recording import rehearsal, trial, turns
+
     times = merger.times()
     for op, part in ops.items():
         part["times"] = rehearsal.rows(times[op], op, rehearsed, costs)
@@ -64,7 +85,7 @@ def _timed(
     rate = rehearsed["ticks_per_ns"]
     rows = {op: trial.rows(own, rate) for op, own in merger.trials().items() if own}
     found = {"routines": tried.routines, "plan": tried.plan, "ops": rows}
-    turned = turns.summed(merger.turns, rate, ran.user_s + ran.system_s, ran.elapsed_s)
+    turned = turns.summed(merger.turns, rate, cpu_s, elapsed_s)
     return {"trial": found | ({"turns": turned} if turned else {})}
 
 
@@ -83,7 +104,11 @@ def _ceiling(
     except WherryError as error:
         telling.say(f"no ceiling: {error}")
         return None, {}
-    more = _timed(ops, merger, costs, tried, ran)
+    more, rehearsed = {}, _rehearsed()
+    if rehearsed:
+        own = own_share(merger, cpu_s, rehearsed["ticks_per_ns"])
+        cpu_s *= own
+        more = _timed(ops, merger, costs, rehearsed, tried, cpu_s, ran.elapsed_s * own)
     return ceiling.of(ops, cpu_s, costs, ran.system_s, incomplete, ran.unrecorded_s), more
 
 

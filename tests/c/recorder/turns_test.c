@@ -8,8 +8,9 @@
 struct recorder_file *recorder_file;
 void *recorder_next[RECORDER_FUNCTIONS];
 void *recorder_tried[RECORDER_FUNCTIONS];
-void **recorder_now = recorder_next;
-const struct recorder_block *recorder_block(uint32_t number)
+void *recorder_called[RECORDER_FUNCTIONS];
+bool recorder_trying;
+struct recorder_block *recorder_block(uint32_t number)
 {
     (void)number;
     return NULL;
@@ -32,12 +33,12 @@ int main(void)
     struct recorder_turn here = {0, 0, 0, 0};
     uint64_t calls[2] = {0, 0};
     for (unsigned i = 0; i < 3 * 2 * TURNS; i++) {
-        recorder_now = i & 1 ? recorder_tried : recorder_next;
+        recorder_trying = i & 1;
         here = (struct recorder_turn){here.ticks + file->turn_ticks, here.calls + i % 97, here.larger + 2,
                                       here.larger_bytes + 3};
         calls[i & 1] += i % 97;
         const uint64_t before = file->turns;
-        keep(file, &here);
+        keep(file, &here, file->turn_ticks);
         file->before = here;
         CHECK(file->turns == before + 1 || (before == 2 * TURNS - 1 && file->turns == TURNS));
         CHECK(file->turns < 2 * TURNS);

@@ -1,0 +1,185 @@
+/* Counting. Counted one by one, beside the copies, small calls would change what is measured: a counter whose place
+ * hangs on a size that has yet to come from memory keeps the processor from looking ahead, which a routine without
+ * branches on the size gains by. So they are logged as they come, three stores each, and what more is to be done is
+ * done when the log has ended: 64 calls later, or as many as there are to the next event. The time that goes into that
+ * is known and in no turn of a trial.
+ *
+ * Every call gets a place, larger ones too, so that which of them an event falls on hangs on their number alone. A
+ * signal handler gets places behind that of the call that it interrupts; as long as that one has not been written the
+ * log is not begun anew, and calls that find it ended are counted at once. So they are for good where the handler does
+ * not return.
+ */
+#include "recorder.h"
+
+#define SET(word, value) (*(volatile uint64_t *)&(word) = (value))
+
+enum { PLACE = sizeof(struct logged_call), NO_CALL = 1 << 18 };
+
+static inline unsigned size_class(size_t n)
+{
+    const unsigned octave = 63u - (unsigned)__builtin_clzll(n);
+    if (UNLIKELY(octave >= LARGEST_LOG))
+        return SIZES - 1;
+    return EXACT + 1 + (octave - 10) * OCTAVE + ((unsigned)(n >> (octave - 4)) & (OCTAVE - 1));
+}
+
+static inline unsigned alignment(uintptr_t address) { return (unsigned)__builtin_ctzll(address | 64); }
+
+static inline void count_place(struct recorder_block *block, enum recorder_op op, unsigned group, uintptr_t dst,
+                               uintptr_t src, size_t n)
+{
+    const unsigned place = group * ALIGNMENTS;
+    if (op == OP_SET) {
+        add(&block->set_places[place + alignment(dst)], 1);
+    } else {
+        const unsigned apart = (unsigned)(dst - src) & (PAGE - 1);
+        const unsigned distance = (apart > 0) + (apart > 63) + (apart > 1536);
+        const unsigned both = (place + alignment(src)) * ALIGNMENTS + alignment(dst);
+        add(&block->places[op][(both * DISTANCES + distance) * OVERLAPS + recorder_overlap(dst, src, n)], 1);
+    }
+}
+
+/* size_group() of sizes to EXACT, by eights. */
+#define EIGHT(group) group, group, group, group, group, group, group, group
+static const uint8_t SMALL_GROUPS[EXACT / 8 + 1] = {
+    0,        1,        1,        2,        2,        3,        3,        3,
+    3,        EIGHT(4), EIGHT(5), EIGHT(5), EIGHT(6), EIGHT(6), EIGHT(6), EIGHT(6),
+    EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7),
+};
+
+static inline void count_small(struct recorder_block *block, enum recorder_op op, enum recorder_function function,
+                               uintptr_t dst, uintptr_t src, size_t n)
+{
+    add(&block->functions[function], 1);
+    add(&block->sizes[op][n], 1);
+    count_place(block, op, SMALL_GROUPS[(n + 7) / 8], dst, src, n);
+}
+
+static void count_larger(struct recorder_block *block, enum recorder_op op, enum recorder_function function,
+                         uintptr_t dst, uintptr_t src, size_t n)
+{
+    const unsigned class = size_class(n);
+    add(&block->functions[function], 1);
+    add(&block->sizes[op][class], 1);
+    add(&block->log_bytes[op][class - EXACT - 1], n);
+    add(&block->larger_bytes, n);
+    count_place(block, op, size_group(n), dst, src, n);
+    const uint64_t place = take_one(&block->larger) % ORDER_EACH;
+    if (place < ORDER_SOME)
+        recorder_note_order(block, op, dst, src, n, place > 0);
+}
+
+static inline __attribute__((always_inline)) void count_logged(struct recorder_block *block, struct logged_call *call)
+{
+    const uint64_t what = call->what;
+    if (LIKELY(!(what & NO_CALL)))
+        count_small(block, (enum recorder_op)(what >> 16 & 3), (enum recorder_function)(what >> 11 & 31), call->dst,
+                    call->src, what & 2047);
+    SET(call->what, 0);
+}
+
+/* False: of a call that was given its place before, and interrupted, nothing is there yet. */
+static bool empty_log(struct recorder_block *block, uint32_t calls)
+{
+    for (uint32_t i = block->emptied; i < calls; i++) {
+        if (UNLIKELY(!block->log[i].what)) {
+            block->emptied = i;
+            return false;
+        }
+        count_logged(block, &block->log[i]);
+    }
+    block->emptied = 0;
+    return true;
+}
+
+/* Gives out no more places, and tells what had been given out. */
+static uint64_t end_log(struct recorder_block *block)
+{
+    uint64_t both = 0;
+    __asm__ volatile("xchgq %0, %1" : "+r"(both), "+m"(block->both));
+    return both;
+}
+
+/* Whether an event is due. The calls of handlers that interrupt that are logged again. */
+static bool begin_anew(struct recorder_block *block)
+{
+    if (block->emptying)
+        return false;
+    SET(block->emptying, 1);
+    const uint64_t both = end_log(block), ends = both >> 32;
+    const uint64_t at = (uint32_t)both, logged = at < ends ? at : ends;
+    const bool empty = empty_log(block, (uint32_t)logged / PLACE);
+    block->calls += (at - (empty ? 0 : logged)) / PLACE;
+    const uint64_t calls = block->calls + (empty ? 0 : logged / PLACE);
+    const bool due = calls >= block->sample_at;
+    if (due)
+        block->sample_at = calls + SAMPLE_EACH;
+    /* The next event's call is the first without a place. */
+    const uint64_t left = block->sample_at - calls - 1;
+    SET(block->both, empty ? (left < LOG ? left : LOG) * PLACE << 32 : logged | ends << 32);
+    SET(block->emptying, 0);
+    return due;
+}
+
+void recorder_begin_log(struct recorder_block *block)
+{
+    for (uint32_t i = 0; i < LOG; i++)
+        if (block->log[i].what)
+            count_logged(block, &block->log[i]);
+    block->calls += block->at / PLACE;
+    block->both = 0;
+    block->emptied = 0;
+    block->emptying = 0;
+}
+
+static __attribute__((noinline)) bool settle(struct recorder_block *block, enum recorder_op op, uintptr_t dst,
+                                             uintptr_t src, size_t n, uintptr_t caller)
+{
+    uint64_t begin = recorder_ticks();
+    bool timed = false;
+    if (begin_anew(block)) {
+        timed = recorder_event(block, op, dst, src, n, op == OP_SET ? 0 : recorder_overlap(dst, src, n), caller);
+        block->sample_at = block->calls + block->at / PLACE + block->until_sample;
+        begin_anew(block);
+        /* The turn that the event began has not had what was before. */
+        const uint64_t turn = recorder_file->before.ticks;
+        begin = begin < turn ? turn : begin;
+    }
+    const uint64_t end = recorder_ticks();
+    add(&block->aside, end > begin ? end - begin : 0);
+    return timed;
+}
+
+bool recorder_count(enum recorder_op op, enum recorder_function function, uintptr_t dst, uintptr_t src, size_t n,
+                    uintptr_t caller, bool placed)
+{
+    struct recorder_block *block = recorder_mine;
+    if (UNLIKELY((uintptr_t)block <= (uintptr_t)CLAIMING || !*recorder_alive)) {
+        block = recorder_claim();
+        if (!block)
+            return false;
+        placed = false;
+    }
+    uint32_t at = 0;
+    const bool ended = placed || !recorder_place(block, &at);
+    bool timed = false;
+    if (UNLIKELY(n > EXACT)) {
+        if (!ended)
+            SET(((struct logged_call *)((char *)block->log + at))->what, (uint64_t)1 << 31 | NO_CALL);
+        count_larger(block, op, function, dst, src, n);
+        if (UNLIKELY(n >= ALWAYS_FROM)) {
+            recorder_note_caller(block, op, n, caller, true);
+            if (falls_to_zero(&block->until_timed) || n >= TIME_FROM) {
+                block->until_timed = recorder_about(block, TIME_EACH);
+                timed = true;
+            }
+        }
+    } else if (ended) {
+        count_small(block, op, function, dst, src, n);
+    } else {
+        recorder_log(block, at, op, function, dst, src, n);
+    }
+    if (UNLIKELY(ended))
+        timed |= settle(block, op, dst, src, n, caller);
+    return timed;
+}
