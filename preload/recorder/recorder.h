@@ -8,6 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Nothing here is anybody else's: so the compiler need not ask the loader where it is. */
+#pragma GCC visibility push(hidden)
+
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
@@ -150,5 +153,7 @@ static inline long recorder_syscall(long number, long a, long b, long c, long d,
                      : "rcx", "r11", "memory");
     return result;
 }
+
+#pragma GCC visibility pop
 
 #endif
