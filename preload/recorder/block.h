@@ -27,7 +27,7 @@ enum {
     BURSTS = 32,         /* kept of a thread */
     LOG = 64,            /* calls that are counted at once */
     SAMPLE_EACH = 61,    /* of the calls, one has its caller noted */
-    ALWAYS_FROM = 16384, /* callers of this size and above are noted each time */
+    ALWAYS_FROM = 16384, /* calls of this size and above are counted at once, and their callers noted each time */
     TIME_EACH = 16, /* of those about one is timed; of the smaller ones each whose caller is noted, outside of bursts */
     TIME_FROM = 262144,   /* and of these each */
     TIME_CLASSES = 80,    /* of sizes, two an octave */
@@ -59,9 +59,9 @@ struct recorder_caller {
  * 61 the overlap; bit 63 is set, so that what was never written is 0. */
 typedef uint64_t recorded_call;
 
-/* One call that has its place in the log; `what`: 0: it has not been written, or is counted; bits 0 to 10 the size, 11
- * to 15 the recorder_function, 16 and 17 the op, bit 31 is set; bit 18: it was counted at once. Of a set `src` is
- * anything. */
+/* One call of less than ALWAYS_FROM bytes that has its place in the log. `what`: 0: it has not been written, or is
+ * counted; bits 0 to 13 the size, 16 to 20 the recorder_function, 21 and 22 the op, bit 31 is set; bit 23: of a larger
+ * one, which was counted at once. Of a set `src` is anything. */
 struct logged_call {
     uint64_t dst, src, what;
 };

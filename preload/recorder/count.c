@@ -1,19 +1,19 @@
-/* Counting. Counted one by one, beside the copies, small calls would change what is measured: a counter whose place
- * hangs on a size that has yet to come from memory keeps the processor from looking ahead, which a routine without
- * branches on the size gains by. So they are logged as they come, three stores each, and what more is to be done is
- * done when the log has ended: 64 calls later, or as many as there are to the next event. The time that goes into that
- * is known and in no turn of a trial.
+/* Counting. Counted one by one, beside the copies, calls would change what is measured: a counter whose place hangs on
+ * a size that has yet to come from memory keeps the processor from looking ahead, which a routine without branches on
+ * the size gains by. So they are logged as they come, three stores each, and what more is to be done is done when the
+ * log has ended: 64 calls later, or as many as there are to the next event. The time that goes into that is known and
+ * in no turn of a trial. So is what goes into those of ALWAYS_FROM bytes and more, which are counted at once.
  *
- * Every call gets a place, larger ones too, so that which of them an event falls on hangs on their number alone. A
- * signal handler gets places behind that of the call that it interrupts; as long as that one has not been written the
- * log is not begun anew, and calls that find it ended are counted at once. So they are for good where the handler does
- * not return.
+ * Every call gets a place, those too, so that which of them an event falls on hangs on their number alone. A signal
+ * handler gets places behind that of the call that it interrupts; as long as that one has not been written the log is
+ * not begun anew, and calls that find it ended are counted at once. So they are for good where the handler does not
+ * return.
  */
 #include "recorder.h"
 
 #define SET(word, value) (*(volatile uint64_t *)&(word) = (value))
 
-enum { PLACE = sizeof(struct logged_call), NO_CALL = 1 << 18 };
+enum { PLACE = sizeof(struct logged_call), NO_CALL = 1 << 23 };
 
 static inline unsigned size_class(size_t n)
 {
@@ -72,9 +72,13 @@ static void count_larger(struct recorder_block *block, enum recorder_op op, enum
 static inline __attribute__((always_inline)) void count_logged(struct recorder_block *block, struct logged_call *call)
 {
     const uint64_t what = call->what;
-    if (LIKELY(!(what & NO_CALL)))
-        count_small(block, (enum recorder_op)(what >> 16 & 3), (enum recorder_function)(what >> 11 & 31), call->dst,
-                    call->src, what & 2047);
+    const size_t n = what & (ALWAYS_FROM - 1);
+    const enum recorder_function function = (enum recorder_function)(what >> 16 & 31);
+    const enum recorder_op op = (enum recorder_op)(what >> 21 & 3);
+    if (LIKELY(n <= EXACT && !(what & NO_CALL)))
+        count_small(block, op, function, call->dst, call->src, n);
+    else if (!(what & NO_CALL))
+        count_larger(block, op, function, call->dst, call->src, n);
     SET(call->what, 0);
 }
 
@@ -132,22 +136,24 @@ void recorder_begin_log(struct recorder_block *block)
     block->emptying = 0;
 }
 
-static __attribute__((noinline)) bool settle(struct recorder_block *block, enum recorder_op op, uintptr_t dst,
-                                             uintptr_t src, size_t n, uintptr_t caller)
+static bool settle(struct recorder_block *block, enum recorder_op op, uintptr_t dst, uintptr_t src, size_t n,
+                   uintptr_t caller)
 {
-    uint64_t begin = recorder_ticks();
-    bool timed = false;
-    if (begin_anew(block)) {
-        timed = recorder_event(block, op, dst, src, n, op == OP_SET ? 0 : recorder_overlap(dst, src, n), caller);
-        block->sample_at = block->calls + block->at / PLACE + block->until_sample;
-        begin_anew(block);
-        /* The turn that the event began has not had what was before. */
-        const uint64_t turn = recorder_file->before.ticks;
-        begin = begin < turn ? turn : begin;
-    }
-    const uint64_t end = recorder_ticks();
-    add(&block->aside, end > begin ? end - begin : 0);
+    if (!begin_anew(block))
+        return false;
+    const unsigned overlap = op == OP_SET ? 0 : recorder_overlap(dst, src, n);
+    const bool timed = recorder_event(block, op, dst, src, n, overlap, caller);
+    block->sample_at = block->calls + block->at / PLACE + block->until_sample;
+    begin_anew(block);
     return timed;
+}
+
+/* Since then, but for what was before the turn that an event has begun: that was of another. */
+static void set_aside(struct recorder_block *block, uint64_t begin)
+{
+    const uint64_t turn = recorder_file->before.ticks, end = recorder_ticks();
+    begin = begin < turn ? turn : begin;
+    add(&block->aside, end > begin ? end - begin : 0);
 }
 
 bool recorder_count(enum recorder_op op, enum recorder_function function, uintptr_t dst, uintptr_t src, size_t n,
@@ -162,24 +168,28 @@ bool recorder_count(enum recorder_op op, enum recorder_function function, uintpt
     }
     uint32_t at = 0;
     const bool ended = placed || !recorder_place(block, &at);
+    if (!ended && n < ALWAYS_FROM) {
+        recorder_log(block, at, op, function, dst, src, n);
+        return false;
+    }
+    const uint64_t begin = recorder_ticks();
     bool timed = false;
-    if (UNLIKELY(n > EXACT)) {
-        if (!ended)
-            SET(((struct logged_call *)((char *)block->log + at))->what, (uint64_t)1 << 31 | NO_CALL);
+    if (!ended)
+        SET(((struct logged_call *)((char *)block->log + at))->what, (uint64_t)1 << 31 | NO_CALL);
+    if (n <= EXACT) {
+        count_small(block, op, function, dst, src, n);
+    } else {
         count_larger(block, op, function, dst, src, n);
-        if (UNLIKELY(n >= ALWAYS_FROM)) {
+        if (n >= ALWAYS_FROM) {
             recorder_note_caller(block, op, n, caller, true);
             if (falls_to_zero(&block->until_timed) || n >= TIME_FROM) {
                 block->until_timed = recorder_about(block, TIME_EACH);
                 timed = true;
             }
         }
-    } else if (ended) {
-        count_small(block, op, function, dst, src, n);
-    } else {
-        recorder_log(block, at, op, function, dst, src, n);
     }
-    if (UNLIKELY(ended))
+    if (ended)
         timed |= settle(block, op, dst, src, n, caller);
+    set_aside(block, begin);
     return timed;
 }

@@ -32,14 +32,14 @@ void *wherry_routine_set_sse2(void *dst, int c, size_t n) __attribute__((visibil
 /* What became of a call that is counted before it is made. */
 enum way { LOGGED, PLACED, NOTHING };
 
-/* Nearly every small call is no more than logged. PLACED: its place is behind the end of the log; NOTHING was done. */
+/* Nearly every call is no more than logged. PLACED: its place is behind the end of the log; NOTHING was done. */
 static inline __attribute__((always_inline)) enum way log_call(enum recorder_op op, enum recorder_function function,
                                                                uintptr_t dst, uintptr_t src, size_t n)
 {
     if (UNLIKELY(!*recorder_alive))
         return NOTHING;
     struct recorder_block *block = recorder_mine;
-    if (UNLIKELY((uintptr_t)block <= (uintptr_t)CLAIMING) || UNLIKELY(n > EXACT))
+    if (UNLIKELY((uintptr_t)block <= (uintptr_t)CLAIMING) || UNLIKELY(n >= ALWAYS_FROM))
         return NOTHING;
     /* They overlap, or the destination ends where the source begins. */
     if (op != OP_SET && UNLIKELY(dst - src + n < 2 * n))

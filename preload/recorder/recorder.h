@@ -131,7 +131,7 @@ static inline void recorder_log(struct recorder_block *block, uint32_t at, enum 
     call->dst = dst;
     if (op != OP_SET)
         call->src = src;
-    call->what = n + ((uint64_t)function << 11 | (uint64_t)op << 16 | (uint64_t)1 << 31);
+    call->what = n + ((uint64_t)function << 16 | (uint64_t)op << 21 | (uint64_t)1 << 31);
 }
 
 static inline uint64_t recorder_ticks(void)

@@ -113,11 +113,12 @@ static void find_places(struct recorder_time *time, uint64_t looks, uintptr_t ds
     add(&time->places[source][place_of(dst + at, usual)], 1);
 }
 
-/* A small call takes far longer when it is timed: that is in no turn. */
-static inline void set_aside(struct recorder_block *block, size_t n, uint64_t took)
+/* Of a call that was timed nothing is in a turn, since that takes far longer than the call; but of large ones, where it
+ * does not, all. */
+static inline void set_aside(struct recorder_block *block, size_t n, uint64_t begin)
 {
-    if (n <= EXACT)
-        add(&block->aside, took);
+    if (n < ALWAYS_FROM)
+        add(&block->aside, recorder_ticks() - begin);
 }
 
 /* In a trial: the whole of the call, nothing of it touched beforehand. */
@@ -131,7 +132,7 @@ static long timed_whole(struct recorder_block *block, enum recorder_op op, size_
     const uint64_t took = ticks_after(n) - begin;
     if (!*recorder_alive || recorder_mine != block)
         return result;
-    set_aside(block, n, took);
+    set_aside(block, n, begin);
     if (took > LATE_TICKS + LATE_TICKS_A_BYTE * n)
         return result;
     struct recorder_trial *trial = &block->trials[op][time_class(n)];
@@ -145,6 +146,7 @@ long recorder_timed(enum recorder_op op, enum recorder_function function, uintpt
 {
     struct recorder_block *block = recorder_mine;
     void *called = recorder_next[function];
+    const uint64_t entered = recorder_ticks();
     bool side = false;
     if (UNLIKELY(recorder_trial)) {
         if (n >= ALWAYS_FROM)
@@ -171,7 +173,7 @@ long recorder_timed(enum recorder_op op, enum recorder_function function, uintpt
     /* A handler may have forked meanwhile: the child has no such block. What libc's routines take is what is told. */
     if (UNLIKELY(!*recorder_alive || recorder_mine != block))
         return result;
-    set_aside(block, n, took);
+    set_aside(block, n, entered);
     if (side)
         return result;
     add(&time->faults, touched.faults);

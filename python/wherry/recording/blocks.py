@@ -18,7 +18,7 @@ FUNCTIONS = (
     *("__explicit_bzero_chk", "__wmemset_chk"),
 )
 OP_OF = {name: OPS[(i >= 9) + (i >= 14)] for i, name in enumerate(FUNCTIONS)}
-EXACT, OCTAVE, LARGEST_LOG = 1024, 16, 44
+EXACT, OCTAVE, LARGEST_LOG, ALWAYS_FROM = 1024, 16, 44, 16384
 SIZES = EXACT + 1 + (LARGEST_LOG - 10) * OCTAVE
 SIZE_GROUPS, ALIGNMENTS, DISTANCES, OVERLAPS = 19, 7, 4, 4
 SET_PLACES = SIZE_GROUPS * ALIGNMENTS
@@ -160,21 +160,24 @@ def _settled(block: np.void) -> np.void:
         return block
     block = block.copy()
     for target, source, what in waiting:
-        size, op, function = what & 2047, what >> 16 & 3, what >> 11 & 31
+        size, function, op = what & (ALWAYS_FROM - 1), what >> 16 & 31, what >> 21 & 3
         # A larger one was counted at once; beyond these it is damaged.
-        if what >> 18 & 1 or size > EXACT or op >= len(OPS):
+        if what >> 23 & 1 or op >= len(OPS):
             continue
+        index = size if size <= EXACT else _class_of(size)
+        block["functions"][function] += 1
+        block["sizes"][op][index] += 1
+        if size > EXACT:
+            block["log_bytes"][op][index - EXACT - 1] += size
         group = _group_of(size) * ALIGNMENTS
         to = _alignment(target)
-        block["functions"][function] += 1
-        block["sizes"][op][size] += 1
         if OPS[op] == "set":
             block["set_places"][group + to] += 1
             continue
         apart = (target - source) % PAGE
         distance = (apart > 0) + (apart > 63) + (apart > 1536)
-        overlap = _overlap(target - source, size)
         both = (group + _alignment(source)) * ALIGNMENTS + to
+        overlap = _overlap(target - source, size)
         block["places"][op][(both * DISTANCES + distance) * OVERLAPS + overlap] += 1
     return block
 
@@ -193,8 +196,14 @@ def _overlap(apart: int, size: int) -> int:
 
 
 def _group_of(size: int) -> int:
-    """Of sizes to EXACT."""
+    """Of sizes that are logged."""
     return (size - 1 | 8).bit_length() - 3 if size else 0
+
+
+def _class_of(size: int) -> int:
+    """Of sizes above EXACT that are logged."""
+    octave = size.bit_length() - 1
+    return EXACT + 1 + (octave - 10) * OCTAVE + (size >> (octave - 4)) % OCTAVE
 
 
 def read(path: Path) -> Process:
