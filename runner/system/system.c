@@ -17,8 +17,8 @@
 
 enum { SLOWEST_FACTOR = 20, VOID_FACTOR = 1, LEAST_ROUNDS = 3 };
 
-extern const struct scene switch_scene, network_scene, stripes_scene;
-const struct scene *const scenes[] = {&switch_scene, &network_scene, &stripes_scene, NULL};
+extern const struct scene switch_scene, network_scene, stripes_scene, chase_scene;
+const struct scene *const scenes[] = {&switch_scene, &network_scene, &stripes_scene, &chase_scene, NULL};
 
 struct slot {
     const char *name;
@@ -165,8 +165,8 @@ static bool are_within(const struct session *session)
 }
 
 /* Every second round in an order of its own, the next in its reverse. A round during which the hypervisor took time
- * away is repeated, as often again as rounds were asked for; when too few are left, the disturbed ones count and it is
- * said. */
+ * away, or of steady work the kernel, is repeated, as often again as rounds were asked for; when too few are left, the
+ * disturbed ones count and it is said. */
 static void go_round(struct session *session)
 {
     struct system_row *row = session->row;
@@ -191,15 +191,17 @@ static void go_round(struct session *session)
             slot->parts[session->kept] = figures;
         }
         watch_read(&after, row->host->cpu);
-        const bool stolen = after.steal > before.steal;
+        const enum disturbance what = row->steady                  ? watch_compare(&before, &after)
+                                      : after.steal > before.steal ? STOLEN
+                                                                   : UNDISTURBED;
         /* Rounds that are left would not suffice any more: the disturbed ones count from here on. */
         const bool must_count = most - round - 1 < row->rounds - session->kept;
-        if (stolen) {
-            session->reasons[STOLEN]++;
+        if (what != UNDISTURBED) {
+            session->reasons[what]++;
             session->voided++;
             session->disturbed = session->disturbed || must_count;
         }
-        if (!stolen || must_count)
+        if (what == UNDISTURBED || must_count)
             session->kept++;
         if (row->within && session->kept >= LEAST_ROUNDS && are_within(session))
             return;
@@ -240,7 +242,8 @@ static void put_cells(const struct session *session)
         put_event("cell", session->row, slot->name);
         json_bool("aa", slot->aa);
         json_uint("calls", slot->calls);
-        json_double("bytes", (double)system_number(session->row, "size"));
+        json_double("bytes",
+                    session->row->call_bytes ? session->row->call_bytes : (double)system_number(session->row, "size"));
         json_doubles("ns", slot->ns, session->kept);
         json_uint("rounds", session->kept);
         json_uint("voided", session->voided);
@@ -288,19 +291,28 @@ static int put_broken(struct system_row *row)
     return EXIT_FAILED;
 }
 
+static void put_row(const struct system_row *row)
+{
+    json_begin("row");
+    json_int("id", row->id);
+    json_uint("pool_bytes_src", row->pool_bytes);
+    json_uint("pool_bytes_dst", 0);
+    json_bool("huge", row->huge);
+    json_end();
+}
+
 static int run_row(struct system_row *row, bool *wrong)
 {
     static struct session session;
     session = (struct session){.row = row};
-    json_begin("row");
-    json_int("id", row->id);
-    json_uint("pool_bytes_src", 0);
-    json_uint("pool_bytes_dst", 0);
-    json_bool("huge", false);
-    json_end();
     const char *missing = row->scene->open(row);
+    put_row(row);
     if (row->broken)
         return put_broken(row);
+    if (missing && host_interrupted) {
+        row->scene->close(row);
+        return EXIT_OK;
+    }
     if (missing) {
         put_told("skip", row, NULL, "reason", missing);
         json_begin("rowend");
