@@ -35,6 +35,8 @@ def renamed(picture: Picture, rows: Sequence[dict]) -> Picture:
         return picture
     size = "working set, bytes" if own == LOAD else f"size of one {own}, bytes"
     words = {TIME: f"time per {own}", AXES["size"]: size}
+    if own == LOAD:
+        picture.title = picture.title.replace("By size", "By working set")
     if own == ROUND_TRIP:
         # Of a switch with a copy on each side a rate says nothing.
         picture.views = [view for view in picture.views if view.name != RATE]
