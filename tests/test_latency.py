@@ -176,6 +176,19 @@ def test_levels():
     halves = [(4, 1.0), (6, 1.0), (8, 2.0), (12, 2.0), (16, 2.0)]
     assert levels(halves) == [Level(8, 16, 2.0)], "half an octave is no level"
     assert levels([(4, 1.0), (8, 1.0), (16, 1.5), (32, 1.0), (64, 1.0)]) == [Level(4, 64, 1.0)]
+    # A third level that creeps, and a second whose end does: 5.45 ns is no level of its own beside 4.48.
+    near = [
+        (128, 4.48),
+        (192, 4.49),
+        (256, 4.49),
+        (384, 4.48),
+        (512, 4.95),
+        (768, 5.45),
+        (1024, 5.83),
+        (1536, 8.88),
+    ]
+    far = [(4096, 29.6), (6144, 35.6), (8192, 38.2), (12288, 41.6), (16384, 57.6)]
+    assert levels(near + far) == [Level(128, 1024, 4.49), Level(6144, 12288, 38.2)]
     assert levels([]) == [] and levels([(4, 1.0)]) == []
 
 

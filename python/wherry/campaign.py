@@ -36,7 +36,7 @@ def expected_seconds(rows: Sequence[Row], processes: int) -> float:
     seconds = 0.0
     for row in rows:
         cost = BATCH_COST if row.command == "measure" else SYSTEM_COST
-        sample = SAMPLE_COST + cost * row.slowness * row.batch_us * 1e-6
+        sample = SAMPLE_COST + cost * row.batch_us * 1e-6
         if row.walk == "stream":
             sample += STREAM_COST * max(row.buffer, row.calls * row.size)
         elif row.src_state == row.dst_state == "DRAM":

@@ -11,8 +11,7 @@ class Row:
     """Cells that differ only in the routine, measured interleaved; the words are those of docs/runner-protocol.md."""
 
     command: ClassVar[str] = "measure"  # of wherry-run, which takes it
-    # Of how long it takes, for an estimate: times what rows of the same batch take; for each byte of its size before.
-    slowness: ClassVar[float] = 1.0
+    # For an estimate: what each byte of its size takes before it is measured.
     prepare_ns: ClassVar[float] = 0.0
 
     experiment: str

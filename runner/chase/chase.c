@@ -9,8 +9,8 @@
 #include "system/system.h"
 #include "walks.h"
 
-/* WARM_LOADS: before each sample, untimed. They bring in a set that fits a second-level cache, and of a larger one what
- * the processor keeps of the tables of its pages. */
+/* WARM_LOADS: before each sample, untimed, and no more than half of it. They bring in a set that fits a second-level
+ * cache, and of a larger one what the processor keeps of the tables of its pages. */
 enum { LEAST_SET = 1024, WARM_LOADS = 16384, CHECKED_LOADS = 65536 };
 /* Of huge pages a few may be missing at the ends of what the kernel had. */
 static const double HUGE_ENOUGH = 0.9;
@@ -89,12 +89,15 @@ static const char *open_row(struct system_row *row)
     return NULL;
 }
 
-/* The chains stand as far from each other as the cycle lets them, so that none finds what another has just brought in.
- * After the walk each has to be where the order says: a load that went elsewhere would not have come there. */
+/* The chains take stretches of the cycle that follow each other, and a walk goes on where the last has ended: no line
+ * comes again before all the others have, whoever walks. Walks longer than that begin as far from each other as the
+ * cycle lets them. Afterwards each chain has to be where the order says: a load that went elsewhere would not have come
+ * there. */
 static const char *walk(const struct way *way, uint64_t turns, uint64_t *took)
 {
     void *places[WALK_CHAINS];
-    const uint64_t apart = cycle.lines / way->chains, steps = turns * WALK_STEPS;
+    const uint64_t steps = turns * WALK_STEPS, all = steps * way->chains;
+    const uint64_t apart = all <= cycle.lines ? steps : cycle.lines / way->chains;
     for (unsigned i = 0; i < way->chains; i++)
         places[i] = cycle_at(&cycle, cursor + i * apart);
     const uint64_t begin = clock_ns();
@@ -103,7 +106,7 @@ static const char *walk(const struct way *way, uint64_t turns, uint64_t *took)
     for (unsigned i = 0; i < way->chains; i++)
         if (places[i] != cycle_at(&cycle, cursor + i * apart + steps))
             return "a chain is not where the cycle leads";
-    cursor = (cursor + steps) % cycle.lines;
+    cursor = (cursor + (all <= cycle.lines ? all : steps)) % cycle.lines;
     return NULL;
 }
 
@@ -130,7 +133,7 @@ static const char *sample(struct system_row *row, const char *name, uint64_t cal
     uint64_t took;
     const struct way *way = way_find(name);
     const uint64_t turns = turns_for(way, calls), warm = cycle.lines < WARM_LOADS ? cycle.lines : WARM_LOADS;
-    const char *why = walk(way, turns_for(way, warm < calls ? warm : calls), &took);
+    const char *why = walk(way, turns_for(way, warm < calls / 2 ? warm : calls / 2), &took);
     if (!why)
         why = walk(way, turns, &took);
     figures->ns = (double)took / (double)(turns * WALK_STEPS * way->chains);

@@ -38,7 +38,9 @@ struct system_row {
     double call_bytes;
     size_t pool_bytes;
     bool huge;
-    bool steady; /* set by the scene: nothing in it waits, so a round in which its thread was descheduled is no good */
+    /* Set by the scene: nothing in it waits, so a sample in which its thread was descheduled is no good; and each name
+     * has a count of calls of its own, so that none is longer than it has to be. */
+    bool steady;
     const char *broken; /* set by the scene: what it works on has failed, so that no other name or row can be had */
 };
 

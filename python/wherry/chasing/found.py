@@ -17,9 +17,9 @@ ONE = "1_chain"
 SMALL, HUGE = False, True
 PAGES = {SMALL: "4 KiB pages", HUGE: "huge pages"}
 LEAST = 0.005  # below this nothing is told apart
-# Over a doubling of the working set a level takes no more than 15 % longer; the step to the next one, in which a part
+# Over a doubling of the working set a level takes no more than 25 % longer; the step to the next one, in which a part
 # of the loads has left the cache, is steeper. Two stretches nearer than that are one level with a disturbance in it.
-LEVEL_STEP = 1.15
+LEVEL_STEP = 1.25
 
 
 @dataclass(frozen=True)

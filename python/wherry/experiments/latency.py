@@ -31,8 +31,6 @@ QUICK_BATCH_US, QUICK_ROUNDS = 200, 5
 
 @dataclass(frozen=True)
 class ChaseRow(SystemRow):
-    # The batch is that of twelve chains; one takes up to twelve times as long.
-    slowness: ClassVar[float] = 4.0
     prepare_ns: ClassVar[float] = 1.2
 
     def dimensions(self) -> dict[str, object]:
@@ -105,6 +103,6 @@ EXPERIMENT = Latency(
     op="chase",
     ops=(),
     routines=tuple(CHAINS),
-    processes=3,
-    rounds=7,
+    processes=5,
+    rounds=9,
 )
