@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -101,6 +102,25 @@ def test_memory_that_is_not_there(wherry_run: Path):
     rows = f"{ROW} size={GIB}\n{ROW.replace('id=1', 'id=2')} size=4096\n"
     events, _ = system(wherry_run, rows, preexec_fn=little)
     assert "memory" in skipped(events)[1] and {row for row, _ in cells(events)} == {2}
+
+
+def test_interrupted_it_ends_by_the_signal(wherry_run: Path):
+    with subprocess.Popen(
+        [wherry_run, "system"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as own:
+        own.stdin.write(f"{ROW} size=4096\n{ROW.replace('id=1 ', 'id=2 ')} size={64 * MIB}\n")
+        own.stdin.write(f"id=3 op=chase routines=1_chain rounds=1000 batch_us=100000 size={MIB}\n")
+        own.stdin.close()
+        said = ""
+        while '"rowend","id":2' not in said:
+            line = own.stdout.readline()
+            assert line, said
+            said += line
+        own.send_signal(signal.SIGINT)
+        said += own.stdout.read()
+        assert own.wait(30) == -signal.SIGINT
+    events = [json.loads(line) for line in said.splitlines()]
+    assert not skipped(events) and {row for row, _ in cells(events)} == {1, 2}
 
 
 @pytest.mark.parametrize(
