@@ -43,7 +43,7 @@ def expected_seconds(rows: Sequence[Row], processes: int) -> float:
             sample += DRAM_COST
         if row.code == "cold":
             sample += COLD_CODE_COST
-        seconds += sample * row.rounds * len(row.routines)
+        seconds += sample * row.rounds * len(row.routines) + row.prepare_ns * row.size * 1e-9
     return seconds * processes
 
 

@@ -11,6 +11,8 @@ class Row:
     """Cells that differ only in the routine, measured interleaved; the words are those of docs/runner-protocol.md."""
 
     command: ClassVar[str] = "measure"  # of wherry-run, which takes it
+    # For an estimate: what each byte of its size takes before it is measured.
+    prepare_ns: ClassVar[float] = 0.0
 
     experiment: str
     op: str

@@ -4,6 +4,7 @@
 
 #include "cpu/caches.h"
 #include "cpuinfo/sysfs.h"
+#include "group.h"
 
 static size_t within(uint64_t reported, size_t low, size_t high, size_t otherwise)
 {
@@ -32,16 +33,27 @@ struct caches caches_believable(void)
     return caches;
 }
 
+static size_t left_by_groups(void)
+{
+    char groups[4096];
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    const size_t length = file ? fread(groups, 1, sizeof groups - 1, file) : 0;
+    if (file)
+        fclose(file);
+    groups[length] = '\0';
+    return group_memory_left("/sys/fs/cgroup", groups);
+}
+
 size_t memory_available(void)
 {
     size_t kib = 1024 * 1024;
     FILE *file = fopen("/proc/meminfo", "re");
-    if (!file)
-        return kib * 1024;
     char line[128];
-    while (fgets(line, sizeof line, file))
+    while (file && fgets(line, sizeof line, file))
         if (sscanf(line, "MemAvailable: %zu kB", &kib) == 1)
             break;
-    fclose(file);
-    return kib * 1024;
+    if (file)
+        fclose(file);
+    const size_t left = left_by_groups();
+    return left < kib * 1024 ? left : kib * 1024;
 }

@@ -12,7 +12,7 @@ struct caches {
  * have: hypervisors report zeroes, and the L3 of a whole socket where a guest has a slice. */
 struct caches caches_believable(void);
 
-/* MemAvailable of /proc/meminfo in bytes; 1 GiB when it cannot be read. */
+/* MemAvailable of /proc/meminfo in bytes, 1 GiB when it cannot be read; no more than the control groups leave. */
 size_t memory_available(void);
 
 #endif

@@ -1,6 +1,7 @@
-/* Experiments on whole systems: a switch from process to process, bytes through a network, files read. A row is a set
- * of cells that differ in one name (the routines of the row) and are measured interleaved, as in measure/; what a call
- * is and what may be said of it is the scene's own. docs/runner-protocol.md has the words. */
+/* Experiments on whole systems: a switch from process to process, bytes through a network, files read, loads that wait
+ * for each other. A row is a set of cells that differ in one name (the routines of the row) and are measured
+ * interleaved, as in measure/; what a call is and what may be said of it is the scene's own. docs/runner-protocol.md
+ * has the words. */
 #ifndef RUNNER_SYSTEM_H
 #define RUNNER_SYSTEM_H
 
@@ -32,6 +33,14 @@ struct system_row {
     const struct host *host;
     const struct target_list *targets;
     uint64_t *random;
+    /* Set by the scene: what one call loads or moves (0: what size= says), the memory that it works on, and whether
+     * that is in huge pages. */
+    double call_bytes;
+    size_t pool_bytes;
+    bool huge;
+    /* Set by the scene: nothing in it waits, so a sample in which its thread was descheduled is no good; and each name
+     * has a count of calls of its own, so that none is longer than it has to be. */
+    bool steady;
     const char *broken; /* set by the scene: what it works on has failed, so that no other name or row can be had */
 };
 

@@ -8,6 +8,7 @@ from wherry.report.dimensions import AXES
 from wherry.report.picture import RATE, TIME, Picture
 
 ROUND_TRIP = "round trip"
+LOAD = "load"
 # By op; where a part of it does something else, by the word `via` too.
 _WHAT = {
     "switch": ROUND_TRIP,
@@ -17,6 +18,7 @@ _WHAT = {
     "network": "message",
     ("network", "rings"): "frame",
     "stripes": "block",
+    "chase": LOAD,
 }
 
 
@@ -31,7 +33,10 @@ def renamed(picture: Picture, rows: Sequence[dict]) -> Picture:
     own = what(rows)
     if not own:
         return picture
-    words = {TIME: f"time per {own}", AXES["size"]: f"size of one {own}, bytes"}
+    size = "working set, bytes" if own == LOAD else f"size of one {own}, bytes"
+    words = {TIME: f"time per {own}", AXES["size"]: size}
+    if own == LOAD:
+        picture.title = picture.title.replace("By size", "By working set")
     if own == ROUND_TRIP:
         # Of a switch with a copy on each side a rate says nothing.
         picture.views = [view for view in picture.views if view.name != RATE]

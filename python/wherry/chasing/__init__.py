@@ -1,0 +1,1 @@
+"""The tables of the experiment `latency`, and its answer in words."""
