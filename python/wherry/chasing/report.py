@@ -58,7 +58,7 @@ def _by_size(found: Found, pages: bool, width: int) -> Block | None:
                 MISSING
                 if cycles is None
                 else Figure(f"{cycles:,.1f}" if cycles < 100 else f"{cycles:,.0f}"),
-                Figure(f"{ns - least:.1f}"),
+                Figure(f"{round(ns - least, 1) + 0.0:.1f}"),
                 *(_label(found.took(size, pages, name)) for name in names),
                 MISSING if overlap is None else Figure(f"{overlap[1]:.1f}"),
             ]
