@@ -472,6 +472,8 @@ def test_first_lines(wherry, dropin, tmp_path):
             "its interpreter /bin/sh\\r cannot be executed (its lines end",
         ),
         ("empty", "#!\necho x\n", "yes, the drop-in can serve it"),
+        ("bare", "#!bash\n", "its interpreter bash cannot be executed"),
+        ("noenv", "#!/no/env bash\n", "its interpreter /no/env cannot be executed"),
     ):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)

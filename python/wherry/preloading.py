@@ -442,10 +442,12 @@ def examine(command: str, env: Mapping[str, str] | None = None) -> Verdict:
                     **more,
                 )
             target, taken = words[0], None
-            if Path(target).name == "env" and len(words) > 1:
+            # The kernel looks nowhere but where it is told: a name alone is one in this directory.
+            found, _ = find(target if "/" in target else f"./{target}", env)
+            if found and Path(target).name == "env" and len(words) > 1:
                 wanted, taken = _of_env(words[1])
                 target = wanted or target
-            found, _ = find(target, env)
+                found, _ = find(target, env)
             if found is None:
                 why = f"its interpreter {target} cannot be executed"
                 if words[-1].endswith("\r"):
