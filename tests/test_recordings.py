@@ -295,6 +295,13 @@ def test_at_least_eight_are_shipped_and_say_how_they_came_to_be():
         assert "/root" not in path.read_text()
 
 
+def test_the_docs_name_each_of_them():
+    table = (ROOT / "docs/record.md").read_text().split("## The mixes that come with Wherry")[1]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == sorted(
+        path.name.removesuffix(".mix.json") for path in (ROOT / "mixes").glob("*.mix.json")
+    )
+
+
 def test_they_are_listed(wherry):
     done = wherry("list", "mixes", "--json")
     assert done.returncode == 0
