@@ -583,6 +583,10 @@ def test_scripts_are_followed(wherry, dropin, tmp_path, source):
         assert checked["chain"][0] == str(path)
         assert Path(checked["program"]).name == "bash"
         assert wherry("exec", path).stdout == "ran\n"
+    # Of coreutils from 9.4 on, so that not every env here runs them.
+    for first in ("#!/usr/bin/env -S -a me bash", "#!/usr/bin/env -S --argv0=me bash"):
+        checked = json.loads(wherry("exec", "--check", "--json", script("s", first)).stdout)
+        assert checked["helps"] and Path(checked["program"]).name == "bash", (first, checked)
     for options in (
         "S -i",
         "iS",

@@ -282,8 +282,14 @@ def _interpreter(head: bytes) -> list[str] | None:
 
 
 # Options of env by their letters, and those of them that a word belongs to.
-_LONG_OF_ENV = {"ignore-environment": "i", "unset": "u", "chdir": "C", "split-string": "S"}
-_WITH_A_WORD = "uCS"
+_LONG_OF_ENV = {
+    "ignore-environment": "i",
+    "unset": "u",
+    "chdir": "C",
+    "split-string": "S",
+    "argv0": "a",
+}
+_WITH_A_WORD = "uCSa"
 _CLEARS = "its first line clears the environment (env -i), LD_PRELOAD with it"
 _SETS = "its first line takes LD_PRELOAD from it (env)"
 
