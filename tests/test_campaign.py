@@ -131,7 +131,9 @@ def test_brief_verification_excludes_what_fails_it(fake):
     assert measured and all("liar" not in line for line in measured)
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_an_interrupted_run_keeps_what_it_measured(fake, number, status):
     process = subprocess.Popen(
         [sys.executable, "-m", "wherry", "bench", "sizes", "--peer", "slow=peer.so"],

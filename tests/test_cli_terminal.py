@@ -1,5 +1,6 @@
 """The command line on a terminal, in a pipe and under signals: colour, progress, what cannot be written, its end."""
 
+import json
 import os
 import pty
 import re
@@ -85,6 +86,25 @@ def test_colour_and_progress_are_for_terminals(wherry_run):
     assert status == 0 and "\033[1m" in shown and "cells" in shown
     status, shown = on_terminal(["doctor"], {**base, "NO_COLOR": "1"})
     assert status == 0 and "\033[" not in shown
+
+
+def test_a_terminal_that_is_closed_takes_no_figures_with_it(wherry_run, tmp_path):
+    mark, saved = tmp_path / "ran", tmp_path / "r.json"
+    body = f"echo >> {mark}; sleep 0.05"
+    words = ["ab", "--runs", "2000", "--save", str(saved), "--", "sh", "-c", body]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        environment = {**os.environ, "WHERRY_RUN": str(wherry_run), "TERM": "xterm"}
+        os.execve(sys.executable, [sys.executable, "-m", "wherry", *words], environment)
+    end = time.monotonic() + 60
+    # Two to warm up, and a round.
+    while not mark.exists() or mark.read_text().count("\n") < 8:
+        assert time.monotonic() < end, "no round was measured"
+        time.sleep(0.05)
+    os.close(terminal)
+    os.waitpid(pid, 0)
+    run = json.loads(saved.read_text())
+    assert run["interrupted"] and run["cells"]
 
 
 @pytest.mark.parametrize(

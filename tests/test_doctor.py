@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -204,6 +205,17 @@ def test_the_plan_is_told(wherry, tmp_path):
     record = json.loads(wherry("doctor", "--json", env={"WHERRY_PLAN": str(compiled)}).stdout)
     assert record["reported"]["plan"]["status"] == f"plan 'default' is in force, from {compiled}"
     assert record["doctor"]["next"].startswith("wherry ab")
+
+
+@pytest.mark.parametrize(
+    "named", ["/no/such (1).plan", "/no/j\u00fcrgen.plan", "/no/" + "./" * 300 + "p"]
+)
+def test_a_plan_is_told_whatever_its_path(wherry, named):
+    record = json.loads(wherry("doctor", "--json", env={"WHERRY_PLAN": named}).stdout)
+    told = record["doctor"]["findings"][0]
+    assert told["what"] == "the plan of WHERRY_PLAN is not used: there is no such file"
+    assert told["why"].endswith(f"({named})")
+    assert record["doctor"]["next"] == f"wherry plan check {shlex.quote(named)}"
 
 
 def test_tunables_that_glibc_passes_over_are_told(wherry):

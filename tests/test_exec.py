@@ -326,6 +326,20 @@ def test_a_plan_of_the_environment_is_judged_too(wherry, dropin, tmp_path):
     assert json.loads(wherry("exec", "--check", "--json", "true").stdout)["plan"] is None
 
 
+@pytest.mark.parametrize("place", ["old (1)/of (2) mine.plan", "deep/" + "./" * 300 + "mine.plan"])
+def test_a_plan_of_the_environment_is_judged_whatever_its_path(wherry, dropin, tmp_path, place):
+    named = f"{tmp_path}/{place}"
+    spoiled(wherry, tmp_path, "flip")
+    # A Path would fold the "./".
+    os.makedirs(os.path.dirname(named))  # noqa: PTH103, PTH120
+    shutil.copy(tmp_path / "mine.plan", named)
+    env = {"WHERRY_PLAN": named}
+    found = json.loads(wherry("exec", "--check", "--json", "true", env=env).stdout)["plan"]
+    assert found == {"file": named, "used": False, "reason": "it is damaged: its checksum is wrong"}
+    done = wherry("exec", "--", "true", env=env)
+    assert done.stderr.endswith("the default plan is: it is damaged: its checksum is wrong\n")
+
+
 def test_a_plan_that_cannot_be_read_is_misuse(wherry, dropin, tmp_path):
     for words in (("true",), ("--check", "true")):
         for plan in ("/nosuch", tmp_path):
@@ -458,6 +472,8 @@ def test_first_lines(wherry, dropin, tmp_path):
             "its interpreter /bin/sh\\r cannot be executed (its lines end",
         ),
         ("empty", "#!\necho x\n", "yes, the drop-in can serve it"),
+        ("bare", "#!bash\n", "its interpreter bash cannot be executed"),
+        ("noenv", "#!/no/env bash\n", "its interpreter /no/env cannot be executed"),
     ):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
@@ -567,6 +583,10 @@ def test_scripts_are_followed(wherry, dropin, tmp_path, source):
         assert checked["chain"][0] == str(path)
         assert Path(checked["program"]).name == "bash"
         assert wherry("exec", path).stdout == "ran\n"
+    # Of coreutils from 9.4 on, so that not every env here runs them.
+    for first in ("#!/usr/bin/env -S -a me bash", "#!/usr/bin/env -S --argv0=me bash"):
+        checked = json.loads(wherry("exec", "--check", "--json", script("s", first)).stdout)
+        assert checked["helps"] and Path(checked["program"]).name == "bash", (first, checked)
     for options in (
         "S -i",
         "iS",

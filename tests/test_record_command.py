@@ -114,6 +114,45 @@ def test_a_command_that_ran_untouched_is_named_whatever_its_children_left(monkey
     assert running.unrecorded(ran, merger, other, Path(), {}) == []
 
 
+BELOW_ZERO = r"""
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static char to[4096], from[4096];
+int main(void)
+{
+    volatile size_t n = (size_t)-1;
+    for (int i = 0; i < 4; i++) {
+        if (fork() == 0) {
+            memcpy(to, from, n - i);
+            memset(to, 1, n - i);
+            _exit(0);
+        }
+        wait(NULL);
+    }
+    n = 100;
+    memcpy(to, from, n);
+    return to[99];
+}
+"""
+
+
+def test_calls_of_less_than_nothing_keep_the_mix_readable(record, tmp_path):
+    (tmp_path / "p.c").write_text(BELOW_ZERO)
+    run("cc", "-O0", "-fno-builtin", "-w", "-o", tmp_path / "p", tmp_path / "p.c")
+    _, mix = record("--no-trial", "--", tmp_path / "p")
+    recordings.read(tmp_path / "out.mix.json")
+    assert mix["ops"]["copy"]["calls"] == 5
+    assert mix["callers"] and all(own["bytes"] < 1 << 63 for own in mix["callers"])
+
+
+def test_timed_calls_of_less_than_nothing_have_a_size():
+    merger = merge.Merger()
+    merger._times[1, -1, :2] = 3, (1 << 64) - 40
+    least, greatest = blocks.time_range(blocks.TIME_CLASSES - 1)
+    assert merger.times()["move"][0][:4] == [least, greatest, 3, 3 * least]
+
+
 def test_many_processes_have_one_number(record, known):
     """As the first of each PID namespace, in sandboxes and containers."""
     need_root()

@@ -6,6 +6,7 @@ import collections
 import copy
 import itertools
 import json
+import pwd
 import random
 import re
 
@@ -294,6 +295,13 @@ def test_at_least_eight_are_shipped_and_say_how_they_came_to_be():
         assert "/root" not in path.read_text()
 
 
+def test_the_docs_name_each_of_them():
+    table = (ROOT / "docs/record.md").read_text().split("## The mixes that come with Wherry")[1]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == sorted(
+        path.name.removesuffix(".mix.json") for path in (ROOT / "mixes").glob("*.mix.json")
+    )
+
+
 def test_they_are_listed(wherry):
     done = wherry("list", "mixes", "--json")
     assert done.returncode == 0
@@ -394,6 +402,25 @@ def test_calls_that_outlast_a_turn_are_told_apart():
     assert trial.outlasting(document) is None  # fewer than six of a side
     row[2:] = [2] * 6, [1.9e6] * 6, [1] * 6, [1e6] * 6
     assert trial.outlasting(document) is None  # not as long
+
+
+def test_a_user_without_a_home_has_costs_too(tmp_path, monkeypatch):
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def nobody(uid: int):
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(bootcache, "key", lambda version, natives: "key")
+    good = {kind: {op: {"64": 2.0} for op in ceiling.OPS} for kind in ("hot", "cold")}
+    monkeypatch.setattr(ceiling, "_measure", lambda progress: good)
+    assert ceiling.costs() == good
+    (kept,) = tmp_path.glob("*/costs.json")
+    assert json.loads(kept.read_text())["costs"] == good
+    monkeypatch.setattr(bootcache, "own_directories", lambda: iter(()))
+    assert ceiling.costs() == good
 
 
 def test_a_damaged_cache_of_costs_is_measured_again(tmp_path, monkeypatch):

@@ -217,6 +217,23 @@ def test_targets_that_cannot_be_written_are_refused_before(target):
     assert Path("/dev/full").is_char_device()
 
 
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_where_output_goes_no_file_is_put(wherry_run, tmp_path, stream):
+    """What a program writes there would be gone with the file whose place was taken."""
+    words = ["record", "-q", "-o", f"/dev/{stream}", "--", "sh", "-c", "echo own; echo own >&2"]
+    with (tmp_path / "log").open("w") as log:
+        done = subprocess.run(
+            [sys.executable, "-m", "wherry", *words],
+            env={**os.environ, "WHERRY_RUN": str(wherry_run)},
+            check=False,
+            text=True,
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: log},
+        )
+    said = (done.stdout or "") + (done.stderr or "") + (tmp_path / "log").read_text()
+    assert done.returncode == 2 and said.startswith(f"wherry: cannot save to /dev/{stream}: output")
+    assert [own.name for own in tmp_path.iterdir()] == ["log"]
+
+
 def test_a_place_that_cannot_be_looked_at(tmp_path, monkeypatch):
     """A name that is too long, a directory that may not be entered: before, and when the run is over."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from wherry import runfile
 from wherry.errors import WherryError
+from wherry.preloading import own_directories
 
 
 def key(version: int, natives: list[Path]) -> str:
@@ -29,16 +30,26 @@ def key(version: int, natives: list[Path]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def path(name: str) -> Path:
+def path(name: str) -> Path | None:
+    """In the user's cache; of a user without a home, as in many containers, elsewhere, or nowhere."""
     base = os.environ.get("XDG_CACHE_HOME", "")
-    home = Path(base) if base.startswith("/") else Path.home() / ".cache"
-    return home / "wherry" / f"{name}.json"
+    if not base.startswith("/"):
+        # Not Path.home(), which fails where a user has none.
+        base = os.path.expanduser("~/.cache")  # noqa: PTH111
+    home = Path(base) / "wherry" if base.startswith("/") else next(own_directories(), None)
+    return home / f"{name}.json" if home else None
 
 
 def kept(
-    place: Path, known: str, good: Callable[[object], bool], make: Callable[[], dict], fresh: bool
+    place: Path | None,
+    known: str,
+    good: Callable[[object], bool],
+    make: Callable[[], dict],
+    fresh: bool,
 ) -> dict:
     """What lies at `place` under the key `known`, when it is `good`; else it is made and put there."""
+    if place is None:
+        return make()
     if not fresh:
         try:
             found = json.loads(place.read_bytes())

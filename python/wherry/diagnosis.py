@@ -11,7 +11,8 @@ import subprocess
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from wherry import libctunables
+from wherry import libctunables, planuse
+from wherry.errors import escaped
 from wherry.units import size_in_words
 
 # os.sysconf has no names for these: glibc's numbers, which are part of its ABI.
@@ -305,18 +306,22 @@ def _about_features(reported: Mapping, virtual: bool) -> list[Finding]:
     return found
 
 
-def _about_plan(reported: Mapping) -> list[Finding]:
+def _about_plan(reported: Mapping, plan: str) -> list[Finding]:
     status = (reported.get("plan") or {}).get("status", "")
-    unused = re.search(r"WHERRY_PLAN was not used: (.*) \((.*)\)$", status)
-    if not unused:
+    why = planuse.unused_by(status, plan)
+    if why is None:
         return []
     return [
         Finding(
-            f"the plan of WHERRY_PLAN is not used: {unused[1]}",
-            f"the default plan serves in its place ({unused[2]})",
-            f"wherry plan check {shlex.quote(unused[2])}; wherry tune -o mine.toml makes one for this CPU",
+            f"the plan of WHERRY_PLAN is not used: {why}",
+            f"the default plan serves in its place ({escaped(plan)})",
+            f"{_check(plan)}; wherry tune -o mine.toml makes one for this CPU",
         )
     ]
+
+
+def _check(plan: str) -> str:
+    return f"wherry plan check {shlex.quote(escaped(plan))}"
 
 
 def build_in_words(reported: Mapping) -> str | None:
@@ -360,12 +365,12 @@ def _about_build(reported: Mapping) -> list[Finding]:
     ]
 
 
-def findings(record: Mapping, view: Mapping) -> list[Finding]:
-    """What is wrong, the most telling first."""
+def findings(record: Mapping, view: Mapping, plan: str = "") -> list[Finding]:
+    """What is wrong, the most telling first. `plan`: what WHERRY_PLAN names."""
     reported = record["reported"]
     virtual = bool((record.get("virtualisation") or {}).get("virtual"))
     found = [
-        *_about_plan(reported),
+        *_about_plan(reported, plan),
         *_about_build(reported),
         *_about_tunables(view),
         *_about_features(reported, virtual),
@@ -383,15 +388,11 @@ def findings(record: Mapping, view: Mapping) -> list[Finding]:
     return found
 
 
-def next_command(record: Mapping) -> tuple[str, str]:
+def next_command(record: Mapping, plan: str = "") -> tuple[str, str]:
     """What to run next, and what for."""
     status = (record["reported"].get("plan") or {}).get("status", "")
-    unused = re.search(r"WHERRY_PLAN was not used: .* \((.*)\)$", status)
-    if unused:
-        return (
-            f"wherry plan check {shlex.quote(unused[1])}",
-            "shows what is wrong with the plan that was asked for",
-        )
+    if planuse.unused_by(status, plan) is not None:
+        return _check(plan), "shows what is wrong with the plan that was asked for"
     if status.startswith("plan '"):
         return "wherry ab -- CMD", "measures whether your program gains by the plan in force"
     return (

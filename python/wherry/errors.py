@@ -9,7 +9,7 @@ EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_MISUSE = 2
 EXIT_INTERRUPTED = 130
-EXIT_TERMINATED = 143
+EXIT_OF_SIGNAL = 128  # and the signal's number
 
 
 class WherryError(Exception):

@@ -10,6 +10,7 @@ planuse.compiled(Path("mine.toml"))                            # what WHERRY_PLA
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -55,8 +56,18 @@ def of_environment(env: Mapping[str, str]) -> tuple[str, str | None] | None:
         status = runner.cpu()["plan"]["status"]
     except (FailedError, KeyError):
         return None
-    unused = re.search(r"WHERRY_PLAN was not used: (.*) \(.*\)$", status, re.DOTALL)
-    return named, unused[1] if unused else None
+    return named, unused_by(status, named)
+
+
+def unused_by(status: str, named: str) -> str | None:
+    """Why the library keeps its default in the place of what WHERRY_PLAN names, as its status tells; None when it
+    does not. The status ends with the path in printable ASCII, or with as much of it as there was room for."""
+    _, told, reason = status.partition("WHERRY_PLAN was not used: ")
+    if not told:
+        return None
+    path = f" ({re.sub(rb'[^ -~]', b'?', os.fsencode(named)).decode()})"
+    ends = (at for at in range(len(reason)) if path.startswith(reason[at:]))
+    return reason[: next(ends, len(reason))]
 
 
 def refuse_unused(path: Path, asked: str) -> None:

@@ -282,8 +282,14 @@ def _interpreter(head: bytes) -> list[str] | None:
 
 
 # Options of env by their letters, and those of them that a word belongs to.
-_LONG_OF_ENV = {"ignore-environment": "i", "unset": "u", "chdir": "C", "split-string": "S"}
-_WITH_A_WORD = "uCS"
+_LONG_OF_ENV = {
+    "ignore-environment": "i",
+    "unset": "u",
+    "chdir": "C",
+    "split-string": "S",
+    "argv0": "a",
+}
+_WITH_A_WORD = "uCSa"
 _CLEARS = "its first line clears the environment (env -i), LD_PRELOAD with it"
 _SETS = "its first line takes LD_PRELOAD from it (env)"
 
@@ -442,10 +448,12 @@ def examine(command: str, env: Mapping[str, str] | None = None) -> Verdict:
                     **more,
                 )
             target, taken = words[0], None
-            if Path(target).name == "env" and len(words) > 1:
+            # The kernel looks nowhere but where it is told: a name alone is one in this directory.
+            found, _ = find(target if "/" in target else f"./{target}", env)
+            if found and Path(target).name == "env" and len(words) > 1:
                 wanted, taken = _of_env(words[1])
                 target = wanted or target
-            found, _ = find(target, env)
+                found, _ = find(target, env)
             if found is None:
                 why = f"its interpreter {target} cannot be executed"
                 if words[-1].endswith("\r"):

@@ -175,6 +175,16 @@ def _refuse_what_is_there(path: Path) -> None:
         raise WherryError(f"cannot save to {path}: it is a directory; give a file name")
     if path.exists() and not path.is_file():
         raise WherryError(f"cannot save to {path}: it is not a regular file; give another name")
+    if path.exists() and any(_goes_to(stream, path) for stream in (1, 2)):
+        # The file that takes its place would not have what is written there, a program's output for one.
+        raise WherryError(f"cannot save to {path}: output goes there already; give another name")
+
+
+def _goes_to(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except OSError:
+        return False
 
 
 def write(path: Path, document: object) -> None:

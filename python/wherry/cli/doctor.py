@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 
@@ -19,8 +21,9 @@ def command(as_json: bool) -> None:
     printer = Printer()
     record = machine.record()
     libc = diagnosis.libc()
-    found = diagnosis.findings(record, libc)
-    then, what_for = diagnosis.next_command(record)
+    named = os.environ.get("WHERRY_PLAN", "")
+    found = diagnosis.findings(record, libc, named)
+    then, what_for = diagnosis.next_command(record, named)
     if as_json:
         record["doctor"] = {
             "libc": libc,

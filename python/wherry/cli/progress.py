@@ -79,12 +79,19 @@ class Progress:
 
     def __enter__(self) -> Progress:
         if self._live:
-            self._live.start()
+            self._on_terminal(self._live.start)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._live:
-            self._live.stop()
+            self._on_terminal(self._live.stop)
+
+    def _on_terminal(self, draw: Callable[[], None]) -> None:
+        """A terminal that is gone takes nothing with it: what is measured is worth more than the bar."""
+        try:
+            draw()
+        except OSError:
+            self._live = None
 
     def at(self, done: int, total: int | None = None, what: str | None = None) -> None:
         if not self._live:
@@ -95,7 +102,7 @@ class Progress:
         now = time.monotonic()
         if now - self._drawn > 0.2:
             self._drawn = now
-            self._live.refresh()
+            self._on_terminal(self._live.refresh)
 
 
 class CampaignProgress(Watcher):

@@ -111,7 +111,7 @@ class Merger:
             exact = self._sizes[number][: blocks.EXACT + 1]
             wholes = (
                 float(self._sizes[number].sum()),
-                float((exact * _EXACT_SIZES).sum() + self._log_bytes[number].sum()),
+                float((exact * _EXACT_SIZES).sum() + self._class_bytes(number).sum()),
             )
             mine = {where: own for where, own in self._callers.items() if where[0] == op}
             for what, whole in enumerate(wholes):
@@ -121,7 +121,8 @@ class Merger:
                 if not drawn and noted:
                     weight_noted = whole / noted
                 for where, own in mine.items():
-                    found[where][what] = own[what] * weight + own[what + 2] * weight_noted
+                    some = own[what] * weight + own[what + 2] * weight_noted
+                    found[where][what] = min(some, whole)
         return found
 
     def _add_bursts(self, block: np.void, calls: int) -> None:
@@ -154,6 +155,13 @@ class Merger:
             if self._sizes[number].any()
         }
 
+    def _class_bytes(self, number: int) -> np.ndarray:
+        """Of the classes above the exact sizes. The last has no end: what is asked for there (a size below zero, as a
+        rule) is no memory's, and the sum of a few such calls beyond 64 bits. So each counts as the least of them."""
+        found = self._log_bytes[number].copy()
+        found[-1] = self._sizes[number][-1] * np.uint64(blocks.size_range(blocks.SIZES - 1)[0])
+        return found
+
     def _op(self, number: int, op: str) -> dict:
         rows = []
         for index in np.flatnonzero(self._sizes[number]).tolist():
@@ -162,7 +170,7 @@ class Merger:
             if index <= blocks.EXACT:
                 total = least * calls
             else:
-                total = int(self._log_bytes[number][index - blocks.EXACT - 1])
+                total = int(self._class_bytes(number)[index - blocks.EXACT - 1])
                 # A process that was killed between the two counters leaves them one call apart.
                 total = min(max(total, least * calls), greatest * calls)
             rows.append([least, greatest, calls, total])
@@ -198,10 +206,12 @@ class Merger:
         """By op: least and greatest size, calls that were timed, their bytes and ticks, pages that the kernel had to
         bring and its ticks for them, calls that took too long to be the copy's own time; and how often the source was
         near, in the last cache, in memory, by where the destination was."""
+        timed = self._times.copy()
+        timed[:, -1, 1] = timed[:, -1, 0] * np.uint64(blocks.time_range(blocks.TIME_CLASSES - 1)[0])
         return {
             op: [
-                [*blocks.time_range(index), *self._times[number][index].tolist()]
-                for index in np.flatnonzero(self._times[number].any(axis=1)).tolist()
+                [*blocks.time_range(index), *timed[number][index].tolist()]
+                for index in np.flatnonzero(timed[number].any(axis=1)).tolist()
             ]
             for number, op in enumerate(blocks.OPS)
         }
