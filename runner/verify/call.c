@@ -53,6 +53,9 @@ static void on_signal(int signo, siginfo_t *info, void *opaque)
         same = 0;
     }
     if (signo == SIGTRAP && inside && call_on_step) {
+        /* This handler has a stack of its own; one on the routine's would lie over what is below the red zone. */
+        enum { BELOW = 1024, RED_ZONE = 128 };
+        plain_fill((uint8_t *)regs[REG_RSP] - RED_ZONE - BELOW, 0xd5, BELOW);
         uintptr_t rip = (uintptr_t)regs[REG_RIP];
         if (rip == (uintptr_t)verify_returned || !call_on_step(call_hook_context, rip))
             regs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
@@ -97,6 +100,13 @@ bool is_set(const struct target *target) { return op_sets(target->op); }
 bool only_reads(const struct target *target) { return op_reads(target->op); }
 
 bool writes(const struct target *target) { return !op_reads(target->op); }
+
+bool may_overlap(const struct unit *unit, const struct vcase *one)
+{
+    return unit->target->op == WHERRY_OP_move && one->dist != 0;
+}
+
+uint64_t reach_of(const struct vcase *one) { return (uint64_t)(one->dist < 0 ? -one->dist : one->dist); }
 
 bool sums_as_well(const struct target *target) { return target->abi == ABI_CSUM_NOFAULT; }
 
