@@ -181,10 +181,11 @@ static bool call_again(void *context, uintptr_t rip)
     const uint32_t value = (uint32_t)value_of(unit->target, ~nest->one->c);
     const struct target_arguments with = target_arguments(unit->target->abi, dst, src, n, value);
     regs.fourth = with.word[3];
+    const uint8_t *from = nest->model ? nest->model : src; /* as it was before the call */
     const uint32_t sum = target_sum;
     void *returned = verify_trampoline(unit->target->fn, with.word[0], with.word[1], with.word[2], &regs);
-    nest->right = op_result_right(unit->target->op, (uintptr_t)returned, value, src, n) &&
-                  (!sums_as_well(unit->target) || op_result_right(WHERRY_OP_copy_csum, target_sum, value, src, n));
+    nest->right = op_result_right(unit->target->op, (uintptr_t)returned, value, from, n) &&
+                  (!sums_as_well(unit->target) || op_result_right(WHERRY_OP_copy_csum, target_sum, value, from, n));
     target_sum = sum;
     verify_frame = frame;
     nest->done = true;
