@@ -138,26 +138,32 @@ static void run(struct unit *unit, const struct vcase *one)
     }
 }
 
+static void of_size(struct unit *unit, uint32_t about)
+{
+    struct vcase one = {.calls = 1, .seed = unit->seed};
+    one.n = fit(unit->target, about + below(unit, about < 8192 ? about : 8192));
+    one.d = below(unit, 64);
+    one.s = below(unit, 64);
+    one.c = (int)next_random(&unit->random);
+    run(unit, &one);
+}
+
 static void generate(struct unit *unit)
 {
-    /* Those before 3 MiB cost little. */
-    static const uint32_t sizes[] = {64,       500,      1000,      2000,      4000,      16 << 10,
-                                     40 << 10, 70 << 10, 150 << 10, 300 << 10, 600 << 10, 1100 << 10,
-                                     3 << 20,  5 << 20,  9 << 20,   40 << 20};
-    enum { UP_TO_300K = 10, UP_TO_5M = 14, ALL = 16 };
-    struct vcase one = {.calls = 1, .seed = unit->seed};
-    size_t count = unit->level == LEVEL_BRIEF ? UP_TO_300K : unit->level == LEVEL_FULL || unit->few ? ALL : UP_TO_5M;
+    static const uint32_t usual[] = {16 << 10, 70 << 10, 300 << 10, 1100 << 10, 3 << 20, 5 << 20, 9 << 20, 40 << 20};
+    static const uint32_t between[] = {64, 500, 1000, 2000, 4000, 40 << 10, 150 << 10, 600 << 10};
+    size_t count = unit->level == LEVEL_BRIEF ? 3 : unit->level == LEVEL_FULL || unit->few ? 8 : 6;
     bool streams = unit->target->routine && unit->target->routine->traits & TRAIT_NT;
     for (size_t k = 0; k < count && !unit->failed; k++) {
         /* Historic routines take long and either stream at every size or at none. */
-        if (k > 11 && unit->target->routine && !streams)
+        if (k > 3 && unit->target->routine && !streams)
             break;
-        one.n = fit(unit->target, sizes[k] + below(unit, sizes[k] < 8192 ? sizes[k] : 8192));
-        one.d = below(unit, 64);
-        one.s = below(unit, 64);
-        one.c = (int)next_random(&unit->random);
-        run(unit, &one);
+        of_size(unit, usual[k]);
     }
+    if (unit->level == LEVEL_BRIEF || (unit->target->routine && !streams))
+        return;
+    for (size_t k = 0; k < sizeof between / sizeof between[0] && !unit->failed; k++)
+        of_size(unit, between[k]);
 }
 
 const struct family family_ordering = {
