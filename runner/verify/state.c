@@ -51,14 +51,15 @@ __attribute__((target("avx"))) static void read_upper(uint8_t upper[16][16])
 
 static void run(struct unit *unit, const struct vcase *one)
 {
+    const bool overlapping = one->at & OVERLAPPING && unit->target->op == WHERRY_OP_move;
+    const size_t span = one->n + (overlapping ? reach_of(one) : 0);
     if (!destination.length) {
         look_at_cpu();
-        size_t length = 2 * ROOM + (one->n > ROOM ? one->n : 8 << 20);
+        size_t length = 2 * ROOM + (span > ROOM ? span : 8 << 20);
         source = arena_make(length, one->seed, 1);
         destination = arena_make(length, one->seed, 0);
     }
-    const bool overlapping = one->at & OVERLAPPING && unit->target->op == WHERRY_OP_move;
-    if (one->n + 2 * PAGE + (overlapping ? reach_of(one) : 0) > destination.length) {
+    if (span + 2 * PAGE > destination.length) {
         fail(unit, one, NULL, NULL, "", "the state family has no room for so many bytes");
         return;
     }
