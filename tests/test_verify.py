@@ -235,6 +235,13 @@ def test_a_changed_source_is_told_as_that(runner, library, family, prefix):
         assert family == "delta", "never seen"
 
 
+@pytest.mark.parametrize("name", ["fenced_rep", "fenced_slowly"])
+def test_a_late_fence_is_one(runner, library, name):
+    """Behind a tail by string instruction, and after a loop of many instructions a page."""
+    done = runner("--only-peers", "--peer", f"late={library}:{name}_", "--family", "ordering")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("name", GOOD)
 def test_right_routine_passes(runner, library, name):
     done = runner(f"good:good_{name}", "--brief", "--peer", f"good={library}:good_")
