@@ -84,13 +84,15 @@ static void generate(struct unit *unit)
 {
     const bool full = unit->level == LEVEL_FULL, brief = unit->level == LEVEL_BRIEF;
     const unsigned rounds = full ? 16 : unit->few ? 4 : 1;
+    const bool short_form = brief || (unit->target->routine && !unit->few && !full);
+    const uint64_t small = short_form ? 200 : 600, most = short_form ? MOST / 16 : MOST;
     for (uint64_t k = 0; !unit->failed; k++) {
         struct vcase one = {.calls = 1};
         one.n = k;
-        if (k > (brief ? 200 : 600)) { /* then larger ones, some of them whole pages */
-            const uint64_t larger = k - (brief ? 200 : 600);
+        if (k > small) { /* then larger ones, some of them whole pages */
+            const uint64_t larger = k - small;
             one.n = ((uint64_t)1024 << larger / 2) + (larger % 2 ? below(unit, 1024) : 0);
-            if (one.n > (brief ? MOST / 16 : MOST))
+            if (one.n > most)
                 return;
         }
         one.n = fit(unit->target, one.n);

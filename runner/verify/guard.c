@@ -97,7 +97,8 @@ static void generate(struct unit *unit)
             return;
     }
     /* Loops that only large sizes have. */
-    for (uint64_t power = 8192; power <= LARGEST && !brief; power *= 2)
+    const uint64_t largest = unit->target->routine && unit->level != LEVEL_FULL ? 65536 : LARGEST;
+    for (uint64_t power = 8192; power <= largest && !brief; power *= 2)
         for (int off = -1; off <= 1; off++)
             for (one.at = 0; one.at < 4 && !unit->failed; one.at++) {
                 if ((set && one.at & SOURCE_AT_END) || (power > 1 << 20 && off && !unit->few))
