@@ -1,4 +1,5 @@
 /* One call of a target: faults and hangs become outcomes, and what the ABI promises is looked at each time. */
+#include <errno.h>
 #include <inttypes.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -28,6 +29,7 @@ enum {
     DIRECTION_FLAG = 0x400,
     ALIGNMENT_CHECK = 0x40000,
     STACK_BYTES = 256 * 1024,
+    NO_ERRNO = 0x5ca1ab1e, /* what no call sets it to */
     TICK_US = 200000
 };
 
@@ -53,6 +55,9 @@ static void on_signal(int signo, siginfo_t *info, void *opaque)
         same = 0;
     }
     if (signo == SIGTRAP && inside && call_on_step) {
+        /* This handler has a stack of its own; one on the routine's would lie over what is below the red zone. */
+        enum { BELOW = 1024, RED_ZONE = 128 };
+        plain_fill((uint8_t *)regs[REG_RSP] - RED_ZONE - BELOW, 0xd5, BELOW);
         uintptr_t rip = (uintptr_t)regs[REG_RIP];
         if (rip == (uintptr_t)verify_returned || !call_on_step(call_hook_context, rip))
             regs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
@@ -98,6 +103,13 @@ bool only_reads(const struct target *target) { return op_reads(target->op); }
 
 bool writes(const struct target *target) { return !op_reads(target->op); }
 
+bool may_overlap(const struct unit *unit, const struct vcase *one)
+{
+    return unit->target->op == WHERRY_OP_move && one->dist != 0;
+}
+
+uint64_t reach_of(const struct vcase *one) { return (uint64_t)(one->dist < 0 ? -one->dist : one->dist); }
+
 bool sums_as_well(const struct target *target) { return target->abi == ABI_CSUM_NOFAULT; }
 
 bool takes_value(const struct target *target)
@@ -135,7 +147,9 @@ struct outcome call_raw(struct unit *unit, const struct vcase *one, void *dst, c
     seen.regs.trap = call_on_step != NULL && call_on_fault == NULL;
     seen.regs.fourth = with.word[3];
     target_ways(dst, n);
+    errno = NO_ERRNO;
     guarded(t->fn, with.word[0], with.word[1], with.word[2], &seen);
+    seen.error = errno;
     unit->ordinal++;
     unit->pulse->beats++;
     return seen;
@@ -226,6 +240,10 @@ bool call_judge(struct unit *unit, const struct vcase *one, const struct outcome
     }
     if (r->canary[0] != 0x5ca1ab1e0ddba11au || r->canary[1] != 0x5ca1ab1e0ddba11au) {
         fail(unit, one, dst, src, "stack", "wrote over its caller's stack");
+        return false;
+    }
+    if (seen->error != NO_ERRNO) {
+        fail(unit, one, dst, src, "errno", "changed errno, to %d", seen->error);
         return false;
     }
     uintptr_t expected = (uintptr_t)dst + (unit->target->abi == ABI_MEMPCPY ? n : 0);

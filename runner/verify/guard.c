@@ -3,26 +3,28 @@
 
 #include "verify.h"
 
-enum { ROOM = 6 * PAGE, SOURCE_AT_END = 1, DESTINATION_AT_END = 2, PAGE_ONLY = 4 };
+enum { ROOM = 6 * PAGE, LARGEST = 8 << 20, SOURCE_AT_END = 1, DESTINATION_AT_END = 2, PAGE_ONLY = 4 };
 
 static struct arena source, even, odd;
 
-static void prepare(struct unit *unit, uint64_t seed)
+static void prepare(struct unit *unit, uint64_t n, uint64_t seed)
 {
-    if (even.length)
+    const size_t length = n + 64 <= ROOM ? ROOM : n + ROOM;
+    if (even.length >= length)
         return;
-    even = arena_make(ROOM, seed, 0);
+    even = arena_make(length, seed, 0);
     if (is_set(unit->target)) {
-        odd = arena_make(ROOM, seed, 1);
+        odd = arena_make(length, seed, 1);
         return;
     }
-    source = arena_make(ROOM, seed, 1);
+    source = arena_make(length, seed, 1);
     mprotect(source.base, source.length, PROT_READ);
 }
 
 static void run(struct unit *unit, const struct vcase *one)
 {
-    prepare(unit, one->seed);
+    const uint64_t reach = may_overlap(unit, one) ? reach_of(one) : 0;
+    prepare(unit, one->n + reach, one->seed);
     bool set = is_set(unit->target);
     int c = value_of(unit->target, one->c);
     struct arena *a = set && c % 2 == 0 ? &odd : &even;
@@ -30,7 +32,12 @@ static void run(struct unit *unit, const struct vcase *one)
     /* d and s move the buffer away from the guard, for a case that wants it. */
     uint8_t *dst = a->base + (one->at & DESTINATION_AT_END ? a->length - n - one->d % 64 : one->d % 64);
     const uint8_t *src = NULL, *model = NULL;
-    if (!set) {
+    if (reach) { /* the two as one: flush with the beginning or the end */
+        uint8_t *low = a->base + (one->at & DESTINATION_AT_END ? a->length - n - reach - one->d % 64 : one->d % 64);
+        dst = one->dist > 0 ? low + reach : low;
+        src = dst - one->dist;
+        model = a->back + (src - a->base);
+    } else if (!set) {
         src = source.base + (one->at & SOURCE_AT_END ? source.length - n - one->s % 64 : one->s % 64);
         model = only_reads(unit->target) ? a->back + (dst - a->base) : source.back + (src - source.base);
     }
@@ -77,9 +84,29 @@ static void generate(struct unit *unit)
             if (other.n + 64 <= ROOM)
                 run(unit, &other);
         }
+        for (int k = 0; k < (unit->thin ? 1 : 4) && one.n > 1 && one.n <= (brief ? 600 : 3000) && !unit->failed; k++) {
+            struct vcase moved = one;
+            const uint64_t way = unit->thin ? one.n : (uint64_t)k;
+            moved.at = way & DESTINATION_AT_END;
+            moved.dist = 1 + (int64_t)below(unit, one.n > 256 && one.n % 2 ? 255 : one.n - 1);
+            moved.dist *= way & 1 ? 1 : -1;
+            if (may_overlap(unit, &moved))
+                run(unit, &moved);
+        }
         if (unit->failed)
             return;
     }
+    /* Loops that only large sizes have. */
+    const uint64_t largest = unit->target->routine && unit->level != LEVEL_FULL ? 65536 : LARGEST;
+    for (uint64_t power = 8192; power <= largest && !brief; power *= 2)
+        for (int off = -1; off <= 1; off++)
+            for (one.at = 0; one.at < 4 && !unit->failed; one.at++) {
+                if ((set && one.at & SOURCE_AT_END) || (power > 1 << 20 && off && !unit->few))
+                    continue;
+                one.n = fit(unit->target, power + (uint64_t)(int64_t)off * (1 + below(unit, 300)));
+                one.c = (int)next_random(&unit->random);
+                run(unit, &one);
+            }
 }
 
 static bool any(const struct target *target)
@@ -88,8 +115,11 @@ static bool any(const struct target *target)
     return true;
 }
 
-static const char *lacks_room(const struct vcase *one) { return one->n > ROOM ? "24576 bytes" : NULL; }
-_Static_assert(ROOM == 24576, "said above");
+static const char *lacks_room(const struct vcase *one)
+{
+    return one->n + reach_of(one) > LARGEST + ROOM ? "8 MiB and 24576 bytes" : NULL;
+}
+_Static_assert(LARGEST == 8 << 20 && ROOM == 24576, "said above");
 
 const struct family family_guard = {
     "guard", "inaccessible pages against both ends of both buffers; read-only source", any, generate, run, lacks_room};

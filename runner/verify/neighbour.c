@@ -55,8 +55,9 @@ static bool change_neighbours(void *context, uintptr_t rip)
 static void run_steps(struct unit *unit, const struct vcase *one)
 {
     prepare(unit, one->seed);
-    uint8_t *dst = buffer + PAGE + one->d % PAGE;
-    const uint8_t *src = is_set(unit->target) ? NULL : origin + PAGE + one->s % PAGE;
+    const bool overlapping = may_overlap(unit, one);
+    uint8_t *dst = buffer + PAGE + one->d % PAGE + (overlapping && one->dist > 0 ? one->dist : 0);
+    const uint8_t *src = is_set(unit->target) ? NULL : overlapping ? dst - one->dist : origin + PAGE + one->s % PAGE;
     for (uint64_t k = 0; k < one->calls && !unit->failed; k++) {
         struct stepping s = {.before = dst - BESIDE, .after = dst + one->n, .count = 7, .wrong = -1};
         plain_fill(dst - BESIDE, 7, BESIDE);
@@ -99,6 +100,12 @@ static void generate_steps(struct unit *unit)
             one.s = below(unit, 64);
             one.c = (int)next_random(&unit->random);
             run_steps(unit, &one);
+            for (int sign = -1; sign <= 1 && one.n > 1 && !unit->failed && !brief; sign += 2) {
+                struct vcase moved = one;
+                moved.dist = sign * (1 + (int64_t)below(unit, one.n - 1));
+                if (may_overlap(unit, &moved))
+                    run_steps(unit, &moved);
+            }
             steps = (unsigned)one.n;
         }
 }
@@ -229,7 +236,7 @@ static void generate_race(struct unit *unit)
     }
 }
 
-static const char *lacks_room(const struct vcase *one) { return one->n > ROOM ? "65536 bytes" : NULL; }
+static const char *lacks_room(const struct vcase *one) { return one->n + reach_of(one) > ROOM ? "65536 bytes" : NULL; }
 _Static_assert(ROOM == 65536, "said above");
 
 const struct family family_neighbour = {

@@ -9,13 +9,13 @@
 
 #include "verify.h"
 
-enum { STEPPED_PAGES = 3, MOST_STEPS = 6000 };
+enum { STEPPED_PAGES = 3, MOST_STEPS = 6000, MOST_PENDING = 200000, SMALL = 8192 };
 
 struct watch {
     uintptr_t closed, end; /* the pages that were closed at first */
     size_t left;           /* of them, still closed */
     unsigned steps;
-    bool pending, stepped;
+    bool pending, stepped, whole;
 };
 
 enum kind { PLAIN, NON_TEMPORAL, FENCE, REPEATED };
@@ -66,8 +66,14 @@ static bool on_step(void *context, uintptr_t rip)
         w->pending = true;
     else if (kind == FENCE)
         w->pending = false;
+    if (w->pending) { /* the fence may come after a slow loop, or a tail by string instruction */
+        if (++w->steps < MOST_PENDING)
+            return true;
+        w->pending = false; /* nobody knows */
+        return false;
+    }
     /* A string instruction traps once an element; the next closed page begins the stepping again. */
-    return kind != REPEATED && ++w->steps < MOST_STEPS;
+    return (w->whole || kind != REPEATED) && ++w->steps < MOST_STEPS;
 }
 
 static bool on_fault(void *context, uintptr_t address, bool *step)
@@ -82,8 +88,28 @@ static bool on_fault(void *context, uintptr_t address, bool *step)
     return true;
 }
 
+static void unfenced(struct unit *unit, const struct vcase *one, const uint8_t *dst, const uint8_t *src)
+{
+    fail(unit, one, dst, src, "store order",
+         "non-temporal stores were not fenced (sfence) before it returned: another thread may see what is written "
+         "afterwards first");
+}
+
 static uint8_t *dst_base, *src_base;
 static size_t mapped;
+
+/* Too few bytes for pages to tell anything: the whole call is stepped. */
+static void step_all(struct unit *unit, const struct vcase *one, uint8_t *dst, const uint8_t *src)
+{
+    struct watch w = {.whole = true};
+    call_hook_context = &w;
+    call_on_step = on_step;
+    unit->cases++;
+    const bool right = call_checked(unit, one, dst, src, one->n);
+    call_on_step = NULL;
+    if (right && w.pending)
+        unfenced(unit, one, dst, src);
+}
 
 static void run(struct unit *unit, const struct vcase *one)
 {
@@ -96,11 +122,13 @@ static void run(struct unit *unit, const struct vcase *one)
     }
     uint8_t *dst = dst_base + one->d % PAGE;
     const uint8_t *src = is_set(unit->target) ? NULL : src_base + one->s % PAGE;
-    for (uint64_t k = 0; k < one->calls && !unit->failed; k++) {
+    for (uint64_t k = 0; k < one->calls && one->n > 0 && !unit->failed; k++) {
         struct watch w = {.closed = ((uintptr_t)dst + PAGE) & ~(uintptr_t)(PAGE - 1),
                           .end = ((uintptr_t)dst + one->n + PAGE - 1) & ~(uintptr_t)(PAGE - 1)};
-        if (w.closed >= w.end)
-            return;
+        if (one->n < SMALL) {
+            step_all(unit, one, dst, src);
+            continue;
+        }
         w.left = (w.end - w.closed) / PAGE;
         mprotect((void *)w.closed, w.end - w.closed, PROT_NONE);
         call_hook_context = &w;
@@ -112,28 +140,36 @@ static void run(struct unit *unit, const struct vcase *one)
         call_on_fault = NULL;
         mprotect((void *)w.closed, w.end - w.closed, PROT_READ | PROT_WRITE);
         if (right && w.pending)
-            fail(unit, one, dst, src, "store order",
-                 "non-temporal stores were not fenced (sfence) before it returned: another thread may see what is "
-                 "written afterwards first");
+            unfenced(unit, one, dst, src);
     }
+}
+
+static void of_size(struct unit *unit, uint32_t about)
+{
+    struct vcase one = {.calls = 1, .seed = unit->seed};
+    one.n = fit(unit->target, about + below(unit, about < 8192 ? about : 8192));
+    one.d = below(unit, 64);
+    one.s = below(unit, 64);
+    one.c = (int)next_random(&unit->random);
+    run(unit, &one);
 }
 
 static void generate(struct unit *unit)
 {
-    static const uint32_t sizes[] = {16 << 10, 70 << 10, 300 << 10, 1100 << 10, 3 << 20, 5 << 20, 9 << 20, 40 << 20};
-    struct vcase one = {.calls = 1, .seed = unit->seed};
+    static const uint32_t usual[] = {16 << 10, 70 << 10, 300 << 10, 1100 << 10, 3 << 20, 5 << 20, 9 << 20, 40 << 20};
+    static const uint32_t between[] = {64, 500, 1000, 2000, 4000, 40 << 10, 150 << 10, 600 << 10};
     size_t count = unit->level == LEVEL_BRIEF ? 3 : unit->level == LEVEL_FULL || unit->few ? 8 : 6;
     bool streams = unit->target->routine && unit->target->routine->traits & TRAIT_NT;
     for (size_t k = 0; k < count && !unit->failed; k++) {
         /* Historic routines take long and either stream at every size or at none. */
         if (k > 3 && unit->target->routine && !streams)
             break;
-        one.n = fit(unit->target, sizes[k] + below(unit, 8192));
-        one.d = below(unit, 64);
-        one.s = below(unit, 64);
-        one.c = (int)next_random(&unit->random);
-        run(unit, &one);
+        of_size(unit, usual[k]);
     }
+    if (unit->level == LEVEL_BRIEF || (unit->target->routine && !streams))
+        return;
+    for (size_t k = 0; k < sizeof between / sizeof between[0] && !unit->failed; k++)
+        of_size(unit, between[k]);
 }
 
 const struct family family_ordering = {

@@ -117,8 +117,27 @@ static void generate(struct unit *unit)
     }
     if (brief || unit->failed)
         return;
-    prepare(65536 + 64, 65536 + 64, unit->seed);
+    prepare(600000, 65536 + 64, unit->seed);
     about_edges(unit);
+    /* Distances that are a power of two or whole pages: both sides at one place in a line, a page, a cache. */
+    for (uint64_t reach = 256; reach <= 65536 && !unit->failed; reach += reach < PAGE       ? reach
+                                                                         : reach < 4 * PAGE ? PAGE
+                                                                                            : reach)
+        for (unsigned k = 0; k < (full ? 256u : unit->few ? 64u : 16u) && !unit->failed; k++) {
+            const int64_t distance = (int64_t)reach + (k % 8 < 6 ? 0 : k % 8 == 6 ? 1 : -1);
+            one.n = reach + 2 + below(unit, k % 4 < 2 ? 65536 : reach);
+            one.dist = k % 2 ? distance : -distance;
+            one.s = k % 16 < 8 ? 0 : below(unit, 64);
+            run(unit, &one);
+        }
+    /* Short ones at sizes that lie between those above and those below. */
+    for (unsigned k = 0; k < (full ? 512u : unit->few ? 128u : 32u) && !unit->failed; k++) {
+        const int64_t distance = 1 + (int64_t)below(unit, 256);
+        one.n = 16384 + below(unit, (uint64_t)16384 << k / 2 % 6);
+        one.dist = k % 2 ? distance : -distance;
+        one.s = below(unit, 64);
+        run(unit, &one);
+    }
     static const int64_t distances[] = {0, 1, -1, 8, -8, 63, -64, 4096, -4096, 65537, -70000, 1000003};
     size_t most = full ? (size_t)64 << 20 : unit->few ? (size_t)8 << 20 : (size_t)1 << 20;
     prepare(most + 64, 1000003, unit->seed);

@@ -6,7 +6,7 @@
 
 #include "verify.h"
 
-enum { LOADED = 1, ROOM = 16384, AVX_STATE = 4, ZMM_STATE = 0x40 };
+enum { LOADED = 1, OVERLAPPING = 2, ROOM = 16384, AVX_STATE = 4, ZMM_STATE = 0x40 };
 
 struct fx_area {
     uint16_t fcw, fsw;
@@ -51,18 +51,20 @@ __attribute__((target("avx"))) static void read_upper(uint8_t upper[16][16])
 
 static void run(struct unit *unit, const struct vcase *one)
 {
+    const bool overlapping = one->at & OVERLAPPING && unit->target->op == WHERRY_OP_move;
+    const size_t span = one->n + (overlapping ? reach_of(one) : 0);
     if (!destination.length) {
         look_at_cpu();
-        size_t length = 2 * ROOM + (one->n > ROOM ? one->n : 8 << 20);
+        size_t length = 2 * ROOM + (span > ROOM ? span : 8 << 20);
         source = arena_make(length, one->seed, 1);
         destination = arena_make(length, one->seed, 0);
     }
-    if (one->n + 2 * PAGE > destination.length) {
+    if (span + 2 * PAGE > destination.length) {
         fail(unit, one, NULL, NULL, "", "the state family has no room for so many bytes");
         return;
     }
-    uint8_t *dst = destination.base + one->d % PAGE;
-    const uint8_t *src = is_set(unit->target) ? NULL : source.base + one->s % PAGE;
+    uint8_t *dst = destination.base + one->d % PAGE + (overlapping && one->dist > 0 ? one->dist : 0);
+    const uint8_t *src = is_set(unit->target) ? NULL : overlapping ? dst - one->dist : source.base + one->s % PAGE;
     static struct fx_area before, after, usual;
     bool saves = unit->target->routine && unit->target->routine->traits & TRAIT_X87;
     for (uint64_t i = 0; i < one->calls && !unit->failed; i++) {
@@ -119,6 +121,19 @@ static void run(struct unit *unit, const struct vcase *one)
     }
 }
 
+/* A move has code of its own where the two overlap, and where they are the same: the case, once in each direction. */
+static void overlapping(struct unit *unit, struct vcase one)
+{
+    if (unit->target->op != WHERRY_OP_move || one.n < 2 || one.n > 4 << 20 || (unit->thin && one.n % 4))
+        return;
+    const int64_t distance = 1 + (int64_t)below(unit, one.n < 256 || one.n / 4 % 2 ? one.n - 1 : 255);
+    one.at |= OVERLAPPING;
+    for (int sign = -1; sign <= 1 && !unit->failed; sign++) {
+        one.dist = sign * distance;
+        run(unit, &one);
+    }
+}
+
 static void generate(struct unit *unit)
 {
     struct vcase one = {.calls = 1, .seed = unit->seed};
@@ -134,13 +149,25 @@ static void generate(struct unit *unit)
                 run(unit, &one);
                 if (unit->failed)
                     return;
+                overlapping(unit, one);
             }
+    /* And between those of the next loop. */
+    for (unsigned k = 0; k < (brief ? 0 : unit->few ? 600u : 200u) && !unit->failed; k++) {
+        one.n = fit(unit->target, 4200 + below(unit, (uint64_t)4096 << k % 8));
+        one.at = k % modes;
+        one.d = below(unit, 64);
+        one.s = below(unit, 64);
+        one.c = (int)next_random(&unit->random) | 1;
+        run(unit, &one);
+        overlapping(unit, one);
+    }
     for (uint64_t n = 4096; n <= (brief ? 1u << 20 : 8u << 20); n *= 2)
         for (one.at = 0; one.at < modes && !unit->failed; one.at++) {
             one.n = fit(unit->target, n - 64 + below(unit, 128));
             if (one.n + 2 * PAGE > destination.length)
                 one.n = fit(unit->target, destination.length - 2 * PAGE);
             run(unit, &one);
+            overlapping(unit, one);
         }
     if (!has_avx)
         __builtin_snprintf(unit->skipped, sizeof unit->skipped, "upper vector state: this CPU has no AVX");

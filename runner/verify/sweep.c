@@ -128,7 +128,12 @@ static void sweep_case(struct unit *unit, const struct vcase *one)
     ring_at = 0;
 }
 
-static int some_value(struct unit *unit) { return (int)next_random(&unit->random); }
+/* Routines have a way of their own for zero, and some for all ones. */
+static int some_value(struct unit *unit)
+{
+    const uint64_t r = next_random(&unit->random);
+    return r >> 61 == 0 ? 0 : r >> 60 == 2 ? -1 : (int)r;
+}
 
 static void at_offsets(struct unit *unit, size_t n, unsigned pairs)
 {
@@ -146,7 +151,7 @@ static void at_offsets(struct unit *unit, size_t n, unsigned pairs)
         uint64_t r = next_random(&unit->random);
         one.d = r & 63;
         one.s = r >> 6 & 63;
-        one.c = value ? (int)(r >> 32) : 0;
+        one.c = value ? some_value(unit) : 0;
         sweep_case(unit, &one);
     }
 }
@@ -176,6 +181,18 @@ static void generate_sweep(struct unit *unit)
     }
 }
 
+/* Both sides at a page's beginning, and whole pages, or all but a few bytes. */
+static void whole_pages(struct unit *unit, uint64_t most)
+{
+    struct vcase one = {.calls = 1, .seed = unit->seed};
+    for (uint64_t pages = 1; pages * PAGE <= most && !unit->failed; pages += pages < 16 ? 1 : pages / 4)
+        for (int off = -1; off <= 1 && !unit->failed; off++) {
+            one.n = fit(unit->target, pages * PAGE + (uint64_t)(int64_t)off);
+            one.c = off && takes_value(unit->target) ? some_value(unit) : 0;
+            sweep_case(unit, &one);
+        }
+}
+
 static void generate_sizes(struct unit *unit)
 {
     prepare(unit, ((size_t)8 << 20) + 65536, unit->seed);
@@ -183,6 +200,7 @@ static void generate_sizes(struct unit *unit)
     /* Three sizes an octave, each with its neighbours: programs change method at powers of two and at halves,
      * thirds and three quarters of caches. */
     size_t most = brief ? (size_t)1 << 20 : unit->few || full ? (size_t)8 << 20 : (size_t)4 << 20;
+    whole_pages(unit, most);
     for (size_t power = 16384; power <= most && !unit->failed; power *= 2) {
         int reach = full ? (power <= (1 << 20) ? 512 : 64) : brief ? 1 : 2;
         unsigned pairs = full ? (power <= 1 << 20 ? 16 : 2) : power <= 65536 && !brief ? 8 : unit->few ? 4 : 1;
@@ -195,6 +213,16 @@ static void generate_sizes(struct unit *unit)
         size_t between = power + power / 2;
         for (int off = -1; !brief && between < most && off <= 1 && !unit->failed; off++)
             at_offsets(unit, between + (size_t)(int64_t)off, 2);
+    }
+    /* Where what is larger than a cache has a way of its own. A routine of the registry takes long, and has none there.
+     */
+    for (size_t power = (size_t)8 << 20; (unit->few || full) && !unit->target->routine && power < (size_t)32 << 20;
+         power *= 2) {
+        prepare(unit, 2 * power + 64, unit->seed);
+        for (unsigned i = 0; i < (full ? 16u : 6u) && !unit->failed; i++)
+            at_offsets(unit, power + below(unit, power), 1);
+        for (int off = -1; off <= 1 && !unit->failed; off++)
+            at_offsets(unit, 2 * power + (size_t)(int64_t)off, 1);
     }
     /* Where the plan in force changes its method: by byte over a line on either side. Where the other sizes come
      * densely already that adds offsets, and costs little. */

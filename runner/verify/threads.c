@@ -23,6 +23,18 @@ static void prepare(struct buffers *b, uint64_t seed)
     plain_copy(b->back, b->src, 2 * ROOM);
 }
 
+/* The two in one, by the distance of the case. Returns what dst must hold after the call. */
+static const uint8_t *overlapped(struct buffers *b, const struct vcase *one, uint8_t **dst, const uint8_t **src)
+{
+    uint8_t *low = b->dst + 64 + one->d % 64;
+    const uint8_t *back = b->back + 64 + one->s % 64;
+    const uint64_t reach = reach_of(one);
+    plain_copy(low, back, one->n + reach);
+    *dst = one->dist > 0 ? low + reach : low;
+    *src = *dst - one->dist;
+    return back + (*src - low);
+}
+
 /* One call on these buffers with everything checked. */
 static bool checked(struct unit *unit, struct buffers *b, const struct vcase *one)
 {
@@ -30,6 +42,15 @@ static bool checked(struct unit *unit, struct buffers *b, const struct vcase *on
     uint8_t *dst = b->dst + 64 + one->d % PAGE;
     const uint8_t *src = set ? NULL : b->src + 64 + one->s % PAGE;
     uint8_t c = (uint8_t)value_of(unit->target, one->c);
+    if (may_overlap(unit, one)) {
+        const uint8_t *model = overlapped(b, one, &dst, &src);
+        if (!call_checked(unit, one, dst, src, one->n))
+            return false;
+        const size_t wrong = first_difference(dst, model, one->n);
+        if (wrong < one->n)
+            fail_byte(unit, one, dst, src, "destination", (int64_t)wrong, model[wrong], dst[wrong]);
+        return wrong == one->n;
+    }
     plain_fill(dst, set ? (uint8_t)~c : 0, one->n);
     if (!call_checked(unit, one, dst, src, one->n))
         return false;
@@ -43,6 +64,12 @@ static bool checked(struct unit *unit, struct buffers *b, const struct vcase *on
     else if (at < one->n)
         fail_byte(unit, one, dst, src, "destination", (int64_t)at, set ? c : src[at], dst[at]);
     return at == one->n;
+}
+
+static int64_t some_distance(struct unit *unit, uint64_t n)
+{
+    const int64_t distance = 1 + (int64_t)below(unit, n - 1);
+    return next_random(&unit->random) % 2 ? distance : -distance;
 }
 
 struct worker {
@@ -69,6 +96,7 @@ static void *work(void *context)
             one.d = below(&w->unit, 64);
             one.s = below(&w->unit, 64);
             one.c = (int)next_random(&w->unit.random);
+            one.dist = i % 8 < 4 && one.n > 1 ? some_distance(&w->unit, one.n) : 0;
         }
         w->unit.cases++;
         checked(&w->unit, &w->buffers, &one);
@@ -134,6 +162,8 @@ struct nesting {
     const struct vcase *one;
     unsigned steps, at;
     bool done, right; /* the second call's result */
+    uint8_t *dst;
+    const uint8_t *src, *model; /* model: of moves that overlap */
 };
 
 static bool call_again(void *context, uintptr_t rip)
@@ -145,16 +175,17 @@ static bool call_again(void *context, uintptr_t rip)
     struct unit *unit = nest->unit;
     struct verify_regs regs = {.trap = 0};
     void *frame = verify_frame; /* the trampoline finds the interrupted call by it */
-    uint8_t *dst = nest->inner->dst + 64;
-    const uint8_t *src = nest->inner->src + 64;
+    uint8_t *dst = nest->dst;
+    const uint8_t *src = nest->src;
     size_t n = nest->one->n;
     const uint32_t value = (uint32_t)value_of(unit->target, ~nest->one->c);
     const struct target_arguments with = target_arguments(unit->target->abi, dst, src, n, value);
     regs.fourth = with.word[3];
+    const uint8_t *from = nest->model ? nest->model : src; /* as it was before the call */
     const uint32_t sum = target_sum;
     void *returned = verify_trampoline(unit->target->fn, with.word[0], with.word[1], with.word[2], &regs);
-    nest->right = op_result_right(unit->target->op, (uintptr_t)returned, value, src, n) &&
-                  (!sums_as_well(unit->target) || op_result_right(WHERRY_OP_copy_csum, target_sum, value, src, n));
+    nest->right = op_result_right(unit->target->op, (uintptr_t)returned, value, from, n) &&
+                  (!sums_as_well(unit->target) || op_result_right(WHERRY_OP_copy_csum, target_sum, value, from, n));
     target_sum = sum;
     verify_frame = frame;
     nest->done = true;
@@ -173,20 +204,25 @@ static void run_reentry(struct unit *unit, const struct vcase *one)
     for (uint64_t k = 0; k < one->calls && !unit->failed; k++) {
         struct nesting nest = {.unit = unit, .inner = &inner, .one = one, .at = one->at};
         uint8_t c = (uint8_t)value_of(unit->target, ~one->c);
-        plain_fill(inner.dst + 64, set ? (uint8_t)~c : 0, one->n);
+        nest.dst = inner.dst + 64;
+        nest.src = inner.src + 64;
+        if (may_overlap(unit, one))
+            nest.model = overlapped(&inner, one, &nest.dst, &nest.src);
+        else
+            plain_fill(nest.dst, set ? (uint8_t)~c : 0, one->n);
         call_hook_context = &nest;
         call_on_step = call_again;
         unit->cases++;
         bool right = checked(unit, &outer, one);
         call_on_step = NULL;
         if (right && nest.done) {
-            uint8_t *dst = inner.dst + 64;
-            const uint8_t *src = set ? NULL : inner.src + 64;
+            uint8_t *dst = nest.dst;
+            const uint8_t *src = set ? NULL : nest.src, *model = nest.model ? nest.model : src;
             size_t at = only_reads(unit->target) ? one->n
                         : set                    ? first_other(dst, c, one->n)
-                                                 : first_difference(dst, src, one->n);
+                                                 : first_difference(dst, model, one->n);
             if (at < one->n)
-                fail_byte(unit, one, dst, src, "destination", (int64_t)at, set ? c : src[at], dst[at]);
+                fail_byte(unit, one, dst, src, "destination", (int64_t)at, set ? c : model[at], dst[at]);
             else if (!nest.right)
                 fail(unit, one, dst, src, "result", "the second call returned a wrong result");
             right = !unit->failed;
@@ -209,6 +245,7 @@ static void generate_reentry(struct unit *unit)
         one.d = below(unit, 64);
         one.s = below(unit, 64);
         one.c = (int)next_random(&unit->random);
+        one.dist = k % 4 == 1 && one.n > 1 ? some_distance(unit, one.n) : 0;
         run_reentry(unit, &one);
     }
 }
@@ -219,7 +256,7 @@ static bool any(const struct target *target)
     return true;
 }
 
-static const char *lacks_room(const struct vcase *one) { return one->n > ROOM ? "16384 bytes" : NULL; }
+static const char *lacks_room(const struct vcase *one) { return one->n + reach_of(one) > ROOM ? "16384 bytes" : NULL; }
 _Static_assert(ROOM == 16384, "said above");
 
 const struct family family_threads = {

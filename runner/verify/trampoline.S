@@ -36,6 +36,9 @@ verify_trampoline:
 	movabsq	$0xdeadbeefcafef00d, %r9
 	movq	%r9, %r10
 	movq	%r9, %r8
+	.irp	which, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+	movups	(%rsp), %xmm\which
+	.endr
 	testl	%eax, %eax
 	movq	%r9, %rax
 	jz	1f

@@ -16,7 +16,7 @@ struct vcase {
     uint64_t n;     /* bytes */
     uint64_t d;     /* destination: bytes past a page boundary */
     uint64_t s;     /* source: likewise */
-    int64_t dist;   /* overlap: dst - src */
+    int64_t dist;   /* overlap: dst - src; elsewhere 0 for buffers apart */
     int c;          /* the value to set, as the int that is passed */
     unsigned at;    /* which of the family's placements or modes */
     uint64_t calls; /* the case is repeated this often; the last failure counts */
@@ -98,6 +98,7 @@ struct outcome {
     bool faulted, writing, hung;
     int signo;
     uintptr_t address; /* of a fault */
+    int error;         /* errno afterwards; NO_ERRNO before */
     void *returned;
     struct verify_regs regs;
 };
@@ -119,12 +120,14 @@ struct outcome call_raw(struct unit *unit, const struct vcase *one, void *dst, c
 bool call_checked(struct unit *unit, const struct vcase *one, void *dst, const void *src, size_t n);
 bool call_judge(struct unit *unit, const struct vcase *one, const struct outcome *seen, void *dst, const void *src,
                 size_t n);
-bool is_set(const struct target *target);         /* set, zero or pagezero: no source */
-bool only_reads(const struct target *target);     /* no destination: the one that families have ready stays as it was */
-bool writes(const struct target *target);         /* not only_reads; as families ask it */
-bool sums_as_well(const struct target *target);   /* what it has copied, into target_sum */
-bool takes_value(const struct target *target);    /* a byte to set, or the sum or CRC so far */
-int value_of(const struct target *target, int c); /* what is really passed: zero routines get 0 */
+bool is_set(const struct target *target);     /* set, zero or pagezero: no source */
+bool only_reads(const struct target *target); /* no destination: the one that families have ready stays as it was */
+bool writes(const struct target *target);     /* not only_reads; as families ask it */
+bool may_overlap(const struct unit *unit, const struct vcase *one); /* op move, and a distance is given */
+uint64_t reach_of(const struct vcase *one);                         /* the distance, whichever way */
+bool sums_as_well(const struct target *target);                     /* what it has copied, into target_sum */
+bool takes_value(const struct target *target);                      /* a byte to set, or the sum or CRC so far */
+int value_of(const struct target *target, int c);                   /* what is really passed: zero routines get 0 */
 
 /* report.c */
 void fail(struct unit *unit, const struct vcase *one, const void *dst, const void *src, const char *state,
