@@ -25,7 +25,7 @@ enum {
     CALLERS = 512,       /* a power of two */
     BURST = 256,         /* calls in one */
     BURSTS = 32,         /* kept of a thread */
-    LOG = 64,            /* calls that are counted at once */
+    LOG = 128,           /* calls that are counted at once */
     SAMPLE_EACH = 61,    /* of the calls, one has its caller noted */
     ALWAYS_FROM = 16384, /* calls of this size and above are counted at once, and their callers noted each time */
     TIME_EACH = 16, /* of those about one is timed; of the smaller ones each whose caller is noted, outside of bursts */
@@ -105,6 +105,7 @@ struct recorder_block {
     uint64_t sample_at;                /* how many there will have been at the next event */
     uint64_t emptying;                 /* the log: a handler that interrupts that counts its own calls at once */
     uint64_t emptied;                  /* so many of its first calls are counted */
+    uint64_t began;                    /* ticks: counting the call that is timed */
     uint64_t aside, aside_before;      /* ticks that went into that and into events; when the turn began */
     uint64_t followed;                 /* calls whose places were kept, so far */
     uint64_t places_kept[FOLLOWED][3]; /* destination, source and size of the last of them */

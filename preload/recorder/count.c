@@ -1,7 +1,7 @@
 /* Counting. Counted one by one, beside the copies, calls would change what is measured: a counter whose place hangs on
  * a size that has yet to come from memory keeps the processor from looking ahead, which a routine without branches on
  * the size gains by. So they are logged as they come, three stores each, and what more is to be done is done when the
- * log has ended: 64 calls later, or as many as there are to the next event. The time that goes into that is known and
+ * log has ended: 128 calls later, or as many as there are to the next event. The time that goes into that is known and
  * in no turn of a trial. So is what goes into those of ALWAYS_FROM bytes and more, which are counted at once.
  *
  * Every call gets a place, those too, so that which of them an event falls on hangs on their number alone. A signal
@@ -96,13 +96,27 @@ static bool empty_log(struct recorder_block *block, uint32_t calls)
     return true;
 }
 
+/* Whether the log was as it is thought to be, and is now what is asked for. No lock: one instruction. */
+static bool turn_log(struct recorder_block *block, uint64_t *thought, uint64_t to)
+{
+    bool same;
+    __asm__ volatile("cmpxchgq %3, %1" : "+a"(*thought), "+m"(block->both), "=@ccz"(same) : "r"(to) : "cc");
+    return same;
+}
+
 /* Gives out no more places, and tells what had been given out. */
 static uint64_t end_log(struct recorder_block *block)
 {
-    uint64_t both = 0;
+    uint64_t both = block->both;
+    if (LIKELY(turn_log(block, &both, 0)) || turn_log(block, &both, 0))
+        return both;
+    /* Handlers come one after the other: this waits for none. */
+    both = 0;
     __asm__ volatile("xchgq %0, %1" : "+r"(both), "+m"(block->both));
     return both;
 }
+
+static uint64_t room_for(uint64_t calls) { return (calls < LOG ? calls : LOG) * PLACE << 32; }
 
 /* Whether an event is due. The calls of handlers that interrupt that are logged again. */
 static bool begin_anew(struct recorder_block *block)
@@ -120,7 +134,7 @@ static bool begin_anew(struct recorder_block *block)
         block->sample_at = calls + SAMPLE_EACH;
     /* The next event's call is the first without a place. */
     const uint64_t left = block->sample_at - calls - 1;
-    SET(block->both, empty ? (left < LOG ? left : LOG) * PLACE << 32 : logged | ends << 32);
+    SET(block->both, empty ? room_for(left) : logged | ends << 32);
     SET(block->emptying, 0);
     return due;
 }
@@ -143,17 +157,12 @@ static bool settle(struct recorder_block *block, enum recorder_op op, uintptr_t 
         return false;
     const unsigned overlap = op == OP_SET ? 0 : recorder_overlap(dst, src, n);
     const bool timed = recorder_event(block, op, dst, src, n, overlap, caller);
+    /* As it has been begun, unless a handler logged meanwhile. */
+    uint64_t thought = room_for(SAMPLE_EACH - 1);
     block->sample_at = block->calls + block->at / PLACE + block->until_sample;
-    begin_anew(block);
+    if (UNLIKELY(!turn_log(block, &thought, room_for(block->until_sample - 1))))
+        begin_anew(block);
     return timed;
-}
-
-/* Since then, but for what was before the turn that an event has begun: that was of another. */
-static void set_aside(struct recorder_block *block, uint64_t begin)
-{
-    const uint64_t turn = recorder_file->before.ticks, end = recorder_ticks();
-    begin = begin < turn ? turn : begin;
-    add(&block->aside, end > begin ? end - begin : 0);
 }
 
 bool recorder_count(enum recorder_op op, enum recorder_function function, uintptr_t dst, uintptr_t src, size_t n,
@@ -190,6 +199,9 @@ bool recorder_count(enum recorder_op op, enum recorder_function function, uintpt
     }
     if (ended)
         timed |= settle(block, op, dst, src, n, caller);
-    set_aside(block, begin);
+    if (timed && n < ALWAYS_FROM)
+        block->began = begin; /* recorder_timed goes on with it */
+    else
+        recorder_set_aside(block, begin);
     return timed;
 }

@@ -113,14 +113,6 @@ static void find_places(struct recorder_time *time, uint64_t looks, uintptr_t ds
     add(&time->places[source][place_of(dst + at, usual)], 1);
 }
 
-/* Of a call that was timed nothing is in a turn, since that takes far longer than the call; but of large ones, where it
- * does not, all. */
-static inline void set_aside(struct recorder_block *block, size_t n, uint64_t begin)
-{
-    if (n < ALWAYS_FROM)
-        add(&block->aside, recorder_ticks() - begin);
-}
-
 /* In a trial: the whole of the call, nothing of it touched beforehand. */
 static long timed_whole(struct recorder_block *block, enum recorder_op op, size_t n, bool side, void *called,
                         const long arguments[4])
@@ -132,7 +124,6 @@ static long timed_whole(struct recorder_block *block, enum recorder_op op, size_
     const uint64_t took = ticks_after(n) - begin;
     if (!*recorder_alive || recorder_mine != block)
         return result;
-    set_aside(block, n, begin);
     if (took > LATE_TICKS + LATE_TICKS_A_BYTE * n)
         return result;
     struct recorder_trial *trial = &block->trials[op][time_class(n)];
@@ -141,12 +132,10 @@ static long timed_whole(struct recorder_block *block, enum recorder_op op, size_
     return result;
 }
 
-long recorder_timed(enum recorder_op op, enum recorder_function function, uintptr_t dst, uintptr_t src, size_t n,
-                    uint32_t fill, long a, long b, long c, long d)
+static long timed(struct recorder_block *block, enum recorder_op op, enum recorder_function function, uintptr_t dst,
+                  uintptr_t src, size_t n, uint32_t fill, long a, long b, long c, long d)
 {
-    struct recorder_block *block = recorder_mine;
     void *called = recorder_next[function];
-    const uint64_t entered = recorder_ticks();
     bool side = false;
     if (UNLIKELY(recorder_trial)) {
         if (n >= ALWAYS_FROM)
@@ -173,7 +162,6 @@ long recorder_timed(enum recorder_op op, enum recorder_function function, uintpt
     /* A handler may have forked meanwhile: the child has no such block. What libc's routines take is what is told. */
     if (UNLIKELY(!*recorder_alive || recorder_mine != block))
         return result;
-    set_aside(block, n, entered);
     if (side)
         return result;
     add(&time->faults, touched.faults);
@@ -192,5 +180,17 @@ long recorder_timed(enum recorder_op op, enum recorder_function function, uintpt
         add(&time->bytes, n);
         add(&time->ticks, took - left);
     }
+    return result;
+}
+
+long recorder_timed(enum recorder_op op, enum recorder_function function, uintptr_t dst, uintptr_t src, size_t n,
+                    uint32_t fill, long a, long b, long c, long d)
+{
+    struct recorder_block *block = recorder_mine;
+    const long result = timed(block, op, function, dst, src, n, fill, a, b, c, d);
+    /* Of such a call nothing is in a turn, since timing it takes far longer; of large ones, where it does not, all. A
+     * handler may have forked meanwhile: the child has no such block. */
+    if (n < ALWAYS_FROM && LIKELY(*recorder_alive && recorder_mine == block))
+        recorder_set_aside(block, block->began);
     return result;
 }

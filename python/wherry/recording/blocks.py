@@ -24,7 +24,7 @@ SIZE_GROUPS, ALIGNMENTS, DISTANCES, OVERLAPS = 19, 7, 4, 4
 SET_PLACES = SIZE_GROUPS * ALIGNMENTS
 PLACES = SET_PLACES * ALIGNMENTS * DISTANCES * OVERLAPS
 CALLERS, BURST, BURSTS, MODULES, NAMES = 512, 256, 32, 256, 1 << 16
-TIME_CLASSES, FOLLOWED, PLACES_KNOWN, LOG = 80, 4, 3, 64
+TIME_CLASSES, FOLLOWED, PLACES_KNOWN, LOG = 80, 4, 3, 128
 TRIAL_GROUPS, TURNS = 6, 2048
 TIME_FIELDS = 6 + PLACES_KNOWN * PLACES_KNOWN
 
@@ -49,6 +49,7 @@ _BLOCK = np.dtype(
         ("sample_at", "<u8"),
         ("emptying", "<u8"),
         ("emptied", "<u8"),
+        ("began", "<u8"),
         ("aside", "<u8"),
         ("aside_before", "<u8"),
         ("followed", "<u8"),
