@@ -117,6 +117,28 @@ def test_a_prediction_is_what_the_turns_tell():
 
 
 # --- the recorder's turns -------------------------------------------------------------------------
+def test_calls_may_gain_more_than_turns_tell():
+    """A loss that the recorder may have made of a gain is not claimed; a gain is one all the more."""
+    found = {"measure": "calls", "pairs": 900, "covered": 0.9, "change": 0.015, "half": 0.005}
+    rows = [[1, 1, 30_000_000, 30_000_000], [2000, 2047, 100_000, 200_000_000]]
+    document = {
+        "trial": {"routines": "wherry", "turns": found},
+        "ops": {"move": {"sizes": rows}},
+        "ceiling": {"cpu_s": 0.7},
+    }
+    own = turns.of(document)
+    assert own.hidden == pytest.approx((30e6 * 1.3e-9 + 1e5 * 3e-9) / 0.7)
+    predicted = predict.of_turns("wherry", own)
+    assert (predicted.low, predicted.high) == pytest.approx((0.01 - own.hidden, 0.02))
+    assert not predicted.measurable
+    found["change"] = -0.02
+    assert predict.of_turns("wherry", turns.of(document)).measurable
+    rows[0][2] = 1000
+    found["change"] = 0.015
+    assert predict.of_turns("wherry", turns.of(document)).measurable
+    assert turns.of(document | {"ceiling": None}).hidden == 0
+
+
 @pytest.fixture
 def tried(recorder, build_dir, known, tmp_path):
     """A run under the recorder, with a library behind it to be tried, or without one."""

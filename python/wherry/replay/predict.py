@@ -140,7 +140,7 @@ def of_turns(
         part = min((1 - turned.covered) * cpu_s / float(outlasting.libc.mean()), 1.0)
         change += part * outlasting.seconds / cpu_s
         half = math.hypot(half, part * outlasting.half / cpu_s)
-    low, high = change - half, change + half
+    low, high = change - half - turned.hidden, change + half
     return Prediction(routine, change, low, high, _clear(low, high, change, noise), True, True)
 
 
