@@ -118,11 +118,17 @@ static uint64_t end_log(struct recorder_block *block)
 
 static uint64_t room_for(uint64_t calls) { return (calls < LOG ? calls : LOG) * PLACE << 32; }
 
-/* Whether an event is due. The calls of handlers that interrupt that are logged again. */
+/* Whether an event is due. */
 static bool begin_anew(struct recorder_block *block)
 {
-    if (block->emptying)
+    if (block->emptying) {
+        /* Where what a handler interrupted is never gone on with, it stays so: places must not run over. */
+        if (UNLIKELY(block->at > UINT32_MAX / 2)) {
+            block->calls += block->at / PLACE;
+            SET(block->both, 0);
+        }
         return false;
+    }
     SET(block->emptying, 1);
     const uint64_t both = end_log(block), ends = both >> 32;
     const uint64_t at = (uint32_t)both, logged = at < ends ? at : ends;
