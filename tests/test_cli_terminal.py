@@ -22,15 +22,19 @@ def _elsewhere(tmp_path, monkeypatch):
 FAST = ("--processes", "1", "--rounds", "3")
 
 
-def test_a_broken_pipe_ends_quietly(wherry_run):
-    result = subprocess.run(
-        f"{sys.executable} -m wherry list routines | head -1",
+def in_a_shell(wherry_run, words: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        f"{sys.executable} -m wherry {words}",
         shell=True,
         check=False,
         env={**os.environ, "WHERRY_RUN": str(wherry_run)},
         capture_output=True,
         text=True,
     )
+
+
+def test_a_broken_pipe_ends_quietly(wherry_run):
+    result = in_a_shell(wherry_run, "list routines | head -1")
     assert result.stdout.count("\n") == 1 and result.stderr == ""
 
 
@@ -38,14 +42,7 @@ def test_a_broken_pipe_ends_quietly(wherry_run):
     "words", ["list routines", "bench --help", "--version", "exec --check true"]
 )
 def test_a_full_standard_output_is_told(wherry_run, words):
-    result = subprocess.run(
-        f"{sys.executable} -m wherry {words} > /dev/full",
-        shell=True,
-        check=False,
-        env={**os.environ, "WHERRY_RUN": str(wherry_run)},
-        capture_output=True,
-        text=True,
-    )
+    result = in_a_shell(wherry_run, f"{words} > /dev/full")
     assert result.returncode == 1
     assert "cannot write to standard output: No space left" in result.stderr
     assert result.stderr.count("\n") == 1

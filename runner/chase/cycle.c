@@ -6,36 +6,26 @@
 #include <sys/mman.h>
 
 #include "measure/host.h"
+#include "measure/pages.h"
 #include "measure/random.h"
 
-enum { PAGE = 4096, HUGE = 2 << 20, LOOK_EVERY = 1 << 20 };
-
-static size_t up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+enum { LOOK_EVERY = 1 << 20 };
 
 size_t cycle_bytes_needed(size_t bytes, bool huge)
 {
     const size_t lines = bytes / CYCLE_LINE;
-    return up(bytes, huge ? HUGE : PAGE) + lines * sizeof(uint32_t) + lines / 8;
+    return pages_bytes(bytes, huge) + lines * sizeof(uint32_t) + lines / 8;
 }
 
 static void *line_at(const struct cycle *cycle, size_t line) { return cycle->base + line * CYCLE_LINE; }
 
-/* Begins where a huge page can, in either case: what differs is then the pages alone. */
 static bool map(struct cycle *cycle, size_t bytes, bool huge)
 {
-    const size_t mapped = up(bytes, huge ? HUGE : PAGE);
-    char *whole = mmap(NULL, mapped + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (whole == MAP_FAILED)
+    cycle->base = pages_map(bytes, huge);
+    if (!cycle->base)
         return false;
-    char *base = (char *)up((size_t)whole, HUGE);
-    if (base > whole)
-        munmap(whole, (size_t)(base - whole));
-    if (whole + HUGE > base)
-        munmap(base + mapped, (size_t)(whole + HUGE - base));
-    madvise(base, mapped, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-    cycle->base = base;
     cycle->bytes = bytes;
-    cycle->mapped = mapped;
+    cycle->mapped = pages_bytes(bytes, huge);
     cycle->lines = bytes / CYCLE_LINE;
     return true;
 }

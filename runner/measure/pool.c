@@ -5,9 +5,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "pages.h"
 #include "random.h"
 
-enum { ARENA_KEPT = 1 << 30, LINE = 64, PAGE = 4096, HUGE = 2 << 20, FEW_SLOTS = 64, MARGIN = 2 * PAGE };
+enum { ARENA_KEPT = 1 << 30, LINE = 64, PAGE = 4096, FEW_SLOTS = 64, MARGIN = 2 * PAGE };
 
 static _Thread_local char problem[256];
 
@@ -76,7 +77,7 @@ static bool side_plan(struct side *side, const struct row *row, bool is_dst, con
     size_t pace = row->table > 1 ? up(off % LINE + mean + least(distance, mean), LINE) : side->span;
     side->stride = side->paged ? up(within + pace, PAGE) : pace;
     if (fresh && row->huge)
-        side->stride = up(MARGIN + within + pace, HUGE);
+        side->stride = up(MARGIN + within + pace, HUGE_PAGE_BYTES);
     if (state == STATE_DRAM) {
         /* Enough slots that what is touched is twice any L3, but no longer a table than that takes. */
         size_t wanted = most(2 * c->l3 / pace, 1024);
@@ -151,7 +152,7 @@ static void fill_random(char *at, size_t bytes, uint64_t *random)
 
 static bool arena_hold(struct arena *arena, size_t bytes, bool huge, bool may_be_empty, uint64_t *random)
 {
-    bytes = up(bytes, huge ? HUGE : PAGE);
+    bytes = pages_bytes(bytes, huge);
     bool far_too_large = arena->bytes > ARENA_KEPT && arena->bytes / 4 > bytes; /* memory is not ours alone */
     if (arena->base && arena->bytes >= bytes && arena->huge == huge && !far_too_large &&
         (may_be_empty || !arena->emptied))
@@ -159,15 +160,9 @@ static bool arena_hold(struct arena *arena, size_t bytes, bool huge, bool may_be
     if (arena->base)
         munmap(arena->base, arena->bytes);
     arena->base = NULL;
-    char *whole = mmap(NULL, bytes + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (whole == MAP_FAILED)
+    char *base = pages_map(bytes, huge);
+    if (!base)
         return false;
-    char *base = (char *)up((size_t)whole, HUGE);
-    if (base > whole)
-        munmap(whole, (size_t)(base - whole));
-    if (whole + HUGE > base)
-        munmap(base + bytes, (size_t)(whole + HUGE - base));
-    madvise(base, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     fill_random(base, bytes, random);
     *arena = (struct arena){base, bytes, huge, false};
     return true;

@@ -123,6 +123,9 @@ class Experiment(ABC):
     takes: ClassVar[frozenset[str]] = frozenset({"routines", "sizes", "states"})
     # Its part of the time of `--all`; 0: only when asked for by name.
     weight: ClassVar[float] = 1.0
+    # With --quick in place of its processes and rounds; 0: as many.
+    quick_processes: ClassVar[int] = 0
+    quick_rounds: ClassVar[int] = 0
 
     def chosen(self, request: Request) -> tuple[str, ...]:
         names = request.choose(self.ops, self.routines)
@@ -142,10 +145,10 @@ class Experiment(ABC):
         return tuple(name for name in names if size % quantum.get(name, 1) == 0)
 
     def process_count(self, request: Request) -> int:
-        return request.processes or self.processes
+        return request.processes or (request.quick and self.quick_processes) or self.processes
 
     def round_count(self, request: Request) -> int:
-        return request.rounds or self.rounds
+        return request.rounds or (request.quick and self.quick_rounds) or self.rounds
 
     def surroundings(self, request: Request) -> AbstractContextManager:
         """What has to be there while it is measured, scratch files for instance; taken down by leaving it."""

@@ -24,7 +24,6 @@ NAMES = {
 SHADES = (1.05, 1.10, 1.20, 1.35, 1.50, 1.75, 2.0, 3.0, 5.0)
 GLYPHS = ".:-=+*oO%@"
 MAP_SIDE = 16
-QUICK_ROUNDS = 5
 
 
 def state_name(pair: tuple[str, str]) -> str:
@@ -77,6 +76,9 @@ def _grids(run: dict, name: str, size: int) -> dict[tuple[str, str], dict[str, _
 
 
 class Alignment(Experiment):
+    quick_processes = 2
+    quick_rounds = 5
+
     def rows(self, request: Request) -> list[Row]:
         routines = self.chosen(request)
         # Multiples of 8 are what Anand calls aligned: without a few others --quick would see no misaligned copy.
@@ -109,11 +111,10 @@ class Alignment(Experiment):
 
     def _samples(self, in_dram: bool, request: Request) -> dict[str, int]:
         """Of a few hundred calls into DRAM where their slots lie settles what they cost: longer samples there."""
-        rounds = request.rounds or (QUICK_ROUNDS if request.quick else self.rounds)
-        return {"rounds": rounds, "batch_us": 100 if in_dram and not request.quick else 50}
-
-    def process_count(self, request: Request) -> int:
-        return request.processes or (2 if request.quick else self.processes)
+        return {
+            "rounds": self.round_count(request),
+            "batch_us": 100 if in_dram and not request.quick else 50,
+        }
 
     def blocks(self, run: dict, width: int) -> list[tables.Block]:
         sizes = sorted({row["size"] for row in tables.rows_of(run, self.name)})

@@ -55,6 +55,8 @@ class Cells(Experiment):
         *("codes", "contents", "ascending"),
     }
     weight = 0.0  # there is nothing to measure unless somebody says what
+    quick_processes = 2
+    quick_rounds = 5
 
     def rows(self, request: Request) -> list[Row]:
         asked = request.product or product.Product()
@@ -95,12 +97,6 @@ class Cells(Experiment):
                     f"{name} does not do {sentences.join(list(routines))}; give another --op or leave it "
                     "out of --routine (wherry list routines shows the op of each)"
                 )
-
-    def round_count(self, request: Request) -> int:
-        return request.rounds or (5 if request.quick else self.rounds)
-
-    def process_count(self, request: Request) -> int:
-        return request.processes or (2 if request.quick else self.processes)
 
     # ---- the table -------------------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ SMALLEST = 4 * KIB
 TIMES_L3, LARGEST_LEAST, LARGEST_MOST = 4, 256 * MIB, GIB
 PART_OF_MEMORY = 8
 BATCH_US = 500
-QUICK_BATCH_US, QUICK_ROUNDS = 200, 5
+QUICK_BATCH_US = 200
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,8 @@ def working_sets(caches: Mapping[str, int], memory: int, quick: bool) -> tuple[i
 class Latency(Experiment):
     takes = frozenset({"sizes"})
     weight = 0.8
-
-    def process_count(self, request: Request) -> int:
-        return request.processes or (1 if request.quick else self.processes)
-
-    def round_count(self, request: Request) -> int:
-        return request.rounds or (QUICK_ROUNDS if request.quick else self.rounds)
+    quick_processes = 1
+    quick_rounds = 5
 
     def rows(self, request: Request) -> list[Row]:
         sizes = self._asked(request)

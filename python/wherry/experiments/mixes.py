@@ -15,6 +15,8 @@ OWN = ("rep_movsb", "rep_stosb", "avx512_loop", "avx2_loop", "sse2_loop")
 
 class Mixes(Experiment):
     takes = frozenset({"routines", "ops", "isa", "mixes", "found", "states"})
+    quick_processes = 3
+    quick_rounds = 5
 
     def rows(self, request: Request) -> list[Row]:
         rows = []
@@ -59,12 +61,6 @@ class Mixes(Experiment):
         names = [request.wherry() if name == "wherry" else name for name in names]
         beside = [name for name in request.contenders(op) if name not in names]
         return tuple(dict.fromkeys([*names, *beside, "call_floor"]))
-
-    def round_count(self, request: Request) -> int:
-        return request.rounds or (5 if request.quick else self.rounds)
-
-    def process_count(self, request: Request) -> int:
-        return request.processes or (3 if request.quick else self.processes)
 
     def blocks(self, run: dict, width: int) -> list[tables.Block]:
         cells = tables.cells_of(run, self.name)

@@ -39,7 +39,7 @@ QUICK_SIZES, QUICK_FRAMES = (512, 4096, 65536), (60, 512, 1514)
 IPERF_SIZES, QUICK_IPERF = (4096, 65536), (65536,)
 KERNEL_US, STACK_US, APART_US, RINGS_US = 20_000, 4_000, 5_000, 500
 QUICK_US = 15_000
-QUICK_ROUNDS, IPERF_ROUNDS = 4, 3
+IPERF_ROUNDS = 3
 # At most, as netperf's -i 10,2 has it: they end when the figure is certain.
 KERNEL_ROUNDS = 10
 
@@ -66,12 +66,8 @@ class NetworkRow(SystemRow):
 
 class Network(Experiment):
     takes = frozenset({"sizes", "found"})
-
-    def process_count(self, request: Request) -> int:
-        return request.processes or (1 if request.quick else self.processes)
-
-    def round_count(self, request: Request) -> int:
-        return request.rounds or (QUICK_ROUNDS if request.quick else self.rounds)
+    quick_processes = 1
+    quick_rounds = 4
 
     def rows(self, request: Request) -> list[Row]:
         quick = request.quick

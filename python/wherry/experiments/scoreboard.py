@@ -31,12 +31,8 @@ class _Line:
 class Scoreboard(Experiment):
     takes = frozenset({"routines", "ops", "regions", "isa", "mixes", "found"})
     weight = 3.0
-
-    def process_count(self, request: Request) -> int:
-        return request.processes or (QUICK["processes"] if request.quick else self.processes)
-
-    def round_count(self, request: Request) -> int:
-        return request.rounds or (QUICK["rounds"] if request.quick else self.rounds)
+    quick_processes = QUICK["processes"]
+    quick_rounds = QUICK["rounds"]
 
     def rows(self, request: Request) -> list[Row]:
         return [line.row for line in self._lines(request)]

@@ -31,7 +31,6 @@ from wherry.units import size_label
 ENDS = (BLOCKS[0], USUAL_BLOCK, BLOCKS[-1])
 FEW = (1, 3)  # members, of the cold rows beside nine
 WARM_US, COLD_US = 8000, 20000
-QUICK_ROUNDS = 3
 
 
 class Stripes(Experiment):
@@ -39,12 +38,8 @@ class Stripes(Experiment):
     weight = 0.8
     # Shared by rows that are made and the surroundings that fill it in.
     place: ClassVar[Place] = Place()
-
-    def process_count(self, request: Request) -> int:
-        return request.processes or (1 if request.quick else self.processes)
-
-    def round_count(self, request: Request) -> int:
-        return request.rounds or (QUICK_ROUNDS if request.quick else self.rounds)
+    quick_processes = 1
+    quick_rounds = 3
 
     def rows(self, request: Request) -> list[Row]:
         blocks, most, disks = self._asked(request)

@@ -25,19 +25,15 @@ APART_TURNS = 2000  # each wakes another CPU, which takes ten times as long
 FIRST_CALLS = 20  # each waits a millisecond before
 # Of the fastest way, which saves nothing; the slowest takes fifteen times as long.
 BATCH_US = 1000
-QUICK_BATCH_US, QUICK_ROUNDS = 400, 5
+QUICK_BATCH_US = 400
 PIPES = ("no", "both")
 
 
 class Switch(Experiment):
     takes = frozenset({"turns"})
     weight = 0.8
-
-    def process_count(self, request: Request) -> int:
-        return request.processes or (1 if request.quick else self.processes)
-
-    def round_count(self, request: Request) -> int:
-        return request.rounds or (QUICK_ROUNDS if request.quick else self.rounds)
+    quick_processes = 1
+    quick_rounds = 5
 
     def rows(self, request: Request) -> list[Row]:
         quick = request.quick
