@@ -94,11 +94,14 @@ def test_events_of_a_row(runner, name):
 
 def test_a_pace_that_was_never_reached_is_given_up(runner):
     """Known from elsewhere to be a thousand times as fast, the CPU would count as slow for ever. A neighbour may
-    disturb a run, but not each of five.
+    disturb a run, but not each of thirty.
     """
     rows = [f"id={i} op=copy routines=libc size=64 rounds=3 batch_us=50" for i in range(5)]
-    events, _ = measure(runner, rows, "--pace", "0.0001,0.0001")
-    calm = [cell for cell in of(events, "cell") if not cell["disturbed"]]
+    calm, tries = [], 0
+    while not calm and tries < 6:
+        events, _ = measure(runner, rows, "--pace", "0.0001,0.0001")
+        calm = [cell for cell in of(events, "cell") if not cell["disturbed"]]
+        tries += 1
     assert calm
     assert {len(cell["ns"]) for cell in calm} == {3}
 
