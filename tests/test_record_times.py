@@ -180,7 +180,7 @@ def test_what_timing_adds_is_not_known(monkeypatch, capsys):
         raise FailedError("no clock")
 
     flat = {op: {"0": 2.0, "4096": 2.0} for op in ceiling.OPS}
-    monkeypatch.setattr(ceiling, "costs", lambda: {"hot": flat, "cold": flat})
+    monkeypatch.setattr(ceiling, "costs", lambda: {"hot": flat, "repeated": flat, "cold": flat})
     monkeypatch.setattr(rehearsal, "hot", fails)
     ops = {"copy": {"sizes": [[10, 10, 1000, 10000]]}}
     ran = running.Ran(0, 0, 1.0, 0.9, 0.1, {}, 0)
@@ -208,7 +208,7 @@ def ceiling_of(sizes: list, times: list, cpu_s: float, system_s: float = 0.0, ho
     from wherry import ceiling
 
     ops = {"copy": {"sizes": sizes, "times": times}}
-    return ceiling.of(ops, cpu_s, {"hot": hot, "cold": FLAT}, system_s)
+    return ceiling.of(ops, cpu_s, {"hot": hot, "repeated": hot, "cold": FLAT}, system_s)
 
 
 def test_no_call_takes_longer_than_it_took():

@@ -324,7 +324,11 @@ def test_they_are_exported_in_the_published_forms(wherry, tmp_path):
 # --- the ceiling ----------------------------------------------------------------------------------
 def test_the_ceiling_is_calls_times_cost():
     flat = {op: {"0": 2.0, "64": 2.0, "4096": 2.0} for op in ceiling.OPS}
-    costs = {"hot": flat, "cold": {op: {"64": 20.0, "4096": 200.0} for op in ceiling.OPS}}
+    costs = {
+        "hot": flat,
+        "repeated": flat,
+        "cold": {op: {"64": 20.0, "4096": 200.0} for op in ceiling.OPS},
+    }
     ops = {"copy": {"sizes": [[10, 10, 1000, 10000], [4096, 4096, 10, 40960]]}}
     found = ceiling.of(ops, 1e-3, costs)
     assert found["likely_s"] == pytest.approx(1010 * 2e-9)
@@ -338,7 +342,11 @@ def test_the_ceiling_is_calls_times_cost():
 
 def test_the_ceiling_is_what_was_timed():
     flat = {op: {"0": 2.0, "64": 2.0, "4096": 2.0} for op in ceiling.OPS}
-    costs = {"hot": flat, "cold": {op: {"64": 20.0, "4096": 200.0} for op in ceiling.OPS}}
+    costs = {
+        "hot": flat,
+        "repeated": flat,
+        "cold": {op: {"64": 20.0, "4096": 200.0} for op in ceiling.OPS},
+    }
     # 100 calls of 150 ns, of which timing added 50, and 2000 ns of page faults among them.
     times = [[4096, 6143, 100, 409600, 15000.0, 5000.0, 4, 2000.0, 0, [0] * 9]]
     ops = {"copy": {"sizes": [[4096, 4096, 1000, 4096000]], "times": times}}
@@ -414,7 +422,7 @@ def test_a_user_without_a_home_has_costs_too(tmp_path, monkeypatch):
     monkeypatch.setattr(pwd, "getpwuid", nobody)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(bootcache, "key", lambda version, natives: "key")
-    good = {kind: {op: {"64": 2.0} for op in ceiling.OPS} for kind in ("hot", "cold")}
+    good = {kind: {op: {"64": 2.0} for op in ceiling.OPS} for kind in ceiling.KINDS}
     monkeypatch.setattr(ceiling, "_measure", lambda progress: good)
     assert ceiling.costs() == good
     (kept,) = tmp_path.glob("*/costs.json")
@@ -425,7 +433,7 @@ def test_a_user_without_a_home_has_costs_too(tmp_path, monkeypatch):
 
 def test_a_damaged_cache_of_costs_is_measured_again(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    good = {kind: {op: {"64": 2.0} for op in ceiling.OPS} for kind in ("hot", "cold")}
+    good = {kind: {op: {"64": 2.0} for op in ceiling.OPS} for kind in ceiling.KINDS}
     monkeypatch.setattr(bootcache, "key", lambda version, natives: "key")
     monkeypatch.setattr(ceiling, "_measure", lambda progress: good)
     path = tmp_path / "wherry" / "costs.json"

@@ -1,8 +1,8 @@
 """What the recorder's way of timing makes of calls whose data are in the nearest cache.
 
 A call that is timed alone takes longer than one among others: the processor waits before and after. So `wherry-run
-rehearse` makes small calls under the recorder, once after each boot; what they take there more than among others is
-what timing adds, to a program's calls too."""
+rehearse` makes small calls under the recorder, once after each boot; what they take there more than the same sizes
+again and again, among others, is what timing adds, to a program's calls too."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def rows(timed: list[list[int]], op: str, rehearsed: dict, costs: dict) -> list[
         # Of larger calls as of the largest rehearsed: nothing goes on beside them.
         near = max((own for own in known if own <= least), default=min(known))
         size = near * 5 / 4 if near < least or not calls else total / calls
-        added = max(known[near] / rate - ceiling.cost_ns(costs["hot"][op], size), 0)
+        added = max(known[near] / rate - ceiling.cost_ns(costs["repeated"][op], size), 0)
         whole = ticks / rate
         times = [round(ns, 1) for ns in (whole, min(calls * added, whole), fault_ticks / rate)]
         found.append([least, greatest, calls, total, *times[:2], faults, times[2], late, places])
