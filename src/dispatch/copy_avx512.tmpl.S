@@ -1,22 +1,29 @@
 /* The copy of AVX-512, to the plain loop: goes on behind memcpy's one comparison, so that nothing stands between a
  * caller and the smallest copies. A part of public.S. At move rax is what to return. */
 /* clang-format off */
-/* The first 64 bytes of a copy and its last 64, which seldom lie at lines, by halves: one of them at most then lies
- * across lines, and copies of what was just copied take 0.63 to 0.89 of the time (Zen 5). VEX, which takes less room than
- * EVEX: each line of code costs a cycle. */
+#ifdef FIRST_WHOLE
+#define LOAD_FIRST(at) END_MOVE (at), FIRST_WHOLE
+#define STORE_FIRST(at) END_MOVE FIRST_WHOLE, (at)
+#else
 #define LOAD_FIRST(at)                         \
-    vmovdqu (at), %ymm0;                       \
-    vmovdqu 32(at), %ymm1
+    END_MOVE (at), FIRST_0;                    \
+    END_MOVE 32(at), FIRST_32
 #define STORE_FIRST(at)                        \
-    vmovdqu %ymm0, (at);                       \
-    vmovdqu %ymm1, 32(at)
+    END_MOVE FIRST_0, (at);                    \
+    END_MOVE FIRST_32, 32(at)
+#endif
 #define LOAD_LAST(at, n)                       \
-    vmovdqu -64(at,n), %ymm2;                  \
-    vmovdqu -32(at,n), %ymm3
+    END_MOVE -64(at,n), LAST_0;                \
+    END_MOVE -32(at,n), LAST_32
 #define STORE_LAST(at, n)                      \
-    vmovdqu %ymm2, -64(at,n);                  \
-    vmovdqu %ymm3, -32(at,n);                  \
-    vzeroupper
+    END_MOVE LAST_0, -64(at,n);                \
+    END_MOVE LAST_32, -32(at,n);               \
+    END_CLEAN
+/* Where r11 is where up to 256 bytes are left. */
+#define STORE_LAST_OF_256                      \
+    END_MOVE LAST_0, 192(%r11);                \
+    END_MOVE LAST_32, 224(%r11);               \
+    END_CLEAN
 /* The first four blocks, of 257 to 512 bytes. */
 #define STORE_4                                \
     STORE_FIRST(%rdi);                         \
@@ -325,15 +332,13 @@ move_step_forward:
     vmovdqu64 -192(%r9), %zmm17
     vmovdqu64 -128(%r9), %zmm18
     vmovdqu64 -64(%r9), %zmm19
-    vmovdqu -64(%rsi), %ymm2
-    vmovdqu -32(%rsi), %ymm3
+    END_MOVE -64(%rsi), LAST_0
+    END_MOVE -32(%rsi), LAST_32
     addq    %r8, %r9
     vmovdqu64 %zmm17, -192(%r9)
     vmovdqu64 %zmm18, -128(%r9)
     vmovdqu64 %zmm19, -64(%r9)
-    vmovdqu %ymm2, 192(%r11)
-    vmovdqu %ymm3, 224(%r11)
-    vzeroupper
+    STORE_LAST_OF_256
     ret
 
 /* Of move_513_on, where there is room. */
@@ -475,9 +480,7 @@ move_step:
     vmovdqa64 %zmm17, -192(%r8)
     vmovdqa64 %zmm18, -128(%r8)
     vmovdqa64 %zmm19, -64(%r8)
-    vmovdqu %ymm2, 192(%r11)
-    vmovdqu %ymm3, 224(%r11)
-    vzeroupper
+    STORE_LAST_OF_256
     ret
 
 move_maybe_by_string:               /* below COPY_REP_RECENT_FROM: others went by COPY_STRING_FROM or COPY_YMM_FROM */

@@ -57,7 +57,7 @@ set_low_destination:
 set_none:
     ret
 
-/* To 128 bytes by halves, as in copy_avx512; above that they gain nothing. */
+/* To 128 bytes the ends as in copies (routines/ends.h); above that halves gain nothing where a byte is not read at once. */
     .p2align 6
 #if !WHERRY_FIRST_AVX2
 set_65_on_or_not:
@@ -70,8 +70,12 @@ set_65_on:
     cmpq    %rcx, %rdx
     ja      set_129_on
     PREFETCH_LAST_LINE
+#if WHERRY_EDGE_BRANCH
+    vmovdqu64 %zmm16, (%rdi)
+#else
     vmovdqu64 %ymm16, (%rdi)
     vmovdqu64 %ymm16, 32(%rdi)
+#endif
     vmovdqu64 %ymm16, -64(%rdi,%rdx)
     vmovdqu64 %ymm16, -32(%rdi,%rdx)
     ret

@@ -31,6 +31,7 @@
  * The includer defines VEC_BYTES, SYMBOL (the function, which begins right above or elsewhere in this section), TOP (the
  * label of the beginning) and AT(name), which makes labels its own.
  */
+#include "../ends.h"
 #include "registers.h"
 
 #if V == 32
@@ -42,8 +43,10 @@
 #define TIGHT (4 * V)
 
 /* clang-format off */
-/* Where registers 0 to 15 may have been used: with V = 64 by the first 64 bytes and the last. */
-#if V > 16
+/* Where registers 0 to 15 may have been used: with V = 64 by the first 64 bytes and the last (ends.h). */
+#if V == 64
+#define CLEAN_COPY END_CLEAN;
+#elif V == 32
 #define CLEAN_COPY vzeroupper;
 #else
 #define CLEAN_COPY

@@ -1,23 +1,26 @@
 /* n <= 1024 for V = 64, as in public.S where sizes are apart: just the blocks that n reaches, behind branches. Stores in
  * ascending order.
  *
- * Block i is in R(i), with four blocks the last but one in R(14); the halves of the first in ymm0 and ymm1, of the one at
- * the end in ymm2 and ymm3.
+ * Block i is in R(i), with four blocks the last but one in R(9); the first and the one at the end in those of ends.h.
  */
 /* clang-format off */
-/* As in copy_avx512: the first 64 bytes and the last by halves. */
+#ifdef FIRST_WHOLE
+#define LOAD_FIRST(lost) LOAD(lost, END_MOVE (%rsi), FIRST_WHOLE)
+#define STORE_FIRST(lost) STORE(lost, END_MOVE FIRST_WHOLE, (%rdi))
+#else
 #define LOAD_FIRST(lost)                                  \
-    LOAD(lost, vmovdqu (%rsi), %ymm0);                    \
-    LOAD(lost, vmovdqu 32(%rsi), %ymm1)
+    LOAD(lost, END_MOVE (%rsi), FIRST_0);                 \
+    LOAD(lost, END_MOVE 32(%rsi), FIRST_32)
 #define STORE_FIRST(lost)                                 \
-    STORE(lost, vmovdqu %ymm0, (%rdi));                   \
-    STORE(lost, vmovdqu %ymm1, 32(%rdi))
+    STORE(lost, END_MOVE FIRST_0, (%rdi));                \
+    STORE(lost, END_MOVE FIRST_32, 32(%rdi))
+#endif
 #define LOAD_LAST(lost)                                   \
-    LOAD(lost, vmovdqu -64(%rsi,%rdx), %ymm2);            \
-    LOAD(lost, vmovdqu -32(%rsi,%rdx), %ymm3)
+    LOAD(lost, END_MOVE -64(%rsi,%rdx), LAST_0);          \
+    LOAD(lost, END_MOVE -32(%rsi,%rdx), LAST_32)
 #define STORE_LAST(lost)                                  \
-    STORE(lost, vmovdqu %ymm2, -64(%rdi,%rdx));           \
-    STORE(lost, vmovdqu %ymm3, -32(%rdi,%rdx));           \
+    STORE(lost, END_MOVE LAST_0, -64(%rdi,%rdx));         \
+    STORE(lost, END_MOVE LAST_32, -32(%rdi,%rdx));        \
     CLEAN_COPY                                            \
     xorl    %eax, %eax;                                   \
     ret
@@ -72,11 +75,11 @@ AT(apart_129):
     prefetchw -1(%rdi,%rdx)
     LOAD_FIRST(AT(redo))
     LOAD(AT(redo), MOVE 64(%rsi), R(1))
-    LOAD(AT(redo), MOVE -128(%rsi,%rdx), R(14))
+    LOAD(AT(redo), MOVE -128(%rsi,%rdx), R(9))
     LOAD_LAST(AT(redo))
     STORE_FIRST(AT(apart_four_spill))
     STORE(AT(apart_four_spill), MOVE R(1), 64(%rdi))
-    STORE(AT(apart_four_spill), MOVE R(14), -128(%rdi,%rdx))
+    STORE(AT(apart_four_spill), MOVE R(9), -128(%rdi,%rdx))
     STORE_LAST(AT(apart_four_spill))
 
     .p2align 6
@@ -194,7 +197,7 @@ AT(apart_two_pages):
 AT(apart_four_spill):
     SPILL_ROOM(%rdi, %rdx)
     MOVE    R(1), 64(%rsp)
-    MOVE    R(14), -128(%rsp,%rdx)
+    MOVE    R(9), -128(%rsp,%rdx)
     jmp     AT(apart_ends_spill)
     .cfi_adjust_cfa_offset -(SPILL + 24)
 
@@ -207,9 +210,13 @@ AT(apart_spill):
     MOVE    R(5), 320(%rsp)
     MOVE    R(6), 384(%rsp)
 AT(apart_ends_spill):
-    vmovdqu %ymm0, (%rsp)
-    vmovdqu %ymm1, 32(%rsp)
-    vmovdqu %ymm2, -64(%rsp,%rdx)
-    vmovdqu %ymm3, -32(%rsp,%rdx)
+#ifdef FIRST_WHOLE
+    END_MOVE FIRST_WHOLE, (%rsp)
+#else
+    END_MOVE FIRST_0, (%rsp)
+    END_MOVE FIRST_32, 32(%rsp)
+#endif
+    END_MOVE LAST_0, -64(%rsp,%rdx)
+    END_MOVE LAST_32, -32(%rsp,%rdx)
     CLEAN_COPY
     SPILL_ENDS

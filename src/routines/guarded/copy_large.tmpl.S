@@ -111,11 +111,11 @@ AT(large):
 /* The last vector, which ends where the buffer does. Its later half is stored first: where that can be, the other can. */
 #if V == 64
 #define LOAD_END(lost, ...)                                 \
-    LOAD(lost, vmovdqu -64(__VA_ARGS__), %ymm2);            \
-    LOAD(lost, vmovdqu -32(__VA_ARGS__), %ymm3)
+    LOAD(lost, END_MOVE -64(__VA_ARGS__), LAST_0);          \
+    LOAD(lost, END_MOVE -32(__VA_ARGS__), LAST_32)
 #define STORE_END(lost)                                     \
-    STORE(lost, vmovdqu %ymm3, 224(%r11));                  \
-    STORE(lost, vmovdqu %ymm2, 192(%r11))
+    STORE(lost, END_MOVE LAST_32, 224(%r11));               \
+    STORE(lost, END_MOVE LAST_0, 192(%r11))
 #else
 #define LOAD_END(lost, ...) LOAD(lost, MOVE -V(__VA_ARGS__), R(4))
 #define STORE_END(lost) STORE(lost, MOVE R(4), 3 * V(%r11))

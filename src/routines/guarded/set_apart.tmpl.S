@@ -26,8 +26,12 @@ AT(apart_65):
     cmpl    $128, %edx
     ja      AT(apart_129)
     prefetchw -1(%rdi,%rdx)
+#if WHERRY_EDGE_BRANCH
+    STORE(AT(redo), MOVE R(0), (%rdi))
+#else
     STORE(AT(redo), vmovdqu64 %ymm16, (%rdi))
     STORE(AT(redo), vmovdqu64 %ymm16, 32(%rdi))
+#endif
     STORE(AT(redo), vmovdqu64 %ymm16, -64(%rdi,%rdx))
     STORE(AT(redo), vmovdqu64 %ymm16, -32(%rdi,%rdx))
     xorl    %eax, %eax
