@@ -59,6 +59,42 @@ def test_routines_call_nothing(build_dir: Path):
         assert symbols <= allowed, f"{name} wants {symbols - allowed}"
 
 
+def test_nothing_is_called_whatever_flags_a_build_adds(tmp_path: Path):
+    """With variables that are zeroed by memset, a look from inside a memset lost the vector that was to be stored."""
+    (tmp_path / "a.c").write_text("int a;\n")
+    flags = [
+        "-ftrivial-auto-var-init=zero",
+        "-finstrument-functions",
+        "-fprofile-arcs",
+        "-fsanitize=undefined",
+    ]
+    opposites = {"-finstrument-functions": "-fno-instrument-functions"}  # clang has none
+    known = [
+        flag
+        for flag in flags
+        if not subprocess.run(
+            ["cc", "-Werror", flag, opposites.get(flag, flag), "-c", "a.c"],
+            cwd=tmp_path,
+            capture_output=True,
+        ).returncode
+    ]
+    assert known
+    plain = ("src/libwatch.a", "src/libguard.a", "preload/libwherry-dropin.so")
+    recorder = ("preload/recorder/libwherry-recorder.so",)
+    options = ("-Dtests=false", "-Drunner=false", "-Doptimization=0", "-Db_pgo=generate")
+    options += (f"-Dc_args={' '.join(known)}",)
+    build = meson_build(ROOT, tmp_path / "build", *options, targets=plain + recorder)
+    objects = sorted(build.glob("**/*.o"))
+    names = {path.name for path in objects}
+    assert {"dispatch_watch.c.o", "guard_own.c.o", "vector_set_avx2.c.o"} <= {
+        name.removeprefix("routines_") for name in names
+    }
+    foreign = {"memset", "memcpy"}
+    for name, symbols in undefined(objects).items():
+        found = {s for s in symbols if s in foreign or s.startswith(("__cyg", "__gcov", "__ubsan"))}
+        assert not found, f"{name} wants {found}"
+
+
 def test_a_call_in_a_routine_is_seen(tmp_path: Path):
     (tmp_path / "a.c").write_text("void f(void *d, void *s) { __builtin_memcpy(d, s, 1 << 20); }\n")
     run("cc", "-c", "a.c", cwd=tmp_path)
