@@ -458,6 +458,45 @@ def test_other_processors(emulated: Path, request: pytest.FixtureRequest, model:
     run(emulator, "-cpu", model, emulated, scene, "briefly", timeout=120)
 
 
+# --- before the library ---------------------------------------------------------------------------
+EARLY = """
+#include <stdio.h>
+#include <wherry.h>
+extern signed char wherry_nofault_choice;
+static int error = -1;
+static void early(void) { error = wherry_nofault_init(); }
+%s
+int main(void)
+{
+    const int found = wherry_nofault_choice;
+    wherry_nofault_status(0);
+    printf("error %%d, choice %%d, to be %%d\\n", error, found, wherry_nofault_choice);
+    return error || found == 0 || found != wherry_nofault_choice;
+}
+"""
+
+
+@pytest.mark.parametrize("options", [["-static"], []])
+@pytest.mark.parametrize(
+    "when",
+    [
+        '__attribute__((section(".preinit_array"), used)) static void (*first)(void) = early;',
+        "__attribute__((constructor(101))) static void first(void) { early(); }",
+        "__attribute__((constructor)) static void first(void) { early(); }",
+    ],
+    ids=["preinit", "priority", "constructor"],
+)
+def test_initialised_before_the_library(
+    build_dir: Path, tmp_path: Path, when: str, options: list[str]
+):
+    """The copies go by this CPU's tier, not by the one that is in force before the library's constructors."""
+    (tmp_path / "p.c").write_text(EARLY % when)
+    library = build_dir / "src/libwherry.a"
+    include = ("-I", ROOT / "include")
+    run("cc", *options, *include, "p.c", library, "-o", "p", cwd=tmp_path)
+    run(tmp_path / "p", timeout=20)
+
+
 # --- the worked example ---------------------------------------------------------------------------
 def test_the_example(build_dir: Path, tmp_path: Path):
     source = ROOT / "examples/truncated_file.c"

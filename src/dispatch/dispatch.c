@@ -97,7 +97,9 @@ void wherry_dispatch_use(const struct wherry_cpu *cpu, enum wherry_isa isa, cons
     use_tier(cpu, isa);
 }
 
-__attribute__((constructor)) static void choose(void)
+/* Before those that name no priority: in a static program they come in the order in which it is linked, and the
+ * program's own would else find the baseline. */
+__attribute__((constructor(101))) static void choose(void)
 {
     struct wherry_cpu cpu;
     const struct wherry_cpu_source native = wherry_cpu_native();

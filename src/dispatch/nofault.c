@@ -52,6 +52,14 @@ static bool choose(struct wherry_nofault_status *status)
     return fixed;
 }
 
+/* Behind dispatch.c's: where a constructor has called in before that, no tier had been chosen yet. */
+__attribute__((constructor)) static void choose_again(void)
+{
+    struct wherry_nofault_status status;
+    if (atomic_load_explicit(&wherry_nofault_choice, memory_order_relaxed) != WHERRY_NOFAULT_CHOICE_CALLS)
+        choose(&status);
+}
+
 PUBLIC int wherry_nofault_init(void)
 {
     struct wherry_nofault_status status;
