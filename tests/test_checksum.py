@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import report_runs
-from conftest import ROOT, run
+from conftest import ROOT, need_root, run
 from wherry.experiments import Request
 from wherry.experiments.checksum import EXPERIMENT
 from wherry.report import words
@@ -31,6 +31,20 @@ def test_known_answers(program: Path):
     done = run(program, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "tiers" in done.stdout
+
+
+def test_at_the_lowest_addresses(build_dir: Path, tmp_path: Path):
+    """What lies four blocks before the end is below 0 there; taken without its sign it is above everything."""
+    need_root()
+    includes = ("-I", ROOT / "include", "-I", ROOT / "src")
+    options = (*FLAGS, "-fno-builtin", "-fno-delete-null-pointer-checks")
+    library = build_dir / "src/libwherry.a"
+    source = ROOT / "tests/c/page_zero.c"
+    run("cc", *options, *includes, source, library, "-o", "p", cwd=tmp_path)
+    done = run(tmp_path / "p", check=False, timeout=60)
+    if done.returncode == 77:
+        pytest.skip("the first page cannot be mapped here")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_wrong_answer_is_seen(program: Path):

@@ -138,9 +138,9 @@ AT(no_dots):
 #endif
     UPPER(FIRST, HIGH)
     SAME(FIRST, ALL)
-    leaq    -4 * V(%r11), %rax
+    leaq    -4 * V(%r11), %rax      /* in the first page this may be below 0, and no address has its sign set */
     cmpq    %rax, %rdi
-    ja      AT(ones)
+    jg      AT(ones)
     cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx
     jae     AT(maybe_stream)
 AT(not_past):
