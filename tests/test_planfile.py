@@ -255,6 +255,28 @@ def test_the_library_reads_the_environment(wherry_run, compiled):
     assert status(wherry_run, compiled.name, cwd=compiled.parent).endswith(f"from {compiled.name}")
 
 
+def test_the_fault_tolerant_copies_go_by_a_plan_too(build_dir, compiled, tmp_path):
+    """Also where they were initialised before it was loaded."""
+    (tmp_path / "p.c").write_text(
+        """
+        #include <stdio.h>
+        #include <wherry.h>
+        extern signed char wherry_nofault_choice;
+        int main(int argc, char **argv)
+        {
+            const int initialised = wherry_nofault_init(), before = wherry_nofault_choice;
+            const int loaded = argc == 2 ? wherry_plan_load(argv[1]) : -1, by_plan = wherry_nofault_choice;
+            const int unloaded = wherry_plan_load(NULL);
+            printf("%d %d %d; %d\\n", initialised, loaded, unloaded, by_plan);
+            return wherry_nofault_choice != before;
+        }
+        """
+    )
+    library = build_dir / "src/libwherry.a"
+    run(*CC, "-I", ROOT / "include", "p.c", library, "-o", "p", cwd=tmp_path)
+    assert run(tmp_path / "p", compiled).stdout == "0 0 0; -1\n"  # -1: SSE2
+
+
 def test_no_control_character_gets_into_the_status(wherry_run):
     told = status(wherry_run, "/no\x1b[31m/\nsuch")
     assert told.endswith("there is no such file (/no?[31m/?such)")

@@ -34,6 +34,8 @@ uint32_t wherry_recent_sets[RECENT_ROWS << RECENT_SET_ROW_LOG >> 2] __attribute_
 _Atomic(uint64_t) wherry_copy_choice, wherry_set_choice;
 _Atomic(signed char) wherry_choice, wherry_csum_choice, wherry_copy_csum_choice, wherry_crc_choice;
 
+void (*_Atomic wherry_dispatch_follower)(void);
+
 static _Atomic(unsigned char) isa_in_force;
 
 static void store(_Atomic(signed char) *choice, int value)
@@ -95,6 +97,9 @@ void wherry_dispatch_use(const struct wherry_cpu *cpu, enum wherry_isa isa, cons
     WHERRY_THRESHOLDS_MADE(STORE)
 #undef STORE
     use_tier(cpu, isa);
+    void (*const follower)(void) = atomic_load(&wherry_dispatch_follower);
+    if (follower)
+        follower();
 }
 
 /* Before those that name no priority: in a static program they come in the order in which it is linked, and the

@@ -18,6 +18,10 @@ extern _Atomic(signed char) wherry_csum_choice __attribute__((visibility("hidden
 /* And of the copy that sums. */
 extern _Atomic(signed char) wherry_copy_csum_choice __attribute__((visibility("hidden")));
 
+/* Called after another plan has been put in force, when somebody has set it: the fault-tolerant copies, which the
+ * drop-in does not have. */
+extern void (*_Atomic wherry_dispatch_follower)(void) __attribute__((visibility("hidden")));
+
 /* The tier in force. */
 enum wherry_isa wherry_dispatch_isa(void);
 

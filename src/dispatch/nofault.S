@@ -52,8 +52,7 @@ NOFAULT(wherry_copy_nofault, wherry_nofault_copy, wherry_guarded_copy_avx2, 12) 
 #include "routines/guarded/copy.tmpl.S"
 
 /* Of the differences from 2 those of sizes together and of a look have even parity, those of the baseline and the
- * ladder odd. That of AVX2 is even too; it is met when a plan has been loaded since the tier was chosen here, and
- * either way is right. */
+ * ladder odd. That of AVX2 is even too; it is met while another plan is put in force, and either way is right. */
     .p2align 5
 AT(not_apart):
     jnp     AT(neither)

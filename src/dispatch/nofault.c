@@ -43,27 +43,34 @@ bool wherry_nofault_force(enum wherry_isa isa)
     return true;
 }
 
+static signed char planned(void)
+{
+    return (signed char)choice_of(
+        (enum wherry_needs)atomic_load_explicit(&wherry_copy_csum_choice, memory_order_relaxed));
+}
+
 /* By the table when faults are fixed now, else by system calls. */
 static bool choose(struct wherry_nofault_status *status)
 {
     const bool fixed = wherry_guard_look(status);
-    use(fixed ? choice_of((enum wherry_needs)atomic_load_explicit(&wherry_copy_csum_choice, memory_order_relaxed))
-              : WHERRY_NOFAULT_CHOICE_CALLS);
+    use(fixed ? (enum wherry_nofault_choice)planned() : WHERRY_NOFAULT_CHOICE_CALLS);
     return fixed;
 }
 
-/* Behind dispatch.c's: where a constructor has called in before that, no tier had been chosen yet. */
-__attribute__((constructor)) static void choose_again(void)
+/* A plan is loaded, or the library's constructor runs behind another that has called in before any tier was chosen. Who
+ * fixes faults is not asked: what goes by system calls goes on by them. */
+static void follow(void)
 {
-    struct wherry_nofault_status status;
-    if (atomic_load_explicit(&wherry_nofault_choice, memory_order_relaxed) != WHERRY_NOFAULT_CHOICE_CALLS)
-        choose(&status);
+    signed char now = atomic_load_explicit(&wherry_nofault_choice, memory_order_relaxed);
+    while (now != WHERRY_NOFAULT_CHOICE_CALLS && !atomic_compare_exchange_weak(&wherry_nofault_choice, &now, planned()))
+        ;
 }
 
 PUBLIC int wherry_nofault_init(void)
 {
     struct wherry_nofault_status status;
     const int error = wherry_guard_install();
+    atomic_store(&wherry_dispatch_follower, follow);
     choose(&status);
     return error;
 }
@@ -72,6 +79,7 @@ PUBLIC int wherry_nofault_init_hosted(void)
 {
     struct wherry_nofault_status status;
     const int error = wherry_guard_trust();
+    atomic_store(&wherry_dispatch_follower, follow);
     choose(&status);
     return error;
 }
