@@ -107,6 +107,22 @@ def test_google_benchmark_is_read(tmp_path):
     assert len(run["source"]["notes"]) == 2 and "failed or was skipped" in run["source"]["notes"][0]
 
 
+def test_what_google_benchmark_writes_for_no_number_costs_no_time(tmp_path):
+    """NaN and Infinity are no JSON, but it writes them: for a counter, or the cv of one."""
+    nan = float("nan")
+    document = gbench(
+        *(entry("BM_memcpy/64", t, hit=nan, bytes_per_second=float("inf")) for t in (2.0, 3.0)),
+        entry("BM_memcpy/64_cv", nan, "aggregate", aggregate_name="cv", run_name="BM_memcpy/64"),
+        entry("BM_memcpy/65", nan),
+        entry("BM_memcpy/66", -float("inf")),
+    )
+    run = files.load(saved(tmp_path / "g.json", document))
+    assert of(run, "BM_memcpy")["ns"]["median"] == 2.5 and len(run["cells"]) == 1
+    assert run["source"]["notes"] == ["2 left out: no time above 0 in ns, us, ms or s"]
+    with pytest.raises(WherryError, match="not JSON"):
+        files.load(saved(tmp_path / "ours", b'{"format": "wherry-run", "seconds": NaN}'))
+
+
 def test_aggregates_alone_make_up_no_quantiles(tmp_path):
     document = gbench(
         *(
@@ -277,7 +293,7 @@ BAD = {
     "other": ({"a": 1}, 'no "benchmarks"'),
     "list": ([1, 2], "JSON, but not"),
     "deep": (b"[" * 100_000, "nested"),
-    "nan": (b'{"benchmarks": [{"name": "a", "real_time": NaN}]}', "not JSON"),
+    "nan": (b'{"benchmarks": [{"name": "a", "real_time": NaN}]}', "no time above 0"),
     "none": (gbench(), "no figures to take"),
     "nameless": (gbench({"real_time": 1.0}), "benchmark 1 has no name"),
     "no object": (gbench(7), "benchmark 1 has no name"),

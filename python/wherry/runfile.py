@@ -91,12 +91,13 @@ def cut_short(error: ValueError) -> bool:
     )
 
 
-def parse(path: Path, data: bytes, kind: str = "a run file") -> object:
-    """The JSON in what was read from there."""
+def parse(path: Path, data: bytes, kind: str = "a run file", nan: bool = False) -> object:
+    """The JSON in what was read from there. `nan`: NaN and infinities, which other tools write, become null."""
     if not data.strip():
         raise WherryError(f"{path} is empty")
     try:
-        return json.loads(_CONTROLS.sub("?", data.decode("utf-8")), parse_constant=_no_constant)
+        constant = (lambda _: None) if nan else _no_constant
+        return json.loads(_CONTROLS.sub("?", data.decode("utf-8")), parse_constant=constant)
     except UnicodeDecodeError as error:
         what = "is cut short" if cut_short(error) else "is not text"
         raise WherryError(f"{path} is not {kind}: it {what}") from None
