@@ -166,6 +166,42 @@ def test_rows_that_are_done_do_not_go_to_the_runner(copied, monkeypatch):
     }
 
 
+# Interrupts once the rows of the second experiment are measured, and before their figures are made.
+WHILE_RECKONING = """
+import os, signal
+from wherry import results
+from wherry.__main__ import main
+digest = results.digest
+def interrupted(campaign, first):
+    if first:
+        os.kill(os.getpid(), signal.SIGINT)
+    return digest(campaign, first)
+results.digest = interrupted
+main()
+"""
+
+
+def test_an_interrupt_among_the_figures_loses_no_row(tmp_path):
+    (tmp_path / "peer.so").write_bytes(b"peer")
+    words = ("bench", *ASKED, "--peer", "slow=peer.so", "--save", "run.json")
+    cut = subprocess.run(
+        [sys.executable, "-c", WHILE_RECKONING, *words],
+        cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert cut.returncode == 130 and cut.stderr.count("\n") == 1, cut.stderr
+    assert "--resume run.json" in cut.stderr and rows_in(tmp_path / "run.json.journal")
+    begun = (tmp_path / "log").read_text().count("--seed")
+    on = bench(tmp_path, "--resume", "run.json")
+    assert on.returncode == 0, on.stderr
+    run = read(tmp_path / "run.json")
+    assert [(e["name"], e["complete"]) for e in run["experiments"]] == [
+        ("sizes", True),
+        ("small", True),
+    ]
+    assert not (tmp_path / "run.json.journal").exists()
+    assert (tmp_path / "log").read_text().count("--seed") == begun, "nothing is measured again"
+
+
 def changed(run, *path, value):
     place = run
     for key in path[:-1]:

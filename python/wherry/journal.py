@@ -34,6 +34,7 @@ class Journal:
 
     def __init__(self, run_path: Path, document: dict, part: dict):
         self.path = path_for(run_path)
+        self.rows = 0  # that have come to their end in it
         self._began = time.monotonic()
         self._file = None
         head = {"format": FORMAT, "format_version": FORMAT_VERSION, "run": document, "resume": part}
@@ -62,6 +63,7 @@ class Journal:
             line = runfile.encode(what)
             if self._file.write(line) != len(line):
                 raise OSError(0, "the disk is full")
+            self.rows += what.get("event", {}).get("event") == "rowend"
         except OSError:
             self.remove()
 
@@ -71,6 +73,7 @@ class Journal:
             self._file = None
 
     def remove(self) -> None:
+        self.rows = 0
         self.close()
         with contextlib.suppress(OSError):
             self.path.unlink()

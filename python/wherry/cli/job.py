@@ -27,6 +27,7 @@ from wherry.errors import (
     WherryError,
 )
 from wherry.experiments import Experiment, Request
+from wherry.journal import path_for
 from wherry.units import about
 from wherry.yardsticks import INLINED, YARDSTICKS
 
@@ -125,6 +126,8 @@ class Bench:
                             self._measure(experiment)
                 except KeyboardInterrupt:
                     self.document["interrupted"] = True
+                    if self.keeper.left():
+                        return self._leave_to_journal()
                 except WherryError:
                     if self.course.run is None and not self.document["rows"]:
                         self.keeper.nothing()
@@ -146,6 +149,16 @@ class Bench:
             raise FailedError(": ".join(["nothing could be measured", *skipped[:1]]))
         self._save()
         return self._finish()
+
+    def _leave_to_journal(self) -> int:
+        """Interrupted again, or when all was measured and only the figures of it were not made."""
+        path = self.path
+        print(
+            f"wherry: interrupted before the figures were made; what was measured until then is in {path_for(path)}, "
+            f"and wherry bench --resume {path} goes on with it",
+            file=sys.stderr,
+        )
+        return interrupted_status[0]
 
     def _enter(self, around: contextlib.ExitStack, experiment: Experiment) -> bool:
         """What an experiment needs around it. When that cannot be had, the other experiments go on without it."""

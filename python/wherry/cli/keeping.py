@@ -32,6 +32,10 @@ class Keeper:
         if self.journal:
             self.journal.close()
 
+    def left(self) -> bool:
+        """Whether rows are in the journal alone, since it ended before the figures of them were saved."""
+        return self.journal is not None and self.journal.rows > 0
+
     def nothing(self) -> None:
         """There is nothing to keep."""
         self._drop_journal()
