@@ -405,9 +405,24 @@ def test_a_bad_ending_is_told_before_anything_is_measured(tmp_path, wherry):
         "WHERRY_RUN": str(runs.Path(__file__).with_name("fake_runner.py")),
         "WHERRY_FAKE_LOG": str(log),
     }
-    result = wherry("bench", "sizes", "--plot", "p.jpg", cwd=tmp_path, env=fake)
-    assert result.returncode == 2 and ".png or .svg" in result.stderr
-    assert not log.exists() or "measure" not in log.read_text()
+    for name in ("d.html", "d.json.raw.json.gz", "d-sizes.svg"):
+        (tmp_path / name).mkdir()
+    for words, said in (
+        (("--plot", "p.jpg"), ".png or .svg"),
+        (("--save", "d.json", "--report"), "cannot save to d.html: it is a directory"),
+        (("--save", "d.json", "--raw"), "cannot save to d.json.raw.json.gz: it is a directory"),
+        (("small", "--plot", "d.svg"), "cannot save to d-sizes.svg: it is a directory"),
+        (("--save", "r.svg", "--plot", "./r.svg"), "the run file goes there"),
+    ):
+        result = wherry("bench", "sizes", *words, cwd=tmp_path, env=fake)
+        assert result.returncode == 2 and said in result.stderr, result.stderr
+        assert result.stderr.count("\n") == 1
+    assert not log.exists() or "--seed" not in log.read_text()
+    run = runs.write(tmp_path / "r.svg", made_runs.usual(1).run)
+    whole = run.read_bytes()
+    result = wherry("report", run, "--plot", run, "--experiment", "small")
+    assert result.returncode == 2 and "that is the run file itself" in result.stderr
+    assert run.read_bytes() == whole
 
 
 def test_help_loads_no_drawing_library(wherry):

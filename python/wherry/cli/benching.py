@@ -13,6 +13,7 @@ from wherry.cli import peers as peer_room
 from wherry.cli.job import Bench
 from wherry.errors import unknown
 from wherry.experiments import Request
+from wherry.formats.samples import beside as raw_samples
 from wherry.striping import given as stripe_files
 from wherry.units import parse_size
 
@@ -125,6 +126,9 @@ def bench(
     plan, left_out = whole.plan(chosen, request, every)
     path = Path(save) if save else stamp.run_path(sum(len(rows) for _, rows in plan))
     runfile.check_target(path)
+    if raw:
+        runfile.check_target(raw_samples(path))
+    reporting.check_beside(path, picture, page, [experiment.name for experiment, _ in plan])
     seed = secrets.randbits(32) if seed is None else seed
     job = Bench(
         plan,

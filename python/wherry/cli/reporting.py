@@ -132,6 +132,9 @@ def report(files: Sequence[str], output: str | None, plot: str | None, wanted) -
                 raise unknown("experiment", name, has, "the run file")
         if not has:
             raise WherryError(f"{files[0]} holds no experiment; nothing to draw")
+        for own in still.paths(picture, list(wanted or has)).values():
+            if _same(own, runs[0][1]):
+                raise WherryError(f"--plot {own}: that is the run file itself; give another name")
         said += draw(runs[0][0], picture, wanted or has, named=bool(wanted))
     if target or not picture:
         target = target or page_beside(runs[0][1])
@@ -223,6 +226,19 @@ def check_plot(plot: str | None) -> Path | None:
         what = str(error).split(";")[0]
         raise WherryError(f"{what}; choose another place with --plot FILE") from None
     return path
+
+
+def check_beside(run: Path, picture: Path | None, page: bool, experiments: Sequence[str]) -> None:
+    """The same of the page, and that no picture takes the place of the run file."""
+    if picture:
+        from wherry.report import still
+
+        for target in still.paths(picture, list(experiments)).values():
+            if target.resolve() == run.resolve():
+                raise WherryError(f"--plot {target}: the run file goes there; give another name")
+            runfile.check_target(target)
+    if page:
+        runfile.check_target(page_beside(run))
 
 
 def after_bench(run: dict, path: Path, plot: Path | None, page: bool, aside: bool) -> None:
