@@ -123,6 +123,21 @@ def test_what_google_benchmark_writes_for_no_number_costs_no_time(tmp_path):
         files.load(saved(tmp_path / "ours", b'{"format": "wherry-run", "seconds": NaN}'))
 
 
+def test_no_benchmark_stands_under_the_name_of_another(tmp_path, call):
+    names = ("BM_Memcpy_Fleet_L1", "BM_Memcpy_Fleet_L2")
+    path = saved(tmp_path / "g.json", gbench(*(entry(name, 2.0) for name in names)))
+    run = files.load(path)
+    assert [cell["name"] for cell in run["cells"]] == list(names)
+    assert [row["name"] for row in run["rows"]] == ["as named"]
+    status, out, _ = call("bench", "--show", path)
+    assert status == 0 and "as named" in out and "Fleet_L2 " not in out
+    assert "1 process x 1 round\n" in out and "L1d 32 KiB\n" in out, "whence is not told"
+    (picture,) = pictures.of(run, run["experiments"][0]["name"])
+    assert "as named" in json.dumps(picture.columns) and "?" not in json.dumps(picture.columns)
+    alone = files.load(saved(tmp_path / "a.json", gbench(entry("BM_Memcpy_Fleet_L1", 2.0))))
+    assert alone["rows"][0]["name"] == "BM_Memcpy_Fleet_L1"
+
+
 def test_aggregates_alone_make_up_no_quantiles(tmp_path):
     document = gbench(
         *(

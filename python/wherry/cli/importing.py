@@ -26,6 +26,7 @@ def command(file: str, output: str | None, ghz: float | None, as_json: bool) -> 
     from wherry import runfile
     from wherry.cli.printer import Printer
     from wherry.formats import files
+    from wherry.units import plural
 
     path = Path(file)
     run = files.load(path, ghz, foreign=True)
@@ -36,7 +37,8 @@ def command(file: str, output: str | None, ghz: float | None, as_json: bool) -> 
     runfile.check_target(target)
     runfile.write(target, run)
     source = run["source"]
-    click.echo(f"{len(run['cells'])} cells of {file} ({source['tool']}) in {target}")
+    cells = plural(len(run["cells"]), "cell")
+    click.echo(f"{cells} of {file} ({source['tool']}) in {target}")
     for note in source["notes"]:
         click.echo(f"wherry: {note}", err=True)
     if source["unit"] == "ticks":

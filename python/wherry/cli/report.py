@@ -12,7 +12,7 @@ from wherry.cli.printer import Printer
 from wherry.experiments import Experiment
 from wherry.formats import shown
 from wherry.problems import grouped
-from wherry.units import percent, seconds_in_words
+from wherry.units import percent, plural, seconds_in_words
 
 
 def heading(printer: Printer, run: dict) -> None:
@@ -69,12 +69,12 @@ def experiment(printer: Printer, run: dict, name: str) -> None:
     printer.text()
     printer.paragraph(
         noise
-        + f"medians of {own['processes']} process{'es' if own['processes'] != 1 else ''} x "
-        + f"{own['rounds']} rounds"
+        + f"medians of {plural(own['processes'], 'process', 'processes')} x "
+        + plural(own["rounds"], "round")
         + (f"; {said}" if (said := sentences.corrected(own.get("correction"))) else "")
         + _thinned(own.get("thinned"))
         + ("; the time was up before all processes had ended" if own.get("cut_short") else "")
-        + (f"; {disturbed} cells have disturbed rounds" if disturbed else "")
+        + (f"; {plural(disturbed, 'cell')} with disturbed rounds" if disturbed else "")
         + ("" if own["complete"] else "; INTERRUPTED, so fewer")
     )
     for line in (rounds.voided_in_words(own), rounds.drift_in_words(own), levels.in_words(own)):

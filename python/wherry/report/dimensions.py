@@ -135,6 +135,8 @@ _LACKING = {
 def _name(row: dict) -> str:
     if _sizeless(row):
         return str(row["op"])
+    if "mix" not in row and number(row.get("size")) is None and row.get("name"):
+        return str(row["name"])
     what = str(row["mix"]).removeprefix("@") if "mix" in row else size_words(row.get("size"))
     return f"{row['op']} {what}"
 
