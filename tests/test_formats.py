@@ -134,6 +134,9 @@ def test_no_benchmark_stands_under_the_name_of_another(tmp_path, call):
     assert "1 process x 1 round\n" in out and "L1d 32 KiB\n" in out, "whence is not told"
     (picture,) = pictures.of(run, run["experiments"][0]["name"])
     assert "as named" in json.dumps(picture.columns) and "?" not in json.dumps(picture.columns)
+    assert call("report", path, "-o", "g.html")[0] == 0
+    page = (tmp_path / "g.html").read_text()
+    assert "<h1>far, 2026-11-21</h1>" in page and "sysfs" not in page
     alone = files.load(saved(tmp_path / "a.json", gbench(entry("BM_Memcpy_Fleet_L1", 2.0))))
     assert alone["rows"][0]["name"] == "BM_Memcpy_Fleet_L1"
 
@@ -469,6 +472,12 @@ def test_import_saves_a_run_that_is_shown_and_exported(tmp_path, call):
     assert call("bench", "--show", path)[0] == 0
     assert json.loads(call("import", path, "--json")[1])["cells"]
     assert "is a run file already" in call("import", "r.json")[2]
+    whole = path.read_bytes(), (tmp_path / "r.json").read_bytes()
+    (tmp_path / "link.csv").symlink_to("r.json")
+    for words in (("import", path, "-o", "g.json"), ("export", "r.json", "-o", "link.csv")):
+        status, _, said = call(*words)
+        assert status == 2 and "itself; give another name" in said and said.count("\n") == 1
+    assert whole == (path.read_bytes(), (tmp_path / "r.json").read_bytes())
     assert call("import", path)[0] == 0 and (tmp_path / "g.json.run.json").exists()
     heads, lines = cells.table(run)
     assert len(lines) == 2 and "name" in heads

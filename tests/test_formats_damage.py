@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import random
 
@@ -21,14 +22,18 @@ FINE = {
 
 @pytest.mark.parametrize("form", FINE)
 def test_marks_and_line_ends_of_other_systems_change_nothing(tmp_path, form):
-    plain, marked = (
+    plain, *marked = (
         files.load(saved(tmp_path / "f", data))
         for data in (
             FINE[form].encode(),
             b"\xef\xbb\xbf" + FINE[form].replace("\n", "\r\n").encode(),
+            FINE[form].replace("\n", "\r\n").encode("utf-16"),
+            codecs.BOM_UTF16_BE + FINE[form].encode("utf-16-be"),
         )
     )
-    assert marked["cells"] == plain["cells"] and len(plain["cells"])
+    assert all(own["cells"] == plain["cells"] for own in marked) and len(plain["cells"])
+    with pytest.raises(WherryError, match="not text"):
+        files.load(saved(tmp_path / "f", FINE[form].encode("utf-16") + b"\x00\xd8"))
 
 
 @pytest.mark.parametrize("form", FINE)

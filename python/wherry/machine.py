@@ -267,7 +267,10 @@ def caches(machine: dict) -> str:
         if text:
             return f"{text} (by {', '.join(sorted(sources))})"
     text = _caches_in_words(machine["caches"])
-    return f"{text} (by sysfs)" if text else "not told"
+    if not text:
+        return "not told"
+    # Another tool's file does not tell whence it has them.
+    return f"{text} (by sysfs)" if machine["reported"] else text
 
 
 def cpu(machine: dict) -> str:
@@ -308,7 +311,9 @@ def virtual(machine: dict) -> str:
 def clock(machine: dict) -> str:
     own = machine["cpu"]
     speed = (
-        f"{own['mhz'] / 1000:.2f} GHz as the kernel says" if own.get("mhz") else "speed not told"
+        f"{own['mhz'] / 1000:.2f} GHz{' as the kernel says' if machine['reported'] else ''}"
+        if own.get("mhz")
+        else "speed not told"
     )
     governor = f", governor {machine['governor']}" if machine["governor"] else ""
     turbo = {True: ", turbo on", False: ", turbo off", None: ""}[machine["turbo"]]

@@ -67,6 +67,10 @@ def _bytes(path: Path) -> bytes:
         raise WherryError(f"cannot read {path}: {error.strerror}") from None
     if len(data) > LARGEST:
         raise WherryError(f"{path} is too large to be a run file (over 1 GiB)")
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        # What a Windows shell writes for `>`.
+        with contextlib.suppress(UnicodeDecodeError):
+            return data.decode("utf-16").encode()
     return data.removeprefix(codecs.BOM_UTF8)  # which some editors put before a text
 
 
@@ -168,6 +172,13 @@ def check_target(path: Path) -> None:
         # Where a directory was to be made.
         why = "a file is where its directory would be" if error.errno == EEXIST else error.strerror
         raise WherryError(f"cannot save to {path}: {why}; choose another place") from None
+
+
+def refuse_own(path: Path, source: Path, what: str) -> None:
+    """What is read is not replaced by what is made of it, which holds less."""
+    with contextlib.suppress(OSError):
+        if path.samefile(source):
+            raise WherryError(f"-o {path}: that is {what} itself; give another name")
 
 
 def _refuse_what_is_there(path: Path) -> None:

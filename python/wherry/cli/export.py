@@ -29,6 +29,7 @@ def command(run: str, form: str | None, output: str | None) -> None:
     from wherry.errors import WherryError, unknown
     from wherry.formats import export, files
     from wherry.formats.samples import Samples, read_raw
+    from wherry.units import plural
 
     if form is None:
         suffix = Path(output).suffix if output else ".csv"
@@ -51,8 +52,9 @@ def command(run: str, form: str | None, output: str | None) -> None:
     if output is None or output == "-":
         Printer().write(text)
         return
+    runfile.refuse_own(Path(output), path, "the run file")
     runfile.write_text(Path(output), text)
     click.echo(
-        f"{len(samples.cells)} cells of {run} in {output}"
+        f"{plural(len(samples.cells), 'cell')} of {run} in {output}"
         + (f" ({form}; samples: {samples.about})" if form in USES_SAMPLES else f" ({form})")
     )

@@ -34,6 +34,7 @@ def command(file: str, output: str | None, ghz: float | None, as_json: bool) -> 
         Printer().write(runfile.encode(run).decode())
         return
     target = Path(output) if output else path.with_name(path.name + ".run.json")
+    runfile.refuse_own(target, path, "the file that is imported")
     runfile.check_target(target)
     runfile.write(target, run)
     source = run["source"]

@@ -15,9 +15,7 @@ def heading(run: dict) -> list[tuple[str, str]]:
     """What is told of the machine; lines that would say nothing are left out."""
     source = run["source"]
     lines = [("Source", f"{source['tool']}, {source['file']}; figures in {_unit(run)}")]
-    for label, text in machine_heading(run["machine"]):
-        if "not told" not in text:  # nor is whence the tool has the caches
-            lines.append((label, text.removesuffix(" (by sysfs)")))
+    lines += [pair for pair in machine_heading(run["machine"]) if "not told" not in pair[1]]
     return lines + [("Note", note) for note in source.get("notes", ())]
 
 

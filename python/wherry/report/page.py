@@ -33,7 +33,8 @@ class Run:
 
     def label(self) -> str:
         own = self.run["machine"]
-        text = f"{own['host']}, {own['cpu']['model']}, {self.run['started'][:10]}"
+        told = [text for text in (own["host"], own["cpu"]["model"]) if text] or [self.file]
+        text = ", ".join([*told, self.run["started"][:10]])
         return f"{self.letter}: {text}" if self.letter else text
 
 
