@@ -253,6 +253,10 @@ def test_sentences():
         "Pages of 4 KiB take longer than huge ones from 64M on, at 128M by 30.0 ns a load (30 %): what misses of "
         "the TLB cost there."
     )
+    # What is dearest may lie among sets that are not.
+    dear = report.sentences(Found(made(TIMES | {64 * KIB: (9.0, 3.0), 256 * MIB: (105.0, 100.0)})))
+    dearest = report.sentences(Found(made({64 * KIB: (90.0, 3.0)} | TIMES)))
+    assert "on, at 128M" in dear[1] and "huge ones, at 64K by 87.0 ns" in dearest[1]
     assert overlap.startswith(
         "Loads that do not wait for each other overlap, as many as 4.0 at 32K (0.31 ns a"
     )

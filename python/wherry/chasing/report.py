@@ -174,7 +174,7 @@ def _cost_of_pages(found: Found) -> str:
     ns, share = dear[worst]
     # From where on every larger working set is dearer.
     tail = [size for size in known if all(other in dear for other in known if other >= size)]
-    since = f" from {size_label(tail[0])} on" if tail and tail[0] != worst else ""
+    since = f" from {size_label(tail[0])} on" if tail and tail[0] < worst else ""
     return (
         f"Pages of 4 KiB take longer than huge ones{since}, at {size_label(worst)} by {ns_label(ns)} ns "
         f"a load ({percent(share)}): what misses of the TLB cost there."

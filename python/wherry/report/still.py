@@ -9,7 +9,7 @@ from wherry.errors import FailedError, WherryError
 from wherry.report import dimensions, look, pictures
 from wherry.report.picture import Picture, sized
 from wherry.report.words import ABSURD
-from wherry.units import percent
+from wherry.units import percent, plural
 
 FORMATS = (".png", ".svg")
 WIDTH = 900
@@ -49,7 +49,7 @@ def title(run: dict, experiment: str) -> dict:
     how = [
         run["started"][:10],
         noise,
-        f"{own['processes']} process{'es' if own['processes'] != 1 else ''} × {own['rounds']} rounds",
+        f"{plural(own['processes'], 'process', 'processes')} × {plural(own['rounds'], 'round')}",
         f"Wherry {dimensions.clean(run['wherry'])}",
         "" if own["complete"] else "interrupted",
     ]
