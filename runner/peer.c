@@ -225,7 +225,12 @@ const char *targets_add_peer(struct target_list *list, const char *spec)
     const char *equals = strchr(spec, '=');
     size_t name_length = equals ? (size_t)(equals - spec) : 0;
     char name[80];
-    if (!equals || name_length == 0 || name_length >= sizeof name || !equals[1]) {
+    if (name_length >= sizeof name) {
+        snprintf(message, sizeof message, "--peer '%.40s...': the NAME is longer than 79 bytes; give a shorter one",
+                 spec);
+        return message;
+    }
+    if (!equals || name_length == 0 || !equals[1]) {
         snprintf(message, sizeof message,
                  "--peer '%s': give NAME=PATH or NAME=PATH:PREFIX, as in musl=/lib/libc.musl.so", spec);
         return message;

@@ -7,11 +7,14 @@ from collections.abc import Iterable, Sequence
 from wherry import runner
 from wherry.campaign import Problem
 from wherry.errors import FailedError, WherryError
+from wherry.yardsticks import INLINED, YARDSTICKS
 
 # Longer than the runner's own limit, so that it can say itself what happened.
 LOADING_LIMIT = 20.0
 # What the runner takes at once.
 MOST = 32
+# Names that mean something else: a yardstick has no verdict, and `--routine all` is everybody.
+_NO_NAMES = frozenset(("all", *YARDSTICKS, *INLINED))
 
 
 def name_of(spec: str) -> str:
@@ -27,7 +30,7 @@ def check(specs: Sequence[str], limit: float = LOADING_LIMIT) -> list[Problem]:
     taken = set()
     for spec in specs:
         name = name_of(spec)
-        if name in taken:
+        if name in taken or name in _NO_NAMES:
             raise WherryError(f"--peer '{spec}': the name {name} is taken; choose another")
         taken.add(name)
         try:
