@@ -375,6 +375,15 @@ def test_a_wrong_run_file_is_told_as_bench_tells_it(tmp_path, wherry):
     assert shown.stderr == reported.stderr and reported.returncode == shown.returncode == 2
 
 
+def test_what_is_shown_as_json_stays_json_beside_pictures(tmp_path, wherry):
+    path = runs.write(tmp_path / "r.json", made_runs.usual(1).run)
+    shown = wherry("bench", "--show", path, "--json", "--plot", "p.svg", "--report", cwd=tmp_path)
+    assert shown.returncode == 0 and json.loads(shown.stdout)["cells"]
+    assert "Plot: p-" in shown.stderr and "Report: " in shown.stderr
+    shown = wherry("bench", "--show", path, "--plot", "p.gif", cwd=tmp_path)
+    assert shown.returncode == 2 and shown.stdout == "" and shown.stderr.count("\n") == 1
+
+
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path, wherry):
     run = runs.write(tmp_path / "r.json", runs.every_kind())
     (tmp_path / "file").write_text("")

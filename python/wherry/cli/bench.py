@@ -151,8 +151,9 @@ def command(ctx, experiments, show, as_json, then, markdown, **options) -> int:
     given = [_flag(key) for key, value in options.items() if value and key not in ("hang_limit",)]
     if given:
         raise WherryError(f"--show only prints what was measured; leave out {', '.join(given)}")
+    reporting.check_plot(plot)
     showing.show(show, experiments, as_json, then, markdown, counters)
-    reporting.show(show, experiments, plot, page)
+    reporting.show(show, experiments, plot, page, aside=as_json or markdown)
     return EXIT_OK
 
 

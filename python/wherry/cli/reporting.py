@@ -259,10 +259,10 @@ def after_bench(run: dict, path: Path, plot: Path | None, page: bool, aside: boo
         raise FailedError(f"{error}; the figures are saved in {path}") from None
 
 
-def show(file: str, experiments: Sequence[str], plot: str | None, page: bool) -> None:
-    """--plot and --report beside --show."""
+def show(file: str, experiments: Sequence[str], plot: str | None, page: bool, aside: bool) -> None:
+    """--plot and --report beside --show. `aside`: standard output is a document."""
     lines = report([file], None, plot, experiments) if plot else []
     if page:
         lines += report([file], None, None, ())
     for line in lines:
-        click.echo(line)
+        click.echo(line, err=aside)
