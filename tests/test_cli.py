@@ -338,6 +338,11 @@ def test_an_unexpected_error_is_one_line(wherry, tmp_path):
         "Traceback"
         in wherry("list", "routines", env={"PYTHONPATH": path, "WHERRY_DEBUG": "1"}).stderr
     )
+    broken = (tmp_path / "sitecustomize.py").read_text()
+    (tmp_path / "sitecustomize.py").write_text(broken.replace("ZeroDivisionError", "MemoryError"))
+    result = wherry("list", "routines", env={"PYTHONPATH": path})
+    assert result.returncode == 1 and result.stderr.count("\n") == 1
+    assert "not enough memory" in result.stderr and "bug" not in result.stderr
 
 
 def test_a_runner_that_is_not_there(wherry):

@@ -161,6 +161,11 @@ def _run(arguments: list[str] | None) -> int:
             what = "cannot write to standard output: "
         _say(f"wherry: {what}{error.strerror or error}")
         return errors.EXIT_FAILED
+    except MemoryError:
+        if os.environ.get("WHERRY_DEBUG"):
+            raise
+        _say("wherry: there is not enough memory; free some, or raise its limit (ulimit -v)")
+        return errors.EXIT_FAILED
     except Exception as error:
         if os.environ.get("WHERRY_DEBUG"):
             raise
