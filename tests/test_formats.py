@@ -412,6 +412,20 @@ def test_what_we_write_we_read_again(run_file, tmp_path, form, raw, call):
     assert status == 0 and "0 slower, 0 faster" in out and "time against time" in out
 
 
+@pytest.mark.parametrize("form", ["google-benchmark", "benchfmt"])
+def test_what_another_tool_did_not_tell_is_not_told_after_a_round_trip(tmp_path, form, call):
+    document = gbench(entry("BM_memcpy/64", 2.0), entry("BM_sort", 9.0), entry("BM_hash/4/x", 3.0))
+    path, target = saved(tmp_path / "g.json", document), tmp_path / "out.json"
+    assert call("export", path, "--format", form, "-o", target)[0] == 0
+    before, after = files.load(path), files.load(target)
+    untold = ("src_off", "dst_off", "walk", "src_state", "mode", "huge")
+    for own, again in zip(before["cells"], after["cells"], strict=True):
+        assert naming.dimensions(again) == naming.dimensions(own)
+        assert all(again[key] is None for key in untold)
+    status, out, _ = call("compare", path, target, "--same-machine")
+    assert status == 0 and "Only in" not in out and "3 cells in both" in out
+
+
 def test_samples_are_raw_or_said_to_be_quantiles(run_file):
     run = runfile.read(run_file)
     raw = Samples(run, read_raw(run_file))

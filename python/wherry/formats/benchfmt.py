@@ -124,7 +124,7 @@ def _lines(run: dict, samples: Samples) -> Iterator[str]:
         "goos": "linux" if own else None,
         "goarch": "amd64" if own else None,
         "cpu": machine["cpu"]["model"],
-        f"{_COMMENT}wherry": run["wherry"],
+        f"{_COMMENT}{naming.by(run)}": run["wherry"],
         f"{_COMMENT}date": run["started"],
         f"{_COMMENT}host": machine["host"],
         f"{_COMMENT}cpus": machine["cpu"].get("count"),

@@ -192,7 +192,7 @@ def _context(run: dict, samples: Samples) -> dict:
         ],
         "load_avg": machine["load"],
         "library_build_type": "release",
-        "wherry": run["wherry"],
+        naming.by(run): run["wherry"],
         "cpu": cpu["model"],
         "kernel": machine["kernel"],
         "libc": machine["libc"],

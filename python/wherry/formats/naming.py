@@ -91,8 +91,15 @@ def write(cell: dict, sign: str) -> str:
     words = [str(op)]
     for key, value in parts.items():
         text = str(int(value)) if isinstance(value, bool) else str(value)
-        words.append(f"{key}{sign}{re.sub(r'[^!-~]|/', '_', text)}")
+        for part in text.split("/") if key == "name" else (text,):
+            words.append(f"{key}{sign}{re.sub(r'[^!-~]|/', '_', part)}")
     return "/".join(words)
+
+
+def by(run: dict) -> str:
+    """Under what our version stands in a file that is exported: `wherry` says that what a name leaves out is as usual,
+    which nobody knows of another tool's figures."""
+    return "exported_by_wherry" if run.get("source") else "wherry"
 
 
 def _number(text: str) -> int | None:
@@ -175,6 +182,9 @@ def read(name: str, sign: str, size: float | None = None, ours: bool = False) ->
     for i, part in enumerate(parts):
         key, found, value = part.partition(sign)
         if found and _said(told, key, value):
+            continue
+        if key == "name" and value and told.experiment:  # only ours name the experiment
+            told.rest.append(value)
             continue
         if i == chosen and told.op != "other" and not _sized(told):
             told.dimensions["size"] = numbers[i]
