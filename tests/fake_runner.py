@@ -1,6 +1,7 @@
 #!/usr/bin/env -S python3 -IS
 """A runner that speaks docs/runner-protocol.md and measures nothing, for what a good runner does not do on request:
 crash, hang, write rubbish, take its time. What goes wrong is chosen by the name of a peer: crash, hang, liar, rubbish,
+late (hangs in the rounds, and the runner tells),
 silent (dies without a word of its own), slow (WHERRY_FAKE_SLOW seconds a routine). WHERRY_FAKE_LOG gets a line for
 every start, WHERRY_FAKE_ROWS one for every row: the options of its process and the row. WHERRY_FAKE_TIMES plants times:
 JSON of routine to factors, as {"alpha": {"all": 0.9, "mix": 0.6, "set": null}}; of the keys that fit a row the last of
@@ -173,6 +174,10 @@ def measure(arguments):
             if "slow" in found:
                 time.sleep(float(os.environ.get("WHERRY_FAKE_SLOW", "0.15")))
             measure_one(row, name, False, int(row["rounds"]), noise)
+        if "late" in found:
+            time.sleep(2.5)
+            say("hang", id=row["id"], routine="late", message="did not return while it was timed")
+            sys.exit(1)
         measure_one(row, row["routines"].split(",")[0], True, int(row["rounds"]), noise)
         say("rowend", id=row["id"], voided=1, reasons={"migrated": 1, "descheduled": 0, "steal": 0})
         rows += 1

@@ -80,6 +80,14 @@ def test_a_bad_peer_is_named_and_the_campaign_goes_on(fake, name, kind, said):
     assert [c["size"] for c in others] == [64, 4096] and all(c["processes"] == 2 for c in others)
 
 
+def test_nobody_is_blamed_for_a_peer_that_hangs_while_it_is_timed(fake):
+    """Of the rounds only the runner knows whose turn it is, and --hang-limit must not be quicker than it."""
+    peers = ("--peer", "late=peer.so", "--peer", "good=peer.so")
+    fake("bench", "sizes", "--size", "64,4K", *peers, "--hang-limit", "1")
+    problems = [p for p in saved(fake.directory)["problems"] if p["kind"] != "skip"]
+    assert {(p["kind"], p["routine"]) for p in problems} == {("hang", "late")}
+
+
 @pytest.mark.parametrize(("name", "word"), [("loadcrash", "SIGSEGV"), ("loadhang", "hung")])
 def test_a_peer_that_dies_while_it_is_loaded(fake, name, word):
     result = fake("bench", "--size", "64", "--peer", f"{name}=peer.so", "--hang-limit", "1")

@@ -19,6 +19,8 @@ from wherry.row import Row
 
 # Longer than the runner's own limit, so that it can name the culprit itself; ours is for a runner that cannot.
 HANG_LIMIT = 60.0
+# The least for the rounds, whatever is asked for: within it the runner names who does not return.
+RUNNER_TELLS = 15.0
 
 # As many times slower than the campaign's best pace of core or memory, and a process' rows are left out
 # where others have the row: it ran beside a neighbour, or at a lower clock, from first to last round.
@@ -378,8 +380,10 @@ class Campaign:
                     if self.journal:
                         self.journal.event(process, event)
                     self._event(event, process, pending, state)
+                    # Once all were tried only the runner knows whose turn it is: it is given the time to tell.
+                    stream.limit = max(limit, RUNNER_TELLS) if self._all_tried(state) else limit
             except runner.HangError:
-                self._blame("hang", state, f"no sign of life for {limit:g} s; stopped")
+                self._blame("hang", state, f"no sign of life for {stream.limit:g} s; stopped")
                 return
             except runner.BadLineError as error:
                 self._blame("crash", state, f"the runner's output was damaged: {error}")
@@ -399,6 +403,12 @@ class Campaign:
                     state,
                     f"the runner {runner.ended_by(status)}" + (f": {said}" if said else ""),
                 )
+
+    def _all_tried(self, state: _PassState) -> bool:
+        row, routine = state.trying or (None, "")
+        if row is None or self.rows[row].command != "measure":
+            return False
+        return routine == self._routines(row)[-1]
 
     def _blame(self, kind: str, state: _PassState, message: str) -> None:
         if state.trying is None:
