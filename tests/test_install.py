@@ -190,6 +190,25 @@ def test_the_library_alone_with_another_libc(tmp_path: Path):
         assert run(tmp_path / "p").stdout == "as musl\n"
 
 
+def test_inside_another_meson_project(tmp_path: Path):
+    """The library alone, by its name as a dependency; shared or static as that project says."""
+    (tmp_path / "subprojects").mkdir()
+    (tmp_path / "subprojects" / "wherry").symlink_to(ROOT)
+    (tmp_path / "meson.build").write_text(
+        "project('other', 'c')\n"
+        "wherry = dependency('wherry', fallback: 'wherry')\n"
+        "executable('p', 'p.c', dependencies: wherry)\n"
+    )
+    (tmp_path / "p.c").write_text(
+        '#include <stdio.h>\n#include <wherry.h>\nint main(void) { char to[7] = "";'
+        ' wherry_memcpy(to, "inside", 6); puts(to); return 0; }\n'
+    )
+    options = ("-Dwherry:optimization=0", "-Ddefault_library=static", "--wrap-mode=nodownload")
+    build = meson_build(tmp_path, tmp_path / "build", *options)
+    assert run(build / "p").stdout == "inside\n"
+    assert not list(build.rglob("wherry-run*")) and not list(build.rglob("*dropin*"))
+
+
 def test_control_flow_marks(build_dir: Path):
     """Each object carries both marks: one without them would take them from the whole program."""
     objects = sorted((build_dir / "src").rglob("*.o"))
