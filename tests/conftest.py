@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import forked
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -47,6 +48,28 @@ def run(*command: str | Path, check: bool = True, **options) -> subprocess.Compl
         shown = " ".join(map(str, command))
         pytest.fail(f"exit {result.returncode} from: {shown}\n{said}", pytrace=False)
     return result
+
+
+_forks: list[forked.Forks] = []
+
+
+def workbench(
+    *words: str | Path, env: dict[str, str] | None = None, **options
+) -> subprocess.CompletedProcess[str]:
+    """Runs the `wherry` command, as a fork where nothing that the test asks for comes before it; does not judge its
+    exit status."""
+    environment = dict(os.environ) if env is None else env
+    if not _forks:
+        _forks.append(forked.Forks())
+    if _forks[0].serves(environment, options):
+        return _forks[0].call([str(word) for word in words], environment, **options)
+    command = (sys.executable, "-m", "wherry", *words)
+    return run(*command, check=False, env=environment, **options)
+
+
+def pytest_sessionfinish() -> None:
+    while _forks:
+        _forks.pop().end()
 
 
 def need_tool(name: str, package: str) -> str:
@@ -136,7 +159,7 @@ def wherry(wherry_run: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
 
     def call(*args: str | Path, env: dict[str, str] | None = None, **options):
         environment = {**os.environ, "WHERRY_RUN": str(wherry_run), **(env or {})}
-        return run(sys.executable, "-m", "wherry", *args, check=False, env=environment, **options)
+        return workbench(*args, env=environment, **options)
 
     return call
 

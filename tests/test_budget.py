@@ -2,13 +2,12 @@
 
 import json
 import os
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from conftest import workbench
 from wherry import budget
 from wherry.budget import Budget, Share, cost, fit, parse, thin
 from wherry.campaign import Row
@@ -156,15 +155,8 @@ def test_the_short_form_comes_before_thinning():
 
 
 def bench(directory, *args, **more):
-    return subprocess.run(
-        [sys.executable, "-m", "wherry", "bench", *args],
-        cwd=directory,
-        env={**os.environ, "WHERRY_RUN": str(FAKE), **more},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    environment = {**os.environ, "WHERRY_RUN": str(FAKE), **more}
+    return workbench("bench", *args, cwd=directory, env=environment)
 
 
 def test_all_runs_whatever_there_is(tmp_path):

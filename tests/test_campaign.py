@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import rows_in, wait_until
+from conftest import rows_in, wait_until, workbench
 from wherry.campaign import Campaign, Row
 from wherry.problems import grouped
 
@@ -24,16 +24,7 @@ def fake(tmp_path):
     environment = {**os.environ, "WHERRY_RUN": str(FAKE), "WHERRY_FAKE_LOG": str(tmp_path / "log")}
 
     def call(*args, **options):
-        return subprocess.run(
-            [sys.executable, "-m", "wherry", *args],
-            cwd=tmp_path,
-            env=environment,
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            **options,
-        )
+        return workbench(*args, cwd=tmp_path, env=environment, **options)
 
     call.environment = environment
     call.directory = tmp_path

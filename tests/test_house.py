@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import functools
+import importlib.util
 import re
+import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, program, run
 
 PUBLIC = "include/wherry.h"
 # A file of a room includes its own room's files and those whose path begins with one of these.
@@ -165,3 +168,69 @@ def test_a_wrong_import_is_seen(tmp_path: Path, line: str):
     (tmp_path / "python").mkdir()
     (tmp_path / "python/a.py").write_text(f"def f():\n    {line}\n")
     assert len(wrong_imports(tmp_path)) == 1
+
+
+# Each of Wherry's commands as the first to be imported: the tests start them out of one process, which has all of them.
+FIRST = """
+import importlib, os, sys, traceback
+import click, numpy, rich.console, rich.table
+for name in sys.argv[1:]:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            importlib.import_module(name)
+        except BaseException:
+            print(name)
+            traceback.print_exc(file=sys.stdout)
+        sys.stdout.flush()
+        os._exit(0)
+    os.waitpid(pid, 0)
+"""
+
+
+def test_each_command_finds_its_modules():
+    names = [f"wherry.cli.{path.stem}" for path in (ROOT / "python/wherry/cli").glob("[a-z]*.py")]
+    assert len(names) > 20
+    assert run(sys.executable, "-c", FIRST, *names).stdout == ""
+
+
+def unimported(text: str) -> list[str]:
+    """Modules inside Python's packages that are used and not imported: there by chance, when somebody else did."""
+    tree = ast.parse(text)
+    named = [a for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names]
+    imported = {alias.name for alias in named}
+    packages = {a.name for a in named if a.asname is None and "." not in a.name}
+    packages |= {name.partition(".")[0] for name in imported if "." in name}
+    used = {
+        f"{node.value.id}.{node.attr}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    }
+    return sorted(
+        name
+        for name in used - imported
+        if (package := name.partition(".")[0]) in packages & sys.stdlib_module_names
+        and is_left_out(package, name)
+    )
+
+
+@functools.cache
+def is_left_out(package: str, name: str) -> bool:
+    """Whether it is a module that its package does not import itself."""
+    try:
+        if importlib.util.find_spec(name) is None:
+            return False
+    except ModuleNotFoundError:
+        return False
+    own = f"import {package}; print(hasattr({package}, {name.partition('.')[2]!r}))"
+    return run(*program(own)).stdout == "False\n"
+
+
+def test_modules_inside_packages_are_imported():
+    for file in sorted((ROOT / "python").rglob("*.py")):
+        assert unimported(file.read_text()) == [], file
+
+
+def test_one_that_is_not_is_seen():
+    assert unimported("import importlib\nimportlib.util.find_spec('a')\n") == ["importlib.util"]
+    assert unimported("import os, importlib.util\nimportlib.util\nos.path.join\n") == []

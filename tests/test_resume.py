@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import rows_in, wait_until
+from conftest import rows_in, wait_until, workbench
 
 FAKE = Path(__file__).with_name("fake_runner.py")
 ASKED = ("sizes", "small", "--size", "64,256,1K,4K", "--processes", "3", "--seed", "7", "--raw")
@@ -26,15 +26,7 @@ def environment(directory, slow=0.0):
 
 
 def bench(directory, *args):
-    return subprocess.run(
-        [sys.executable, "-m", "wherry", "bench", *args],
-        cwd=directory,
-        env=environment(directory),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return workbench("bench", *args, cwd=directory, env=environment(directory))
 
 
 def read(path):

@@ -4,11 +4,10 @@ import json
 import math
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from conftest import workbench
 from wherry import mixes, runfile
 from wherry.campaign import Row
 from wherry.experiments import Request
@@ -40,18 +39,9 @@ def bench(tmp_path):
             "WHERRY_RUN": str(FAKE),
             "WHERRY_PEERS": "",
             "WHERRY_FAKE_TIMES": json.dumps(times),
-            "PYTHONHASHSEED": "1",
             **(env or {}),
         }
-        return subprocess.run(
-            [sys.executable, "-m", "wherry", *args],
-            cwd=tmp_path,
-            env=environment,
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        return workbench(*args, cwd=tmp_path, env=environment)
 
     call.directory = tmp_path
     return call

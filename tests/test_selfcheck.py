@@ -4,14 +4,13 @@ made up here, since no test judges a real one; the routines of which something i
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import need_tool, run
+from conftest import need_tool, run, workbench
 from wherry import selfcheck
 from wherry.campaign import Cell
 from wherry.selfcheck import delays, independent, known, verdicts
@@ -217,15 +216,8 @@ def test_known_routines_are_copies_only(wherry_run):
 
 
 def command(directory, *args):
-    return subprocess.run(
-        [sys.executable, "-m", "wherry", "bench", "--self-check", *args],
-        cwd=directory,
-        env={**os.environ, "WHERRY_RUN": str(FAKE), "PATH": str(Path(sys.executable).parent)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    environment = {**os.environ, "WHERRY_RUN": str(FAKE), "PATH": str(Path(sys.executable).parent)}
+    return workbench("bench", "--self-check", *args, cwd=directory, env=environment)
 
 
 def test_a_runner_that_measures_nothing_fails_the_check(tmp_path):

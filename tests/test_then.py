@@ -3,11 +3,10 @@
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, run
+from conftest import ROOT, workbench
 from wherry import history, runfile, tables, then
 from wherry.campaign import Row
 from wherry.then import ranks, reading
@@ -25,7 +24,7 @@ def _elsewhere(tmp_path, monkeypatch):
 
 def call(*args: str | Path) -> subprocess.CompletedProcess[str]:
     """The command line without a native build: it measures nothing here."""
-    return run(sys.executable, "-m", "wherry", *args, check=False)
+    return workbench(*args)
 
 
 @pytest.fixture(scope="module")
