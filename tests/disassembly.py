@@ -154,17 +154,17 @@ LINE = re.compile(
 def load(path: Path) -> Object:
     made = Object(path)
     names: dict[str, str] = {}
-    for line in run("readelf", "-SW", path, timeout=60).stdout.splitlines():
+    for line in run("readelf", "-SW", path, timeout=300).stdout.splitlines():
         if found := re.match(r" +\[ *(\d+)\] (\.\S+)", line):
             names[found[1]] = found[2]
-    for line in run("readelf", "-sW", path, timeout=60).stdout.splitlines():
+    for line in run("readelf", "-sW", path, timeout=300).stdout.splitlines():
         word = line.split()
         if len(word) >= 7 and word[0][:-1].isdigit() and word[6] in names:
             place = (names[word[6]], int(word[1], 16))
             name = word[7] if len(word) > 7 else names[word[6]]
             made.symbols[name] = Symbol(name, place, int(word[2], 0), word[3])
     section = ""
-    for line in run("objdump", "-drw", "--no-show-raw-insn", path, timeout=60).stdout.splitlines():
+    for line in run("objdump", "-drw", "--no-show-raw-insn", path, timeout=300).stdout.splitlines():
         if line.startswith("Disassembly of section "):
             section = line.split()[-1].rstrip(":")
         elif found := LINE.match(line):
@@ -179,7 +179,7 @@ def load(path: Path) -> Object:
     order = list(made.instructions)
     made.following = {a: b for a, b in pairwise(order) if a[0] == b[0]}
     target = ""
-    for line in run("readelf", "-rW", path, timeout=60).stdout.splitlines():
+    for line in run("readelf", "-rW", path, timeout=300).stdout.splitlines():
         if found := re.match(r"Relocation section '\.rela(\S+)'", line):
             target = found[1]
         elif re.match(r"[0-9a-f]{16} ", line) and not re.match(r"\.(text|eh_frame|debug)", target):

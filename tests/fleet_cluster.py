@@ -72,7 +72,7 @@ class Forks:
 
     def end(self) -> None:
         self.process.stdin.close()
-        self.process.wait(30)
+        self.process.wait(300)
         self.process.stdout.close()
 
 
@@ -120,7 +120,7 @@ class Cluster:
             # It need not have Wherry.
             patch="import sys\nsys.modules['wherry'] = None",
         )
-        end = time.monotonic() + 30
+        end = time.monotonic() + 120
         while time.monotonic() < end:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
                 return own
@@ -165,8 +165,8 @@ class Cluster:
     def wait_for(self, workers: int) -> None:
         from distributed import Client
 
-        with Client(self.address, timeout=20, set_as_default=False) as client:
-            client.wait_for_workers(workers, timeout=40)
+        with Client(self.address, timeout=300, set_as_default=False) as client:
+            client.wait_for_workers(workers, timeout=300)
 
     def kill(self, pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
@@ -175,7 +175,7 @@ class Cluster:
         for pid in self.pids:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
-        end = time.monotonic() + 20
+        end = time.monotonic() + 90
         while any(map(running, self.pids)) and time.monotonic() < end:
             time.sleep(0.02)
         self.pids.clear()

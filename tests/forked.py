@@ -129,7 +129,7 @@ class Forks:
 
     def end(self) -> None:
         self.socket.close()
-        self.process.wait(60)
+        self.process.wait(300)
 
 
 # --- the program ---------------------------------------------------------------------------------

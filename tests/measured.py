@@ -7,7 +7,7 @@ import textwrap
 import pytest
 from conftest import need_tool
 
-LIMIT_S = 120
+LIMIT_S = 300
 QUICK = "rounds=3 batch_us=20"
 
 

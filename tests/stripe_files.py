@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import time
 from pathlib import Path
@@ -16,7 +17,7 @@ NAMES = "read,direct,touch,libc,x87_fild64,wherry,nofault"
 
 def system(wherry_run: Path, rows: str, status: int = 0) -> tuple[list[dict], str]:
     result = subprocess.run(
-        [wherry_run, "system"], input=rows, capture_output=True, text=True, timeout=120
+        [wherry_run, "system"], input=rows, capture_output=True, text=True, timeout=300
     )
     assert result.returncode == status, result.stdout[-800:] + result.stderr
     return [json.loads(line) for line in result.stdout.splitlines()], result.stderr
@@ -48,7 +49,7 @@ class Holder:
 
     def __exit__(self, *_: object) -> None:
         self.process.stdin.close()
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=300)
         self.process.stdout.close()
 
     @property
@@ -66,11 +67,17 @@ def loops(directory: Path) -> list[str]:
     return found
 
 
-def wait_until(condition, seconds: float = 60) -> bool:
+def wait_until(condition, seconds: float = 120) -> bool:
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.05)
     return condition()
+
+
+def processor_seconds(pid: int) -> float:
+    """What a process has used of the processors."""
+    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def members(directory: Path, count: int = 3, size: int = 2 * MIB) -> list[Path]:

@@ -149,6 +149,6 @@ def test_the_tier_is_right(wherry_run: Path, tier: str):
         "--family",
         "sums,guard",
         check=False,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0 or "no target" in done.stderr, done.stdout + done.stderr

@@ -17,7 +17,7 @@ needs_qemu = pytest.mark.skipif(not QEMU, reason="needs the Debian package qemu-
 
 def check(build_dir: Path, dump: Path) -> subprocess.CompletedProcess:
     program = build_dir / "tests" / "c" / "cpu-test"
-    return subprocess.run([program, dump], capture_output=True, text=True, timeout=20)
+    return subprocess.run([program, dump], capture_output=True, text=True, timeout=300)
 
 
 def expectations(dump: Path) -> list[str]:
@@ -81,7 +81,7 @@ def test_this_machine_agrees_with_its_dump(build_dir, wherry_run, tmp_path):
     def here(*command: str | Path) -> str:
         # On one CPU, for the cores of a hybrid differ.
         pinned = {"preexec_fn": lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})}
-        return subprocess.check_output(command, text=True, timeout=20, **pinned)
+        return subprocess.check_output(command, text=True, timeout=300, **pinned)
 
     says = json.loads(here(wherry_run, "cpu", "--json"))
     dump = tmp_path / "this.txt"
@@ -101,7 +101,7 @@ def test_this_machine_agrees_with_its_dump(build_dir, wherry_run, tmp_path):
 
 def under_qemu(model: str, wherry_run: Path, *arguments: str) -> str:
     command = [QEMU, "-cpu", model, wherry_run, "cpu", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -136,7 +136,7 @@ def test_what_the_os_does_not_save_is_told(wherry_run):
 
 
 def test_the_text_is_aligned(wherry_run):
-    said = subprocess.check_output([wherry_run, "cpu"], text=True, timeout=20).splitlines()
+    said = subprocess.check_output([wherry_run, "cpu"], text=True, timeout=300).splitlines()
     gap = said.index("")
     head, table = said[:gap], [line for line in said[gap + 1 :] if re.match(r"(cache|L\d)", line)]
     assert max(map(len, said)) <= 100
@@ -152,6 +152,6 @@ def test_the_text_is_aligned(wherry_run):
 
 @pytest.mark.parametrize("words", [["--jsom"], ["--json", "more"], ["7"]])
 def test_misuse(wherry_run, words):
-    done = subprocess.run([wherry_run, "cpu", *words], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([wherry_run, "cpu", *words], capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (2, "")
     assert words[-1] in done.stderr and len(done.stderr.splitlines()) == 1

@@ -150,7 +150,7 @@ def play(script: str, home: Path, inputs: Path, **env: str) -> tuple[int, str, s
     }
     done = subprocess.run(
         ["bash", "-c", script], cwd=home, env={**bare, "PYTHONHASHSEED": "0", **env},
-        capture_output=True, text=True, errors="replace", timeout=120, check=False,
+        capture_output=True, text=True, errors="replace", timeout=300, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout, done.stderr, contents(home)
 
@@ -162,7 +162,7 @@ def test_the_same_with_it_and_without(build_dir: Path, inputs: Path, tmp_path: P
         need_tool(tool, package)
     if name == "python3's own tests":
         found = subprocess.run(
-            [PYTHON, "-c", "import test.test_bytes"], capture_output=True, check=False, timeout=60
+            [PYTHON, "-c", "import test.test_bytes"], capture_output=True, check=False, timeout=300
         )
         if found.returncode != 0:
             pytest.skip(
@@ -190,7 +190,7 @@ def test_a_difference_is_seen(build_dir: Path, inputs: Path, tmp_path: Path):
     subprocess.run(
         [*CC, "-O1", "-fno-builtin", "-fPIC", "-shared", tmp_path / "off.c", "-o", wrong],
         check=True,
-        timeout=60,
+        timeout=300,
     )
     assert play(PROGRAMS["bash"].script, tmp_path / "b", inputs, LD_PRELOAD=str(wrong)) != stock
 
@@ -198,7 +198,9 @@ def test_a_difference_is_seen(build_dir: Path, inputs: Path, tmp_path: Path):
 def words_bound(command: list[str], preload: Path) -> list[tuple[str, str, str]]:
     """(caller, object bound to, function) for each of the six that the loader bound for this program."""
     env = {**os.environ, "LD_PRELOAD": str(preload), "LD_BIND_NOW": "1", "LD_DEBUG": "bindings"}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, env=env, capture_output=True, text=True, timeout=300, check=False
+    )
     row = re.compile(rf"binding file (\S+) \[0\] to (\S+) \[0\]: normal symbol `({FUNCTIONS})'")
     return row.findall(done.stderr)
 
@@ -211,7 +213,11 @@ def test_each_of_them_is_bound_to_it(build_dir: Path, program: str):
     if program == "cc1":
         need_tool("gcc", "gcc")
         said = subprocess.run(
-            ["gcc", "-print-prog-name=cc1"], capture_output=True, text=True, check=False, timeout=60
+            ["gcc", "-print-prog-name=cc1"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
         )
         path = need_tool(said.stdout.strip() or "cc1", "gcc")
     else:

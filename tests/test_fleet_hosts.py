@@ -11,7 +11,7 @@ from pathlib import Path
 
 import fleet_cluster
 import pytest
-from conftest import need_root, need_tool, run
+from conftest import need_root, need_tool, run, wait_until
 
 pytest.importorskip("distributed", reason="needs the extra fleet (tools/setup test brings it)")
 
@@ -105,7 +105,7 @@ def test_each_host_once_and_then_what_is_missing(cluster, fleet, tmp_path):
     assert states(hosts) == dict.fromkeys(("alpha", "beta", "gamma"), "there")
 
 
-def test_what_goes_wrong_is_named_and_the_rest_goes_on(cluster, fleet):
+def test_what_goes_wrong_is_named_and_the_rest_goes_on(cluster, fleet, tmp_path):
     cluster.host("good")
     cluster.host("hangs", HANGING)
     cluster.host("wrong", WRONG)
@@ -116,12 +116,17 @@ def test_what_goes_wrong_is_named_and_the_rest_goes_on(cluster, fleet):
     cluster.host("laden", patch=BUSY)
     cluster.host("without", patch="import sys\nsys.modules['wherry'] = None")
     cluster.wait_for(9)
-    done, hosts = fleet("bench", "sizes", *SMALL, "--time-limit", "8", "--retries", "0")
+    # Where the machine has much to do a good host may take longer than the first.
+    for limit in ("8", "40", "200"):
+        again = ("--time-limit", limit, "--retries", "0")
+        done, hosts = fleet("bench", "sizes", *SMALL, *again, out=str(tmp_path / limit))
+        found = states(hosts)
+        if "hung" not in (found["good"], found["wrong"]):
+            break
     assert done.returncode == 1
-    found = states(hosts)
     nameless = [h for n, h in hosts.items() if n.startswith("tcp://")]
     assert found["good"] == "done"
-    assert found["hangs"] == "hung" and "8 s" in hosts["hangs"]["words"]
+    assert found["hangs"] == "hung" and f"{limit} s" in hosts["hangs"]["words"]
     assert found["wrong"] == "wrong" and "rep_movsb" in hosts["wrong"]["words"]
     assert found["old"] == "refused" and "pip install" in hosts["old"]["words"]
     assert found["arm"] == "refused" and "aarch64" in hosts["arm"]["words"]
@@ -168,13 +173,9 @@ def test_a_worker_killed_in_the_middle_is_retried_on_its_host(cluster, fleet, tm
     # What the lost worker had started has ended with it, and left nothing.
     (directory,) = directories
     assert directory.name.startswith("wherry-fleet-")
-    end = time.monotonic() + 20
-    while (
-        fleet_cluster.running(int(marker.read_text())) or directory.exists()
-    ) and time.monotonic() < end:
-        time.sleep(0.2)
-    assert not fleet_cluster.running(int(marker.read_text()))
-    assert not directory.exists()
+    pid = int(marker.read_text())
+    wait_until(lambda: not fleet_cluster.running(pid), "what it had started ends")
+    wait_until(lambda: not directory.exists(), "its directory is gone")
 
 
 def test_what_a_lost_worker_had_measured_is_not_measured_again(cluster, fleet, tmp_path):
@@ -322,7 +323,7 @@ def test_tls(forks, tmp_path, wherry, wherry_run):
     brief = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "3s"}
     try:
         own.host("alpha")
-        end = time.monotonic() + 60
+        end = time.monotonic() + 120
         call = ("fleet", "doctor", "--scheduler", own.address, "--out", str(tmp_path / "out"))
         while (done := wherry(*call, *USUAL, *files)).returncode and time.monotonic() < end:
             time.sleep(0.5)

@@ -28,7 +28,7 @@ ROW = "id=1 op=chase routines=1_chain,12_chains rounds=2 batch_us=50"
 
 def system(wherry_run: Path, rows: str, status: int = 0, **options) -> tuple[list[dict], str]:
     done = subprocess.run(
-        [wherry_run, "system"], input=rows, capture_output=True, text=True, timeout=60, **options
+        [wherry_run, "system"], input=rows, capture_output=True, text=True, timeout=300, **options
     )
     assert done.returncode == status, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
@@ -87,7 +87,7 @@ def test_without_huge_pages_the_row_is_skipped(wherry_run: Path):
         input=f"{ROW} size=4194304 huge=1\n{ROW.replace('id=1', 'id=2')} size=4194304\n",
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     events = [json.loads(line) for line in done.stdout.splitlines()]
@@ -118,7 +118,7 @@ def test_interrupted_it_ends_by_the_signal(wherry_run: Path):
             said += line
         own.send_signal(signal.SIGINT)
         said += own.stdout.read()
-        assert own.wait(30) == -signal.SIGINT
+        assert own.wait(300) == -signal.SIGINT
     events = [json.loads(line) for line in said.splitlines()]
     assert not skipped(events) and {row for row, _ in cells(events)} == {1, 2}
 

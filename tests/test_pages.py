@@ -85,7 +85,7 @@ def test_every_tier_is_right(wherry_run: Path, function: str):
 
 def measure(wherry_run: Path, *rows: str) -> list[dict]:
     result = subprocess.run(
-        [wherry_run, "measure"], input="\n".join(rows), capture_output=True, text=True, timeout=60
+        [wherry_run, "measure"], input="\n".join(rows), capture_output=True, text=True, timeout=300
     )
     assert result.returncode == 0, result.stderr
     return [json.loads(line) for line in result.stdout.splitlines()]

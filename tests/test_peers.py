@@ -72,7 +72,7 @@ def peer(tmp_path_factory):
 
 
 def measure(wherry_run, library):
-    return run(wherry_run, "measure", "--peer", f"p={library}", input=ROW, check=False, timeout=60)
+    return run(wherry_run, "measure", "--peer", f"p={library}", input=ROW, check=False, timeout=300)
 
 
 @pytest.mark.parametrize("name", HARMLESS)
@@ -133,7 +133,7 @@ def test_a_narrow_system_is_no_fault_of_the_routine(wherry_run, limit, value):
     done = run(
         *(wherry_run, "verify", "rep_movsb", "--brief", "--jobs", "30"),
         check=False,
-        timeout=120,
+        timeout=300,
         preexec_fn=lambda: resource.setrlimit(limit, (value, value)),
     )
     assert done.returncode == 0, done.stdout

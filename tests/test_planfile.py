@@ -392,7 +392,7 @@ def test_the_plan_reaches_the_calls(ask, dropin, compiled, planned, routine):
     ]
     words = [word for command in commands for word in ("-ex", command)]
     done = subprocess.run(
-        ["gdb", "-batch", *words, ask], capture_output=True, text=True, timeout=120, check=False
+        ["gdb", "-batch", *words, ask], capture_output=True, text=True, timeout=300, check=False
     )
     if "ptrace" in done.stderr:
         pytest.skip("gdb may not trace here")

@@ -49,7 +49,7 @@ class Recorded:
         home.mkdir(exist_ok=True)
         env = {**os.environ, "LD_PRELOAD": str(recorder), "WHERRY_RECORD": str(home)}
         env |= more or {}
-        self.done = run(*command, check=check, env=env, timeout=120)
+        self.done = run(*command, check=check, env=env, timeout=300)
         self.merger = Merger()
         self.processes = []
         for path in sorted(home.iterdir()):

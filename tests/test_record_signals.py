@@ -51,7 +51,7 @@ def test_an_interrupt_is_the_programs(wherry_run, tmp_path, known, number: int):
     process = begun(wherry_run, "-o", target, "--", known, *ENDLESS)
     wait_until(lambda: any(map(has_worked, children_of(process.pid))), "the program at work")
     process.send_signal(number)
-    said = process.communicate(timeout=60)[1]
+    said = process.communicate(timeout=300)[1]
     assert process.returncode == 128 + number, said
     assert json.loads(target.read_text())["ops"]["copy"]["calls"] > 1000
 
@@ -68,7 +68,7 @@ def test_no_thread_takes_the_interrupts(wherry_run, tmp_path, known):
         states = [(task / "status").read_text() for task in tasks]
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
     blocked = [int(re.search(r"SigBlk:\s*(\w+)", state)[1], 16) for state in states]
     both = 1 << signal.SIGINT - 1 | 1 << signal.SIGQUIT - 1
     # The thread that waits in sigwaitinfo has them unblocked there, which the kernel shows so.
@@ -87,7 +87,7 @@ def test_a_stop_is_no_interrupt(wherry_run, tmp_path, known):
         time.sleep(10 * running.LOOK_S)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    said = process.communicate(timeout=60)[1]
+    said = process.communicate(timeout=300)[1]
     assert process.returncode == 130 and "Traceback" not in said, said
 
 
@@ -97,10 +97,13 @@ from wherry.recording import merge, running
 asked = []
 def refuse(process, number):
     asked.append(int(number))
+    pathlib.Path(sys.argv[2], "asked").touch()
     raise PermissionError(errno.EPERM, "Operation not permitted")
 subprocess.Popen.send_signal = refuse
-shell = f"sleep 1; kill -{sys.argv[1]} {os.getpid()}; sleep 0.3; exit 5"
-ran = running.run(["sh", "-c", shell], "/bin/sh", os.environ, pathlib.Path(sys.argv[2]), merge.Merger())
+shell = f"kill -{sys.argv[1]} {os.getpid()}; while [ ! -e {sys.argv[2]}/asked ]; do sleep 0.02; done; exit 5"
+home = pathlib.Path(sys.argv[2], "parts")
+home.mkdir()
+ran = running.run(["sh", "-c", shell], "/bin/sh", os.environ, home, merge.Merger())
 print(ran.exit, asked)
 """
 
@@ -112,7 +115,7 @@ def test_a_command_that_takes_no_signals_of_ours_goes_on(tmp_path, number: int):
         [sys.executable, "-c", REFUSED, str(int(number)), tmp_path],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (done.stdout, done.returncode) == (f"5 [{int(number)}]\n", 0), done.stderr
@@ -138,7 +141,7 @@ def test_an_interrupt_of_a_terminal_comes_once(wherry_run, tmp_path):
     while b"begun" not in said:
         said += os.read(ours, 100)
     os.write(ours, b"\x03")
-    assert process.wait(timeout=60) == 1
+    assert process.wait(timeout=300) == 1
     os.close(ours)
     assert json.loads(target.read_text())["run"]["exit"] == 1
 

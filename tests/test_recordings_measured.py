@@ -21,7 +21,7 @@ def measured(wherry_run, tmp_path):
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=300,
         )
 
     return call

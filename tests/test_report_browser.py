@@ -72,7 +72,7 @@ class Opened:
             "Emulation.setEmulatedMedia", {"media": media, "features": [scheme]}
         )
 
-    def wait(self, done, seconds: float = 30) -> None:
+    def wait(self, done, seconds: float = 120) -> None:
         end = time.monotonic() + seconds
         while not done():
             assert time.monotonic() < end, "the page is not done"
@@ -135,7 +135,7 @@ def test_what_is_in_view_is_there_when_the_page_is_loaded(path):
     """As for whoever takes a picture of the page then, with no time in between."""
     chromium = need_tool("chromium", "chromium")
     options = ("--headless", "--no-sandbox", "--disable-gpu", "--window-size=1200,2000")
-    said = run(chromium, *options, "--dump-dom", path.as_uri(), timeout=60).stdout
+    said = run(chromium, *options, "--dump-dom", path.as_uri(), timeout=300).stdout
     assert said.count('data-drawn="light"') >= 2
 
 

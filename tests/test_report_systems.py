@@ -75,7 +75,7 @@ def case(request, wherry_run: Path, tmp_path_factory) -> tuple[str, Path]:
         env={**os.environ, "WHERRY_RUN": str(wherry_run)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return name, write(directory, runfile.read(directory / "r.json"))

@@ -67,7 +67,7 @@ def interrupt(directory, *more):
     )
     wait_for_rows(process, directory / "run.json.journal", 3)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=300)
     assert process.returncode == 130, said
     return read(directory / "run.json")
 

@@ -47,7 +47,7 @@ def test_the_library_binds_nothing_of_its_own_at_run_time(build_dir: Path):
 def linked_whole(library: Path, out: Path, *options: str):
     """All of a static library as a shared object, with nothing else that could lack the marks."""
     whole = ("-Wl,--whole-archive", library, "-Wl,--no-whole-archive")
-    return run(*CC, "-shared", "-nostdlib", *whole, *options, "-o", out, check=False, timeout=60)
+    return run(*CC, "-shared", "-nostdlib", *whole, *options, "-o", out, check=False, timeout=300)
 
 
 @pytest.fixture(scope="session")
@@ -122,7 +122,7 @@ def test_every_routine_has_unwind_information(wherry_run: Path):
 
 
 def test_main_is_found_from_every_instruction(build_dir: Path):
-    result = run(build_dir / "tests/c/unwind/unwind", check=False, timeout=120)
+    result = run(build_dir / "tests/c/unwind/unwind", check=False, timeout=300)
     assert result.returncode == 0, result.stdout
     functions, instructions = map(int, re.findall(r"\d+", result.stdout))
     assert functions >= len([row for row in registry() if row.needs == "BASE"]) + 6
@@ -134,7 +134,7 @@ def test_main_is_found_from_every_instruction(build_dir: Path):
 )
 def test_wrong_unwind_information_is_seen(build_dir: Path, which: int, found: str):
     result = run(
-        build_dir / "tests/c/unwind/unwind", "--wrong", str(which), check=False, timeout=20
+        build_dir / "tests/c/unwind/unwind", "--wrong", str(which), check=False, timeout=300
     )
     assert result.returncode == 1
     assert found in result.stdout
@@ -161,10 +161,10 @@ def exercise_with(build_dir: Path, out: Path, *options: str, compiler: list[str]
 @pytest.mark.parametrize("kind", ["-static", "-static-pie", "-no-pie"])
 def test_static_programs(build_dir: Path, tmp_path: Path, kind: str):
     program = exercise_with(build_dir, tmp_path / "p", kind)
-    assert "resolver 1 constructor 1 main 1" in run(program, timeout=20).stdout
+    assert "resolver 1 constructor 1 main 1" in run(program, timeout=300).stdout
     if shutil.which("qemu-x86_64"):
         for model in MODELS:
-            said = run("qemu-x86_64", "-cpu", model, program, timeout=60).stdout
+            said = run("qemu-x86_64", "-cpu", model, program, timeout=300).stdout
             assert "resolver 1 constructor 1 main 1" in said
             assert ("isa sse2" in said) == (model == "Nehalem")
 
@@ -206,11 +206,11 @@ def test_in_a_program_with_address_sanitizer(build_dir: Path, tmp_path: Path, co
         **os.environ,
         "ASAN_OPTIONS": "detect_leaks=0",
     }  # which needs ptrace, and a test may be traced
-    clean = run(tmp_path / "p", env=env, check=False, timeout=60)
+    clean = run(tmp_path / "p", env=env, check=False, timeout=300)
     assert (clean.returncode, clean.stderr) == (0, "")
     assert (
         "heap-buffer-overflow"
-        in run(tmp_path / "p", "over", env=env, check=False, timeout=60).stderr
+        in run(tmp_path / "p", "over", env=env, check=False, timeout=300).stderr
     )
 
 
@@ -233,4 +233,4 @@ def test_in_a_program_of_musl(build_dir: Path, tmp_path: Path):
             "p",
             cwd=tmp_path,
         )
-        assert run(tmp_path / "p", timeout=20).stdout == "musl\n"
+        assert run(tmp_path / "p", timeout=300).stdout == "musl\n"

@@ -9,13 +9,12 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from conftest import need_root, need_tool
-from stripe_files import MIB, listed, members, system, wait_until
+from stripe_files import MIB, listed, members, processor_seconds, system, wait_until
 from wherry import runfile
 from wherry.errors import WherryError
 from wherry.journal import path_for
@@ -43,12 +42,11 @@ def test_bad_members_are_named(wherry_run: Path, wherry, tmp_path: Path, kind: s
         bad.mkdir()
     elif kind == "device":
         bad.symlink_to("/dev/zero")
-    began = time.monotonic()
     options = [word for path in paths for word in ("--members", path)]
-    result = wherry("bench", "stripes", *options, "--save", tmp_path / "run.json", timeout=60)
+    result = wherry("bench", "stripes", *options, "--save", tmp_path / "run.json", timeout=300)
     assert result.returncode == 2 and result.stderr.count("\n") == 1, result.stderr
     assert f"member 2 ({bad})" in result.stderr and words in result.stderr
-    assert time.monotonic() - began < 30 and not (tmp_path / "run.json").exists()
+    assert not (tmp_path / "run.json").exists()
     # The runner by itself, as when it happens after the first look.
     row = f"id=1 op=stripes routines=read members=3 files={listed(paths)} rounds=1\n"
     events, _ = system(wherry_run, row, 1)
@@ -83,7 +81,7 @@ def test_truncated_while_it_is_read(wherry_run: Path, disk: Path, name: str):
         timer = threading.Timer(1.0, os.truncate, (paths[1], 4 * MIB))
         timer.start()
         try:
-            out, _ = own.communicate(row, timeout=60)
+            out, _ = own.communicate(row, timeout=300)
         finally:
             timer.join()
     events = [json.loads(line) for line in out.splitlines()]
@@ -123,7 +121,7 @@ def test_a_cut_within_a_page_is_seen(wherry_run: Path, tmp_path: Path):
     ) as own:
         timer = threading.Timer(0.7, os.truncate, (paths[0], 2 * MIB - 100))
         timer.start()
-        out, _ = own.communicate(row, timeout=60)
+        out, _ = own.communicate(row, timeout=300)
         timer.join()
     last = json.loads(out.splitlines()[-1])
     assert last["event"] == "broken" and "member 1 " in last["message"], last
@@ -193,10 +191,12 @@ def test_removed_while_it_is_read(wherry_run: Path, tmp_path: Path):
     with subprocess.Popen(
         [wherry_run, "system"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as own:
-        timer = threading.Timer(1.0, paths[2].unlink)
-        timer.start()
-        out, _ = own.communicate(row, timeout=60)
-        timer.join()
+        own.stdin.write(row)
+        own.stdin.close()
+        # By then it has read them for some rounds, of which a thousand would take twenty times as long.
+        assert wait_until(lambda: processor_seconds(own.pid) > 1)
+        paths[2].unlink()
+        out = own.stdout.read()
     events = [json.loads(line) for line in out.splitlines()]
     assert events[-1]["event"] == "broken"
     assert f"member 3 ({paths[2]}) is missing: it was removed" in events[-1]["message"]
@@ -227,14 +227,14 @@ def test_what_was_measured_is_kept(wherry_run: Path, wherry, disk: Path, tmp_pat
             text=True,
         )
         journal = path_for(saved)
-        assert wait_until(lambda: journal.exists() and b"rowend" in journal.read_bytes(), 30)
+        assert wait_until(lambda: journal.exists() and b"rowend" in journal.read_bytes())
         if kind == "missing":
             paths[1].unlink()
         elif kind == "short":
             put_shorter(paths[1])
         else:
             os.truncate(paths[1], MIB)
-        out, complaint = own.communicate(timeout=60)
+        out, complaint = own.communicate(timeout=300)
     assert own.returncode == 1, out + complaint
     told = complaint.splitlines()
     assert len(told) == 1 and told[0].startswith(f"wherry: member 2 ({names[1]}) "), complaint
@@ -247,7 +247,7 @@ def test_what_was_measured_is_kept(wherry_run: Path, wherry, disk: Path, tmp_pat
     if kind != "truncated":
         return
     members(disk, 3, 4 * MIB)
-    again = wherry("bench", "--resume", saved, timeout=60)
+    again = wherry("bench", "--resume", saved, timeout=300)
     assert again.returncode == 0, again.stdout[-2000:] + again.stderr
     whole = runfile.read(saved)
     assert not whole["interrupted"] and len(whole["rows"]) > len(run["rows"])
@@ -260,6 +260,6 @@ def test_broken_before_anything_was_measured(wherry_run: Path, wherry, disk: Pat
     with loop_over(backing) as device:
         os.truncate(backing, 2 * MIB)
         saved = tmp_path / "run.json"
-        result = wherry("bench", "stripes", "--members", device, "--save", saved, timeout=60)
+        result = wherry("bench", "stripes", "--members", device, "--save", saved, timeout=300)
     assert result.returncode in (1, 2) and f"member 1 ({device})" in result.stderr
     assert result.stderr.count("\n") == 1 and not list(tmp_path.glob("run*"))

@@ -81,7 +81,7 @@ def test_md_as_the_kernel_has_it(wherry_run: Path, tmp_path: Path):
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=300,
     )
     if not log.exists():
         pytest.skip(

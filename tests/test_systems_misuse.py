@@ -59,7 +59,7 @@ ROW = "id=1 op=network routines=aligned,iperf3 size=4096 rounds=2 batch_us=1000\
 )
 def test_options(wherry, tmp_path: Path, words: str, said: str):
     name, *options = words.split()
-    done = wherry("bench", name, *options, "--save", "run.json", cwd=tmp_path, timeout=30)
+    done = wherry("bench", name, *options, "--save", "run.json", cwd=tmp_path, timeout=300)
     assert done.returncode == 2 and done.stdout == "", done.stdout
     assert said.replace("HERE", str(tmp_path)) in done.stderr and done.stderr.count("\n") == 1
     assert not list(tmp_path.iterdir())
@@ -69,7 +69,7 @@ def test_options(wherry, tmp_path: Path, words: str, said: str):
 def test_nowhere_to_save(wherry, tmp_path: Path, name: str):
     (tmp_path / "file").touch()
     for path in ("file/run.json", "."):
-        done = wherry("bench", name, "--quick", "--save", path, cwd=tmp_path, timeout=30)
+        done = wherry("bench", name, "--quick", "--save", path, cwd=tmp_path, timeout=300)
         assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
         assert "stripes: writes" not in done.stderr, "before scratch is written"
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
@@ -116,13 +116,13 @@ def test_ctrl_c(wherry_run: Path, disk: Path, name: str):
             found[:] = below(own.pid)
         return len(found) >= 2
 
-    wait_until(busy, "the two sides are at work", 30)
+    wait_until(busy, "the two sides are at work")
     time.sleep(0.3)
     own.send_signal(signal.SIGINT)
-    out, said = own.communicate(timeout=60)
+    out, said = own.communicate(timeout=300)
     assert own.returncode == 130 and said.count("\n") == 1, said
     assert "interrupted" in said and "Traceback" not in out + said
-    wait_until(lambda: all(map(gone, found)), "those that were started end", 20)
+    wait_until(lambda: all(map(gone, found)), "those that were started end")
     assert set(Path("/sys/class/net").iterdir()) == devices
     assert {path.name for path in disk.iterdir()} <= {f"{name}.json"}
 
@@ -137,7 +137,7 @@ def test_two_at_once(wherry_run: Path, disk: Path):
     for name, words in cases.items():
         many = [start(wherry_run, name, place, *short, *words) for place in places]
         for own, place in zip(many, places, strict=True):
-            out, said = own.communicate(timeout=90)
+            out, said = own.communicate(timeout=300)
             assert own.returncode == 0, out[-1000:] + said
             run = runfile.read(place / f"{name}.json")
             assert run["cells"] and not [p for p in run["problems"] if p["kind"] != "skip"]
@@ -200,7 +200,7 @@ def test_a_network_that_cannot_be_used(wherry_run: Path, before: str, program: s
         input=ROW,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     assert said in done.stdout and '"cell"' not in done.stdout, done.stdout + done.stderr
@@ -236,7 +236,7 @@ def tmpfs(place: Path, options: str) -> Iterator[Path]:
 def test_scratch_without_room(wherry, tmp_path: Path, options: str, status: int, said: str):
     with tmpfs(tmp_path / "small", options) as small:
         saved = tmp_path / "run.json"
-        done = wherry("bench", "stripes", "--scratch", small, "--save", saved, timeout=30)
+        done = wherry("bench", "stripes", "--scratch", small, "--save", saved, timeout=300)
         assert done.returncode == status and done.stderr.count("\n") == 1
         assert said in done.stderr and str(small) in done.stderr and not saved.exists()
 
@@ -251,7 +251,7 @@ def test_room_that_ends_while_scratch_is_written(wherry_run: Path, tmp_path: Pat
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=300,
         )
         if raid:
             assert done.returncode == 0 and '"kind":"btrfs","reason":"' in done.stdout, done.stdout
@@ -259,7 +259,7 @@ def test_room_that_ends_while_scratch_is_written(wherry_run: Path, tmp_path: Pat
             assert done.returncode == 1 and "No space left on device" in done.stderr
             assert done.stderr.count("\n") == 1
         assert not list(small.iterdir()) and not loops(small)
-        wait_until(lambda: shutil.disk_usage(small).used < MIB, "the room is given back", 10)
+        wait_until(lambda: shutil.disk_usage(small).used < MIB, "the room is given back")
 
 
 def test_scratch_is_announced_before_it_is_written(monkeypatch, capfd, tmp_path: Path):
@@ -287,6 +287,6 @@ def test_a_member_given_twice(wherry, tmp_path: Path, kind: str):
     else:
         again.hardlink_to(paths[0])
     words = [word for path in (*paths, again) for word in ("--members", path)]
-    done = wherry("bench", "stripes", *words, "--save", tmp_path / "run.json", timeout=30)
+    done = wherry("bench", "stripes", *words, "--save", tmp_path / "run.json", timeout=300)
     assert done.returncode == 2 and done.stderr.count("\n") == 1
     assert f"member 3 ({again}) is member 1 once more" in done.stderr

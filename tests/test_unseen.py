@@ -56,7 +56,7 @@ def entered(wherry_run: Path, *words: str | Path, before: tuple = ()) -> tuple[i
     )
     os.close(control)
     os.close(report)
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     os.close(ours)
     with os.fdopen(answer) as file:
         text = file.read()

@@ -176,7 +176,7 @@ def runner(build_dir):
 
     def run(*arguments):
         command = [str(program), "verify", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120)
+        return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
     return run
 
