@@ -1,15 +1,16 @@
 """`wherry` as a process of its own, without the start of an interpreter.
 
 Most tests look at what the command says and saves. Its start takes longer than most of them: Python, the editable
-package's look at ninja, and modules, each time the same. Here one process has done that; each call is a fork of it and
-ends as an interpreter ends. What a test changes in the surroundings of a command holds for the fork: environment,
-directory, umask, CPUs. What is read before Wherry's first line does not; `serves` tells, and those calls are started as
-users start them. That each command finds its modules without the others' is held by tests/test_house.py.
+package's look at ninja, and modules, each time the same. Here one process has done that; each call is a fork of it.
+What a test changes in the surroundings of a command holds for the fork: environment, directory, umask, CPUs. What is
+read before Wherry's first line does not; `serves` tells, and those calls are started as users start them. That each
+command finds its modules without the others' is held by tests/test_house.py.
 
 As a program: takes calls from the socket that is its standard input."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -24,6 +25,8 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 # What commands import of others when they have begun.
@@ -205,6 +208,25 @@ def _serve() -> dict | None:
             _send(replies[pid], pid)
 
 
+def _end(main: Callable[[], None]) -> None:
+    """As an interpreter ends, but that it leaves to the system what lies in memory: taking it apart would copy it."""
+    status = 1
+    try:
+        main()
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            status = 120
+    os._exit(status & 0xFF)
+
+
 if __name__ == "__main__":
     import wherry.__main__
     import wherry.cli
@@ -217,4 +239,4 @@ if __name__ == "__main__":
     gc.collect()
     gc.freeze()
     if _serve():
-        wherry.__main__.main()
+        _end(wherry.__main__.main)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import rows_in, wait_until, workbench
+from wherry import runfile
 from wherry.campaign import Campaign, Row
 from wherry.problems import grouped
 
@@ -235,6 +236,9 @@ def test_raw_samples_lie_beside_the_run(fake):
 def test_show_prints_what_bench_printed(fake):
     first = fake("bench", "sizes", "small", "zero", "alignment", "--quick", "--save", "r.json.gz")
     assert first.returncode == 0, first.stderr
+    rows = runfile.read(fake.directory / "r.json.gz")["rows"]
+    states = {(r["src_state"], r["dst_state"]) for r in rows if r["experiment"] == "alignment"}
+    assert states == {("L1", "L1"), ("DRAM", "L1"), ("L1", "DRAM"), ("DRAM", "DRAM")}
     again = fake("bench", "--show", "r.json.gz")
     assert again.returncode == 0, again.stderr
     body = first.stdout.rsplit("\nSaved as", 1)[0].strip()
