@@ -144,7 +144,13 @@ def build_dir() -> Path:
     """A Meson build directory with all built, native tests too. WHERRY_BUILD names another."""
     if chosen := os.environ.get("WHERRY_BUILD"):
         return Path(chosen).resolve()
-    return meson_build(ROOT, ROOT / "build" / "test")
+    build = ROOT / "build" / "test"
+    try:
+        return meson_build(ROOT, build, "-Dwerror=true")
+    except pytest.fail.Exception:
+        # That there is a warning test_build.py tells; the others want a build all the same.
+        run("meson", "configure", build, "-Dwerror=false")
+        return meson_build(ROOT, build)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -18,8 +19,21 @@ REGISTRY = ROOT / "src/routines/registry.def"
 
 
 # --- the native build ----------------------------------------------------------------------------
+def strict(build: Path) -> str | None:
+    """By which kind of compiler it was built, if no warning was let pass."""
+
+    def told(of: str):
+        return json.loads(run("meson", "introspect", build, f"--{of}").stdout)
+
+    if not next(own["value"] for own in told("buildoptions") if own["name"] == "werror"):
+        return None
+    return told("compilers")["host"]["c"]["id"]
+
+
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_no_warnings(compiler: str):
+def test_no_warnings(build_dir: Path, compiler: str):
+    if "WHERRY_BUILD" not in os.environ and strict(build_dir) == compiler:
+        return
     numbered = (f"{compiler}-{number}" for number in range(30, 10, -1))
     if not shutil.which(compiler):
         compiler = next(filter(shutil.which, numbered), compiler)
