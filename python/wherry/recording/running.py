@@ -209,9 +209,12 @@ def run(
     previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGQUIT)}
     begin = time.monotonic()
     process = None
+    early: list[int] = []
 
     def hand_on(number: int, _: object) -> None:
-        if process is not None:
+        if process is None:
+            early.append(number)
+        else:
             _hand_on(process, number)
 
     # What whoever started us has ignored stays so, for us and for the command: nohup sets SIGHUP to that.
@@ -220,6 +223,9 @@ def run(
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
         if signal.getsignal(number) is not signal.SIG_IGN
     }
+    for number, handler in previous.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, hand_on)
     try:
         if counting is None:
             # What the command was to inherit stays open; nothing of ours would be inherited.
@@ -234,6 +240,9 @@ def run(
             counting.started()
         for number in previous:
             signal.signal(number, lambda *_: None)
+        # What came while it was being started, and of which it knows nothing.
+        for number in early:
+            _hand_on(process, number)
         with _HandOn(process):
             look = _Look(process.pid, directory, merger)
             look.start()
