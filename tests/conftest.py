@@ -27,6 +27,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 for _number, _handler in (
     (signal.SIGINT, signal.default_int_handler),
     (signal.SIGQUIT, signal.SIG_DFL),
+    (signal.SIGHUP, signal.SIG_DFL),  # nohup has this one ignored
 ):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _handler)
@@ -198,6 +199,3 @@ def pytest_configure(config: pytest.Config) -> None:
     # As tools/setup does it, of modules that changed since: a thousand starts of the command compile nothing.
     if not hasattr(config, "workerinput"):
         compileall.compile_dir(ROOT / "python" / "wherry", quiet=2)
-    # A shell that runs the tests in the background has them ignore Ctrl-C, and what they start would inherit that.
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)

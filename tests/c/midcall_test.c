@@ -77,7 +77,8 @@ static void on_step(int signal, siginfo_t *info, void *context)
         use(next);
     if (*at == EVEX && !evex_is_right)
         evex_met = true;
-    if (++steps > LOOKED_AT || evex_met)
+    /* Where any instruction is right nothing is to be seen after the change. */
+    if (++steps > LOOKED_AT || evex_met || (evex_is_right && steps > change_at))
         registers[REG_EFL] &= ~(greg_t)TRAP_FLAG;
 }
 
