@@ -187,12 +187,29 @@ def disk() -> Path:
     shutil.rmtree(own)
 
 
-# What takes a minute and more comes first: the workers end together when the last files are small ones.
-LONGEST = ("test_build.py", "test_emulated.py", "test_fleet_hosts.py", "test_nofault.py")
+# What takes longest comes first, in this order: the workers end together when the last files are small ones.
+LONGEST = (
+    *(
+        "test_dispatch.py",
+        "test_emulated.py",
+        "test_build.py",
+        "test_fleet_hosts.py",
+        "test_nofault.py",
+    ),
+    *(
+        "test_install.py",
+        "test_fuzz.py",
+        "test_verify.py",
+        "test_make_peers.py",
+        "test_programs.py",
+    ),
+    *("test_recent.py", "test_tune.py", "test_replay.py", "test_written.py"),
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+    ranks = {name: rank for rank, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
 
 
 def pytest_configure(config: pytest.Config) -> None:
