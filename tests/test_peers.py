@@ -102,7 +102,7 @@ def test_constructors_that_end_the_process(wherry_run, wherry, peer, name):
     assert said in done.stderr
     good = peer("good", "")
     verified = wherry(
-        *("verify", "--brief", "--only-peers", "--json"),
+        *("verify", "--brief", "--family", "sweep", "--only-peers", "--json"),
         *("--peer", f"p={library}", "--peer", f"good={good}"),
     )
     assert verified.returncode == 1
