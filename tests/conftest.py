@@ -5,6 +5,7 @@ from __future__ import annotations
 import compileall
 import fcntl
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -93,6 +94,12 @@ def wait_until(holds: Callable[[], object], what: str, seconds: float = 90) -> N
         if time.monotonic() > deadline:
             pytest.fail(f"{what}: not within {seconds} s", pytrace=False)
         time.sleep(0.01)
+
+
+def processor_seconds() -> float:
+    """What our children have used that have ended: how long they take where nobody else has the processors."""
+    own = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime
 
 
 def children_of(pid: int) -> list[str]:

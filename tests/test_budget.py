@@ -3,14 +3,13 @@
 import json
 import os
 import re
-import resource
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import run, workbench
+from conftest import processor_seconds, run, workbench
 from wherry import budget
 from wherry.budget import Budget, Share, cost, fit, parse, thin
 from wherry.campaign import Row
@@ -160,12 +159,6 @@ def test_the_short_form_comes_before_thinning():
 def bench(directory, *args, **more):
     environment = {**os.environ, "WHERRY_RUN": str(FAKE), **more}
     return workbench("bench", *args, cwd=directory, env=environment)
-
-
-def processor_seconds():
-    """What our children have used that have ended."""
-    own = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return own.ru_utime + own.ru_stime
 
 
 def test_all_runs_whatever_there_is(tmp_path):

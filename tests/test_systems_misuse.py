@@ -168,7 +168,7 @@ def test_an_iperf3_that_does_not_work(
     began = time.monotonic()
     events, _ = system(wherry_run, ROW)
     assert reasons(events) == {"iperf3": said} and "aligned" in cells(events)
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 250
 
 
 TAKEN = """
