@@ -28,6 +28,7 @@ MAY_INCLUDE = {
         "src/routines/thresholds.h",
         "src/routines/recent.h",
         "src/routines/written.h",
+        "src/routines/ends.h",
         "src/routines/csum.h",
         "src/routines/asm.h",
         "src/routines/guarded/",

@@ -191,21 +191,21 @@ def test_each_way_of_small_sizes_is_verified(wherry_run: Path, tmp_path: Path, w
     """With the entry of a way's first load or store gone the target that takes this way fails, and no other; but avx512
     takes them apart and together by turns."""
     of = [e for e in entries_of(wherry_run) if (e.what, e.tier) == ("copy", "avx512")]
-    # Of those whose four stores follow four loads the first in the text are 65 to 128 bytes apart, the next the steps
-    # of 513 to 1024, the next the ladder's, the last those of sizes together; these are five each where the page's end
-    # is a branch (meson.options), and the only five.
+    # As many stores behind loads: the first is one block under a mask, the second of 65 to 128 bytes apart, the one
+    # before sixteen of each the ladder's, and the last those of sizes together.
     runs = [(k, len(list(g))) for k, g in itertools.groupby(e.kind for e in of)]
     starts = list(itertools.accumulate((length for _, length in runs), initial=0))
-
-    def alike(many: int) -> list[int]:
-        return [
-            starts[i] for i in range(len(runs) - 1) if runs[i : i + 2] == [(0, many), (1, many)]
-        ]
-
-    fours, fives = alike(4), alike(5)
-    together = fives[-1] if fives else fours[-1]
-    first = {"avx512": fours[0], "avx512_ladder": fours[2], "avx512_together": together}[way]
-    entry = of[first + kind * (5 if first in fives else 4)]
+    alike = [
+        (many, starts[i])
+        for i, (k, many) in enumerate(runs[:-1])
+        if k == 0 and runs[i + 1] == (1, many)
+    ]
+    assert alike[0][0] == 1
+    sixteen = next(i for i, (many, _) in enumerate(alike) if many == 16)
+    place = {"avx512": 1, "avx512_ladder": sixteen - 1, "avx512_together": -1}[way]
+    many, first = alike[place]
+    assert 3 <= many <= 5
+    entry = of[first + kind * many]
     assert entry.kind == kind
     takes = {way, "avx512"} if way == "avx512_together" else {way}
     seen_by_just(takes, wherry_run, tmp_path, entry)
@@ -214,8 +214,8 @@ def test_each_way_of_small_sizes_is_verified(wherry_run: Path, tmp_path: Path, w
 @pytest.mark.parametrize("way", ["apart", "together"])
 def test_each_way_of_small_sets_is_verified(wherry_run: Path, tmp_path: Path, way: str):
     of = [e for e in entries_of(wherry_run) if (e.what, e.tier) == ("set", "avx512")]
-    # Behind the one block under a mask come four of 65 to 128 bytes apart; four or five stores to 255 bytes and the
-    # seventeen of 256 bytes and more, together, are the last.
+    # Behind the one block under a mask come three or four of 65 to 128 bytes apart; four or five stores to 255 bytes
+    # and the seventeen of 256 bytes and more, together, are the last.
     entry = of[{"apart": 1, "together": -21}[way]]
     takes = {"avx512", "avx512_together" if way == "together" else "avx512_ladder"}
     seen_by_just(takes, wherry_run, tmp_path, entry)

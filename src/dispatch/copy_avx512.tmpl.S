@@ -56,6 +56,13 @@
     addq    $1, %rdi;                          \
     addq    %rdi, %rsi
 
+/* Not late in a line of code, which takes up to a tenth more. */
+#if WHERRY_EDGE_BRANCH
+#define LOOP_HERE .p2align 5
+#else
+#define LOOP_HERE .p2align 4
+#endif
+
 /* r8 becomes dst - src; below: the destination begins inside the source, or at most 192 bytes below it, where the
  * loop would overwrite what it has yet to load. Loses r10 and rcx. */
 #define CLOSE                                  \
@@ -145,14 +152,6 @@ move_64_on:
     STORE_LAST(%rdi, %rdx)
 move_nothing:
     ret
-
-#if WHERRY_EDGE_BRANCH
-/* Of move_to_255, here where a jump to it is short. */
-move_four_at_page_end:
-    cmpl    $64, %edx
-    jae     move_four_here          /* no block is cut */
-    jmp     move_near_page_end
-#endif
 
 /* No more jumps for sizes together than must be: it is what they cost. */
 move_not_apart:
@@ -303,7 +302,7 @@ move_rest_64:
  *   r10 the source of what rdi is at
  *   r11 up to 256 bytes are left from here on
  */
-    .p2align 4                      /* the loop must not begin late in a line of code, which takes up to a tenth more */
+    .p2align 4
 move_forward:
     LOAD_FIRST(%rsi)
     movq    %rsi, %r10
@@ -315,7 +314,7 @@ move_forward:
     orq     $63, %r10
     addq    $1, %r10
     leaq    (%r10,%r8), %rdi
-    .p2align 4
+    LOOP_HERE
 move_step_forward:
     vmovdqu64 (%r10), %zmm21
     vmovdqu64 64(%r10), %zmm22
@@ -463,7 +462,7 @@ move_loop:
     vmovdqa64 %zmm24, 192(%rdi)
     addq    %r10, %rsi
     addq    %r10, %rdi
-    .p2align 4
+    LOOP_HERE
 move_step:
     vmovdqu64 256(%rsi), %zmm21
     vmovdqu64 320(%rsi), %zmm22

@@ -12,9 +12,8 @@ move_to_255:
 #if WHERRY_EDGE_BRANCH
     testl   %edx, %edx              /* null, or what stands for an empty slice */
     jz      move_nothing
-    AT_PAGE_END(%rsi, %ecx, move_four_at_page_end)
-    AT_PAGE_END(%rdi, %ecx, move_four_at_page_end)
-move_four_here:
+    CUT_AT_PAGE_END(%rsi, %edx, %ecx, move_page_end_there)
+    CUT_AT_PAGE_END(%rdi, %edx, %ecx, move_page_end_there)
     prefetchw (%rdi)                /* the source is fetched ahead as soon as a block in three is whole */
     PREFETCH_LAST_LINE
     PLACES_TO_COPY(%rcx, %ecx, move_anything)

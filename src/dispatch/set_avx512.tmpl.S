@@ -98,8 +98,7 @@ set_to_255:                         /* as move_to_255; a line to move blocks off
     jb      set_together_page_0
 set_four:
 #if WHERRY_EDGE_BRANCH
-    AT_PAGE_END(%rdi, %ecx, set_four_at_page_end)
-set_four_here:
+    CUT_AT_PAGE_END(%rdi, %edx, %ecx, set_four_at_page_end)
     PREFETCH_MASKED_SET
     PREFETCH_LAST_LINE
     PLACES_TO_SET(%rcx, %ecx)
@@ -232,8 +231,6 @@ set_together_page_0:
 
 #if WHERRY_EDGE_BRANCH
 set_four_at_page_end:
-    cmpl    $64, %edx
-    jae     set_four_here
     orq     $-1, %rcx
     jmp     set_near_page_end
 #endif

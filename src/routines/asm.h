@@ -33,9 +33,15 @@ symbol:                                        \
     leal    64(at), temp;                                    \
     testl   $0xfc0, temp;                                    \
     jz      label
+/* The same of a block that n32, n below 4096, cuts: from 64 on there is nothing to be cut, and the branch is guessed rightly. */
+#define CUT_AT_PAGE_END(at, n32, temp, label)                \
+    leal    64(at), temp;                                    \
+    orl     n32, temp;                                       \
+    testl   $0xfc0, temp;                                    \
+    jz      label
 
 /* Of four blocks to 255 bytes, copied: k1 is the mask of the first, which is in place; the others are first, r8 and r10 bytes
- * behind r11, the source, and r9, the destination. To 64 bytes they go from 128 bytes at anything to a line of the 128
+ * behind r11, the source, and r9, the destination. Below 64 bytes they go from 128 bytes at anything to a line of the 128
  * bytes below the stack that are a function's own; a line, since blocks across two pages take long. first32: of first. */
 #define PLACES_TO_COPY(first, first32, anything)             \
     movl    $64, first32;                                    \
@@ -48,8 +54,8 @@ symbol:                                        \
     subq    %r10, %r9;                                       \
     kmovq   %r8, %k1;                                        \
     cmpq    first, %rdx;                                     \
-    cmovaq  %rdi, %r9;                                       \
-    cmovaq  %rsi, %r11;                                      \
+    cmovaeq %rdi, %r9;                                       \
+    cmovaeq %rsi, %r11;                                      \
     leal    (first,first), %r8d;                             \
     cmpq    first, %r10;                                     \
     cmovlq  %r10, first;                                     \
@@ -68,7 +74,7 @@ symbol:                                        \
     movl    $64, first32;                                    \
     subq    first, %r10;                                     \
     cmovbq  %r9, %r10;                                       \
-    cmovaq  %rdi, %r8;                                       \
+    cmovaeq %rdi, %r8;                                       \
     leal    (first,first), %r9d;                             \
     cmpl    first32, %r10d;                                  \
     cmovbl  %r10d, first32;                                  \

@@ -3,13 +3,14 @@
  * Halves: one of them at most then lies across lines, and copies of what was just copied take 0.63 to 0.89 of the time
  * (Zen 5); by VEX, which takes less room than EVEX: each line of code costs a cycle.
  *
- * On Intel, where the page's end is a branch too (meson.options, page_edge), a load finds what it wants in a 64-byte store
- * that is still under way only in its lower half (Granite Rapids; else it waits, 16 ticks and not 7). There the last 64
- * bytes are halves and the first are whole: a store fewer, and a byte of what was just copied is had at once but for 32
- * to n - 64, which are none to n = 96. */
+ * On Intel, where the page's end is a branch too (meson.options, page_edge), a load finds what it wants in a 64-byte
+ * store that is still under way only in its lower half (Granite Rapids; else it waits, 16 ticks and not 7). There the
+ * last 64 bytes are halves and the first are whole: a store fewer, and a byte of what was just copied is had at once
+ * but for 32 to n - 64, which are none to n = 96. */
 #ifndef WHERRY_ENDS_H
 #define WHERRY_ENDS_H
 
+/* clang-format off */
 #if WHERRY_EDGE_BRANCH
 #define END_MOVE vmovdqu64
 #define FIRST_WHOLE %zmm29
@@ -24,5 +25,6 @@
 #define LAST_32 %ymm3
 #define END_CLEAN vzeroupper
 #endif
+/* clang-format on */
 
 #endif

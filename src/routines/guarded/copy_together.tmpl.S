@@ -11,9 +11,8 @@ AT(together):
 /* As move_to_255 of public.S. */
 AT(together_four):
 #if WHERRY_EDGE_BRANCH
-    AT_PAGE_END(%rsi, %eax, AT(together_page_end))
-    AT_PAGE_END(%rdi, %eax, AT(together_page_end))
-AT(together_here):
+    CUT_AT_PAGE_END(%rsi, %edx, %eax, AT(masked))
+    CUT_AT_PAGE_END(%rdi, %edx, %eax, AT(masked))
     prefetchw (%rdi)
     prefetcht0 (%rsi)
     prefetchw -1(%rdi,%rdx)
@@ -31,11 +30,6 @@ AT(together_stores):
     STORE(AT(together_spill), vmovdqu64 %ymm20, 32(%r9,%r10))
     xorl    %eax, %eax
     ret
-
-AT(together_page_end):
-    cmpl    $64, %edx
-    jae     AT(together_here)
-    jmp     AT(masked)
 #else
     prefetchw (%rdi)
     prefetcht0 (%rsi)

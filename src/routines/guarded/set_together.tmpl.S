@@ -11,8 +11,7 @@ AT(together):
 /* As set_to_255 of public.S. */
 AT(together_four):
 #if WHERRY_EDGE_BRANCH
-    AT_PAGE_END(%rdi, %eax, AT(together_page_end))
-AT(together_here):
+    CUT_AT_PAGE_END(%rdi, %edx, %eax, AT(masked))
     prefetchw (%rdi)
     prefetchw -1(%rdi,%rdx)
     PLACES_TO_SET(%rax, %eax)
@@ -23,11 +22,6 @@ AT(together_here):
     STORE(AT(redo), vmovdqu64 %ymm16, 32(%r8,%r10))
     xorl    %eax, %eax
     ret
-
-AT(together_page_end):
-    cmpl    $64, %edx
-    jae     AT(together_here)
-    jmp     AT(masked)
 #else
     prefetchw (%rdi)
     prefetchw -1(%rdi,%rdx)
