@@ -202,6 +202,7 @@ LONGEST = (
         "test_build.py",
         "test_fleet_hosts.py",
         "test_nofault.py",
+        "test_nofault_table.py",
     ),
     *(
         "test_install.py",

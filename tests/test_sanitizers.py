@@ -6,7 +6,8 @@ import os
 
 import pytest
 from conftest import need_tool, run
-from test_exec import compiled, dropin, refused, source
+from test_exec import compiled, dropin, source
+from test_exec_check import refused
 from wherry import preloading
 
 __all__ = ["dropin", "source"]  # fixtures

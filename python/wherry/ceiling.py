@@ -42,7 +42,7 @@ REPEATED = (
 )
 COLD_IN_L3 = 64
 COLD = (16, 64, 256, 1024, 4096, 16384, 65536, 1 << 20, 1 << 24)
-# Less a call costs nothing that a program would feel, and what two routines differ by is not known so well.
+# What two routines differ by is not known more finely, and no copy is free.
 LEAST_NS = 0.1
 # The second fastest counts: neighbours make calls slower, never faster.
 ROUNDS, BATCH_US = 4, 100

@@ -19,7 +19,7 @@
     END_MOVE LAST_0, -64(at,n);                \
     END_MOVE LAST_32, -32(at,n);               \
     END_CLEAN
-/* Where r11 is where up to 256 bytes are left. */
+/* Up to 256 bytes are left from r11 on. */
 #define STORE_LAST_OF_256                      \
     END_MOVE LAST_0, 192(%r11);                \
     END_MOVE LAST_32, 224(%r11);               \

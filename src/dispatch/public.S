@@ -17,8 +17,8 @@
  * (Zen 4: 64 bytes with AVX2 12 cycles instead of 11).
  *
  * Of AVX-512 only zmm16 to zmm31 and k1 are used, which need no vzeroupper, but for copies of more than 64 bytes, which
- * begin and end by halves of VEX where page_edge is select (routines/ends.h). The drop-in assembles this file again with names of its own for
- * PUBLIC(). The *.tmpl.S beside it are its parts.
+ * begin and end by halves of VEX where page_edge is select (routines/ends.h). The drop-in assembles this file again with
+ * names of its own for PUBLIC(). The *.tmpl.S beside it are its parts.
  */
 #include "dispatch/choice.h"
 #include "dispatch/watch.h"

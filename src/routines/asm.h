@@ -33,7 +33,7 @@ symbol:                                        \
     leal    64(at), temp;                                    \
     testl   $0xfc0, temp;                                    \
     jz      label
-/* The same of a block that n32, n below 4096, cuts: from 64 on there is nothing to be cut, and the branch is guessed rightly. */
+/* The same of a block that n32, n below 4096, cuts: from 64 bytes on nothing is cut, so the branch is never taken. */
 #define CUT_AT_PAGE_END(at, n32, temp, label)                \
     leal    64(at), temp;                                    \
     orl     n32, temp;                                       \

@@ -1,0 +1,294 @@
+"""`wherry exec` where it cannot help: a plain word why, before the program and by `--check`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import struct
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, need_root, need_tool, run
+
+sys.path.insert(0, str(ROOT / "python"))
+from test_exec import compiled, dropin, source
+from wherry import libctunables, preloading
+from wherry.errors import FailedError
+
+__all__ = ["dropin", "source"]  # fixtures
+
+
+def refused(wherry, program: Path, *said: str) -> None:
+    """--check says no and why; without it the program runs as it is, and one line says so."""
+    checked = wherry("exec", "--check", program)
+    assert checked.returncode == 1, checked.stdout
+    for words in said:
+        assert words in checked.stdout
+    as_json = json.loads(wherry("exec", "--check", "--json", program).stdout)
+    assert as_json["helps"] is False
+    done = wherry("exec", "--", program)
+    assert re.fullmatch(
+        rf"wherry exec: {re.escape(str(program))} runs untouched: .*\n", done.stderr
+    )
+    for words in said:
+        assert words in done.stderr
+
+
+def test_static_programs(wherry, dropin, source):
+    refused(wherry, compiled(source, "-static", "-no-pie"), "linked statically (static)")
+    refused(wherry, compiled(source, "-static-pie"), "linked statically (static-pie)")
+
+
+def test_a_static_program_runs_untouched(wherry, dropin, source):
+    source.write_text(
+        "#include <stdio.h>\n#include <stdlib.h>\n"
+        'int main(void) { puts(getenv("LD_PRELOAD") ? "touched" : "untouched"); return 9; }\n'
+    )
+    done = wherry("exec", "--", compiled(source, "-static"))
+    assert (done.stdout, done.returncode) == ("untouched\n", 9)
+
+
+SECURE = (
+    "#include <stdio.h>\n#include <stdlib.h>\n#include <sys/auxv.h>\nint main(void)"
+    ' { printf("%lu %s", getauxval(AT_SECURE), getenv("LD_PRELOAD") ? "kept" : "dropped"); }\n'
+)
+
+
+@pytest.mark.parametrize(("bits", "word"), [(0o4755, "set-user-ID"), (0o2755, "set-group-ID")])
+def test_privileged_programs(wherry, dropin, source, bits, word):
+    source.write_text(SECURE)
+    program = compiled(source)
+    program.chmod(bits)
+    # It gives its owner nothing, so the loader serves it as any other.
+    own = wherry("exec", "--", program)
+    assert (own.stdout, own.stderr) == ("0 kept", "")
+    need_root()
+    os.chown(program, 65534, 65534)
+    program.chmod(bits)
+    refused(wherry, program, word)
+    assert wherry("exec", "--", program).stdout.startswith("1 ")
+
+
+def test_where_no_privileges_are_given(wherry_run, dropin, source, tmp_path):
+    """In a process that may gain none, and on a file system that gives none, the loader serves such programs."""
+    need_root()
+    source.write_text(SECURE)
+    program = compiled(source)
+    os.chown(program, 65534, 65534)
+    program.chmod(0o6755)
+    words = [sys.executable, "-m", "wherry", "exec", "--"]
+    setpriv = need_tool("setpriv", "util-linux")
+    done = run(setpriv, "--no-new-privs", *words, program)
+    assert (done.stdout, done.stderr) == ("0 kept", "")
+    there = tmp_path / "there"
+    there.mkdir()
+    shell = shlex.join(map(str, [*words, there / "p"]))
+    shell = f"mount -t tmpfs -o nosuid none {there} && cp -p {program} {there}/p && {shell}"
+    done = run(need_tool("unshare", "util-linux"), "-m", "sh", "-c", shell)
+    assert (done.stdout, done.stderr) == ("0 kept", "")
+
+
+def test_file_capabilities(wherry, dropin, source, monkeypatch):
+    need_root()
+    program = compiled(source)
+    try:
+        os.setxattr(
+            program, "security.capability", struct.pack("<5I", 0x02000001, 1 << 10, 0, 0, 0)
+        )
+    except OSError:
+        pytest.skip("this file system keeps no capabilities")
+    assert preloading.examine(str(program)).helps  # who is root has them all already
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    assert preloading.examine(str(program)).kind == "given capabilities"
+
+
+def test_the_loader_is_no_static_program(wherry, dropin, source):
+    loader = libctunables.loader()
+    source.write_text(SECURE)
+    done = wherry("exec", "--", loader, compiled(source))
+    assert done.stdout == "0 kept" and "it is the loader" in done.stderr
+
+
+def test_shared_objects_and_damaged_headers(wherry, dropin, source, tmp_path):
+    shared = compiled(source, "-shared", "-fPIC", "-Wl,-soname,libp.so")
+    assert "it is a shared object, and no program" in wherry("exec", "--check", shared).stdout
+    whole = Path("/bin/true").read_bytes()
+    (tmp_path / "cut").write_bytes(whole[:0x28] + b"\xff" * 8 + whole[0x30:])  # the section headers
+    (tmp_path / "cut").chmod(0o755)
+    assert (
+        "no ELF program that a loader would take"
+        in wherry("exec", "--check", tmp_path / "cut").stdout
+    )
+
+
+def test_first_lines(wherry, dropin, tmp_path):
+    for name, text, said in (
+        (
+            "windows",
+            "#!/bin/sh\r\necho x\r\n",
+            "its interpreter /bin/sh\\r cannot be executed (its lines end",
+        ),
+        ("empty", "#!\necho x\n", "yes, the drop-in can serve it"),
+        ("bare", "#!bash\n", "its interpreter bash cannot be executed"),
+        ("noenv", "#!/no/env bash\n", "its interpreter /no/env cannot be executed"),
+    ):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+        assert said in wherry("exec", "--check", tmp_path / name).stdout
+    assert wherry("exec", tmp_path / "empty").stdout == "x\n"
+    assert (
+        wherry("record", "-q", "-o", tmp_path / "m.mix.json", tmp_path / "windows").returncode
+        == 127
+    )
+
+
+def test_a_name_does_not_command_the_terminal(wherry, dropin, tmp_path):
+    program = tmp_path / "a\x1b[31mb\rc"
+    program.write_bytes(b"neither\0")
+    program.chmod(0o755)
+    for words in (
+        ("exec", "--check"),
+        ("exec",),
+        ("record", "-o", tmp_path / "m.mix.json"),
+        ("ab", "--runs", "2"),
+    ):
+        done = wherry(*words, "--", program)
+        assert "a\\x1b[31mb\\rc" in done.stdout + done.stderr
+        assert not {"\x1b", "\r"} & set(done.stdout + done.stderr)
+
+
+def test_another_libc(wherry, dropin, source):
+    need_tool("musl-gcc", "musl-tools")
+    refused(wherry, compiled(source, compiler=["musl-gcc"]), "musl")
+
+
+def elf(machine: int, bits: int = 64, kind: int = 2) -> bytes:
+    """The head of a program of another architecture, with no segment."""
+    ident = b"\x7fELF" + bytes([bits // 32, 1, 1]) + bytes(9)
+    if bits == 32:
+        return ident + struct.pack(
+            "<HHIIIIIHHHHHH", kind, machine, 1, 0, 0, 0, 0, 52, 32, 0, 40, 0, 0
+        )
+    return ident + struct.pack("<HHIQQQIHHHHHH", kind, machine, 1, 0, 0, 0, 0, 64, 56, 0, 64, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (elf(183), "it is a program for AArch64"),
+        (elf(3, 32), "it is a program for 32-bit x86"),
+        (elf(62, 32), "it is a program for x32"),
+        (elf(243), "it is a program for RISC-V"),
+        (elf(62, kind=1), "but no program"),
+        (b"\x7fELF", "no ELF program that a loader would take"),
+        (b"\x7fELF" + b"\xff" * 300, "no ELF program that a loader would take"),
+        (b"\x7fELF\2\1\1" + bytes(300), ""),
+        (b"MZ\0\0\1", "neither a script nor an ELF program"),
+        (b"#!/no/such/shell\n", "its interpreter /no/such/shell cannot be executed"),
+        (b"#!/usr/bin/env -S -i sh\n", "clears the environment"),
+    ],
+)
+def test_files_of_all_kinds(wherry, dropin, tmp_path, data, said):
+    program = tmp_path / "it"
+    program.write_bytes(data)
+    program.chmod(0o755)
+    done = wherry("exec", "--check", program)
+    assert done.returncode == 1
+    assert said in done.stdout
+    assert len(done.stdout.splitlines()) == 1
+    tried = wherry("exec", program)
+    assert tried.returncode in (126, 127, 1, 0)
+    assert "bug in Wherry" not in tried.stderr + done.stderr
+
+
+def test_garbage_is_survived(dropin, tmp_path):
+    """The head of a real program with bytes changed: any answer, and no failure of ours."""
+    import random
+
+    dice = random.Random(7)
+    good = Path("/bin/true").resolve().read_bytes()
+    path = tmp_path / "it"
+    path.touch()
+    path.chmod(0o755)
+    for _ in range(150):
+        data = bytearray(good[: dice.choice([70, 900, len(good)])])
+        for _ in range(dice.randint(1, 8)):
+            data[dice.randrange(4, min(len(data), 1200))] = dice.randrange(256)
+        path.write_bytes(data)
+        verdict = preloading.examine(str(path))
+        assert verdict.helps == (verdict.reason is None)
+
+
+def test_scripts_are_followed(wherry, dropin, tmp_path, source):
+    def script(name: str, first: str) -> Path:
+        (tmp_path / name).write_text(f"{first}\necho ran\n")
+        (tmp_path / name).chmod(0o755)
+        return tmp_path / name
+
+    bash = shutil.which("bash")
+    for first in (
+        f"#!{bash}",
+        f"#! {bash} -e",
+        "#!/usr/bin/env bash",
+        "#!/usr/bin/env -S A=1 bash -e",
+        "#!/usr/bin/env -vS -u A -uB -C . --chdir=. --unset=C bash -e",
+        "#!/usr/bin/env --split-string=bash -e",
+    ):
+        path = script("s", first)
+        checked = json.loads(wherry("exec", "--check", "--json", path).stdout)
+        assert checked["helps"], (first, checked)
+        assert checked["chain"][0] == str(path)
+        assert Path(checked["program"]).name == "bash"
+        assert wherry("exec", path).stdout == "ran\n"
+    # Of coreutils from 9.4 on, so that not every env here runs them.
+    for first in ("#!/usr/bin/env -S -a me bash", "#!/usr/bin/env -S --argv0=me bash"):
+        checked = json.loads(wherry("exec", "--check", "--json", script("s", first)).stdout)
+        assert checked["helps"] and Path(checked["program"]).name == "bash", (first, checked)
+    for options in (
+        "S -i",
+        "iS",
+        "S -",
+        "S -u LD_PRELOAD",
+        "S --unset=LD_PRELOAD",
+        "S LD_PRELOAD=",
+    ):
+        path = script("s", f"#!/usr/bin/env -{options} {bash}")
+        path.write_text(path.read_text() + "echo $LD_PRELOAD\n")
+        refused(wherry, path, "its first line ")
+        assert wherry("exec", path).stdout == "ran\n\n", options
+    nested = script("n", f"#!{script('inner', f'#!{bash}')}")
+    assert json.loads(wherry("exec", "--check", "--json", nested).stdout)["chain"][-1] == bash
+    (tmp_path / "loop").write_text(f"#!{tmp_path}/loop\n")
+    (tmp_path / "loop").chmod(0o755)
+    assert "too deep" in wherry("exec", "--check", tmp_path / "loop").stdout
+    static = compiled(source, "-static")
+    refused(wherry, script("static", f"#!{static}"), "linked statically")
+
+
+def test_go_is_named(wherry, dropin):
+    go = need_tool("go", "golang-go")
+    done = wherry("exec", "--check", go)
+    assert "Go" in done.stdout
+
+
+def test_a_place_that_ld_preload_cannot_name(tmp_path, dropin, monkeypatch):
+    home = tmp_path / "my $lib: here"
+    home.mkdir()
+    copy = Path(shutil.copy(dropin, home))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    env = preloading.environment(os.environ, [copy])
+    assert not re.search(r"[\s:$]", env["LD_PRELOAD"])
+    assert Path(env["LD_PRELOAD"]).resolve() == copy
+    said = run("bash", "-c", "grep -c dropin /proc/$$/maps", env=env)
+    assert int(said.stdout) > 0
+
+
+def test_a_missing_dropin_is_named(tmp_path, monkeypatch):
+    monkeypatch.delenv("WHERRY_RUN", raising=False)
+    monkeypatch.setattr("importlib.resources.files", lambda _: tmp_path)
+    with pytest.raises(FailedError, match=r"libwherry-dropin.so is not built; run make bench once"):
+        preloading.library("dropin")

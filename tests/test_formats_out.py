@@ -1,0 +1,201 @@
+"""Ours in other tools' formats: written, read again, and read by their tools."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import need_tool
+from made_runs import MACHINE, usual
+from test_formats import call, entry, gbench, saved
+from wherry import runfile
+from wherry.formats import benchfmt, cells, export, files, google_benchmark, naming
+from wherry.formats.samples import Samples, read_raw
+
+COMPARE_PY = Path("/usr/share/benchmark/compare.py")
+__all__ = ["call"]  # a fixture
+
+
+@pytest.fixture
+def run_file(tmp_path) -> Path:
+    made = usual(1)
+    made.row("small", {"libc": 3.0, "wherry": 2.0}, mix="log:1-4096")
+    made.row("small", {"libc": 3.0, "wherry": 2.0}, size=9, op="move", overlap=-3, mode="latency")
+    made.row("far", {"libc": 3.0, "a/b c": 2.0}, size=9, code="cold", src_off=7)
+    return made.save(tmp_path / "r.json", raw=True)
+
+
+def test_tables_have_units_and_every_cell(run_file, call):
+    run = runfile.read(run_file)
+    for form, sign in (("csv", ","), ("tsv", "\t")):
+        status, out, _ = call("export", run_file, "--format", form)
+        lines = list(csv.reader(io.StringIO(out), delimiter=sign))
+        assert status == 0 and len(lines) == 1 + len(run["cells"])
+        assert {len(line) for line in lines} == {len(lines[0])}
+        for head in ("size (bytes)", "median (ns)", "rate (GB/s)", "time over libc's"):
+            assert head in lines[0]
+        at = lines[0].index("median (ns)")
+        assert float(lines[1][at]) == pytest.approx(run["cells"][0]["ns"]["median"], rel=1e-6)
+    out = call("export", run_file, "--format", "markdown")[1]
+    table = [line for line in out.splitlines() if line.startswith("|")]
+    assert len(table) == 2 + len(run["cells"]) and "All of them: " in out
+    assert len({len(line) for line in table}) == 1 and len({line.count("|") for line in table}) == 1
+
+
+@pytest.mark.parametrize("form", ["google-benchmark", "benchfmt"])
+@pytest.mark.parametrize("raw", [True, False])
+def test_what_we_write_we_read_again(run_file, tmp_path, form, raw, call):
+    if not raw:
+        (tmp_path / "r.json.raw.json.gz").unlink()
+    target = tmp_path / "out.json"
+    status, said, _ = call("export", run_file, "--format", form, "-o", target)
+    assert status == 0 and ("raw" in said if raw else "quantiles" in said)
+    before, after = runfile.read(run_file), files.load(target)
+    for key in ("host", "boot", "kernel", "libc"):
+        assert after["machine"][key] == MACHINE[key]
+    assert len(after["cells"]) == len(before["cells"])
+    for own, again in zip(before["cells"], after["cells"], strict=True):
+        assert naming.dimensions(again) == naming.dimensions(own)
+        assert again["experiment"] == own["experiment"]
+        assert again["routine"] == own["routine"].replace("/", "_").replace(" ", "_")
+        assert again["rounds"] == (own["rounds"] if raw else 7)
+        assert again["ns"]["median"] == pytest.approx(own["ns"]["median"], rel=1e-5)
+    status, out, _ = call("compare", run_file, target)
+    assert status == 0 and "0 slower, 0 faster" in out and "time against time" in out
+
+
+@pytest.mark.parametrize("form", ["google-benchmark", "benchfmt"])
+def test_what_another_tool_did_not_tell_is_not_told_after_a_round_trip(tmp_path, form, call):
+    document = gbench(entry("BM_memcpy/64", 2.0), entry("BM_sort", 9.0), entry("BM_hash/4/x", 3.0))
+    path, target = saved(tmp_path / "g.json", document), tmp_path / "out.json"
+    assert call("export", path, "--format", form, "-o", target)[0] == 0
+    before, after = files.load(path), files.load(target)
+    untold = ("src_off", "dst_off", "walk", "src_state", "mode", "huge")
+    for own, again in zip(before["cells"], after["cells"], strict=True):
+        assert naming.dimensions(again) == naming.dimensions(own)
+        assert all(again[key] is None for key in untold)
+    status, out, _ = call("compare", path, target, "--same-machine")
+    assert status == 0 and "Only in" not in out and "3 cells in both" in out
+
+
+def test_samples_are_raw_or_said_to_be_quantiles(run_file):
+    run = runfile.read(run_file)
+    raw = Samples(run, read_raw(run_file))
+    cell = run["cells"][0]
+    assert raw.whole and len(raw.of(cell)) == cell["rounds"]
+    bare = Samples(run)
+    assert len(bare.of(cell)) == 7 and bare.about.startswith("quantiles")
+    text = export.text("google-benchmark", run, bare)
+    kinds = {b.get("aggregate_name") for b in json.loads(text)["benchmarks"]}
+    # A mean or a deviation of quantiles would be made up.
+    assert kinds == {None, "median"}
+    kinds = {b.get("aggregate_name") for b in google_benchmark.write(run, raw)["benchmarks"]}
+    assert kinds == {None, "mean", "median", "stddev", "cv"}
+
+
+def test_go_text_keeps_the_format(run_file):
+    run = runfile.read(run_file)
+    lines = benchfmt.write(run, Samples(run)).splitlines()
+    assert "Unit ns/op better=lower" in lines
+    for line in lines:
+        if line.startswith("Benchmark"):
+            name, calls, *figures = line.split("\t")
+            assert " " not in name and calls.isdigit() and not name[-1].isdigit()
+            assert [f.split(" ")[1] for f in figures] == ["ns/op", "B/s"]
+    # What differs from run to run would give benchstat a table for each run.
+    assert [line.split(":")[0] for line in lines if line[0:1].islower()] == [
+        "goos",
+        "goarch",
+        "cpu",
+    ]
+
+
+def test_export_writes_whole_files_or_none(run_file, call, tmp_path):
+    assert call("export", run_file, "-o", "x.md")[0] == 0
+    assert (tmp_path / "x.md").read_text().startswith("All of them")
+    for arguments, status, said in (
+        (("-o", "x.pdf"), 2, "--format"),
+        (("--format", "csw"), 2, "did you mean csv?"),
+        (("-o", "/proc/none/x.csv"), 1, "could not save"),
+        (("-o", "."), 2, "--format"),
+        (("--format", "csv", "-o", "."), 2, "directory"),
+        (("--format", "csv", "-o", "/dev/full"), 2, "not a regular file"),
+    ):
+        got, _, err = call("export", run_file, *arguments)
+        assert got == status and said in err and err.count("\n") == 1, arguments
+
+
+def test_import_saves_a_run_that_is_shown_and_exported(tmp_path, call):
+    path = saved(tmp_path / "g.json", gbench(entry("BM_memcpy/64", 2.0), entry("BM_sort", 9.0)))
+    status, out, _ = call("import", path, "-o", "r.json")
+    assert status == 0 and "2 cells" in out
+    run = runfile.read(tmp_path / "r.json")
+    assert run["source"]["file"] == "g.json"
+    shown = call("bench", "--show", "r.json")[1]
+    assert (
+        "google-benchmark" in shown and "64 B" in shown and "2.00" in shown and "None" not in shown
+    )
+    assert call("bench", "--show", path)[0] == 0
+    assert json.loads(call("import", path, "--json")[1])["cells"]
+    assert "is a run file already" in call("import", "r.json")[2]
+    whole = path.read_bytes(), (tmp_path / "r.json").read_bytes()
+    (tmp_path / "link.csv").symlink_to("r.json")
+    for words in (("import", path, "-o", "g.json"), ("export", "r.json", "-o", "link.csv")):
+        status, _, said = call(*words)
+        assert status == 2 and "itself; give another name" in said and said.count("\n") == 1
+    assert whole == (path.read_bytes(), (tmp_path / "r.json").read_bytes())
+    assert call("import", path)[0] == 0 and (tmp_path / "g.json.run.json").exists()
+    heads, lines = cells.table(run)
+    assert len(lines) == 2 and "name" in heads
+
+
+# ---- their own tools -------------------------------------------------------------------------------------------------
+
+
+def test_google_benchmarks_own_comparison_takes_our_files(run_file, call, tmp_path):
+    python = shutil.which("python3", path="/usr/bin")
+    if not COMPARE_PY.exists():
+        pytest.skip(
+            f"{COMPARE_PY} is not installed (Debian package libbenchmark-tools; make extras)"
+        )
+    if python is None or subprocess.run([python, "-c", "import scipy"], check=False).returncode:
+        pytest.skip("scipy is not installed (Debian package python3-scipy; make extras)")
+    usual(2, {"wherry": 1.5}).save(tmp_path / "b.json", raw=True)
+    for name in ("r", "b"):
+        assert call("export", f"{name}.json", "-o", f"{name}.gb.json")[0] == 0
+    result = subprocess.run(
+        [python, COMPARE_PY, "--no-color", "benchmarks", "r.gb.json", "b.gb.json"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    name = "copy/experiment:small/routine:wherry/size:64/src_state:L1/dst_state:L1/mode:throughput"
+    (line,) = [x for x in result.stdout.splitlines() if x.startswith(f"{name}_median ")]
+    assert float(line.split()[1]) == pytest.approx(0.5, abs=0.03)
+    assert f"{name}_pvalue" in result.stdout
+
+
+def test_benchstat_takes_our_files(run_file, call, tmp_path):
+    benchstat = need_tool("benchstat", "none: go install golang.org/x/perf/cmd/benchstat@latest")
+    usual(2, {"wherry": 1.5}).save(tmp_path / "b.json", raw=True)
+    for name in ("r", "b"):
+        assert call("export", f"{name}.json", "-o", f"{name}.txt")[0] == 0
+    result = subprocess.run(
+        [benchstat, "-format", "csv", "r.txt", "b.txt"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=True,
+    )
+    assert "syntax" not in result.stderr and "error" not in result.stderr
+    name = "Copy/experiment=small/routine=wherry/size=64/src_state=L1/dst_state=L1/mode=throughput"
+    lines = [x.split(",") for x in result.stdout.splitlines() if x.startswith(name)]
+    # One table for both: the old, the new, and by how much it changed.
+    assert lines[0][5].startswith("+5") or lines[0][5].startswith("+4")
