@@ -184,7 +184,7 @@ def test_it_is_the_code_of_the_library(build_dir: Path, dropin: Path):
     assert all(len(lines) >= 2 for lines in mine.values())
     for name in ("memcpy", "memmove"):
         for own in (
-            OF_ITS_OWN if any("<move_page_end_there>" in line for line in others[name]) else ()
+            OF_ITS_OWN if any("<move_near_page_end>" in line for line in others[name]) else ()
         ):
             places = [i for i in range(len(mine[name])) if mine[name][i : i + len(own)] == own]
             assert len(places) == 1, own

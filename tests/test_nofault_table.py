@@ -145,8 +145,8 @@ def test_each_way_of_small_sizes_is_verified(wherry_run: Path, tmp_path: Path, w
     """With the entry of a way's first load or store gone the target that takes this way fails, and no other; but avx512
     takes them apart and together by turns."""
     of = [e for e in entries_of(wherry_run) if (e.what, e.tier) == ("copy", "avx512")]
-    # As many stores behind loads: the first is one block under a mask, the second of 65 to 128 bytes apart, the one
-    # before sixteen of each the ladder's, and the last those of sizes together.
+    # As many stores behind loads: the first is one block under a mask or two halves, the second of 65 to 128 bytes apart,
+    # the one before sixteen of each the ladder's, and the last those of sizes together.
     runs = [(k, len(list(g))) for k, g in itertools.groupby(e.kind for e in of)]
     starts = list(itertools.accumulate((length for _, length in runs), initial=0))
     alike = [
@@ -154,11 +154,11 @@ def test_each_way_of_small_sizes_is_verified(wherry_run: Path, tmp_path: Path, w
         for i, (k, many) in enumerate(runs[:-1])
         if k == 0 and runs[i + 1] == (1, many)
     ]
-    assert alike[0][0] == 1
+    assert alike[0][0] in (1, 2)
     sixteen = next(i for i, (many, _) in enumerate(alike) if many == 16)
     place = {"avx512": 1, "avx512_ladder": sixteen - 1, "avx512_together": -1}[way]
     many, first = alike[place]
-    assert 3 <= many <= 5
+    assert 3 <= many <= 6
     entry = of[first + kind * many]
     assert entry.kind == kind
     takes = {way, "avx512"} if way == "avx512_together" else {way}
@@ -168,7 +168,7 @@ def test_each_way_of_small_sizes_is_verified(wherry_run: Path, tmp_path: Path, w
 @pytest.mark.parametrize("way", ["apart", "together"])
 def test_each_way_of_small_sets_is_verified(wherry_run: Path, tmp_path: Path, way: str):
     of = [e for e in entries_of(wherry_run) if (e.what, e.tier) == ("set", "avx512")]
-    # Behind the one block under a mask come three or four of 65 to 128 bytes apart; four or five stores to 255 bytes
+    # Behind the one block under a mask come three or four of 65 to 128 bytes apart; four to six stores to 255 bytes
     # and the seventeen of 256 bytes and more, together, are the last.
     entry = of[{"apart": 1, "together": -21}[way]]
     takes = {"avx512", "avx512_together" if way == "together" else "avx512_ladder"}

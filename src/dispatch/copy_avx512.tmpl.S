@@ -59,8 +59,14 @@
 /* Not late in a line of code, which takes up to a tenth more. */
 #if WHERRY_EDGE_BRANCH
 #define LOOP_HERE .p2align 5
+#define TO_NEXT_LINE(at)                       \
+    orq     $63, at;                           \
+    incq    at                      /* a byte less: all that copies lies in one page */
 #else
 #define LOOP_HERE .p2align 4
+#define TO_NEXT_LINE(at)                       \
+    orq     $63, at;                           \
+    addq    $1, at
 #endif
 
 /* r8 becomes dst - src; below: the destination begins inside the source, or at most 192 bytes below it, where the
@@ -71,29 +77,46 @@
     subq    %rsi, %r8;                         \
     leaq    192(%r8), %rcx;                    \
     cmpq    %r10, %rcx
+
+/* For those who have not compared n with the word. */
+#define BY_SIZE                                \
+move_by_size:                                  \
+    movl    $COPY_SMALL, %ecx;                 \
+    cmpq    %rcx, %rdx;                        \
+    jb      move_small;                        \
+    jmp     move_blocks
 /* clang-format on */
 
-/* To 63 bytes one block under a mask; rcx is 64. What is masked out must not lie in another page: where nothing is mapped,
+/* Small sizes under a mask; rcx is COPY_BELOW. What is masked out must not lie in another page: where nothing is mapped,
  * or nothing has been written yet, even that takes 180 ns, and a store across pages takes 4. By a branch it is three
- * instructions fewer, five where a CPU makes one of a comparison and its jump, but a pointer into a page's last line is
- * guessed wrong; which is better the CPU says (meson.options, page_edge). */
-move_to_63:
+ * instructions fewer, five where a CPU makes one of a comparison and its jump, but a pointer near a page's end is
+ * guessed wrong; which is better the CPU says (meson.options, page_edge).
+ *
+ * With the branch two halves of 32 bytes, the second from n - 32 on, or from 0 where n is less. One mask serves both: from
+ * 32 bytes on it is all ones, so that a byte that is read at once need not wait. */
+move_small:
     cmpq    %rcx, %rsi              /* null, or what stands for an empty slice in Rust: then n is 0 */
     jbe     move_low_source
-move_to_63_anyhow:
+move_small_anyhow:
 #if WHERRY_EDGE_BRANCH
 #if ONE_BYTE_APART
     cmpl    $1, %edx
     je      move_one
 #endif
-    AT_PAGE_END(%rsi, %ecx, move_page_end_there)
-    AT_PAGE_END(%rdi, %ecx, move_page_end_there)
+    AT_PAGE_END(%rsi, %ecx, move_near_page_end)
+    AT_PAGE_END(%rdi, %ecx, move_near_page_end)
+move_halves:
     PREFETCH_MASKED_COPY
-    movq    $-1, %rcx
-    bzhiq   %rdx, %rcx, %rcx
-    kmovq   %rcx, %k1
-    vmovdqu8 (%rsi), %zmm16{%k1}{z}
-    vmovdqu8 %zmm16, (%rdi){%k1}
+    movl    $-1, %ecx               /* waits for no address, as orl would */
+    xorl    %r8d, %r8d
+    bzhil   %edx, %ecx, %ecx
+    kmovd   %ecx, %k1
+    subl    $32, %edx
+    cmovbl  %r8d, %edx
+    vmovdqu8 (%rsi), %ymm16{%k1}{z}
+    vmovdqu8 (%rsi,%rdx), %ymm17{%k1}{z}
+    vmovdqu8 %ymm16, (%rdi){%k1}
+    vmovdqu8 %ymm17, (%rdi,%rdx){%k1}
     ret
 #else
     PREFETCH_MASKED_COPY
@@ -121,7 +144,7 @@ move_low_source:
     js      copy_avx2_rax
 #endif
     testl   %edx, %edx
-    jnz     move_to_63_anyhow
+    jnz     move_small_anyhow
     ret
 #if WHERRY_EDGE_BRANCH
 #if ONE_BYTE_APART
@@ -130,19 +153,36 @@ move_one:
     movb    %cl, (%rdi)
     ret
 #endif
-move_page_end_there:
-    jmp     move_near_page_end
+/* Below 32 bytes the block that ends where the buffer ends. It cannot reach into another page on the side that begins near a
+ * page's end; on the other it may, where that begins near a page's begin, and then costs what it costs. */
+move_near_page_end:
+    cmpl    $32, %edx
+    jae     move_halves
+    PREFETCH_MASKED_COPY
+    orl     $-1, %ecx
+    shrxl   %edx, %ecx, %ecx
+    notl    %ecx                    /* the upper n bits */
+    kmovd   %ecx, %k1
+    vmovdqu8 -32(%rsi,%rdx), %ymm16{%k1}{z}
+    vmovdqu8 %ymm16, -32(%rdi,%rdx){%k1}
+    ret
+
+    BY_SIZE
 #endif
 
 /* Sizes apart. Stores always in ascending order: one across lines is then joined with its neighbours. One line of code, so
- * what is asked is asked by ecx, which is 64, or where n has been compared with another tier's 0. */
+ * what is asked is asked by ecx, which is COPY_BELOW, or where n has been compared with another tier's 0. */
     .p2align 6
 #if !WHERRY_FIRST_AVX2
-move_64_on_or_not:
+move_blocks_or_not:
     jrcxz   move_not_apart
 #endif
-move_64_on:
+move_blocks:
+#if WHERRY_EDGE_BRANCH
+    leal    -2(%rcx,%rcx), %ecx
+#else
     addl    %ecx, %ecx
+#endif
     cmpq    %rcx, %rdx
     ja      move_129_on
     PREFETCH_LAST_LINE
@@ -158,6 +198,9 @@ move_not_apart:
     cmpb    $-2, wherry_copy_choice + CHOICE_CODE(%rip)
     jne     move_others
 #include "dispatch/copy_avx512_together.tmpl.S"
+#if WHERRY_EDGE_BRANCH              /* here and above, where a line of code has room */
+    UNCOUNTED(move_uncounted, wherry_watch_copies, %rsi, move_look_back)
+#endif
 
     .p2align 6
 move_129_on:
@@ -248,8 +291,7 @@ move_513_on:
     STORE_FIRST(%rdi)
     cmpq    wherry_thresholds + COPY_SOURCE_PAGE(%rip), %rcx
     ja      move_by_destination
-    orq     $63, %r10
-    addq    $1, %r10
+    TO_NEXT_LINE(%r10)
     leaq    (%r10,%r8), %rdi
 move_from_line:
     subl    %edi, %r11d
@@ -311,8 +353,7 @@ move_forward:
     addq    %rdx, %rsi              /* its end */
     andq    $-64, %r9
     STORE_FIRST(%rdi)
-    orq     $63, %r10
-    addq    $1, %r10
+    TO_NEXT_LINE(%r10)
     leaq    (%r10,%r8), %rdi
     LOOP_HERE
 move_step_forward:
@@ -342,8 +383,7 @@ move_step_forward:
 
 /* Of move_513_on, where there is room. */
 move_by_destination:
-    orq     $63, %rdi
-    addq    $1, %rdi
+    TO_NEXT_LINE(%rdi)
     movq    %rdi, %r10
     subq    %r8, %r10
     jmp     move_from_line
@@ -357,41 +397,21 @@ move_forward_by_destination:
     andq    $-64, %r9
     STORE_FIRST(%rdi)
     subq    %r8, %r9
-    orq     $63, %rdi
-    addq    $1, %rdi
+    TO_NEXT_LINE(%rdi)
     movq    %rdi, %r10
     subq    %r8, %r10
     jmp     move_step_forward
 
+#if !WHERRY_EDGE_BRANCH
     UNCOUNTED(move_uncounted, wherry_watch_copies, %rsi, move_look_back)
-
-#if WHERRY_EDGE_BRANCH
-/* The block that ends where the buffer ends. It cannot reach into another page on the side that begins in a page's last
- * line; on the other it may, where that begins in a page's first, and then costs what it costs. */
-move_near_page_end:
-    testl   %edx, %edx
-    jz      move_none
-    PREFETCH_MASKED_COPY
-    movl    %edx, %ecx
-    movq    $-1, %r8
-    negl    %ecx
-    shlxq   %rcx, %r8, %rcx         /* the upper n bits, by 64 - n modulo 64 */
-    kmovq   %rcx, %k1
-    vmovdqu8 -64(%rsi,%rdx), %zmm16{%k1}{z}
-    vmovdqu8 %zmm16, -64(%rdi,%rdx){%k1}
-move_none:
-    ret
 #endif
 
 move_others:
     BY_CHOICE(wherry_copy_choice, copy_avx2, move_by_size, move_together, wherry_routine_move_sse2, move_look, wherry_routine_move_avx512_ladder)
 
-/* For those who have not compared n with the word. */
-move_by_size:
-    movl    $64, %ecx
-    cmpq    %rcx, %rdx
-    jb      move_to_63
-    jmp     move_64_on
+#if !WHERRY_EDGE_BRANCH
+    BY_SIZE
+#endif
 
 move_close:
     cmpq    $1024, %rdx
@@ -410,10 +430,18 @@ move_upwards:
  * is left behind two steps, from 577 bytes on not below none. */
 move_close_to_1024:
     cmpl    $0, wherry_thresholds + COPY_SOURCE_PAGE(%rip)
+#if WHERRY_EDGE_BRANCH              /* where that is the rarer, it may jump twice */
+    jne     move_all_at_once
+    cmpl    $576, %edx
+    ja      move_step_by_step
+move_all_at_once:
+    jmp     move_256_to_1024
+#else
     jne     move_256_to_1024
     cmpq    $576, %rdx
     ja      move_step_by_step
     jmp     move_256_to_1024
+#endif
 
 /* The loops of large.tmpl.h. Whatever they are not for goes to the routine. Where 32-byte vectors make the faster ones,
  * COPY_LOOP_BELOW is at most COPY_YMM_FROM, so that the others do not ask. */

@@ -12,21 +12,23 @@ move_to_255:
 #if WHERRY_EDGE_BRANCH
     testl   %edx, %edx              /* null, or what stands for an empty slice */
     jz      move_nothing
-    CUT_AT_PAGE_END(%rsi, %edx, %ecx, move_page_end_there)
-    CUT_AT_PAGE_END(%rdi, %edx, %ecx, move_page_end_there)
+    CUT_AT_PAGE_END(%rsi, %edx, %ecx, move_near_page_end)
+    CUT_AT_PAGE_END(%rdi, %edx, %ecx, move_near_page_end)
     prefetchw (%rdi)                /* the source is fetched ahead as soon as a block in three is whole */
     PREFETCH_LAST_LINE
     PLACES_TO_COPY(%rcx, %ecx, move_anything)
-    vmovdqu8 (%rsi), %zmm16{%k1}{z}
+    vmovdqu8 (%rsi), %ymm16{%k1}{z}
+    vmovdqu8 (%rsi,%r10), %ymm21{%k1}{z}
     vmovdqu64 (%r11,%rcx), %zmm17
     vmovdqu64 (%r11,%r8), %zmm18
-    vmovdqu64 (%r11,%r10), %ymm19   /* halves, since a byte that is read at once is often the last */
-    vmovdqu64 32(%r11,%r10), %ymm20
-    vmovdqu8 %zmm16, (%rdi){%k1}
+    vmovdqu64 -64(%r11,%rdx), %ymm19 /* halves, since a byte that is read at once is often the last */
+    vmovdqu64 -32(%r11,%rdx), %ymm20
+    vmovdqu8 %ymm16, (%rdi){%k1}
+    vmovdqu8 %ymm21, (%rdi,%r10){%k1}
     vmovdqu64 %zmm17, (%r9,%rcx)
     vmovdqu64 %zmm18, (%r9,%r8)
-    vmovdqu64 %ymm19, (%r9,%r10)
-    vmovdqu64 %ymm20, 32(%r9,%r10)
+    vmovdqu64 %ymm19, -64(%r9,%rdx)
+    vmovdqu64 %ymm20, -32(%r9,%rdx)
 #else
     cmpq    $4096, %rsi
     jb      move_together_page_0

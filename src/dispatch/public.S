@@ -192,9 +192,9 @@ EXPORT(PUBLIC(memcpy))
 copy_avx512:                        /* with the flags of a comparison of the choice with 1 that tells it is not AVX2 */
     .cfi_startproc
     jl      move_not_apart
-    movl    $64, %ecx
+    movl    $COPY_SMALL, %ecx
     cmpq    %rcx, %rdx
-    jae     move_64_on
+    jae     move_blocks
 #include "dispatch/copy_avx512.tmpl.S"
     .cfi_endproc
     .size copy_avx512, . - copy_avx512
@@ -202,7 +202,7 @@ copy_avx512:                        /* with the flags of a comparison of the cho
     movslq  wherry_copy_choice(%rip), %rcx
     movq    %rdi, %rax
     cmpq    %rcx, %rdx
-    jae     move_64_on_or_not
+    jae     move_blocks_or_not
 #include "dispatch/copy_avx512.tmpl.S"
     .cfi_endproc
     .size PUBLIC(memcpy), . - PUBLIC(memcpy)

@@ -1,34 +1,38 @@
 /* The set of AVX-512, to the plain loop: as copy_avx512.tmpl.S. A part of public.S. */
-/* As move_to_63, but to 64 bytes; rcx is 65. By a branch it is one line of code, the entry too. */
+/* As move_small, to 64 bytes; rcx is 65. */
 set_to_64:
     cmpq    %rcx, %rdi
     jbe     set_low_destination
 set_to_64_anyhow:
-    vpbroadcastb %esi, %zmm16
 #if WHERRY_EDGE_BRANCH
-    leal    64(%rdi), %eax
-    orq     $-1, %rcx
-    testl   $0xfc0, %eax
-    jz      set_near_page_end
+    vpbroadcastb %esi, %ymm16
+    AT_PAGE_END(%rdi, %eax, set_near_page_end)
+set_halves:                         /* as move_halves */
     movq    %rdi, %rax
-    bzhiq   %rdx, %rcx, %rcx
-    kmovq   %rcx, %k1
+    movl    $-1, %ecx
+    xorl    %esi, %esi
+    bzhil   %edx, %ecx, %ecx
+    kmovd   %ecx, %k1
+    subl    $32, %edx
+    cmovbl  %esi, %edx
     PREFETCH_MASKED_SET
-    vmovdqu8 %zmm16, (%rdi){%k1}
+    vmovdqu8 %ymm16, (%rdi){%k1}
+    vmovdqu8 %ymm16, (%rdi,%rdx){%k1}
     ret
 
 set_near_page_end:
+    cmpl    $32, %edx
+    jae     set_halves
     movq    %rdi, %rax
-    testl   %edx, %edx
-    jz      set_none
     PREFETCH_MASKED_SET
-    movl    %edx, %r8d
-    negl    %r8d
-    shlxq   %r8, %rcx, %rcx
-    kmovq   %rcx, %k1
-    vmovdqu8 %zmm16, -64(%rdi,%rdx){%k1}
+    orl     $-1, %ecx
+    shrxl   %edx, %ecx, %ecx
+    notl    %ecx                    /* the upper n bits */
+    kmovd   %ecx, %k1
+    vmovdqu8 %ymm16, -32(%rdi,%rdx){%k1}
     ret
 #else
+    vpbroadcastb %esi, %zmm16
     movq    %rdi, %rax
     PREFETCH_MASKED_SET
     movl    %edi, %ecx
@@ -54,7 +58,6 @@ set_low_destination:
     testl   %edx, %edx
     jnz     set_to_64_anyhow
     movq    %rdi, %rax
-set_none:
     ret
 
 /* To 128 bytes the ends as in copies (routines/ends.h); above that halves gain nothing where a byte is not read at once. */
@@ -98,11 +101,12 @@ set_to_255:                         /* as move_to_255; a line to move blocks off
     jb      set_together_page_0
 set_four:
 #if WHERRY_EDGE_BRANCH
-    CUT_AT_PAGE_END(%rdi, %edx, %ecx, set_four_at_page_end)
+    CUT_AT_PAGE_END(%rdi, %edx, %ecx, set_near_page_end)
     PREFETCH_MASKED_SET
     PREFETCH_LAST_LINE
     PLACES_TO_SET(%rcx, %ecx)
-    vmovdqu8 %zmm16, (%rdi){%k1}
+    vmovdqu8 %ymm16, (%rdi){%k1}
+    vmovdqu8 %ymm16, (%rdi,%r11){%k1}
     vmovdqu64 %zmm16, (%r8,%rcx)
     vmovdqu64 %zmm16, (%r8,%r9)
     vmovdqu64 %ymm16, (%r8,%r10)
@@ -228,12 +232,6 @@ set_together_page_0:
     testl   %edx, %edx
     jnz     set_four
     ret
-
-#if WHERRY_EDGE_BRANCH
-set_four_at_page_end:
-    orq     $-1, %rcx
-    jmp     set_near_page_end
-#endif
 
     UNCOUNTED(set_uncounted, wherry_watch_sets, %rax, set_look_back)
     LOOK(set_look_back, wherry_watch_sets, ret)

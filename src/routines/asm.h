@@ -28,50 +28,55 @@ symbol:                                        \
 /* clang-format on */
 
 /* clang-format off */
-/* Goes to label where a block of 64 bytes from `at` on might reach into another page. Loses temp, of 32 bits. */
+/* Goes to label where 32 bytes from `at` on might reach into another page. Loses temp, of 32 bits. */
 #define AT_PAGE_END(at, temp, label)                         \
-    leal    64(at), temp;                                    \
-    testl   $0xfc0, temp;                                    \
+    leal    32(at), temp;                                    \
+    testl   $0xfe0, temp;                                    \
     jz      label
-/* The same of a block that n32, n below 4096, cuts: from 64 bytes on nothing is cut, so the branch is never taken. */
+/* The same of 32 bytes that n32, n below 4096, cuts: from 32 bytes on nothing is cut, so the branch is never taken. */
 #define CUT_AT_PAGE_END(at, n32, temp, label)                \
-    leal    64(at), temp;                                    \
+    leal    32(at), temp;                                    \
     orl     n32, temp;                                       \
-    testl   $0xfc0, temp;                                    \
+    testl   $0xfe0, temp;                                    \
     jz      label
 
-/* Of four blocks to 255 bytes, copied: k1 is the mask of the first, which is in place; the others are first, r8 and r10 bytes
- * behind r11, the source, and r9, the destination. Below 64 bytes they go from 128 bytes at anything to a line of the 128
- * bytes below the stack that are a function's own; a line, since blocks across two pages take long. first32: of first. */
+/* Of the blocks to 255 bytes, copied. The first 64 bytes are two halves under one mask, k1: at 0, and r10 bytes further, which is
+ * n - 32 but 32 at most and 0 at least, so that a byte of either is had at once from 32 bytes on. The others are
+ * first, r8 and n - 64 bytes behind r11, the source, and r9, the destination. Below 64 bytes they go from 128 bytes at anything to a line of
+ * the 128 bytes below the stack that are a function's own; a line, since blocks across two pages take long. first32: of first. */
 #define PLACES_TO_COPY(first, first32, anything)             \
     movl    $64, first32;                                    \
-    orq     $-1, %r8;                                        \
     leaq    -64(%rsp), %r9;                                  \
     leaq    -64(%rdx), %r10;                                 \
-    bzhiq   %rdx, %r8, %r8;                                  \
     andq    $-64, %r9;                                       \
     leaq    anything + 64(%rip), %r11;                       \
     subq    %r10, %r9;                                       \
-    kmovq   %r8, %k1;                                        \
-    cmpq    first, %rdx;                                     \
+    cmpl    first32, %edx;                                   \
     cmovaeq %rdi, %r9;                                       \
     cmovaeq %rsi, %r11;                                      \
     leal    (first,first), %r8d;                             \
     cmpq    first, %r10;                                     \
     cmovlq  %r10, first;                                     \
     cmpq    %r8, %r10;                                       \
-    cmovlq  %r10, %r8
+    cmovlq  %r10, %r8;                                       \
+    orq     $-1, %r10;                                       \
+    bzhiq   %rdx, %r10, %r10;                                \
+    kmovd   %r10d, %k1;                                      \
+    shrq    $32, %r10;                                       \
+    popcntl %r10d, %r10d
 
-/* The same of a set, which has nothing to load: the others are first, r9 and r10 bytes behind r8. */
+/* The same of a set, which has nothing to load: the second half is r11 bytes further, the others first, r9 and r10 bytes behind r8. */
 #define PLACES_TO_SET(first, first32)                        \
-    orq     $-1, first;                                      \
+    movq    $-1, %r11;                                       \
     leaq    -64(%rsp), %r8;                                  \
-    bzhiq   %rdx, first, first;                              \
+    bzhiq   %rdx, %r11, %r11;                                \
     xorl    %r9d, %r9d;                                      \
     andq    $-64, %r8;                                       \
-    kmovq   first, %k1;                                      \
+    kmovd   %r11d, %k1;                                      \
+    shrq    $32, %r11;                                       \
     movq    %rdx, %r10;                                      \
     movl    $64, first32;                                    \
+    popcntl %r11d, %r11d;                                    \
     subq    first, %r10;                                     \
     cmovbq  %r9, %r10;                                       \
     cmovaeq %rdi, %r8;                                       \

@@ -4,7 +4,7 @@
  *   size_t (void *dst rdi, const void *src rsi, size_t n rdx, struct wherry_fault *fault rcx), the bytes not copied
  *
  *   n < 16, V < 64    head and tail of 8, 4 or 1 bytes, in integer registers
- *   n <= 64, V = 64   one block under a mask of n bits
+ *   n <= 64, V = 64   one block under a mask of n bits, or two halves
  *   to 1024, V = 64   just the blocks that n reaches to 512, and the forward loop (copy_apart.tmpl.S); or four blocks to
  *                     255, and sixteen (copy_together.tmpl.S), which the includer includes behind this and chooses by going
  *                     to AT(together); or as below, from AT(neither) on

@@ -40,9 +40,37 @@ AT(to_64):
     jb      AT(from_page_0)
 AT(masked):
     prefetchw (%rdi)                /* as in public.S; none that cannot be fetched is a fault */
-#if !WHERRY_EDGE_BRANCH
+#if WHERRY_EDGE_BRANCH              /* two halves, as there: r9 and r8 bytes further */
+    AT_PAGE_END(%rsi, %eax, AT(near_page_end))
+    AT_PAGE_END(%rdi, %eax, AT(near_page_end))
+AT(halves):
+    orq     $-1, %r8
+    xorl    %r9d, %r9d
+    bzhiq   %rdx, %r8, %r8
+    kmovd   %r8d, %k1
+    shrq    $32, %r8
+    popcntl %r8d, %r8d              /* n - 32, or 0 */
+AT(halves_placed):
+    LOAD(AT(redo), vmovdqu8 (%rsi,%r9), %ymm16{%k1}{z})
+    LOAD(AT(redo), vmovdqu8 (%rsi,%r8), %ymm17{%k1}{z})
+AT(masked_stores):
+    STORE(AT(masked_spill), vmovdqu8 %ymm16, (%rdi,%r9){%k1})
+    STORE(AT(masked_spill), vmovdqu8 %ymm17, (%rdi,%r8){%k1})
+    xorl    %eax, %eax
+    ret
+
+AT(near_page_end):                  /* below 32 bytes one block that ends where the buffer ends, twice */
+    cmpl    $32, %edx
+    jae     AT(halves)
+    leaq    -32(%rdx), %r8
+    orl     $-1, %eax
+    movq    %r8, %r9
+    shrxl   %edx, %eax, %eax
+    notl    %eax                    /* the upper n bits */
+    kmovd   %eax, %k1
+    jmp     AT(halves_placed)
+#else
     prefetcht0 (%rsi)
-#endif
     movl    %edi, %eax
     orl     %esi, %eax
     PLACE_OF_ONE
@@ -51,6 +79,7 @@ AT(masked_stores):
     STORE(AT(masked_spill), vmovdqu8 R(0), (%rdi,%r8){%k1})
     xorl    %eax, %eax
     ret
+#endif
 
 AT(from_page_0):
     testl   %edx, %edx

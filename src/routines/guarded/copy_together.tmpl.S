@@ -17,17 +17,19 @@ AT(together_four):
     prefetcht0 (%rsi)
     prefetchw -1(%rdi,%rdx)
     PLACES_TO_COPY(%rax, %eax, AT(anything))
-    LOAD(AT(redo), vmovdqu8 (%rsi), R(0){%k1}{z})
+    LOAD(AT(redo), vmovdqu8 (%rsi), %ymm16{%k1}{z})
+    LOAD(AT(redo), vmovdqu8 (%rsi,%r10), %ymm21{%k1}{z})
     LOAD(AT(redo), MOVE (%r11,%rax), R(1))
     LOAD(AT(redo), MOVE (%r11,%r8), R(2))
-    LOAD(AT(redo), vmovdqu64 (%r11,%r10), %ymm19)
-    LOAD(AT(redo), vmovdqu64 32(%r11,%r10), %ymm20)
+    LOAD(AT(redo), vmovdqu64 -64(%r11,%rdx), %ymm19)
+    LOAD(AT(redo), vmovdqu64 -32(%r11,%rdx), %ymm20)
 AT(together_stores):
-    STORE(AT(together_spill), vmovdqu8 R(0), (%rdi){%k1})
+    STORE(AT(together_spill), vmovdqu8 %ymm16, (%rdi){%k1})
+    STORE(AT(together_spill), vmovdqu8 %ymm21, (%rdi,%r10){%k1})
     STORE(AT(together_spill), MOVE R(1), (%r9,%rax))
     STORE(AT(together_spill), MOVE R(2), (%r9,%r8))
-    STORE(AT(together_spill), vmovdqu64 %ymm19, (%r9,%r10))
-    STORE(AT(together_spill), vmovdqu64 %ymm20, 32(%r9,%r10))
+    STORE(AT(together_spill), vmovdqu64 %ymm19, -64(%r9,%rdx))
+    STORE(AT(together_spill), vmovdqu64 %ymm20, -32(%r9,%rdx))
     xorl    %eax, %eax
     ret
 #else
