@@ -1,6 +1,6 @@
 /* The drop-in: the library's public functions under the names that programs already call.
  *
- * They are the very functions of dispatch/public.S, assembled a second time, but for copies of one byte. (Aliases
+ * They are the very functions of dispatch/public.S, assembled a second time, but for the smallest copies. (Aliases
  * beside the library's own names would be the same code, but each drop-in would then also answer for wherry_memcpy in a
  * program that is linked with the library.)
  *
@@ -11,5 +11,6 @@
  */
 #define PUBLIC(name) name
 #define ONE_BYTE_APART 1
+#define SECOND_HALF_IN_PLACE 1
 #include "dispatch/public.S"
 #include "relatives.S"

@@ -92,8 +92,13 @@ move_by_size:                                  \
  * instructions fewer, five where a CPU makes one of a comparison and its jump, but a pointer near a page's end is
  * guessed wrong; which is better the CPU says (meson.options, page_edge).
  *
- * With the branch two halves of 32 bytes, the second from n - 32 on, or from 0 where n is less. One mask serves both: from
- * 32 bytes on it is all ones, so that a byte that is read at once need not wait. */
+ * With the branch two halves of 32 bytes. The second begins where 32 bytes are left, or at 0 where n is less: then one mask
+ * serves both, which is all ones from 32 bytes on, so that a byte that is read at once need not wait. Or it is in its place. */
+#if SECOND_HALF_IN_PLACE
+#define SMALL_REACH 64
+#else
+#define SMALL_REACH 32
+#endif
 move_small:
     cmpq    %rcx, %rsi              /* null, or what stands for an empty slice in Rust: then n is 0 */
     jbe     move_low_source
@@ -103,8 +108,19 @@ move_small_anyhow:
     cmpl    $1, %edx
     je      move_one
 #endif
-    AT_PAGE_END(%rsi, %ecx, move_near_page_end)
-    AT_PAGE_END(%rdi, %ecx, move_near_page_end)
+    AT_PAGE_END(%rsi, SMALL_REACH, %ecx, move_near_page_end)
+    AT_PAGE_END(%rdi, SMALL_REACH, %ecx, move_near_page_end)
+#if SECOND_HALF_IN_PLACE
+    PREFETCH_MASKED_COPY
+    movq    $-1, %rcx
+    bzhiq   %rdx, %rcx, %rcx
+    kmovq   %rcx, %k1
+    kshiftrq $32, %k1, %k2
+    vmovdqu8 (%rsi), %ymm16{%k1}{z}
+    vmovdqu8 32(%rsi), %ymm17{%k2}{z}
+    vmovdqu8 %ymm16, (%rdi){%k1}
+    vmovdqu8 %ymm17, 32(%rdi){%k2}
+#else
 move_halves:
     PREFETCH_MASKED_COPY
     movl    $-1, %ecx               /* waits for no address, as orl would */
@@ -117,6 +133,7 @@ move_halves:
     vmovdqu8 (%rsi,%rdx), %ymm17{%k1}{z}
     vmovdqu8 %ymm16, (%rdi){%k1}
     vmovdqu8 %ymm17, (%rdi,%rdx){%k1}
+#endif
     ret
 #else
     PREFETCH_MASKED_COPY
@@ -166,6 +183,14 @@ move_near_page_end:
     vmovdqu8 -32(%rsi,%rdx), %ymm16{%k1}{z}
     vmovdqu8 %ymm16, -32(%rdi,%rdx){%k1}
     ret
+#if SECOND_HALF_IN_PLACE
+move_halves:
+    vmovdqu64 (%rsi), %ymm16
+    vmovdqu64 -32(%rsi,%rdx), %ymm17
+    vmovdqu64 %ymm16, (%rdi)
+    vmovdqu64 %ymm17, -32(%rdi,%rdx)
+    ret
+#endif
 
     BY_SIZE
 #endif

@@ -36,6 +36,12 @@
 #ifndef ONE_BYTE_APART
 #define ONE_BYTE_APART 0
 #endif
+/* Does the second half of a small copy lie 32 bytes behind the first, under a mask of its own, or where the buffer ends?
+ * There a byte that is read at once need not wait; but the former, which asks for the next line of either side, too, is
+ * better for programs that gather strings, so the drop-in has that (docs/performance-intel.md). */
+#ifndef SECOND_HALF_IN_PLACE
+#define SECOND_HALF_IN_PLACE 0
+#endif
 
 /* clang-format off */
 #define NAME(symbol)                           \

@@ -6,7 +6,7 @@ set_to_64:
 set_to_64_anyhow:
 #if WHERRY_EDGE_BRANCH
     vpbroadcastb %esi, %ymm16
-    AT_PAGE_END(%rdi, %eax, set_near_page_end)
+    AT_PAGE_END(%rdi, 32, %eax, set_near_page_end)
 set_halves:                         /* as move_halves */
     movq    %rdi, %rax
     movl    $-1, %ecx

@@ -28,10 +28,10 @@ symbol:                                        \
 /* clang-format on */
 
 /* clang-format off */
-/* Goes to label where 32 bytes from `at` on might reach into another page. Loses temp, of 32 bits. */
-#define AT_PAGE_END(at, temp, label)                         \
-    leal    32(at), temp;                                    \
-    testl   $0xfe0, temp;                                    \
+/* Goes to label where so many bytes from `at` on, 32 or 64, might reach into another page. Loses temp, of 32 bits. */
+#define AT_PAGE_END(at, bytes, temp, label)                  \
+    leal    bytes(at), temp;                                 \
+    testl   $(0x1000 - bytes), temp;                         \
     jz      label
 /* The same of 32 bytes that n32, n below 4096, cuts: from 32 bytes on nothing is cut, so the branch is never taken. */
 #define CUT_AT_PAGE_END(at, n32, temp, label)                \

@@ -41,8 +41,8 @@ AT(to_64):
 AT(masked):
     prefetchw (%rdi)                /* as in public.S; none that cannot be fetched is a fault */
 #if WHERRY_EDGE_BRANCH              /* two halves, as there: r9 and r8 bytes further */
-    AT_PAGE_END(%rsi, %eax, AT(near_page_end))
-    AT_PAGE_END(%rdi, %eax, AT(near_page_end))
+    AT_PAGE_END(%rsi, 32, %eax, AT(near_page_end))
+    AT_PAGE_END(%rdi, 32, %eax, AT(near_page_end))
 AT(halves):
     orq     $-1, %r8
     xorl    %r9d, %r9d
