@@ -95,6 +95,8 @@ REFUSED = {
     "--op zero --src-off 8": "no source",
     "--op csum --dst-off 8": "no destination",
     "--code cold --mode latency": "one of them",
+    "--code cold --mode fresh": "one of them",
+    "--mode fresh --op copy,set": "set has none",
     "--code cold --op csum": "not for csum",
     "--content dirty": "--op zero",
     "--op set --content zero": "no zeros",

@@ -5,9 +5,11 @@ Nothing here depends on how fast anything was.
 
 import json
 import os
+import re
 import subprocess
 
 import pytest
+from conftest import need_tool, run
 from measured import LIMIT_S, QUICK, measure, of, peers, runner
 
 __all__ = ["peers", "runner"]  # fixtures
@@ -18,6 +20,9 @@ ROWS = {
     "nothing": "op=copy routines=libc,wherry size=0",
     "latency": "op=copy routines=libc,wherry size=64 mode=latency",
     "stream latency": "op=copy routines=libc,wherry size=64 mode=latency walk=stream buffer=65536",
+    "fresh": "op=copy routines=libc,wherry size=5 src_off=61 dst_off=2 mode=fresh",
+    "fresh mix": "op=move routines=libc,wherry mix=uniform:0-64 overlap=3 mode=fresh",
+    "fresh stream": "op=copy_csum routines=wherry size=64 mode=fresh walk=stream buffer=65536",
     "uniform": "op=copy routines=libc,wherry mix=uniform:0-64 table=65536",
     "log": "op=move routines=libc,wherry mix=log:1-4096",
     "set": "op=set routines=libc,wherry size=200 dst_off=3",
@@ -223,3 +228,19 @@ def test_sizes_prints_a_table(runner, peers):
     for word in ("CPU", "caches", "kernel", "libc", "pages", "virtual"):
         assert any(line.startswith(f"  {word}") for line in lines[:head])
     assert "\033" not in done.stdout
+
+
+def test_the_source_of_a_fresh_call_is_stored_before_it(wherry_run):
+    """Read from the machine code, since what is stored is what was there."""
+    need_tool("objdump", "binutils")
+    for loop in ("plain_pool", "plain_placed", "plain_stream", "crc32c_pool", "copy_csum_stream"):
+        stores = {}
+        for mode in ("throughput", "fresh"):
+            wanted = f"--disassemble={loop}_{mode}"
+            dump = run("objdump", "-d", "--no-show-raw-insn", wanted, wherry_run).stdout
+            code = [line.split("\t")[1] for line in dump.splitlines() if line.count("\t") == 1]
+            calls = [i for i, text in enumerate(code) if re.match(r"call +\*", text)]
+            assert len(calls) == 1, loop
+            again = re.compile(r"mov +(\(%r\w+\)),(%r\w+)\nmov +\2,\1")
+            stores[mode] = len(again.findall("\n".join(code[: calls[0]])))
+        assert stores == {"throughput": 0, "fresh": 1}, loop

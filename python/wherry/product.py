@@ -95,6 +95,8 @@ class Product:
             )
         if any(self.src_offs) and op in FILLS:
             _refuse(f"--src-off: {op} has no source", "--dst-off, or another --op")
+        if "fresh" in self.modes and op in FILLS:
+            _refuse(f"--mode fresh stores into the source, and {op} has none", "another --op")
         if any(self.dst_offs) and op in READS:
             _refuse(f"--dst-off: {op} has no destination", "--src-off, or another --op")
         sides = {side for side in self.ascending if side != "none"}
@@ -115,9 +117,10 @@ class Product:
                 )
 
     def _check_cold(self) -> None:
-        if "latency" in self.modes:
+        other = next((mode for mode in self.modes if mode != "throughput"), None)
+        if other:
             _refuse(
-                "--code cold times each call by itself, which has no --mode latency", "one of them"
+                f"--code cold times each call by itself, which has no --mode {other}", "one of them"
             )
         if any(content != "any" for content in self.contents):
             _refuse("--code cold and --content cannot be had together", "one of them")

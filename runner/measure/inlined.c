@@ -50,15 +50,16 @@ __attribute__((noinline)) static void *padded_function(void *dst, const void *sr
 /* The sizes for which there are loops with a constant one. */
 #define SIZES(X) X(1) X(20) X(40) X(60) X(64) X(65) X(100) X(128) X(200) X(256)
 
-#define POOL_LOOPS(form, bytes, copy)                                                                                  \
-    TIMED static void form##_##bytes##_throughput(loop_fn *fn, struct walk *walk, uint64_t calls)                      \
+#define INDEPENDENT_LOOP(name, before, copy)                                                                           \
+    TIMED static void name(loop_fn *fn, struct walk *walk, uint64_t calls)                                             \
     {                                                                                                                  \
         (void)fn;                                                                                                      \
         const struct slot *slot = walk->slot;                                                                          \
         const uint64_t *at = walk->size;                                                                               \
         for (; calls; calls--) {                                                                                       \
             char *dst = walk->dst + ((size_t)slot->dst << 6);                                                          \
-            const char *src = walk->src + ((size_t)slot->src << 6);                                                    \
+            char *src = walk->src + ((size_t)slot->src << 6);                                                          \
+            before;                                                                                                    \
             copy;                                                                                                      \
             if (++slot == walk->slots_end)                                                                             \
                 slot = walk->slots;                                                                                    \
@@ -67,7 +68,11 @@ __attribute__((noinline)) static void *padded_function(void *dst, const void *sr
         }                                                                                                              \
         walk->slot = slot;                                                                                             \
         walk->size = at;                                                                                               \
-    }                                                                                                                  \
+    }
+
+#define POOL_LOOPS(form, bytes, copy)                                                                                  \
+    INDEPENDENT_LOOP(form##_##bytes##_throughput, (void)0, copy)                                                       \
+    INDEPENDENT_LOOP(form##_##bytes##_fresh, store_again(src), copy)                                                   \
     TIMED static void form##_##bytes##_latency(loop_fn *fn, struct walk *walk, uint64_t calls)                         \
     {                                                                                                                  \
         (void)fn;                                                                                                      \
@@ -96,12 +101,12 @@ SIZES(CONSTANT)
 
 static const struct {
     size_t size;
-    loop *padded[2], *memcpy[2];
+    loop *padded[MODE_COUNT], *memcpy[MODE_COUNT];
 } constants[] = {
 #define ENTRY(bytes)                                                                                                   \
     {bytes,                                                                                                            \
-     {constant_padded_##bytes##_throughput, constant_padded_##bytes##_latency},                                        \
-     {constant_memcpy_##bytes##_throughput, constant_memcpy_##bytes##_latency}},
+     {constant_padded_##bytes##_throughput, constant_padded_##bytes##_latency, constant_padded_##bytes##_fresh},       \
+     {constant_memcpy_##bytes##_throughput, constant_memcpy_##bytes##_latency, constant_memcpy_##bytes##_fresh}},
     SIZES(ENTRY)
 #undef ENTRY
 };
@@ -111,13 +116,13 @@ enum form { IN_FUNCTION, PADDED, MEMCPY, WHERRY, PADDED_N, MEMCPY_N, FORM_COUNT 
 static const struct {
     const char *name;
     loop_fn *fn; /* what is called where no loop is meant: to verify */
-    loop *loops[WALK_COUNT][2];
+    loop *loops[WALK_COUNT][MODE_COUNT];
 } forms[FORM_COUNT] = {
 #define LOOPS(name)                                                                                                    \
     {                                                                                                                  \
-        [WALK_POOL] = {name##_pool_throughput, name##_pool_latency},                                                   \
-        [WALK_PLACED] = {name##_placed_throughput, name##_placed_latency},                                             \
-        [WALK_STREAM] = {name##_stream_throughput, name##_stream_latency},                                             \
+        [WALK_POOL] = {name##_pool_throughput, name##_pool_latency, name##_pool_fresh},                                \
+        [WALK_PLACED] = {name##_placed_throughput, name##_placed_latency, name##_placed_fresh},                        \
+        [WALK_STREAM] = {name##_stream_throughput, name##_stream_latency, name##_stream_fresh},                        \
     }
     [IN_FUNCTION] = {"padded", padded_function, {{NULL}}},
     [PADDED] = {"inlined_padded", padded_function, LOOPS(padded)},
@@ -136,15 +141,15 @@ void targets_add_inlined(struct target_list *list)
     }
 }
 
-loop *inlined_loop(const struct target *target, enum walk_kind kind, bool latency, size_t size, bool mix,
+loop *inlined_loop(const struct target *target, enum walk_kind kind, enum mode mode, size_t size, bool mix,
                    const char **reason)
 {
     const enum form form = (enum form)target->links;
     if (form < PADDED_N)
-        return forms[form].loops[kind][latency];
+        return forms[form].loops[kind][mode];
     for (size_t i = 0; !mix && kind == WALK_POOL && i < sizeof constants / sizeof constants[0]; i++)
         if (constants[i].size == size)
-            return form == PADDED_N ? constants[i].padded[latency] : constants[i].memcpy[latency];
+            return form == PADDED_N ? constants[i].padded[mode] : constants[i].memcpy[mode];
     *reason = "its size is a constant in the code: walk=pool, and 1, 20, 40, 60, 64, 65, 100, 128, 200 or 256 bytes";
     return NULL;
 }

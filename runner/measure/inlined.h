@@ -14,7 +14,7 @@
 void targets_add_inlined(struct target_list *list);
 
 /* The loop of an inlined target for this size; NULL: the shared one serves. Sets *reason when there is none. */
-loop *inlined_loop(const struct target *target, enum walk_kind kind, bool latency, size_t size, bool mix,
+loop *inlined_loop(const struct target *target, enum walk_kind kind, enum mode mode, size_t size, bool mix,
                    const char **reason);
 
 /* Copies n bytes with and without room to spare and compares them and what lies past the capacity. NULL, or what is

@@ -58,19 +58,19 @@ static inline __attribute__((always_inline)) uintptr_t no_result(wherry_pagezero
 
 #define LOOPS(name)                                                                                                    \
     {                                                                                                                  \
-        [WALK_POOL] = {name##_pool_throughput, name##_pool_latency},                                                   \
-        [WALK_PLACED] = {name##_placed_throughput, name##_placed_latency},                                             \
-        [WALK_STREAM] = {name##_stream_throughput, name##_stream_latency},                                             \
+        [WALK_POOL] = {name##_pool_throughput, name##_pool_latency, name##_pool_fresh},                                \
+        [WALK_PLACED] = {name##_placed_throughput, name##_placed_latency, name##_placed_fresh},                        \
+        [WALK_STREAM] = {name##_stream_throughput, name##_stream_latency, name##_stream_fresh},                        \
     }
 
-loop *loop_for(enum wherry_op op, enum walk_kind kind, bool latency)
+loop *loop_for(enum wherry_op op, enum walk_kind kind, enum mode mode)
 {
-    static loop *const loops[WHERRY_OP_COUNT][WALK_COUNT][2] = {
+    static loop *const loops[WHERRY_OP_COUNT][WALK_COUNT][MODE_COUNT] = {
         [WHERRY_OP_copy] = LOOPS(plain),    [WHERRY_OP_move] = LOOPS(plain),
         [WHERRY_OP_set] = LOOPS(plain),     [WHERRY_OP_zero] = LOOPS(plain),
         [WHERRY_OP_csum] = LOOPS(csum),     [WHERRY_OP_copy_csum] = LOOPS(copy_csum),
         [WHERRY_OP_crc32c] = LOOPS(crc32c), [WHERRY_OP_copy_crc32c] = LOOPS(copy_crc32c),
         [WHERRY_OP_iszero] = LOOPS(iszero), [WHERRY_OP_pagezero] = LOOPS(pagezero),
     };
-    return loops[op][kind][latency];
+    return loops[op][kind][mode];
 }

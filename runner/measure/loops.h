@@ -45,8 +45,12 @@ typedef void loop(loop_fn *fn, struct walk *walk, uint64_t calls);
 enum walk_kind { WALK_POOL, WALK_PLACED, WALK_STREAM, WALK_COUNT };
 
 /* Throughput: independent calls, of which the CPU may begin the next before this one has ended. Latency: the next
- * call's addresses depend on the last byte this call has written, or on its result where the op has one. */
-loop *loop_for(enum wherry_op op, enum walk_kind kind, bool latency);
+ * call's addresses depend on the last byte this call has written, or on its result where the op has one. Fresh: as
+ * throughput, but right before each call the first 8 bytes of its source are stored (op with a source only; the same 8
+ * bytes, whatever n). */
+enum mode { MODE_THROUGHPUT, MODE_LATENCY, MODE_FRESH, MODE_COUNT };
+
+loop *loop_for(enum wherry_op op, enum walk_kind kind, enum mode mode);
 
 /* The addresses of a placed call, without a branch: whether the sides meet must not be something to predict. */
 static inline char *placed_src(const struct walk *walk, const struct slot *slot, const struct placed *call)

@@ -1,11 +1,15 @@
 /* The loops for one way to be called. OF(name) makes the functions' names; CALL(dst, src, n) is the call, whose value
  * is kept in `result`; AFTER(result, dst, n) is what the next call's addresses wait for. */
-TIMED static void OF(pool_throughput)(loop_fn *fn, struct walk *walk, uint64_t calls)
+static inline __attribute__((always_inline)) void OF(pool_independent)(loop_fn *fn, struct walk *walk, uint64_t calls,
+                                                                       bool fresh)
 {
     const struct slot *slot = walk->slot;
     const uint64_t *size = walk->size;
     for (; calls; calls--) {
-        CALL(walk->dst + ((size_t)slot->dst << 6), walk->src + ((size_t)slot->src << 6), *size);
+        char *src = walk->src + ((size_t)slot->src << 6);
+        if (fresh)
+            store_again(src);
+        CALL(walk->dst + ((size_t)slot->dst << 6), src, *size);
         if (++slot == walk->slots_end)
             slot = walk->slots;
         if (++size == walk->sizes_end)
@@ -35,12 +39,15 @@ TIMED static void OF(pool_latency)(loop_fn *fn, struct walk *walk, uint64_t call
     walk->size = size;
 }
 
-TIMED static void OF(placed_throughput)(loop_fn *fn, struct walk *walk, uint64_t calls)
+static inline __attribute__((always_inline)) void OF(placed_independent)(loop_fn *fn, struct walk *walk, uint64_t calls,
+                                                                         bool fresh)
 {
     const struct slot *slot = walk->slot;
     const struct placed *call = walk->place;
     for (; calls; calls--) {
-        const char *src = placed_src(walk, slot, call);
+        char *src = placed_src(walk, slot, call);
+        if (fresh)
+            store_again(src);
         CALL(placed_dst(walk, slot, call, src), src, call->size);
         if (++slot == walk->slots_end)
             slot = walk->slots;
@@ -72,12 +79,16 @@ TIMED static void OF(placed_latency)(loop_fn *fn, struct walk *walk, uint64_t ca
     walk->place = call;
 }
 
-TIMED static void OF(stream_throughput)(loop_fn *fn, struct walk *walk, uint64_t calls)
+static inline __attribute__((always_inline)) void OF(stream_independent)(loop_fn *fn, struct walk *walk, uint64_t calls,
+                                                                         bool fresh)
 {
     const size_t step = walk->step, src_mask = walk->src_mask;
     size_t at = 0;
     for (; calls; calls--) {
-        CALL(walk->dst + at, walk->src + (at & src_mask), step);
+        char *src = walk->src + (at & src_mask);
+        if (fresh)
+            store_again(src);
+        CALL(walk->dst + at, src, step);
         at += step;
         if (at >= walk->span)
             at = 0;
@@ -100,6 +111,20 @@ TIMED static void OF(stream_latency)(loop_fn *fn, struct walk *walk, uint64_t ca
     }
 }
 
+#define INDEPENDENT(kind)                                                                                              \
+    TIMED static void OF(kind##_throughput)(loop_fn * fn, struct walk * walk, uint64_t calls)                          \
+    {                                                                                                                  \
+        OF(kind##_independent)(fn, walk, calls, false);                                                                \
+    }                                                                                                                  \
+    TIMED static void OF(kind##_fresh)(loop_fn * fn, struct walk * walk, uint64_t calls)                               \
+    {                                                                                                                  \
+        OF(kind##_independent)(fn, walk, calls, true);                                                                 \
+    }
+INDEPENDENT(pool)
+INDEPENDENT(placed)
+INDEPENDENT(stream)
+
+#undef INDEPENDENT
 #undef OF
 #undef CALL
 #undef AFTER

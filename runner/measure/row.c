@@ -91,7 +91,7 @@ static const struct {
     [KEY_ascending] = {"ascending", 0, 0, "none, source, destination or both"},
     [KEY_code] = {"code", 0, 0, "warm or cold"},
     [KEY_overlap] = {"overlap", -LARGEST, LARGEST, NULL},
-    [KEY_mode] = {"mode", 0, 0, "throughput or latency"},
+    [KEY_mode] = {"mode", 0, 0, "throughput, latency or fresh"},
     [KEY_threads] = {"threads", 1, 0, NULL},
     [KEY_huge] = {"huge", 0, 1, NULL},
     [KEY_rounds] = {"rounds", 1, ROW_ROUNDS, NULL},
@@ -203,8 +203,8 @@ static const char *take(struct row *row, enum key key, char *value, unsigned cpu
         row->overlap = number;
         break;
     case KEY_mode:
-        word = choice(value, (const char *const[]){"throughput", "latency"}, 2);
-        row->latency = word == 1;
+        word = choice(value, (const char *const[]){"throughput", "latency", "fresh"}, MODE_COUNT);
+        row->mode = (enum mode)word;
         break;
     case KEY_threads:
         row->threads = (unsigned)number;
@@ -277,7 +277,12 @@ static const char *contradiction(struct row *row, const bool *given, bool mixed)
     }
     if (row->stream && row->size > row->buffer)
         return say("size is larger than buffer; give a buffer of at least the size");
-    if (row->cold && (row->stream || row->latency))
+    if (row->mode == MODE_FRESH && !row_has_source(row)) {
+        snprintf(problem, sizeof problem, "mode=fresh stores into the source, which op=%s lacks; give another mode",
+                 wherry_op_names[row->op]);
+        return problem;
+    }
+    if (row->cold && (row->stream || row->mode != MODE_THROUGHPUT))
         return say("code=cold takes walk=pool and mode=throughput: each of its calls is timed alone");
     if (row->cold && row->content != CONTENT_ANY)
         return say("code=cold and content cannot be had together; give one of them");

@@ -46,7 +46,8 @@ struct row {
     enum ascending ascending; /* bits: one a side */
     bool overlaps;
     int64_t overlap;
-    bool latency, huge, cold; /* cold: the code of the routine */
+    enum mode mode;
+    bool huge, cold; /* cold: the code of the routine */
     unsigned threads, rounds, batch_us;
     uint64_t calls;
     char *text;

@@ -32,7 +32,7 @@ _OPTIONS = (
     ("dst-off", "dst_offs", "N,...", "cells: the destination's offsets."),
     ("delta", "deltas", "N,...", "cells: (dst - src) mod 4096; any moves it about (the default)."),
     ("overlap", "overlaps", "N,...", "cells: op move, dst = src + N bytes; apart: none."),
-    ("mode", "modes", "MODE,...", "cells: throughput, latency."),
+    ("mode", "modes", "MODE,...", "cells: throughput, latency, fresh."),
     ("threads", "threads", "N,...", "cells: so many at once, or all."),
     ("huge", "huges", "0,1", "cells: ask for huge pages, or not."),
     (
@@ -246,7 +246,7 @@ def product(
         dst_offs=numbers("dst-off", given.get("dst_offs", ()), 0, 4095),
         deltas=_deltas(given.get("deltas", ())),
         overlaps=_overlaps(given.get("overlaps", ())),
-        modes=_choices("mode", given.get("modes", ()), ("throughput", "latency")),
+        modes=_choices("mode", given.get("modes", ()), ("throughput", "latency", "fresh")),
         threads=_threads(given.get("threads", ())),
         huges=numbers("huge", given.get("huges", ()), 0, 1),
         tables=numbers("table", given.get("tables", ()), 1, 1 << 24),

@@ -116,7 +116,7 @@ _ALLOWED = {
     "src_state": _STATES,
     "dst_state": _STATES,
     "walk": ("pool", "stream"),
-    "mode": ("throughput", "latency"),
+    "mode": ("throughput", "latency", "fresh"),
     "content": ("any", "dirty", "zero", "mixed", "new"),
     "ascending": ("none", "source", "destination", "both"),
     "code": ("warm", "cold"),

@@ -230,6 +230,13 @@ REGIONS: tuple[Region, ...] = (
         base=False,
     ),
     Region(
+        "fresh-64",
+        "8 to 64 bytes whose first 8 have just been stored",
+        _fixed((8, 16, 24, 40, 64), ALIGNED, mode="fresh"),
+        base=False,
+        ops=("copy", "move"),
+    ),
+    Region(
         "src-cold",
         "64 bytes to 4 KiB, source in memory, destination in L1",
         _fixed((64, 256, 1448, 4096), ALIGNED, src_state="DRAM", dst_state="L1"),
