@@ -164,8 +164,8 @@ def code(library: Path) -> dict[str, list[str]]:
     return {name: found[name] for name in SIX}
 
 
-# What stands in the drop-in, and what in the library there, where a page's end is found by a branch: a copy of one byte is
-# asked for, and the second half of a small copy lies 32 bytes behind the first.
+# What stands in the drop-in, and what in the library there, where a page's end is found by a branch: a copy of one byte
+# is asked for, and the second half of a small copy lies 32 bytes behind the first.
 OF_ITS_OWN = (
     (["cmp    $0x1,%edx", "je     <move_one>"], []),
     (["movzbl (%rsi),%ecx", "mov    %cl,(%rdi)", "ret"], []),

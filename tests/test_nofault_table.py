@@ -145,8 +145,8 @@ def test_each_way_of_small_sizes_is_verified(wherry_run: Path, tmp_path: Path, w
     """With the entry of a way's first load or store gone the target that takes this way fails, and no other; but avx512
     takes them apart and together by turns."""
     of = [e for e in entries_of(wherry_run) if (e.what, e.tier) == ("copy", "avx512")]
-    # As many stores behind loads: the first is one block under a mask or two halves, the second of 65 to 128 bytes apart,
-    # the one before sixteen of each the ladder's, and the last those of sizes together.
+    # As many stores behind loads: the first is one block under a mask or two halves, the second of 65 to 128 bytes
+    # apart, the one before sixteen of each the ladder's, and the last those of sizes together.
     runs = [(k, len(list(g))) for k, g in itertools.groupby(e.kind for e in of)]
     starts = list(itertools.accumulate((length for _, length in runs), initial=0))
     alike = [
