@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "dispatch/dispatch.h"
 #include "wherry.h"
@@ -155,6 +157,27 @@ static void known_crcs(void)
     expect("CRC of nothing", crc_of(bytes, 0), 0);
 }
 
+/* A destination that is not there ends the program, as with every other copy; it is not a wish for the sum alone. */
+static void to_nowhere(void)
+{
+    static const uint8_t bytes[300];
+    static const size_t sizes[] = {1, 2, 4, 7, 8, 16, 100, 256, 300};
+    for (size_t i = 0; i < 2 * (sizeof sizes / sizeof *sizes); i++) {
+        const size_t n = sizes[i / 2];
+        int status = 0;
+        fflush(stdout);
+        const pid_t child = fork();
+        if (child == 0) {
+            signal(SIGSEGV, SIG_DFL);
+            (void)(i % 2 ? wherry_crc32c_copy(0, NULL, bytes, n) : wherry_csum_partial_copy(NULL, bytes, n, 0));
+            _exit(0);
+        }
+        expect("a child", waitpid(child, &status, 0) == child, 1);
+        expect(i % 2 ? "signal of a CRC to nowhere" : "signal of a sum to nowhere",
+               WIFSIGNALED(status) ? (uint32_t)WTERMSIG(status) : 0, SIGSEGV);
+    }
+}
+
 /* Up to a page that cannot be read, from and to odd places, in one part and in several. */
 static void until_a_fault(void)
 {
@@ -192,6 +215,7 @@ int main(int count, char **words)
         combined();
         long_sums();
         known_crcs();
+        to_nowhere();
         until_a_fault();
     }
     printf("%d tiers, %d failures\n", tiers, failures);
