@@ -3,6 +3,7 @@ is a fake one (fake_runner.py): a good one does not crash on request."""
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -10,8 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import rows_in, wait_until, workbench
-from wherry import runfile
+from conftest import rows_in, run, wait_until, workbench
+from wherry import runfile, runner
 from wherry.campaign import Campaign, Row
 from wherry.problems import grouped
 
@@ -70,6 +71,49 @@ def test_a_bad_peer_is_named_and_the_campaign_goes_on(fake, name, kind, said):
     # Everybody else was measured everywhere, in every process.
     others = [c for c in run["cells"] if c["routine"] == "libc" and not c["aa"]]
     assert [c["size"] for c in others] == [64, 4096] and all(c["processes"] == 2 for c in others)
+
+
+def _with_little_time(fake, name):
+    """A run whose runner dies by SIGXCPU beside this peer, under a limit on processor time."""
+    words = ("bench", "sizes", "--size", "64,4K", "--processes", "1", "--peer", f"{name}=peer.so")
+    return run(
+        *("bash", "-c", 'ulimit -S -t 3000; exec "$@"', "bash"),
+        *(sys.executable, "-m", "wherry", *words),
+        check=False,
+        cwd=fake.directory,
+        env=fake.environment,
+    )
+
+
+def test_a_limit_on_processor_time_is_no_crash(fake):
+    """What each process of the runner may take suffices for a row: the next goes on."""
+    result = _with_little_time(fake, "spending")
+    assert result.returncode == 0, result.stderr
+    cells = saved(fake.directory)["cells"]
+    assert {c["size"] for c in cells if c["routine"] == "spending"} == {64, 4096}
+
+
+def test_a_limit_on_processor_time_that_lets_nothing_be_measured_is_told(fake):
+    result = _with_little_time(fake, "spent")
+    assert result.returncode == 1 and "CRASHED" not in result.stdout
+    assert "ulimit -t, 3000 s" in result.stderr and "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("limits", "status", "used", "told"),
+    [
+        ((5, 5), -signal.SIGKILL, 5.01, "5 s"),
+        ((5, 5), -signal.SIGKILL, 4.0, ""),
+        ((5, 9), -signal.SIGXCPU, 5.0, "5 s"),
+        ((resource.RLIM_INFINITY, resource.RLIM_INFINITY), -signal.SIGXCPU, 5.0, ""),
+        ((5, 5), -signal.SIGSEGV, 6.0, ""),
+        ((5, 5), 1, 6.0, ""),
+    ],
+)
+def test_what_ended_a_runner(monkeypatch, limits, status, used, told):
+    monkeypatch.setattr(resource, "getrlimit", lambda which: limits)
+    said = runner.out_of_time(status, used)
+    assert told in said and bool(told) == bool(said)
 
 
 def test_nobody_is_blamed_for_a_peer_that_hangs_while_it_is_timed(fake):

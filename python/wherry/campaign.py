@@ -396,6 +396,11 @@ class Campaign:
                 raise FailedError(
                     f"wherry-run refused what it was asked: {said or 'no reason given'}"
                 )
+            if limited := stream.out_of_time(status):
+                # No routine's fault. Each runner has the time anew, so the next goes on, unless this got nowhere.
+                if len(pending) < len(lines):
+                    return
+                raise _BrokenError(limited)
             if not state.blamed:
                 said = stream.complaint()
                 self._blame(

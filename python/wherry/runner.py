@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import resource
 import selectors
 import signal
 import subprocess
@@ -136,6 +137,27 @@ def ended_by(returncode: int) -> str:
         return f"was ended by signal {-returncode}"
 
 
+def _processor_time() -> float:
+    """Seconds of all children that have ended, and of theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def out_of_time(status: int, used_s: float) -> str:
+    """What to say of a program that the limit on processor time has ended; empty when something else did. The kernel
+    sends SIGXCPU at the soft limit and SIGKILL at the hard one, which `ulimit -t` makes the same."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    if status == -signal.SIGXCPU and soft != resource.RLIM_INFINITY:
+        limit = soft
+    elif status == -signal.SIGKILL and hard != resource.RLIM_INFINITY and used_s >= hard:
+        limit = hard
+    else:
+        return ""
+    return (
+        f"the limit on processor time (ulimit -t, {limit} s) has ended the runner; raise the limit"
+    )
+
+
 def routines() -> list[Event]:
     """The registry, one event a routine."""
     done = _run(["list", "--json"])
@@ -192,6 +214,7 @@ class Stream:
             rows.write("".join(line + "\n" for line in lines).encode())
             rows.seek(0)
             native = path()
+            self._used_before = _processor_time()
             try:
                 # A session of its own: Ctrl-C reaches us alone, and we decide what becomes of the runner.
                 self._process = subprocess.Popen(
@@ -251,6 +274,10 @@ class Stream:
         except subprocess.TimeoutExpired:
             _kill_session(self._process)
             return -signal.SIGKILL
+
+    def out_of_time(self, status: int) -> str:
+        """As the function of that name, of this program once it has ended with `status`."""
+        return out_of_time(status, _processor_time() - self._used_before)
 
     def complaint(self) -> str:
         self._errors.seek(0)

@@ -64,6 +64,7 @@ def verify(
                 ) from None
             status = stream.end()
             said = stream.complaint()
+            limited = stream.out_of_time(status)
     except KeyboardInterrupt:
         result.interrupted = True
         return result
@@ -71,6 +72,8 @@ def verify(
         raise WherryError(said or "wherry-run verify refused what it was asked")
     if result.end is None or status not in (0, 1):
         at = f" at {trying}" if trying else ""
+        if limited:
+            raise FailedError(f"verification broke off{at}: {limited}")
         raise FailedError(
             f"verification broke off{at}: the runner {runner.ended_by(status)} {said}"
         )

@@ -112,6 +112,19 @@ static double patience_with(const struct unit *unit)
     return unit->level == LEVEL_FULL ? 900 : unit->level == LEVEL_QUICK ? 60 : 15;
 }
 
+/* Whether the limit on processor time has ended a child: SIGXCPU at the soft limit, SIGKILL at the hard one. */
+static bool out_of_time(int status, const struct rusage *used)
+{
+    struct rlimit limit;
+    if (!WIFSIGNALED(status) || getrlimit(RLIMIT_CPU, &limit) != 0)
+        return false;
+    if (WTERMSIG(status) == SIGXCPU)
+        return limit.rlim_cur != RLIM_INFINITY;
+    uint64_t us = (uint64_t)(used->ru_utime.tv_sec + used->ru_stime.tv_sec) * 1000000 +
+                  (uint64_t)(used->ru_utime.tv_usec + used->ru_stime.tv_usec);
+    return WTERMSIG(status) == SIGKILL && limit.rlim_max != RLIM_INFINITY && us / 1000000 >= limit.rlim_max;
+}
+
 enum ending { ENDED, STUCK, TOO_SLOW };
 
 /* Reads what the child has to say and buries it. */
@@ -124,7 +137,8 @@ static void finish(struct job *job, struct unit *unit, enum ending ending)
     close(job->fd);
     if (killed)
         kill(job->pid, SIGKILL);
-    while (waitpid(job->pid, &status, 0) < 0 && errno == EINTR)
+    struct rusage used = {0};
+    while (wait4(job->pid, &status, 0, &used) < 0 && errno == EINTR)
         continue;
     job->pid = 0;
     unit->cases = job->pulse->beats;
@@ -142,6 +156,10 @@ static void finish(struct job *job, struct unit *unit, enum ending ending)
     else if (ending == TOO_SLOW)
         snprintf(unit->skipped, sizeof unit->skipped, "too slow: cut off after %.0f s and %llu calls, right so far",
                  patience_with(unit), (unsigned long long)job->pulse->beats);
+    else if (ending == ENDED && out_of_time(status, &used))
+        snprintf(unit->skipped, sizeof unit->skipped,
+                 "cut off by the limit on processor time (ulimit -t) after %llu calls, right so far",
+                 (unsigned long long)job->pulse->beats);
     else if (ending == STUCK)
         fail_from_pulse(unit, job->pulse, "hang", "did not return; stopped");
     else if (WIFSIGNALED(status)) {
