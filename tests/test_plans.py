@@ -278,6 +278,20 @@ def test_the_commands(wherry, tmp_path):
     assert "plan 'default' is in force (2 of 2), from" in done.stdout
 
 
+def test_the_name_tells_the_form(wherry, tmp_path):
+    """One rule for whatever writes a plan."""
+    for name, compiled in (("a.plan", True), ("a.toml", False), ("a", False), ("a.txt", False)):
+        path = tmp_path / name
+        assert wherry("plan", "default", "-o", path).returncode == 0
+        assert plans.is_compiled(path.read_bytes()) == compiled, name
+        found = plans.read(path)
+        plans.save(path, found)
+        assert plans.is_compiled(path.read_bytes()) == compiled and plans.read(path) == found
+        assert wherry("plan", "bundle", path, "-o", tmp_path / f"b{path.suffix}").returncode == 0
+        both = tmp_path / f"b{path.suffix}"
+        assert plans.is_compiled(both.read_bytes()) == compiled
+
+
 def test_misuse(wherry, tmp_path):
     text = tmp_path / "mine.toml"
     plans.write(text, [PLAN])

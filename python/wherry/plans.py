@@ -47,6 +47,7 @@ YMM_LEAST = 1025
 # What a plan without backward_ahead means: ALIAS_SPAN of src/routines/thresholds.h.
 BACKWARD_AHEAD = 1536
 LARGEST_TEXT = MIB
+COMPILED = ".plan"
 
 _NEEDS = {
     "sse2": (),
@@ -304,6 +305,16 @@ def compile_to(path: Path, plans: Sequence[Plan]) -> None:
     from wherry import planbinary, runfile
 
     runfile.write_bytes(path, planbinary.encode(list(plans)))
+
+
+def save(
+    path: Path, plans: Sequence[Plan], head: str = "", notes: Sequence[Mapping[str, str]] = ()
+) -> None:
+    """Compiled when the name ends in .plan, by which the library's form goes; else as text."""
+    if path.suffix == COMPILED:
+        compile_to(path, plans)
+    else:
+        write(path, plans, head, notes)
 
 
 def _cache() -> Path:

@@ -70,7 +70,7 @@ def _is_time(text: str) -> bool:
     "--bundle",
     type=FileName(),
     metavar="FILE",
-    help="Also one bundle of the plans among RUNS (.plan, or .toml as text).",
+    help="Also one bundle of the plans among RUNS (FILE.plan: compiled; else as text).",
 )
 @click.option("--curves", is_flag=True, help="Also the curves of each group, as tables.")
 @click.option(

@@ -31,10 +31,7 @@ def _in_library(path: Path) -> tuple[bool, str]:
 def _write(out: Path, plans_: list, head: str = "") -> None:
     from wherry import plans
 
-    if out.suffix == ".toml":
-        plans.write(out, plans_, head)
-    else:
-        plans.compile_to(out, plans_)
+    plans.save(out, plans_, head)
     print(f"{out}: {len(plans_)} plan{'' if len(plans_) == 1 else 's'}")
 
 
@@ -86,7 +83,13 @@ def check(file: Path) -> int:
 
 
 @command.command(epilog="Example: wherry plan default -o mine.toml")
-@click.option("-o", "--output", type=FileName(), metavar="FILE", help="Write there, not to stdout.")
+@click.option(
+    "-o",
+    "--output",
+    type=FileName(),
+    metavar="FILE",
+    help="Write there, not to stdout; compiled when named FILE.plan.",
+)
 def default(output: Path | None) -> None:
     """This CPU's default plan as text: something to begin with."""
     from wherry import plans, plantext
@@ -126,7 +129,12 @@ def compile_(file: Path, output: Path | None) -> None:
 @command.command(epilog="Example: wherry plan bundle zen4.toml zen5.toml -o fleet.plan")
 @click.argument("files", type=FileName(), nargs=-1, required=True, metavar="FILE...")
 @click.option(
-    "-o", "--output", type=FileName(), required=True, metavar="FILE", help=".toml: as text."
+    "-o",
+    "--output",
+    type=FileName(),
+    required=True,
+    metavar="FILE",
+    help="FILE.plan: compiled; else as text.",
 )
 def bundle(files: tuple[Path, ...], output: Path) -> None:
     """Puts the plans of several files into one; each CPU takes the first that is for it."""

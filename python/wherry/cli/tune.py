@@ -17,7 +17,7 @@ import click
     "-o",
     "--output",
     metavar="PLAN",
-    help="The plan, as commented TOML. Default: wherry-plan.toml, and only when it wins.",
+    help="The plan, as commented TOML; compiled when named FILE.plan. Default: wherry-plan.toml, only when it wins.",
 )
 @click.option(
     "--glibc",

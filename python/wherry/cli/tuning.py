@@ -94,7 +94,7 @@ def tune(given, output: str | None, *, quick: bool, seed: int | None, as_json: b
     # Half of the dimensions are no plan that was proved.
     wanted = not tuned.interrupted and (tuned.better or output is not None)
     if wanted:
-        plans.write(path, [plan], _head(tuned, given), [_notes(tuned)])
+        plans.save(path, [plan], _head(tuned, given), [_notes(tuned)])
     if as_json:
         Printer().write(runfile.encode(_record(tuned, plan, path if wanted else None)).decode())
     else:

@@ -66,9 +66,4 @@ def _narrowness(cpu: plans.Cpu) -> int:
 
 def write(target: Path, made: list[tuple[Plan, int]]) -> None:
     own = [plan for plan, _ in made]
-    if target.suffix == ".toml":
-        plans.write(
-            target, own, f"A fleet's {len(own)} plans; each CPU takes the first that is for it."
-        )
-    else:
-        plans.compile_to(target, own)
+    plans.save(target, own, f"A fleet's {len(own)} plans; each CPU takes the first that is for it.")
