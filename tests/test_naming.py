@@ -147,3 +147,28 @@ def test_of_several_numbers_the_one_that_the_file_tells_is_the_size():
     assert told.dimensions == {"size": 64} and told.rest == ["7"]
     assert naming.read("strlen/64", ":").dimensions == {}
     assert naming.read("memcpy/-5/64", ":").dimensions == {"size": 64}
+
+
+@pytest.mark.parametrize("sign", [":", "="])
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"op": "chase", "size": 4096, "mode": "latency", "huge": False},
+        {"op": "chase", "size": 1 << 30, "mode": "throughput", "huge": True, "threads": 1},
+        {"op": "network", "size": 65536, "via": "veth", "offload": "off", "offset": 3},
+        {"op": "switch", "via": "pipe", "partners": "threads", "place": "same CPU", "live": "none"},
+        {"op": "stripes", "size": 4096, "members": 9, "cache": "cold", "from": "given"},
+    ],
+)
+def test_systems_come_back_as_they_were(own, sign):
+    cell = {"experiment": "any", "routine": "r", "row": 7} | own
+    told = naming.read(naming.write(cell, sign), sign, ours=True)
+    expected = {k: v.replace(" ", "_") if isinstance(v, str) else v for k, v in own.items()}
+    assert {"op": told.op} | told.dimensions == expected and not told.rest
+    assert naming.bytes_of(told, 8.0000001) == 8.0, "what is read, not where"
+
+
+def test_systems_are_ours_alone():
+    assert naming.read("chase/64", ":").op == "other"
+    told = naming.read("chase/experiment:latency/members:99/via:pipe", ":", ours=True)
+    assert told.rest == ["members:99"] and told.dimensions == {"via": "pipe"}

@@ -97,7 +97,7 @@ def _cell(name: str, package: str, size: float | None, ours: bool) -> Cell:
         routine=told.routine or "Benchmark",
         dimensions=told.dimensions,
         name="/".join(told.rest),
-        bytes=told.dimensions.get("size", size),
+        bytes=naming.bytes_of(told, size),
     )
 
 

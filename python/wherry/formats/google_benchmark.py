@@ -120,7 +120,7 @@ def _cell(
         dimensions=told.dimensions,
         name="/".join(told.rest),
         calls=calls if aggregate is None and isinstance(calls, int) and calls >= 0 else None,
-        bytes=told.dimensions.get("size", size),
+        bytes=naming.bytes_of(told, size),
     )
 
 

@@ -24,6 +24,8 @@ _OPS = (
 )
 OPS = ("copy", "move", "set", "zero")
 OPS += ("csum", "copy_csum", "crc32c", "copy_crc32c", "iszero", "pagezero")
+# Systems measured as a whole: what they copy from and to is no dimension, and the size none of a call.
+SCENES = ("switch", "stripes", "network", "chase")
 _NO_SOURCE, _NO_DESTINATION = ("set", "zero", "pagezero", "iszero"), ("csum", "crc32c")
 # What other people call a size; a bare number after the name of an op of ours is one too.
 _SIZES = ("size", "length", "len", "n", "bytes", "size_bytes", "range")
@@ -86,7 +88,7 @@ def write(cell: dict, sign: str) -> str:
     parts = {"experiment": cell["experiment"], "routine": cell["routine"]}
     parts |= {key: own.pop(key) for key in ("size", "mix") if key in own}
     op, mode = own.pop("op"), own.pop("mode", None)
-    parts |= {key: value for key, value in own.items() if _USUAL.get(key) != value}
+    parts |= {k: v for k, v in own.items() if op in SCENES or _USUAL.get(k) != v}
     parts |= {} if mode is None else {"mode": mode}
     words = [str(op)]
     for key, value in parts.items():
@@ -135,6 +137,10 @@ _BOUNDS = {
 }
 
 
+# Strings that are dimensions, and read in another way.
+_OWN_WAY = ("experiment", "op", "name", "mix")
+
+
 def _said(told: Told, key: str, value: str) -> bool:
     """Takes one `key:value`; False when it is none of ours."""
     number = _number(value)
@@ -160,6 +166,21 @@ def _said(told: Told, key: str, value: str) -> bool:
     return False
 
 
+def _said_of_scene(told: Told, key: str, value: str) -> bool:
+    """Takes one `key:value` of a name of ours by what the schema allows there; False when it does not."""
+    own = json.loads(schemas.text("run"))["$defs"]["dimensions"]["properties"].get(key, {})
+    number = _number(value)
+    if own.get("type") == "integer" and number is not None:
+        if not own.get("minimum", number) <= number <= own.get("maximum", _LARGEST):
+            return False
+        told.dimensions[key] = number
+        return True
+    if value in own.get("enum", ()) or (own.get("type") == "string" and key not in _OWN_WAY):
+        told.dimensions[key] = value
+        return True
+    return False
+
+
 def _op_of(base: str) -> str | None:
     low = base.lower()
     return next((op for word, op in _OPS if word in low), None)
@@ -170,7 +191,7 @@ def read(name: str, sign: str, size: float | None = None, ours: bool = False) ->
     `ours`: a name that `write` made, where what is left out is as usual."""
     base, *parts = name.split("/")
     told = Told(routine=base)
-    if base.lower() in OPS:
+    if base.lower() in OPS or (ours and base.lower() in SCENES):
         told.op = base.lower()
     else:
         told.op = _op_of(base) or "other"
@@ -183,6 +204,8 @@ def read(name: str, sign: str, size: float | None = None, ours: bool = False) ->
         key, found, value = part.partition(sign)
         if found and _said(told, key, value):
             continue
+        if found and told.op in SCENES and _said_of_scene(told, key, value):
+            continue
         if key == "name" and value and told.experiment:  # only ours name the experiment
             told.rest.append(value)
             continue
@@ -192,7 +215,7 @@ def read(name: str, sign: str, size: float | None = None, ours: bool = False) ->
             told.rest.append(part)
     if "mix" in told.dimensions:
         told.dimensions.pop("size", None)
-    if ours and told.experiment:
+    if ours and told.experiment and told.op not in SCENES:
         usual = {
             k: v for k, v in _USUAL.items() if k not in ("content", "ascending", "code", "table")
         }
@@ -202,3 +225,10 @@ def read(name: str, sign: str, size: float | None = None, ours: bool = False) ->
 
 def _sized(told: Told) -> bool:
     return "size" in told.dimensions or "mix" in told.dimensions
+
+
+def bytes_of(told: Told, moved: float | None) -> float | None:
+    """Of a call: its size where the name has one, else what the file tells otherwise."""
+    if told.op in SCENES:
+        return None if moved is None else float(f"{moved:.5g}")
+    return told.dimensions.get("size", moved)
