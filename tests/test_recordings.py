@@ -426,7 +426,7 @@ def test_a_user_without_a_home_has_costs_too(tmp_path, monkeypatch):
     monkeypatch.setattr(ceiling, "_measure", lambda progress: good)
     assert ceiling.costs() == good
     (kept,) = tmp_path.glob("*/costs.json")
-    assert json.loads(kept.read_text())["costs"] == good
+    assert json.loads(kept.read_text())["kept"] == {"key": good}
     monkeypatch.setattr(bootcache, "own_directories", lambda: iter(()))
     assert ceiling.costs() == good
 
@@ -438,8 +438,30 @@ def test_a_damaged_cache_of_costs_is_measured_again(tmp_path, monkeypatch):
     monkeypatch.setattr(ceiling, "_measure", lambda progress: good)
     path = tmp_path / "wherry" / "costs.json"
     deep = 100_000 * "["
-    for text in (None, "", "[]", deep, '{"key": "key"}', '{"key": "key", "costs": {"hot": 1}}'):
+    for text in (
+        *(None, "", "[]", deep, '{"key": "key"}', '{"kept": [1]}', '{"kept": {"key": 3}}'),
+        *('{"kept": {"key": {"hot": 1}}}', '{"kept": {"key": {"hot": {"copy": {"x": "y"}}}}}'),
+    ):
         if text is not None:
             path.write_text(text)
         assert ceiling.costs() == good
-        assert json.loads(path.read_text()) == {"key": "key", "costs": good}
+        assert json.loads(path.read_text()) == {"kept": {"key": good}}
+
+
+def test_builds_that_take_turns_measure_once_each(tmp_path, monkeypatch):
+    place, made = tmp_path / "costs.json", []
+
+    def cost(key):
+        return bootcache.kept(place, key, bool, lambda: made.append(key) or {"of": key}, False)
+
+    for key in ("a", "b", "a", "b"):
+        assert cost(key) == {"of": key}
+    assert made == ["a", "b"]
+    # No more than a few are kept, the latest.
+    several = [str(number) for number in range(bootcache.MOST_KEPT)]
+    for key in several:
+        cost(key)
+    assert list(json.loads(place.read_text())["kept"]) == several
+    assert cost("a") == {"of": "a"} and made[-1] == "a"
+    bootcache.kept(place, "7", bool, lambda: {"of": "new"}, fresh=True)
+    assert cost("7") == {"of": "new"}
