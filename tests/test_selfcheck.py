@@ -13,6 +13,7 @@ import pytest
 from conftest import need_tool, run, workbench
 from wherry import selfcheck
 from wherry.campaign import Cell
+from wherry.cli import selfcheck as command_of_it
 from wherry.selfcheck import delays, independent, known, verdicts
 
 FAKE = Path(__file__).with_name("fake_runner.py")
@@ -66,7 +67,7 @@ def test_a_delay_that_is_measured_wrong_is_seen(monkeypatch, scale, passed):
 def test_a_delay_is_not_known_while_the_clock_moves(monkeypatch):
     monkeypatch.setattr(delays, "measure", made_up(chain_time(1.0), drift=0.05))
     (claim,) = delays.check(session())
-    assert claim.passed is False and "clock moved" in claim.reason
+    assert claim.passed is None and claim.undecided and "clock moved" in claim.reason
 
 
 def copies(apart):
@@ -106,7 +107,59 @@ def test_runs_that_do_not_fit_into_the_time_show_nothing(monkeypatch):
     monkeypatch.setattr(verdicts, "measure", made_up(copies(1.0)))
     late = session()
     late.deadline = time.monotonic() - 1
-    assert [claim.passed for claim in verdicts.check(late)] == [False] * 3
+    claims = verdicts.check(late)
+    assert all(claim.passed is None and claim.undecided for claim in claims)
+    assert all("0 of 5 runs" in claim.reason for claim in claims)
+
+
+@pytest.mark.parametrize(("apart", "passed"), [(1.0, None), (1.5, False)])
+def test_what_the_runs_that_did_not_fit_could_not_change_is_told(monkeypatch, apart, passed):
+    """Three of five runs: copies that tie in all of them may still turn out not to; others have failed already."""
+    monkeypatch.setattr(verdicts, "measure", made_up(copies(apart)))
+    own = session()
+    monkeypatch.setattr(own, "late", lambda left=iter((False,) * 3): next(left, True))
+    tie, slow, _ = verdicts.check(own)
+    assert tie.passed is passed and tie.undecided == (passed is None)
+    assert slow.undecided and "3 of 5 runs" in slow.reason
+
+
+@pytest.mark.parametrize(
+    ("states", "status", "word"),
+    [
+        ((True, None), 0, "holds"),
+        ((True, "open"), 3, "undecided"),
+        ((False, "open"), 1, "FAILS"),
+    ],
+)
+def test_the_exit_status_tells_what_is_undecided(
+    monkeypatch, tmp_path, capsys, states, status, word
+):
+    def claims(_):
+        made = [selfcheck.Claim(str(i), f"claim {i}", "all") for i in range(len(states))]
+        for claim, state in zip(made, states, strict=True):
+            if state == "open":
+                claim.leave_open("no time")
+            else:
+                claim.passed = state
+        return made
+
+    monkeypatch.setattr(selfcheck, "check", claims)
+    path = tmp_path / "check.json"
+    given = {"quick": True, "pin": None, "seed": 1, "save": str(path)}
+    assert command_of_it.check(False, (), given, []) == status
+    said = " ".join(capsys.readouterr().out.split())
+    assert word in said and ("Undecided: 1; try again without --quick" in said) == (
+        "open" in states
+    )
+    assert json.loads(path.read_text())["passed"] is {0: True, 1: False, 3: None}[status]
+
+
+def test_no_time_for_the_other_tool(monkeypatch):
+    monkeypatch.setattr(independent, "_build", lambda directory: ("program", ""))
+    late = session()
+    late.deadline = time.monotonic() - 1
+    (claim,) = independent.check(late)
+    assert claim.passed is None and claim.undecided and "no time" in claim.reason
 
 
 @pytest.mark.parametrize(

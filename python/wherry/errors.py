@@ -8,6 +8,7 @@ from collections.abc import Iterable
 EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_MISUSE = 2
+EXIT_UNDECIDED = 3  # a check that was tried shows neither
 EXIT_INTERRUPTED = 130
 EXIT_OF_SIGNAL = 128  # and the signal's number
 

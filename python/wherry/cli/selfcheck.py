@@ -11,7 +11,7 @@ from wherry import machine, runfile, selfcheck, tables, version
 from wherry.cli import names, stamp
 from wherry.cli.printer import Printer
 from wherry.cli.progress import Progress
-from wherry.errors import EXIT_FAILED, EXIT_OK, WherryError
+from wherry.errors import EXIT_FAILED, EXIT_OK, EXIT_UNDECIDED, WherryError
 from wherry.selfcheck import Claim, Session
 
 FORMAT, FORMAT_VERSION = "wherry-self-check", 1
@@ -70,7 +70,10 @@ class _Check:
             claims = selfcheck.check(
                 Session(self.seed, self.pin, self.quick, began + limit, progress=at)
             )
-        passed = all(claim.passed is not False for claim in claims)
+        undecided = any(claim.undecided for claim in claims)
+        passed: bool | None = all(claim.passed is not False for claim in claims)
+        if passed and undecided:
+            passed = None
         document |= {
             "finished": stamp.now(),
             "seconds": round(time.monotonic() - began, 2),
@@ -82,7 +85,7 @@ class _Check:
             self.printer.write(runfile.encode(document).decode())
         else:
             self._print(document, claims)
-        return EXIT_OK if passed else EXIT_FAILED
+        return {True: EXIT_OK, False: EXIT_FAILED, None: EXIT_UNDECIDED}[passed]
 
     def _print(self, document: dict, claims: list[Claim]) -> None:
         when = document["started"].replace("T", " ").replace("Z", " UTC")
@@ -96,18 +99,25 @@ class _Check:
         tried = [claim for claim in claims if claim.passed is not None]
         good = sum(claim.passed is True for claim in tried)
         text = f"{good} of {len(tried)} claims hold, in {document['seconds']:.0f} s."
-        if len(tried) < len(claims):
-            skipped = [claim.name for claim in claims if claim.passed is None]
+        skipped = [claim.name for claim in claims if claim.passed is None and not claim.undecided]
+        if skipped:
             text += f" Not tried: {', '.join(skipped)}."
-        self.printer.paragraph(text, "lead" if document["passed"] else "bad")
+        if undecided := [claim.name for claim in claims if claim.undecided]:
+            again = " without --quick" if self.quick else ""
+            text += (
+                f" Undecided: {', '.join(undecided)}; try again{again} when the machine is quiet."
+            )
+        style = {True: "lead", False: "bad", None: ""}[document["passed"]]
+        self.printer.paragraph(text, style)
         self.printer.text(f"Saved as {self.path}, every cell in it")
 
     def _table(self, claims: list[Claim]) -> list:
         lines: list[tables.Line] = []
         words = {True: ("holds", "lead"), False: ("FAILS", "bad"), None: ("not tried", "dim")}
         for claim in claims:
-            word, style = words[claim.passed]
-            seconds = f"{claim.seconds:.0f} s" if claim.passed is not None else ""
+            word, style = ("undecided", "") if claim.undecided else words[claim.passed]
+            tried = claim.passed is not None or claim.undecided
+            seconds = f"{claim.seconds:.0f} s" if tried else ""
             lines += [
                 [
                     tables.Span(f"{word:<10}", style),

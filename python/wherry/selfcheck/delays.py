@@ -77,7 +77,9 @@ def check(session: Session) -> list[Claim]:
     errors = [abs(cell["error"]) for cell in claim.cells]
     if not errors:
         claim.passed = False
-        claim.reason = "the clock moved in every row, so that no delay was known; try again when the machine is quiet"
+        claim.reason = "no delay was measured"
+        if campaign.links and restless:
+            claim.leave_open("the clock moved in every row, so that no delay was known")
         return [claim]
     good = sum(error <= WITHIN for error in errors)
     known = [cell["known_ns"] for cell in claim.cells]

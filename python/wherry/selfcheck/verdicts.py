@@ -179,7 +179,8 @@ def check(session: Session) -> list[Claim]:
             _judge(campaign, by_number, tenth)
         done += 1
     short = "" if done == runs else f"only {done} of {runs} runs fitted into the time there was"
-    _tell_ties(tie, tied, floors, short)
+    missing = runs - done
+    _tell_ties(tie, tied, floors, short, missing * len(TIES))
     if moved:
         most = max(abs(cell["apart"]) for cell in moved)
         tie.note = (
@@ -187,19 +188,32 @@ def check(session: Session) -> list[Claim]:
             "branches by where they lie. That is a difference of the two, and no verdict can take it away."
         )
         tie.cells += moved
-    _tell_tenths(slow, [t for t in tenths if t.other > t.base], short)
-    _tell_tenths(fast, [t for t in tenths if t.other < t.base], short)
+    for claim, own in (
+        (slow, [t for t in tenths if t.other > t.base]),
+        (fast, [t for t in tenths if t.other < t.base]),
+    ):
+        _tell_tenths(claim, own, short, missing * len(BASES))
     return [tie, slow, fast]
 
 
-def _tell_ties(claim: Claim, tied: list[list[bool]], floors: list, short: str) -> None:
+def _judged(claim: Claim, good: int, count: int, short: str, missing: int) -> None:
+    """`missing`: cells of runs for which there was no time, as `short` says. Told is what they could not change."""
+    claim.reason = short
+    if short and good + missing >= SHARE * (count + missing):
+        claim.leave_open(short)
+    else:
+        claim.passed = bool(count) and good >= SHARE * count
+
+
+def _tell_ties(
+    claim: Claim, tied: list[list[bool]], floors: list, short: str, missing: int
+) -> None:
     count, good = sum(map(len, tied)), sum(map(sum, tied))
     claim.cells = [
         {"cell": label(row), "runs": len(own), "ties": sum(own)}
         for row, own in zip(TIES, tied, strict=True)
     ]
-    claim.reason = short
-    claim.passed = bool(count) and not short and good >= SHARE * count
+    _judged(claim, good, count, short, missing)
     if count:
         known = sorted(floor for floor in floors if floor is not None)
         claim.measured = f"{good} of {count} cells, {good / count:.1%}"
@@ -207,7 +221,7 @@ def _tell_ties(claim: Claim, tied: list[list[bool]], floors: list, short: str) -
             claim.measured += f"; noise floor {known[0]:.1%} to {known[-1]:.1%}"
 
 
-def _tell_tenths(claim: Claim, tenths: list[_Tenth], short: str) -> None:
+def _tell_tenths(claim: Claim, tenths: list[_Tenth], short: str, missing: int) -> None:
     count, good = sum(t.tried for t in tenths), sum(t.called for t in tenths)
     unknown = sum(t.unknown for t in tenths)
     for tenth in tenths:
@@ -226,12 +240,13 @@ def _tell_tenths(claim: Claim, tenths: list[_Tenth], short: str) -> None:
                 else [],
             }
         )
-    reasons = [short] if short else []
+    _judged(claim, good, count, short, missing)
     if unknown:
-        reasons.append(f"{unknown} cells left out: by the calibrated loop they were no tenth apart")
-    claim.reason = "; ".join(reasons)
-    # Left out too often, and the rest would be a choice.
-    claim.passed = bool(count) and not short and good >= SHARE * count and unknown <= count / 4
+        left_out = f"{unknown} cells left out: by the calibrated loop they were no tenth apart"
+        claim.reason = "; ".join(filter(None, (short, left_out)))
+        # Left out too often, and the rest would be a choice.
+        if claim.passed and unknown > count / 4:
+            claim.passed = False
     if count:
         known = sorted(abs(k) for t in tenths for k in t.known)
         claim.measured = (
