@@ -70,6 +70,26 @@ def test_a_delay_is_not_known_while_the_clock_moves(monkeypatch):
     assert claim.passed is None and claim.undecided and "clock moved" in claim.reason
 
 
+def test_a_delay_of_rounds_that_were_thrown_away_is_not_judged(monkeypatch):
+    """A process with too few good rounds has the bad ones in their place; the other three tell."""
+    made = made_up(chain_time(1.0))
+
+    def measure(own, rows, processes, seed, bad=(0,)):
+        campaign = made(own, rows, processes + 1, seed)
+        for cell in campaign.cells.values():
+            for process in bad:
+                cell.ns[process] = cell.ns[process] * 3
+                cell.disturbed_in.add(process)
+        return campaign
+
+    monkeypatch.setattr(delays, "measure", measure)
+    (claim,) = delays.check(session())
+    assert claim.passed and all(cell["processes"] == 3 for cell in claim.cells)
+    monkeypatch.setattr(delays, "measure", lambda *words: measure(*words, bad=range(4)))
+    (claim,) = delays.check(session())
+    assert claim.undecided and "disturbed" in claim.reason
+
+
 def copies(apart):
     def times(row, routine):
         if "chain" in routine:
