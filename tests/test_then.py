@@ -56,6 +56,20 @@ def test_the_page_names_what_it_was_measured_on(kept):
         assert f"{name}" in text
 
 
+def test_words_do_not_call_a_difference_what_the_table_calls_noise(kept):
+    (_, own) = then.sheets(kept, "stripes")
+    (now,) = [text for text in own.said if text.startswith("Now")]
+    told = now.split("the rate of ")[1].rstrip(".").split("; ")
+    rows = [row for row in own.rows if row[0].startswith("now")]
+    assert len(told) == len(rows) > 1
+    for text, (title, x87, _, most) in zip(told, rows, strict=True):
+        assert text.startswith(title.removeprefix("now: "))
+        x87_told, most_told = text.split(", no copy at all ")
+        for figure, words in ((x87, x87_told), (most, most_told)):
+            assert figure.rstrip(" =") in words
+            assert figure.endswith("=") == words.endswith("(within the noise)"), (figure, words)
+
+
 def test_every_table_of_the_page_is_whole():
     """As many cells in each line as in its head, and no name left broken over lines."""
     lines = PAGE.read_text().splitlines()

@@ -75,7 +75,7 @@ def _comparable(table: history.Table, then: dict, now: dict, floor: float) -> Sh
     said = [
         f"Then a better copy brought {gained:.0f} % more from {disks:.0f} disks, since memory was about as "
         "slow as the disks together.",
-        *_now(now),
+        *_now(now, floor),
     ]
     notes = ["=: not to be told from the noise; ratios are of the same rounds."]
     return Sheet(
@@ -83,15 +83,23 @@ def _comparable(table: history.Table, then: dict, now: dict, floor: float) -> Sh
     )
 
 
-def _now(now: dict) -> list[str]:
+def _change(cells: dict, name: str, floor: float) -> str | None:
+    """A change in words; one that the noise may have made must not read like one that was found."""
+    own = ratio(cells, name, STOCK)
+    if own is None:
+        return None
+    told = cells[name].get("ratio")
+    tie = " (within the noise)" if told and is_tie(cells[name], floor) else ""
+    return f"{(own - 1) * 100:+.0f} %{tie}"
+
+
+def _now(now: dict, floor: float) -> list[str]:
     """What that copy brings today, and what any could at most: as if nothing were copied."""
     told = []
     for title, cells in now.items():
-        own, most = ratio(cells, X87, STOCK), ratio(cells, TOUCH, STOCK)
+        own, most = _change(cells, X87, floor), _change(cells, TOUCH, floor)
         if own is not None and most is not None:
-            told.append(
-                f"{title}: {(own - 1) * 100:+.0f} %, no copy at all {(most - 1) * 100:+.0f} %"
-            )
+            told.append(f"{title}: {own}, no copy at all {most}")
     return (
         [f"Now that copy, in place of libc's, changes the rate of {'; '.join(told)}."]
         if told
