@@ -114,6 +114,24 @@ def test_what_is_wrong_is_named(name, said):
     assert said not in whats(judged("haswell-4710mq"))
 
 
+def test_a_share_of_the_l3_is_not_called_the_whole_of_it():
+    """The heading of each table tells both: what one thread counts on, and what its source tells."""
+    told = {"L1d": {"size": 48 << 10}, "L3": {"size": 480 << 20}}
+    believed = {
+        "L1d": {"size": 48 << 10, "source": "leaf4"},
+        "L2": {"size": 2 << 20, "source": "leaf80000005"},
+        "L3": {"size": 32 << 20, "source": "leaf4", "reason": "32 MiB assumed"},
+    }
+    record = {"reported": {"caches": {"leaf4": told}, "believed": believed}}
+    assert machine.caches(record) == (
+        "L1d 48 KiB, L2 2 MiB, L3 32 MiB of 480 MiB (by leaf4, leaf80000005)"
+    )
+    (source,) = machine.caches_by_source(record)
+    assert source == ("leaf4", "L1d 48 KiB, L3 480 MiB", "L1d, L3 (32 MiB of it)")
+    del record["reported"]["caches"]
+    assert "L3 32 MiB (by" in machine.caches(record)
+
+
 def test_sources_that_disagree():
     said = whats(judged("zen5-epyc-kvm"))
     assert "leaf8000001d 32 MiB, leaf80000005 384 MiB" in said

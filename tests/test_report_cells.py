@@ -135,6 +135,8 @@ def test_the_page_says_how_it_was_measured():
     assert text.count("robbed by the hypervisor") == 2  # at the experiment, and under Method, uncut
     assert text.count("not offered") == 2
     assert "CPUs 0, 1, each row to one of them" in text
+    own |= {"voided": {"steal": 1}, "tried": None}
+    assert "1 round thrown away: 1 robbed by the hypervisor" in words.method(run, "cells")
 
 
 def test_verdicts_of_one_process_say_what_they_do_not_know():

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, workbench
-from wherry import history, runfile, tables, then
+from wherry import experiments, history, runfile, tables, then
 from wherry.campaign import Row
+from wherry.experiments import alignment
 from wherry.then import ranks, reading
 from wherry.then.clock import clock_of
 from wherry.then.sheet import Sheet, figures, span
@@ -129,7 +130,7 @@ def test_without_then_nothing_is_added():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("bench", "mixes", "--then"), "nothing was published of what mixes measures"),
+        (("bench", "mixes", "--then"), "the mails have no figures of what mixes measures"),
         (("bench", "sizes", "--then", "--json"), "leave out --json"),
         (("bench", "--show", str(RUN), "--then", "--json"), "leave out --json"),
         (("bench", "--show", str(RUN), "mixes", "--then"), "no experiment 'mixes'"),
@@ -286,6 +287,21 @@ def test_alignment_worked_out():
     assert "would do harm now: cached and misaligned it takes 1.50 times as long as movsl" in words
 
 
+@pytest.mark.parametrize("ghz", [4.0, None])
+def test_alignment_counts_the_same_cycles_in_its_own_table_as_beside_the_mail(ghz):
+    """By the clock that was measured; what the kernel says (1 GHz here) only where nothing else is known."""
+    own = {"size": 1448, "src_state": "L1", "dst_state": "L1"}
+    run = made("alignment", [(own, {"libc": 10.0, "rep_movsl": 20.0})], ghz)
+    grids = alignment._grids(run, "alignment", 1448)
+    block = experiments.load("alignment")._cycles(run, grids, 1448, 100)
+    text = tables.plain(block.lines).strip()
+    cycles = 20 * (ghz or 1)
+    assert f"{cycles:.0f}" in text.splitlines()[-1].split()
+    assert f"{ghz or 1:.2f} GHz" in " ".join(block.notes)
+    (sheet, _) = then.sheets(run, "alignment")
+    assert cell(sheet, 0, "now", "cycles") == f"{cycles:.0f}"
+
+
 def test_usercopy_worked_out():
     rows = []
     for offset, slow in ((0, 1.0), (1, 1.25)):
@@ -312,6 +328,13 @@ def test_usercopy_worked_out():
     assert "takes 7.5 times fewer cycles than her 3,000" in words
     assert "In dev_zero the way through the kernel hides the copy" in words
     assert "stand in sentences" in sentences.title
+    # One path alone is not called the most of several.
+    of_pipe = [(own, times) for own, times in rows if "pipe" in times]
+    for _, times in of_pipe:
+        del times["page_read"], times["dev_zero"]
+    _, words = sheets_of(made("usercopy", of_pipe), "usercopy")
+    assert "only the copy of pipe is known well enough to tell: it takes 1.25 times" in words
+    assert "most" not in words
     lacking = made("usercopy", [({"size": 512, "src_off": 0, "dst_off": 0}, {"pipe": 500.0})])
     assert "nothing that could stand beside" in then.sheets(lacking, "usercopy")[0].notes[0]
 
@@ -364,6 +387,18 @@ def test_an_experiment_without_a_counterpart_shows_the_seed_alone(kept):
     assert found[0].rows[0] == ["512", "741.84", "842.00", "13.5", "-1.6", "0.0"]
     assert "nothing that could stand beside" in found[0].notes[0]
     assert then.sheets(kept, "mixes") == []
+
+
+def test_a_path_that_was_not_measured_has_no_noise_floor(kept):
+    without = {r["row"] for r in kept["rows"] if r.get("via") == "stack"}
+    assert without
+    bare = kept | {
+        k: [x for x in kept[k] if x["experiment"] != "network" or x["row"] not in without]
+        for k in ("rows", "cells")
+    }
+    (*_, whole), (*_, own) = then.sheets(kept, "network"), then.sheets(bare, "network")
+    assert "Noise floors: stack 7.0 %, kernel 2.7 %." in whole.notes[0]
+    assert own.notes[0].endswith("Noise floor: kernel 2.7 %.")
 
 
 def test_ranks():

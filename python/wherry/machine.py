@@ -231,12 +231,17 @@ _HYPERVISORS = {
 }
 
 
-def _levels_in_words(sizes: dict) -> str:
+def _levels_in_words(sizes: dict, told: dict[str, int | None] | None = None) -> str:
+    """`told`: what there is of a level, where `sizes` may be less."""
     words = []
     for level in _LEVELS:
         size = (sizes.get(level) or {}).get("size")
         if size:
-            words.append(f"{level} {size_in_words(size)}")
+            whole = (told or {}).get(level) or 0
+            words.append(
+                f"{level} {size_in_words(size)}"
+                + (f" of {size_in_words(whole)}" if whole > size else "")
+            )
     return ", ".join(words)
 
 
@@ -253,14 +258,32 @@ def caches_by_source(machine: dict) -> list[tuple[str, str, str]]:
             for level in _LEVELS
             if isinstance(believed.get(level), dict) and believed[level].get("source") == source
         ]
-        found.append((source, _levels_in_words(sizes or {}) or "nothing", ", ".join(levels)))
+        counted = [_counted(level, believed[level], sizes or {}) for level in levels]
+        found.append((source, _levels_in_words(sizes or {}) or "nothing", ", ".join(counted)))
     return found
 
 
+def _counted(level: str, believed: dict, told: dict) -> str:
+    """The level, and how much of what its source tells one thread counts on, where that is not all of it."""
+    own, whole = believed.get("size"), (told.get(level) or {}).get("size")
+    return f"{level} ({size_in_words(own)} of it)" if own and whole and own < whole else level
+
+
+def _told(believed: dict, sources: dict) -> dict[str, int | None]:
+    """How large each level is by the source that is believed for it."""
+    return {
+        level: ((sources.get(own.get("source")) or {}).get(level) or {}).get("size")
+        for level, own in believed.items()
+        if isinstance(own, dict)
+    }
+
+
 def caches(machine: dict) -> str:
+    """What one thread counts on; beside it what there is, where the source tells more."""
     believed = machine["reported"].get("believed")
     if isinstance(believed, dict):
-        text = _levels_in_words(believed)
+        told = machine["reported"].get("caches")
+        text = _levels_in_words(believed, _told(believed, told if isinstance(told, dict) else {}))
         sources = {
             v["source"] for v in believed.values() if isinstance(v, dict) and v.get("source")
         }

@@ -118,7 +118,8 @@ def voided_in_words(experiment: Mapping) -> str:
         f"{n:,} {REASONS.get(name, name)}"
         for name, n in sorted(reasons.items(), key=lambda pair: -pair[1])
     ]
-    return f"{count:,}{of} rounds thrown away: {', '.join(parts)}"
+    plural = "" if count == 1 and not of else "s"
+    return f"{count:,}{of} round{plural} thrown away: {', '.join(parts)}"
 
 
 def drift_in_words(experiment: Mapping) -> str:

@@ -21,9 +21,9 @@ def check(wanted: bool, names: Sequence[str]) -> None:
     """Before an hour of measuring for nothing."""
     if wanted and not any(then.has(name) for name in names):
         raise WherryError(
-            f"--then: nothing was published of what {join(names)} "
+            f"--then: the mails have no figures of what {join(names)} "
             f"{'measures' if len(names) == 1 else 'measure'}; "
-            f"there are figures for {join(history.experiments())}"
+            f"they have some for {join(history.experiments())}"
         )
 
 

@@ -9,6 +9,7 @@ from statistics import median
 from wherry import sentences, tables
 from wherry.campaign import Row
 from wherry.experiments import Experiment, Request
+from wherry.then.clock import clock_of
 from wherry.units import ns_label, percent
 from wherry.yardsticks import LEVEL, YARDSTICKS
 
@@ -234,7 +235,7 @@ class Alignment(Experiment):
 
     def _cycles(self, run, grids, size: int, width: int) -> tables.Block | None:
         """Her table: method, aligned, cycles."""
-        mhz = (run["machine"].get("cpu") or {}).get("mhz")
+        clock = clock_of(run)
         warm = grids.get(("L1", "L1"), {})
         body = []
         for name, word in (("rep_movsl", "movsl"), ("int_prefetch64_from", "integer")):
@@ -248,10 +249,10 @@ class Alignment(Experiment):
                         tables.Figure(f"{word} ({name})"),
                         tables.Figure("yes" if aligned else "no"),
                         tables.Figure(ns_label(ns)),
-                        tables.Figure(f"{ns * mhz / 1000:.0f}") if mhz else tables.MISSING,
+                        tables.Figure(f"{clock.cycles(ns):.0f}") if clock.ghz else tables.MISSING,
                     ]
                 )
-        if not body or not mhz:
+        if not body or not clock.ghz:
             return None
         columns = [
             tables.Column("method", left=True),
@@ -260,9 +261,12 @@ class Alignment(Experiment):
             tables.Column("cycles"),
         ]
         return tables.Block(
-            f"alignment: {size} bytes, both cached, in cycles of {mhz / 1000:.2f} GHz as the kernel says",
+            f"alignment: {size} bytes, both cached, in cycles",
             tables.layout(columns, body, width),
-            notes=["aligned: source and destination multiples of 8; medians over the pairs"],
+            notes=[
+                "aligned: source and destination multiples of 8; medians over the pairs",
+                clock.in_words(),
+            ],
         )
 
 

@@ -12,12 +12,13 @@ from wherry.then.sheet import MISSING, Sheet
 MBIT = "10^6 bit/s"
 # The way that is most like hers: packets of 1500 bytes that the kernel cuts itself.
 LIKE_HERS = KERNEL_WAYS[-1][0]
+THROUGH_STACK = {"via": "stack", "offset": 1, "ends": TOGETHER}
 
 
 def sheets(run: dict, clock: Clock) -> list[Sheet]:
     found = Found(run)
     table = next(t for t in history.tables("network") if t.id == "netperf")
-    stack = found.by_size(via="stack", offset=1, ends=TOGETHER)
+    stack = found.by_size(**THROUGH_STACK)
     kernel = found.by_size(**LIKE_HERS)
     if not stack and not kernel:
         return []
@@ -102,11 +103,20 @@ def _comparable(table: history.Table, found: Found, stack: dict, kernel: dict) -
         [_said(table, gains)] if gains else [],
         [
             "CPU: how much less a side needs with the other copies; a minus means more (then of its use, now of its "
-            "time for a message). Now, kernel: what misaligned buffers change, with the copies it has. Noise floors: "
-            f"stack {100 * found.floor(via='stack', offset=1, ends=TOGETHER):.1f} %, "
-            f"kernel {100 * found.floor(**LIKE_HERS):.1f} %."
+            "time for a message). Now, kernel: what misaligned buffers change, with the copies it has."
+            + _floors(found)
         ],
     )
+
+
+def _floors(found: Found) -> str:
+    """Of what was measured; a path that was skipped has none."""
+    told = [
+        f"{name} {100 * found.floor(**words):.1f} %"
+        for name, words in (("stack", THROUGH_STACK), ("kernel", LIKE_HERS))
+        if found.by_size(**words)
+    ]
+    return f" Noise floor{'s' if len(told) > 1 else ''}: {', '.join(told)}." if told else ""
 
 
 def _said(table: history.Table, gains: list[float]) -> str:

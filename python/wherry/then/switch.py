@@ -111,7 +111,7 @@ def _then(then) -> str:
     saved = {who: _saved(then, ("noopt", who), ("opt", who), "elapsed") * 100 for who in WHO}
     cycles = history.statement("richter-1998", "both-saved-cycles").value
     return (
-        f"Then saving on demand saved {saved['no']:.1f} % of the time when nobody used the unit, "
+        f"Then saving on demand saved {saved['no']:+.1f} % of the time when nobody used the unit, "
         f"{saved['child']:+.1f} % when the child did and "
         f"{saved['parent']:+.1f} % when the parent did: {cycles:.0f} cycles a switch, he says."
     )
@@ -123,7 +123,7 @@ def _now(then, now, table: history.Table, clock: Clock) -> str:
     if None not in saved.values():
         parts.append(
             "Now, where the switch is ours, saving what is in use saves "
-            f"{saved['no'] * 100:.0f} % when nothing is, {saved['child'] * 100:+.1f} % when the child uses x87 "
+            f"{saved['no'] * 100:+.1f} % when nothing is, {saved['child'] * 100:+.1f} % when the child uses x87 "
             f"registers and {saved['parent'] * 100:+.1f} % when the parent does."
         )
     kernel = now.get(("kernel", "no"))

@@ -104,8 +104,11 @@ def _said_now(now: dict, clock: Clock, then: dict) -> str:
     ratios = {name: own for name in PATHS if (own := _ratio(now[name]))}
     if ratios:
         worst = max(ratios, key=ratios.get)
+        took = f"{span(list(ratios.values()), 3)} times as long misaligned"
         parts.append(
-            f"Now the kernel's copies take {span(list(ratios.values()), 3)} times as long misaligned, {worst} most."
+            f"Now the kernel's copies take {took}, {worst} most."
+            if len(ratios) > 1
+            else f"Now only the copy of {worst} is known well enough to tell: it takes {took}."
         )
     told = [ns for name in PATHS if (ns := _told(now[name][0]))]
     if told and clock.ghz is not None:
