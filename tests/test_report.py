@@ -280,6 +280,45 @@ def test_still_pictures_say_where_their_figures_come_from(tmp_path, experiment):
     assert png[:8] == b"\x89PNG\r\n\x1a\n" and width > 1200 and height > 400
 
 
+@pytest.mark.parametrize(
+    ("offsets", "shown"),
+    [((0, 8, 16, 24, 32, 40, 48, 56, 1, 4), None), (range(64), range(0, 64, 8))],
+    ids=["quick", "all"],
+)
+def test_a_map_names_its_offsets(tmp_path, offsets, shown):
+    """Those of --quick, whose last two are off the grid, one by one; of 64 each multiple of 8."""
+    run = runs.empty()
+    rows = [row for row in runs.maps(64) if row["src_off"] in offsets and row["dst_off"] in offsets]
+    of_quick = {(1, 0), (0, 1), (1, 1), (4, 0), (0, 4)}
+    if shown is None:
+        rows = [
+            row
+            for row in rows
+            if (pair := (row["src_off"], row["dst_off"])) in of_quick
+            or not any(v % 8 for v in pair)
+        ]
+    runs.add(run, "alignment", rows, ("libc",))
+    svg = xml.etree.ElementTree.fromstring(still.draw(run, "alignment", tmp_path / "a.svg"))
+    axes = [
+        [text.text for text in group.iter() if text.tag.endswith("}text")]
+        for group in svg.iter()
+        if "role-axis-label" in (group.get("class") or "")
+    ]
+    wanted = [str(v) for v in (shown or offsets)]
+    assert wanted in axes and all(own == wanted for own in axes if len(own) > 1)
+
+
+def test_caches_end_only_at_sizes_that_say_where_the_bytes_lie():
+    """Steps through two buffers of 4 MiB lie where these lie, whatever their size."""
+    for where, lines in (({"walk": "stream", "buffer": 4 << 20}, False), ({}, True)):
+        run = runs.empty()
+        runs.add(run, "sizes", [{"size": 4096 << n} | where for n in range(9)])
+        found = [p for p in pictures.of(run, "sizes") if p.key.startswith("curves")]
+        (drawn,) = found
+        assert ("L1d" in json.dumps([view.spec for view in drawn.views])) == lines
+        assert ("sizes of the caches" in drawn.how) == lines
+
+
 def test_every_legend_entry_has_its_swatch(tmp_path):
     """Something with an area, in a colour: a stroke without one is not drawn where marks are filled."""
     run = runs.every_kind()

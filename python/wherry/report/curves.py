@@ -26,8 +26,8 @@ from wherry.yardsticks import KERNEL, LIMITS, YARDSTICKS
 
 # Calls no longer than this are told in nanoseconds, longer ones in bytes a second.
 SMALL = 8192
-# Ops whose bytes go through more than one buffer, so that no cache ends at a size.
-_WITHOUT_CACHES = ("network",)
+# Ops whose bytes go through more than one buffer, or through files larger than a block.
+_WITHOUT_CACHES = ("network", "stripes")
 # Past this the points of a curve run together.
 MANY_POINTS = 5000
 # Axes of bytes from an address: marks at powers of two.
@@ -70,6 +70,7 @@ def picture(
     waiting = any(row.get("mode") == "latency" for row in rows)
     # An axis with a zero has no logarithm.
     scale = {"type": "log", "base": 2} if xs and xs[0] > 0 else {"type": "linear", "zero": False}
+    ends = _caches_end_at_sizes(rows)
     views = []
     for name in _quantities(axis, xs, series):
         if name == RATE and waiting:
@@ -77,7 +78,7 @@ def picture(
         if name == RATIO and not any(p.get("ratio") for p in points):
             continue  # an op that libc lacks
         extent = _extent(points, name)
-        caches = _caches(run, xs) if axis == "size" and rows[0]["op"] not in _WITHOUT_CACHES else []
+        caches = _caches(run, xs) if axis == "size" and ends else []
         views.append(_view(name, axis, xs, scale, series, panels, caches, extent))
     what = {"size": "size"}.get(axis, dimensions.AXES[axis].split(",")[0])
     return Picture(
@@ -87,7 +88,8 @@ def picture(
         + (
             "."
             if rows[0]["op"] in _WITHOUT_CACHES
-            else "; dashed grey lines are limits and yardsticks, upright ones the sizes of the caches."
+            else "; dashed grey lines are limits and yardsticks"
+            + (", upright ones the sizes of the caches." if ends else ".")
         )
         if axis == "size"
         else "A band is the middle half of the rounds; dashed grey lines are yardsticks.",
@@ -261,6 +263,15 @@ def _ticks(axis: str, xs: Sequence[float]) -> dict:
     first, last = math.floor(math.log2(xs[0])), math.ceil(math.log2(xs[-1]))
     step = max(1, -(-(last - first) // 10))
     return {"values": [2.0**k for k in range(first, last + 1, step)], "labelExpr": _SIZE_LABEL}
+
+
+def _caches_end_at_sizes(rows: Sequence[dict]) -> bool:
+    """Not where the size is that of a step through larger buffers: then these tell where the bytes lie."""
+    return rows[0]["op"] not in _WITHOUT_CACHES and not any(
+        row.get("walk") == "stream"
+        and (number(row.get("buffer")) or 0) > (number(row.get("size")) or 0)
+        for row in rows
+    )
 
 
 def _caches(run: dict, xs: Sequence[float]) -> list[dict]:

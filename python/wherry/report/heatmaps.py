@@ -101,7 +101,6 @@ def _view(points: list[dict], panels: list[str], sparse: bool) -> View:
             "axis": {
                 "values": shown,
                 "labelAngle": 0,
-                "format": "d",
                 "ticks": False,
                 "grid": False,
                 "labelOverlap": len(values) > 16,
