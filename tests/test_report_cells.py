@@ -229,7 +229,8 @@ def test_a_page_of_ab_tells_its_verdict_and_its_method():
 def test_one_row_is_told_as_one():
     row = {"row": 0, "fastest": None, "tied": ["libc", "wherry"]}
     cells = {0: {n: {"ns": {"median": ns}} for n, ns in (("libc", 2.0), ("wherry", 1.0))}}
-    assert sentences.leaders([row], str).endswith("the row is a tie.")
+    assert sentences.leaders([row], str).endswith("here several tied for the first place.")
+    assert "in each row several tied" in sentences.leaders([row, row], str)
     assert sentences.libc_loss([row], cells, str, 0.01).endswith("in the one row there is.")
     row["tied"], row["fastest"] = [], "wherry"
     said = sentences.libc_loss([row], cells, lambda row: "64 B", 0.01)

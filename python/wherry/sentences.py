@@ -88,8 +88,9 @@ def leaders(rows: Sequence[dict], label: Callable[[dict], str]) -> str:
             places = [*places[:3], f"in {len(places) - 3} more places"]
         parts.append(f"{name} was fastest {join(places)} ({lead} the next)")
     if not parts:
-        each = "all rows are ties" if len(rows) > 1 else "the row is a tie"
-        return f"No routine led anywhere by more than the noise floor: {each}."
+        # Who is not among the first may still be behind: a row is not a tie of all its routines.
+        each = "in each row" if len(rows) > 1 else "here"
+        return f"No routine led alone by more than the noise floor: {each} several tied for the first place."
     if tied:
         parts.append("one row was a tie" if tied == 1 else f"{tied} of {len(rows)} rows were ties")
     return "; ".join(parts) + "."
