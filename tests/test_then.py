@@ -302,6 +302,13 @@ def test_alignment_counts_the_same_cycles_in_its_own_table_as_beside_the_mail(gh
     assert cell(sheet, 0, "now", "cycles") == f"{cycles:.0f}"
 
 
+def test_alignment_keeps_the_names_of_states():
+    own = {"size": 64, "src_state": "L2", "dst_state": "DRAM"}
+    run = made("alignment", [(own, {"libc": 10.0, "wherry": 20.0})]) | {"noise": {"floor": 0.01}}
+    (said,) = experiments.load("alignment")._said(run, alignment._grids(run, "alignment", 64))
+    assert said.startswith("L2 to DRAM: libc had the best median")
+
+
 def test_usercopy_worked_out():
     rows = []
     for offset, slow in ((0, 1.0), (1, 1.25)):

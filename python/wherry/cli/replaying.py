@@ -301,7 +301,8 @@ def _show(printer, subject, campaign, places, routines, found, predictions, said
         )
     if predictions and (share := _loading(subject)) >= LEAST_TOLD:
         notes.append(
-            f"with {percent(share)} for loading the library into {subject.processes:,} processes"
+            f"with {percent(share)} for loading the library into "
+            + ("one process" if subject.processes == 1 else f"{subject.processes:,} processes")
         )
     printer.block(
         Block(

@@ -222,7 +222,8 @@ class Alignment(Experiment):
                 loss = of["libc"].median() / of[ranked[0]].median()
                 if loss > 1 + floor:
                     text += f" (libc: {percent(loss - 1)} slower)"
-            said.append(f"{state_name(state).capitalize()}: {text}.")
+            place = state_name(state)
+            said.append(f"{place[0].upper()}{place[1:]}: {text}.")
         both = grids.get(("L1", "L1"), {})
         if both:
             spread = {name: grid.worst()[0] / grid.best()[0] for name, grid in both.items()}

@@ -245,6 +245,9 @@ def _memory(now: dict[str, dict], cached: bool) -> list[str]:
         text += (
             f", and past the caches {_rate(past) / 1e6:,.0f} MB/s, {percent(_rate(past) / reads)}"
         )
-    return [
-        text + ("; the buffer now fits into a cache, which answers for memory." if cached else ".")
-    ]
+    if cached:
+        text += (
+            "; the buffer now fits into a cache, which answers for memory; "
+            "a larger one can be asked for by --size"
+        )
+    return [f"{text}."]
