@@ -146,6 +146,10 @@ def _sentences(results: Mapping[str, Mapping], which: str) -> list[str]:
     return [*_wrapped(calls), "", *_wrapped(claims)]
 
 
+def _span(least: int, most: int) -> str:
+    return f"{least}" if least == most else f"{least} to {most}"
+
+
 def page(results: Mapping[str, Mapping], left_out: Mapping[str, str]) -> str:
     """Programs with the highest ceiling first."""
     first = next(iter(results.values()))
@@ -168,7 +172,7 @@ def page(results: Mapping[str, Mapping], left_out: Mapping[str, str]) -> str:
         "*by calls* where those tell too little: of calls of more than 1 KiB by what they took in such turns, of the "
         "others by what replay measures. *Not measurable*: nothing is claimed.",
         "- **Measured**: the change that `wherry ab` saw, libc against the drop-in in turns, "
-        f"{min(rounds) * 2} to {max(rounds) * 2} runs of each, with a 95 % interval, ± the noise of the same runs. "
+        f"{_span(min(rounds) * 2, max(rounds) * 2)} runs of each, with a 95 % interval, ± the noise of the same runs. "
         "Of twenty programs whose two sides are equal about one is called different by chance.",
     ):
         lines += _wrapped(item, "  ")
