@@ -261,6 +261,15 @@ def test_no_two_routines_of_a_picture_look_alike():
 # ---- PNG and SVG ----------------------------------------------------------------------------------------------------
 
 
+def test_the_measured_clock_stands_beside_what_the_kernel_says():
+    run = runs.every_kind()
+    assert "Clock under load" not in page.page([page.Run(run, "a.json")])
+    run["runner"] = {"ghz": 4.0875}
+    text = page.page([page.Run(run, "a.json")])
+    assert "Clock under load" in text and "4.09 GHz, measured by a chain" in text
+    assert "2.60 GHz as the kernel says" in text
+
+
 @pytest.mark.parametrize("experiment", ["sizes", "mixes", "alignment", "scoreboard", "unheard"])
 def test_still_pictures_say_where_their_figures_come_from(tmp_path, experiment):
     run = runs.every_kind()

@@ -18,6 +18,7 @@ from wherry.report.hypertext import escape, paragraph
 from wherry.report.picture import Picture, packed
 from wherry.report.words import attempt
 from wherry.tables import Block
+from wherry.then.clock import Clock, clock_of
 
 # What the page's own script takes from the drawing library.
 _TAKEN = "window.wherryDrawing = vegaEmbed;"
@@ -294,6 +295,9 @@ def _machine(own: Run) -> str:
     record = own.run["machine"]
     heading = [("File", own.file), ("Host", record["host"] or "not told")]
     heading += attempt(lambda: machine.heading(record)[:-1], [("CPU", record["cpu"]["model"])])
+    clock = attempt(lambda: clock_of(own.run), Clock(None, False))
+    if clock.measured:
+        heading.append(("Clock under load", clock.measured_in_words()))
     left = record["uncontrolled"]
     parts = [hypertext.pairs(heading)]
     if left:
