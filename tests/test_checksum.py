@@ -110,9 +110,9 @@ def test_what_one_pass_is_worth_is_a_sentence():
         }
         return EXPERIMENT._worth("copy_csum", "own", rows, cells, 0.02)
 
-    assert worth(11.4) == "A copy and then a sum took 11.40 times as long as one pass (64)."
+    assert worth(11.4) == "A copy and then a sum took 11.40 times as long as one pass (at 64)."
     assert worth(1.25, 2) == (
-        "A copy and then a sum took 1.25 (64) to 2.00 times (128) as long as one pass."
+        "A copy and then a sum took 1.25 (at 64) to 2.00 times (at 128) as long as one pass."
     )
     assert worth(1.01) == "One pass gains nothing over a copy and then a sum."
 

@@ -70,7 +70,7 @@ def _by_size(found: Found, pages: bool, width: int) -> Block | None:
         [
             "one pointer in each line of 64 bytes, all of them one cycle in random order; chains: so many "
             "walks along it at once",
-            f"at once: the time of one chain over the shortest of several. {found.clock.in_words()}",
+            f"at once: the time of one chain over the shortest of several; {found.clock.in_words()}",
         ]
         if pages == found.pages()
         else [],

@@ -209,10 +209,10 @@ class Checksum(Experiment):
             return "One pass gains nothing over a copy and then a sum."
         worst = min(gains, key=gains.get)
         if worst == best:
-            return f"A copy and then a sum took {gains[best]:.2f} times as long as one pass ({size_label(best)})."
+            return f"A copy and then a sum took {gains[best]:.2f} times as long as one pass (at {size_label(best)})."
         return (
-            f"A copy and then a sum took {gains[worst]:.2f} ({size_label(worst)}) to {gains[best]:.2f} times "
-            f"({size_label(best)}) as long as one pass."
+            f"A copy and then a sum took {gains[worst]:.2f} (at {size_label(worst)}) to {gains[best]:.2f} "
+            f"times (at {size_label(best)}) as long as one pass."
         )
 
     @staticmethod
