@@ -292,3 +292,11 @@ def test_a_missing_dropin_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.resources.files", lambda _: tmp_path)
     with pytest.raises(FailedError, match=r"libwherry-dropin.so is not built; run make bench once"):
         preloading.library("dropin")
+
+
+def test_a_name_that_is_no_text_as_json(wherry, tmp_path):
+    program = tmp_path / os.fsdecode(b"a\xffb")
+    shutil.copy("/bin/true", program)
+    done = wherry("exec", "--check", "--json", "--", program)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["command"] == f"{tmp_path}/a\ufffdb"

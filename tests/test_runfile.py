@@ -301,3 +301,26 @@ def test_trying_a_place_leaves_no_directory(tmp_path):
     runfile.write_bytes(tmp_path / "runs/a/b.json", b"{}")
     runfile.check_target(tmp_path / "runs/a/c/d.json")
     assert [p.name for p in (tmp_path / "runs/a").iterdir()] == ["b.json"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\udcffb", "a\ufffdb"),
+        ("\ud83d", "\ufffd"),
+        ("\U0001f600 \xb5", "\U0001f600 \xb5"),
+        ("\\udcff", "\\udcff"),
+        ("\\\udcff\udcfe", "\\\ufffd\ufffd"),
+    ],
+)
+def test_names_that_are_no_text_are_right_json(text, expected):
+    """Half a letter alone is none that other readers take."""
+    data = runfile.encode({text: [text]})
+    assert json.loads(data) == {expected: [expected]}
+    json.loads(data)[expected][0].encode()
+
+
+def test_a_run_file_keeps_names_that_are_no_text(tmp_path):
+    """By them --resume finds the files that it was given."""
+    runfile.write(tmp_path / "run.json", {"mix": "a\udcffb"})
+    assert json.loads((tmp_path / "run.json").read_text()) == {"mix": "a\udcffb"}

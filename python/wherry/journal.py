@@ -60,7 +60,7 @@ class Journal:
             return
         what["seconds"] = round(time.monotonic() - self._began, 2)
         try:
-            line = runfile.encode(what)
+            line = runfile.exact(what)
             if self._file.write(line) != len(line):
                 raise OSError(0, "the disk is full")
             self.rows += what.get("event", {}).get("event") == "rowend"

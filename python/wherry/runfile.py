@@ -141,7 +141,31 @@ def checked(path: Path, run: object) -> dict:
 # ---- writing --------------------------------------------------------------------------------------------------------
 
 
+# A backslash that is escaped, two halves of a letter, or half of one alone.
+_ESCAPES = re.compile(
+    r"\\\\|\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|\\ud[89a-f][0-9a-f]{2}", re.IGNORECASE
+)
+
+
+def plain_json(text: str) -> str:
+    """JSON in ASCII as every reader takes it: a byte of a name that is no text, which Python holds as half of a letter,
+    becomes the replacement character."""
+    if "\\ud" not in text:
+        return text
+    return _ESCAPES.sub(lambda own: "\\ufffd" if len(own[0]) == 6 else own[0], text)
+
+
 def encode(run: object) -> bytes:
+    """For whoever reads JSON."""
+    return plain_json(_text(run)).encode() + b"\n"
+
+
+def exact(run: object) -> bytes:
+    """For ourselves, with names as they are: who goes on with a run opens the files that it was given."""
+    return _text(run).encode() + b"\n"
+
+
+def _text(run: object) -> str:
     def text(value: object) -> str:
         return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
@@ -149,7 +173,7 @@ def encode(run: object) -> bytes:
         own = text(run)
     except ValueError:  # few documents have any NaN to look for
         own = text(_clean(run))
-    return own.encode() + b"\n"
+    return own
 
 
 def _clean(value: object) -> object:
@@ -201,7 +225,7 @@ def _goes_to(descriptor: int, path: Path) -> bool:
 
 def write(path: Path, document: object) -> None:
     """Under a temporary name, then renamed: there is the whole file or none."""
-    data = encode(document)
+    data = exact(document)
     if path.suffix == ".gz":
         data = gzip.compress(data, 6, mtime=0)
     _save(path, data)

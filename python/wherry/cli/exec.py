@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import sys
@@ -51,11 +50,12 @@ def _asked_plan(plan: str | None, isa: str | None) -> tuple[str, str | None] | N
 
 
 def _check(verdict, as_json: bool, plan: tuple[str, str | None] | None) -> int:
+    from wherry import runfile
     from wherry.preloading import named
 
     if as_json:
         print(
-            json.dumps(
+            runfile.encode(
                 {
                     "command": verdict.command,
                     "path": verdict.path,
@@ -67,7 +67,8 @@ def _check(verdict, as_json: bool, plan: tuple[str, str | None] | None) -> int:
                     "notes": list(verdict.notes),
                     "plan": plan and {"file": plan[0], "used": plan[1] is None, "reason": plan[1]},
                 }
-            )
+            ).decode(),
+            end="",
         )
     else:
         where = " -> ".join(verdict.chain)

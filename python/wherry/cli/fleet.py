@@ -131,6 +131,7 @@ def query(sql, runs, timeout, as_json) -> None:
     """Answers one SELECT about RUNS, by DuckDB.
 
     Tables: runs (a line a run), cells (a line a cell of a run), problems. DESCRIBE is SELECT * FROM cells LIMIT 1."""
+    from wherry import runfile
     from wherry.cli.printer import Printer
     from wherry.fleet import query as room
     from wherry.fleet import words
@@ -145,7 +146,7 @@ def query(sql, runs, timeout, as_json) -> None:
     printer = Printer()
     if as_json:
         text = json.dumps([dict(zip(heads, row, strict=True)) for row in rows], default=str)
-        printer.write(text + "\n")
+        printer.write(runfile.plain_json(text) + "\n")
         return
     shown = [
         ["" if v is None else f"{v:.6g}" if isinstance(v, float) else clean(v) for v in row]

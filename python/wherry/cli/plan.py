@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -50,13 +49,13 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for a program.")
 def show(file: Path, text: bool, as_json: bool) -> None:
     """Tells what the plans of FILE say."""
-    from wherry import plans, plantext, planwords
+    from wherry import plans, plantext, planwords, runfile
     from wherry.cli.printer import Printer
 
     found = plans.read(file)
     printer = Printer()
     if as_json:
-        printer.write(json.dumps([planwords.as_dict(plan) for plan in found]) + "\n")
+        printer.write(runfile.encode([planwords.as_dict(plan) for plan in found]).decode())
     elif text:
         printer.write(plantext.to_text(found))
     else:

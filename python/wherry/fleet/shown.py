@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING
 
+from wherry import runfile
 from wherry.errors import EXIT_FAILED, EXIT_OK
 from wherry.fleet.hosts import Host
 
@@ -54,7 +54,7 @@ def end(fleet: Fleet, as_json: bool) -> int:
             | {"file": fleet.store.place(h.file) if h.file else None}
             for h in hosts
         ]
-        printer.write(json.dumps({"work": fleet.kind, "hosts": own}) + "\n")
+        printer.write(runfile.encode({"work": fleet.kind, "hosts": own}).decode())
     else:
         rows = [
             (h.name, h.model, h.state, h.file or h.words if h.state == "done" else h.words)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from rich.table import Table
 from rich.text import Text
 
+from wherry import runfile
 from wherry.report.dimensions import clean
 from wherry.tables import BLANK, LEAD, TIE, Block, unstacked
 
@@ -23,7 +24,7 @@ def escape(value: object, longest: int = 400) -> str:
 
 def script_json(value: object) -> str:
     """JSON that ends no script element, whatever it holds."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    text = runfile.plain_json(json.dumps(value, separators=(",", ":"), allow_nan=False))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
