@@ -300,3 +300,10 @@ def test_a_name_that_is_no_text_as_json(wherry, tmp_path):
     done = wherry("exec", "--check", "--json", "--", program)
     assert done.returncode == 0
     assert json.loads(done.stdout)["command"] == f"{tmp_path}/a\ufffdb"
+
+
+def test_the_exit_status_answers_where_nobody_reads():
+    line = '"$@" | sleep 0; exit ${PIPESTATUS[0]}'
+    for program, status in (("ls", 0), ("no-such-program", 127)):
+        words = (sys.executable, "-m", "wherry", "exec", "--check", program)
+        assert run("bash", "-c", line, "bash", *words, check=False).returncode == status

@@ -137,7 +137,8 @@ def test_what_the_runs_that_did_not_fit_could_not_change_is_told(monkeypatch, ap
     """Three of five runs: copies that tie in all of them may still turn out not to; others have failed already."""
     monkeypatch.setattr(verdicts, "measure", made_up(copies(apart)))
     own = session()
-    monkeypatch.setattr(own, "late", lambda left=iter((False,) * 3): next(left, True))
+    left = iter((False,) * 3)
+    monkeypatch.setattr(own, "late", lambda: next(left, True))
     tie, slow, _ = verdicts.check(own)
     assert tie.passed is passed and tie.undecided == (passed is None)
     assert slow.undecided and "3 of 5 runs" in slow.reason

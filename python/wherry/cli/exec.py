@@ -49,12 +49,18 @@ def _asked_plan(plan: str | None, isa: str | None) -> tuple[str, str | None] | N
     return None if isa else planuse.of_environment(os.environ)
 
 
+def _tell(line: str) -> None:
+    """On standard output. Whoever reads there may have gone; the exit status answers all the same."""
+    with contextlib.suppress(BrokenPipeError):
+        print(line, flush=True)
+
+
 def _check(verdict, as_json: bool, plan: tuple[str, str | None] | None) -> int:
     from wherry import runfile
     from wherry.preloading import named
 
     if as_json:
-        print(
+        _tell(
             runfile.encode(
                 {
                     "command": verdict.command,
@@ -67,21 +73,22 @@ def _check(verdict, as_json: bool, plan: tuple[str, str | None] | None) -> int:
                     "notes": list(verdict.notes),
                     "plan": plan and {"file": plan[0], "used": plan[1] is None, "reason": plan[1]},
                 }
-            ).decode(),
-            end="",
+            )
+            .decode()
+            .rstrip("\n")
         )
     else:
         where = " -> ".join(verdict.chain)
         place = f" ({where})" if where and where != verdict.command else ""
         if verdict.helps:
-            print(printable(f"{verdict.command}{place}: yes, the drop-in can serve it"))
+            _tell(printable(f"{verdict.command}{place}: yes, the drop-in can serve it"))
         else:
-            print(printable(f"{named(verdict.command)}{place}: no: {verdict.reason}"))
+            _tell(printable(f"{named(verdict.command)}{place}: no: {verdict.reason}"))
         for note in verdict.notes:
-            print(f"  note: {printable(note)}")
+            _tell(f"  note: {printable(note)}")
         if plan:
             used = f"not used, the default plan is: {plan[1]}" if plan[1] else "used"
-            print(printable(f"plan {plan[0]}: {used}"))
+            _tell(printable(f"plan {plan[0]}: {used}"))
     if verdict.helps:
         return 0
     return verdict.exit_code or EXIT_FAILED
