@@ -425,6 +425,10 @@ def test_beats_needs_more_than_the_noise():
     assert reading.beats(own(0.9, 0.95), 0.05) is True
     assert reading.beats(own(0.97, 0.98), 0.05) is False
     assert reading.beats(own(0.9, 1.01), 0.05) is False
+    assert (
+        reading.beats(own(0.9, 0.95) | {"verdict": "tie"}, 0.05) is False
+    )  # corrected for many comparisons
+    assert reading.beats(own(0.97, 0.98) | {"verdict": "faster"}, 0.05) is True
     assert reading.beats({"ratio": None}, 0.05) is None and reading.beats(None, 0.05) is None
 
 
