@@ -208,6 +208,7 @@ def test_interrupted_it_leaves_nobody(wherry_run: Path):
         own.send_signal(signal.SIGINT)
         own.stdout.read()
         assert own.wait(300) == -signal.SIGINT
+    assert found
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in found), "its end")
 
 

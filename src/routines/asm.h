@@ -40,10 +40,11 @@ symbol:                                        \
     testl   $0xfe0, temp;                                    \
     jz      label
 
-/* Of the blocks to 255 bytes, copied. The first 64 bytes are two halves under one mask, k1: at 0, and r10 bytes further, which is
- * n - 32 but 32 at most and 0 at least, so that a byte of either is had at once from 32 bytes on. The others are
- * first, r8 and n - 64 bytes behind r11, the source, and r9, the destination. Below 64 bytes they go from 128 bytes at anything to a line of
- * the 128 bytes below the stack that are a function's own; a line, since blocks across two pages take long. first32: of first. */
+/* Of the blocks to 255 bytes, copied. The first 64 bytes are two halves under one mask, k1: at 0, and r10 bytes further, which
+ * is n - 32 but 32 at most and 0 at least, so that a byte of either is had at once from 32 bytes on. The others are first,
+ * r8 and n - 64 bytes behind r11, the source, and r9, the destination. Below 64 bytes they go from 128 bytes at anything to
+ * a line of the 128 bytes below the stack that are a function's own; a line, since blocks across two pages take long.
+ * first32: of first. */
 #define PLACES_TO_COPY(first, first32, anything)             \
     movl    $64, first32;                                    \
     leaq    -64(%rsp), %r9;                                  \
@@ -65,7 +66,8 @@ symbol:                                        \
     shrq    $32, %r10;                                       \
     popcntl %r10d, %r10d
 
-/* The same of a set, which has nothing to load: the second half is r11 bytes further, the others first, r9 and r10 bytes behind r8. */
+/* The same of a set, which has nothing to load: the second half is r11 bytes further, the others first, r9 and r10 bytes
+ * behind r8. */
 #define PLACES_TO_SET(first, first32)                        \
     movq    $-1, %r11;                                       \
     leaq    -64(%rsp), %r8;                                  \

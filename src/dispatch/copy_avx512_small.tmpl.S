@@ -1,0 +1,118 @@
+/* The smallest copies, under a mask. A part of copy_avx512.tmpl.S. */
+/* clang-format off */
+/* For those who have not compared n with the word. */
+#define BY_SIZE                                \
+move_by_size:                                  \
+    movl    $COPY_SMALL, %ecx;                 \
+    cmpq    %rcx, %rdx;                        \
+    jb      move_small;                        \
+    jmp     move_blocks
+/* clang-format on */
+
+/* rcx is COPY_BELOW. What is masked out must not lie in another page: where nothing is mapped,
+ * or nothing has been written yet, even that takes 180 ns, and a store across pages takes 4. By a branch it is three
+ * instructions fewer, five where a CPU makes one of a comparison and its jump, but a pointer near a page's end is
+ * guessed wrong; which is better the CPU says (meson.options, page_edge).
+ *
+ * With the branch two halves of 32 bytes. The second begins where 32 bytes are left, or at 0 where n is less: then one mask
+ * serves both, which is all ones from 32 bytes on, so that a byte that is read at once need not wait. Or it is in its place. */
+#if SECOND_HALF_IN_PLACE
+#define SMALL_REACH 64
+#else
+#define SMALL_REACH 32
+#endif
+move_small:
+    cmpq    %rcx, %rsi              /* null, or what stands for an empty slice in Rust: then n is 0 */
+    jbe     move_low_source
+move_small_anyhow:
+#if WHERRY_EDGE_BRANCH
+#if ONE_BYTE_APART
+    cmpl    $1, %edx
+    je      move_one
+#endif
+    AT_PAGE_END(%rsi, SMALL_REACH, %ecx, move_near_page_end)
+    AT_PAGE_END(%rdi, SMALL_REACH, %ecx, move_near_page_end)
+#if SECOND_HALF_IN_PLACE
+    PREFETCH_MASKED_COPY
+    movq    $-1, %rcx
+    bzhiq   %rdx, %rcx, %rcx
+    kmovq   %rcx, %k1
+    kshiftrq $32, %k1, %k2
+    vmovdqu8 (%rsi), %ymm16{%k1}{z}
+    vmovdqu8 32(%rsi), %ymm17{%k2}{z}
+    vmovdqu8 %ymm16, (%rdi){%k1}
+    vmovdqu8 %ymm17, 32(%rdi){%k2}
+#else
+move_halves:
+    PREFETCH_MASKED_COPY
+    movl    $-1, %ecx               /* waits for no address, as orl would */
+    xorl    %r8d, %r8d
+    bzhil   %edx, %ecx, %ecx
+    kmovd   %ecx, %k1
+    subl    $32, %edx
+    cmovbl  %r8d, %edx
+    vmovdqu8 (%rsi), %ymm16{%k1}{z}
+    vmovdqu8 (%rsi,%rdx), %ymm17{%k1}{z}
+    vmovdqu8 %ymm16, (%rdi){%k1}
+    vmovdqu8 %ymm17, (%rdi,%rdx){%k1}
+#endif
+    ret
+#else
+    PREFETCH_MASKED_COPY
+    movl    %edi, %ecx
+    orl     %esi, %ecx
+    leaq    -64(%rdx), %r8
+    andl    $0xfc0, %ecx
+    xorl    %r9d, %r9d
+    cmpl    $0xfc0, %ecx            /* might a whole block from here reach into another page? (masked_block) */
+    movq    $-1, %rcx
+    cmovneq %r9, %r8                /* then take the one that ends where the buffer ends, else the one here */
+    bzhiq   %rdx, %rcx, %rcx
+    subl    %r8d, %r9d
+    shlxq   %r9, %rcx, %rcx         /* n bits, the upper ones (by 64 - n, modulo 64) or the lower */
+    kmovq   %rcx, %k1
+    vmovdqu8 (%rsi,%r8), %zmm16{%k1}{z}
+    vmovdqu8 %zmm16, (%rdi,%r8){%k1}
+    ret
+#endif
+
+/* Here, since from there a jump to it is a short one. */
+move_low_source:
+#if !WHERRY_FIRST_AVX2
+    testl   %ecx, %ecx              /* no source is above what AVX2 has in rcx */
+    js      copy_avx2_rax
+#endif
+    testl   %edx, %edx
+    jnz     move_small_anyhow
+    ret
+#if WHERRY_EDGE_BRANCH
+#if ONE_BYTE_APART
+move_one:
+    movzbl  (%rsi), %ecx
+    movb    %cl, (%rdi)
+    ret
+#endif
+/* Below 32 bytes the block that ends where the buffer ends. It cannot reach into another page on the side that begins near a
+ * page's end; on the other it may, where that begins near a page's begin, and then costs what it costs. */
+move_near_page_end:
+    cmpl    $32, %edx
+    jae     move_halves
+    PREFETCH_MASKED_COPY
+    orl     $-1, %ecx
+    shrxl   %edx, %ecx, %ecx
+    notl    %ecx                    /* the upper n bits */
+    kmovd   %ecx, %k1
+    vmovdqu8 -32(%rsi,%rdx), %ymm16{%k1}{z}
+    vmovdqu8 %ymm16, -32(%rdi,%rdx){%k1}
+    ret
+#if SECOND_HALF_IN_PLACE
+move_halves:
+    vmovdqu64 (%rsi), %ymm16
+    vmovdqu64 -32(%rsi,%rdx), %ymm17
+    vmovdqu64 %ymm16, (%rdi)
+    vmovdqu64 %ymm17, -32(%rdi,%rdx)
+    ret
+#endif
+
+    BY_SIZE
+#endif
