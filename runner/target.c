@@ -48,6 +48,7 @@ void target_ways(const void *dst, size_t n)
     wherry_thresholds.copy_backward_ahead = backward[(mixed >> 40) % 3];
     wherry_thresholds.copy_ymm_from = mixed >> 62 & 1 ? YMM_LEAST : SIZE_MAX;
     wherry_thresholds.copy_source_lines_to = mixed >> 61 & 1 ? 0 : SIZE_MAX;
+    wherry_thresholds.copy_parts_from = mixed >> 60 & 1 ? 0 : SIZE_MAX;
     wherry_thresholds = wherry_thresholds_complete(wherry_thresholds);
     const uint32_t first = (uint32_t)((uintptr_t)dst >> RECENT_BLOCK_LOG);
     const uint32_t last = (uint32_t)(((uintptr_t)dst + n - 1) >> RECENT_BLOCK_LOG);
@@ -81,6 +82,7 @@ void target_prepare(const struct target *target)
         .set_stream_from = target->method == METHOD_STREAM ? 0 : SIZE_MAX,
         .copy_ymm_from = SIZE_MAX,
         .copy_source_lines_to = SIZE_MAX,
+        .copy_parts_from = SIZE_MAX,
     });
 }
 

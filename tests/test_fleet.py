@@ -139,7 +139,7 @@ def plan(name: str, family: int, start: int, choice: str = "avx2"):
     thresholds = {f"{s}_{k}": OFF for s in ("copy", "set") for k in ("rep_to", "stream_from")}
     thresholds |= {"copy_rep_from": start, "set_rep_from": start}
     thresholds |= {"copy_rep_slow_ahead": 0, "copy_rep_all_from": start, "copy_backward_ahead": 0}
-    thresholds["copy_ymm_from"] = thresholds["copy_source_lines_to"] = OFF
+    thresholds |= dict.fromkeys(("copy_ymm_from", "copy_source_lines_to", "copy_parts_from"), OFF)
     thresholds |= {f"{s}_rep_recent_from": start for s in ("copy", "set")}
     return Plan(name, choice, Cpu("GenuineIntel", family), thresholds)
 

@@ -50,8 +50,9 @@ ROWS = {
     "yardsticks": "op=zero routines=libc,call_floor,read_bandwidth,write_bandwidth,write_nt_bandwidth"
     " size=1000 dst_off=3",
     "yardsticks of a copy": "op=copy routines=libc,read_bandwidth,write_bandwidth,write_nt_bandwidth,"
-    "copy_bandwidth,copy_nt_bandwidth size=7 src_off=1",
-    "yardsticks of a move": "op=move routines=libc,copy_bandwidth,copy_nt_bandwidth size=5000 dst_off=9",
+    "copy_bandwidth,copy_nt_bandwidth,copy_nt_parts_bandwidth size=7 src_off=1",
+    "yardsticks of a move": "op=move routines=libc,copy_bandwidth,copy_nt_bandwidth,"
+    "copy_nt_parts_bandwidth size=5000 dst_off=9",
     "yardsticks that have no source": "op=set routines=libc,copy_bandwidth,copy_nt_bandwidth size=50",
     "cold": "op=copy routines=libc,wherry,call_floor size=64 code=cold",
     "cold set": "op=set routines=libc,wherry mix=uniform:0-64 code=cold",

@@ -31,12 +31,13 @@ THRESHOLDS = {
     "copy_backward_ahead": 1536,
     "copy_ymm_from": 3000,
     "copy_source_lines_to": 2000,
+    "copy_parts_from": 32 << 20,
 }
 PLAN = plans.Plan("mine", "avx512", CPU, THRESHOLDS, {"date": "2026-11-21", "gain": 0.07})
 NO_REP = PLAN.changed(
     name='a "b" \\ c', copy_rep_from=plans.OFF, copy_rep_to=0, copy_rep_slow_ahead=0,
     copy_rep_all_from=0, copy_rep_recent_from=0, copy_ymm_from=plans.OFF,
-    copy_source_lines_to=plans.OFF, cpu=plans.Cpu("GenuineIntel", 6), made={},
+    copy_source_lines_to=plans.OFF, copy_parts_from=plans.OFF, cpu=plans.Cpu("GenuineIntel", 6), made={},
 )  # fmt: skip
 
 
@@ -84,6 +85,7 @@ def test_any_plan_survives_both_forms():
                 "copy_backward_ahead": dice.choice([0, 31, 1536, 4095]),
                 "copy_ymm_from": dice.choice([1025, 4096, 1 << 40, plans.OFF]),
                 "copy_source_lines_to": dice.choice([0, 1, 4096, 1 << 40, plans.OFF]),
+                "copy_parts_from": dice.choice([0, 1, 32768, 1 << 40, plans.OFF]),
             },
             {"any key.": 'any "text" \n\t\\ü\x7f', "n": 1, "yes": True},
         )
@@ -116,6 +118,9 @@ TEXT = plantext.to_text([PLAN])
         ('lines_to = "2000 B"', "lines_to = -1", "at plan.0.copy.source_lines_to"),
         ('lines_to = "2000 B"', 'lines_to = "off"', "at plan.0.copy.source_lines_to"),
         ('lines_to = "2000 B"', 'lines_to = "2048 GiB"', "copy.source_lines_to = 2199023255552"),
+        ('parts_from = "32 MiB"', "parts_from = -1", "at plan.0.copy.parts_from"),
+        ('parts_from = "32 MiB"', 'parts_from = "any"', "at plan.0.copy.parts_from"),
+        ('parts_from = "32 MiB"', 'parts_from = "2048 GiB"', "copy.parts_from = 2199023255552"),
         ('"avx512"  ', '"avx10"  ', "at plan.0.choice"),
         ('"mine"', '"' + 48 * "x" + '"', "at plan.0.name"),
         ('"mine"', '"tab\\there"', "at plan.0.name"),
@@ -234,7 +239,8 @@ def test_words():
     assert said["Copies"] == (
         "vector loop, rep movsb from 24 KiB to 24 MiB (destination written lately: from 32 KiB; "
         "1 to 63 B ahead: from 48 KiB), "
-        "past the caches from 24 MiB, loop backward with the destination 1 to 1536 B ahead, "
+        "past the caches from 24 MiB in five parts at once (from 32 MiB), "
+        "loop backward with the destination 1 to 1536 B ahead, "
         "with AVX-512 by 32-byte vectors from 3000 B, "
         "with AVX-512 by lines of the destination from 2000 B"
     )

@@ -15,6 +15,7 @@ from wherry.tune import (
     direction,
     grids,
     loops,
+    parts,
     prove,
     session,
     streams,
@@ -328,6 +329,50 @@ def test_past_the_caches_only_where_all_win(monkeypatch, side, memory, again, fo
     assert tuning.result.plan.thresholds[f"{side}_stream_from"] == found
     (note,) = tuning.result.notes
     assert "alone, from memory:" in note and "alone, the same again:" in note
+
+
+@pytest.mark.parametrize(
+    ("alone", "together", "now", "found"),
+    [
+        (-0.1, -0.08, plans.OFF, parts.LEAST),
+        (-0.1, -0.08, 1 << 20, 1 << 20),
+        (-0.1, 0.02, plans.OFF, plans.OFF),  # not with all CPUs at it
+        (0.2, 0.1, parts.LEAST, plans.OFF),
+        (0.2, -0.1, parts.LEAST, parts.LEAST),
+        (0.01, -0.01, parts.LEAST, parts.LEAST),
+        (-0.1, -0.1, 1 << 40, parts.LEAST),  # of no size that goes past the caches
+    ],
+)
+def test_parts_where_they_win_alone_and_together(monkeypatch, alone, together, now, found):
+    tuning = session.Session(REPORTED, grids.FULL)
+    tuning.result.plan = tuning.result.plan.changed(copy_stream_from=24 << 20, copy_parts_from=now)
+    taken, proved = [], []
+    monkeypatch.setattr(grids.os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(
+        tuning, "take", lambda what, rows, own, processes: taken.extend(rows) or rows
+    )
+    monkeypatch.setattr(
+        tuning, "prove", lambda what, rows, *_: proved.extend(rows) or proof(-0.1, 0.001)
+    )
+    monkeypatch.setattr(
+        parts.measuring,
+        "log_ratio",
+        lambda rows, i, *_: alone if rows[i].threads == 1 else together,
+    )
+    parts.parts(tuning)
+    assert tuning.result.plan.thresholds["copy_parts_from"] == found
+    assert bool(proved) is (found != now)
+    assert {row.threads for row in taken} == {1, 2}
+    assert all(row.src_state == "DRAM" and row.size >= 24 << 20 for row in taken + proved)
+    assert not {row.size for row in taken} & {row.size for row in proved}
+
+
+def test_parts_are_of_what_goes_past_the_caches(monkeypatch):
+    for options in ({"largest": 1 << 20}, {"copy_stream_from": plans.OFF}):
+        tuning = session.Session(REPORTED, grids.FULL, largest=options.pop("largest", None))
+        tuning.result.plan = tuning.result.plan.changed(**options)
+        parts.parts(tuning)  # measures nothing
+        assert not tuning.result.dimensions
 
 
 def test_what_is_off_is_null_as_json():

@@ -32,7 +32,7 @@ FIELDS = (
     *("set_rep_from", "set_rep_to", "set_stream_from"),
     *("copy_rep_slow_ahead", "copy_rep_all_from"),
     *("copy_rep_recent_from", "set_rep_recent_from", "copy_backward_ahead", "copy_ymm_from"),
-    "copy_source_lines_to",
+    *("copy_source_lines_to", "copy_parts_from"),
 )
 # In a "from": never by this method. In copy_rep_to, set_rep_to and
 # copy_source_lines_to: no upper end. In copy_rep_all_from and the
@@ -131,6 +131,9 @@ def fault(plan: Plan) -> str | None:
     lines = t["copy_source_lines_to"]
     if lines != OFF and not 0 <= lines <= MOST:
         return f"copy.source_lines_to = {lines}, outside 0 to {size_text(MOST)}"
+    parts = t["copy_parts_from"]
+    if parts != OFF and not 0 <= parts <= MOST:
+        return f"copy.parts_from = {parts}, outside 0 to {size_text(MOST)}"
     if (plan.cpu.last_level or 0) > OFF:
         return f"cpu.last_level = {plan.cpu.last_level}, more than a cache can have"
     both = set(plan.cpu.present) & set(plan.cpu.absent)

@@ -52,7 +52,7 @@ def _toml(path: Path, data: bytes) -> dict:
 
 def _side(table: Mapping, side: str) -> dict[str, int]:
     """A missing rep_to, rep_recent_from, rep_slow_ahead or rep_all_from means no restriction, a missing backward_ahead,
-    ymm_from or source_lines_to what every plan did before there was one."""
+    ymm_from, source_lines_to or parts_from what every plan did before there was one."""
     start = _threshold(table["rep_from"])
     on = start != OFF
     found = {
@@ -69,6 +69,7 @@ def _side(table: Mapping, side: str) -> dict[str, int]:
         found["backward_ahead"] = table.get("backward_ahead", BACKWARD_AHEAD)
         found["ymm_from"] = _threshold(table.get("ymm_from", "off"))
         found["source_lines_to"] = _threshold(table.get("source_lines_to", "any"))
+        found["parts_from"] = _threshold(table.get("parts_from", "off"))
     return {f"{side}_{key}": value for key, value in found.items()}
 
 
@@ -166,6 +167,7 @@ _MEANS = {
     "copy.rep_slow_ahead": "and then not with the destination 1 to so many bytes ahead (mod 4096)",
     "copy.rep_all_from": "or from here on even so (any: at no size)",
     "copy.stream_from": "past the caches from here on, if written before (off: never)",
+    "copy.parts_from": "and then from here on in five parts at once (off: from both ends)",
     "copy.backward_ahead": "loop from the end down with the destination 1 to so many bytes ahead",
     "copy.ymm_from": "with avx512, by 32-byte vectors from here on (off: never)",
     "copy.source_lines_to": "with avx512, by lines of the source to here, then of the destination",
@@ -234,7 +236,7 @@ def _table(plan: Plan, notes: Mapping[str, str]) -> list[str]:
         if value is not None:
             put(key, value)
     for side, keys in (
-        ("copy", ("rep_from", "rep_to", *_COPY_REP, "stream_from", *_COPY_LOOP)),
+        ("copy", ("rep_from", "rep_to", *_COPY_REP, "stream_from", "parts_from", *_COPY_LOOP)),
         ("set", ("rep_from", "rep_to", "rep_recent_from", "stream_from")),
     ):
         lines += ["", f"[plan.{side}]"]

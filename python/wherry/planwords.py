@@ -41,9 +41,12 @@ def _methods(t: Mapping[str, int], side: str) -> str:
         if conditions:
             text += f" (destination {'; '.join(conditions)})"
         words.append(text)
-    words.append(
-        "never past the caches" if stream == OFF else f"past the caches from {size_text(stream)}"
-    )
+    past = "never past the caches" if stream == OFF else f"past the caches from {size_text(stream)}"
+    if side == "copy" and stream != OFF and (parts := t["copy_parts_from"]) != OFF:
+        past += " in five parts at once"
+        if parts > stream:
+            past += f" (from {size_text(parts)})"
+    words.append(past)
     if side == "copy" and (ahead := t["copy_backward_ahead"]):
         words.append(f"loop backward with the destination 1 to {ahead} B ahead")
     if side == "copy" and (ymm := t["copy_ymm_from"]) != OFF:

@@ -8,6 +8,7 @@ YARDSTICKS = {
     "copy_bandwidth": "yardstick: plain copy",
     "copy_lines": "yardstick: plain copy from line to line",
     "copy_nt_bandwidth": "yardstick: NT copy",
+    "copy_nt_parts_bandwidth": "yardstick: NT copy in five parts at once",
     "syscall_floor": "a system call that does nothing",
     "pipe": "kernel: through a pipe and out",
     "pipe_write": "kernel: into a pipe",

@@ -40,9 +40,8 @@ const char *options_unknown_name(const struct target_list *targets, const char *
         if (!entry_known(names[i], known, targets)) {
             snprintf(problem, sizeof problem,
                      "no routine '%.80s'; wherry-run list names them, and libc, wherry, wherry@TIER, call_floor, "
-                     "read_bandwidth, write_bandwidth, write_nt_bandwidth, copy_bandwidth, copy_nt_bandwidth and the "
-                     "peers given by "
-                     "--peer are allowed too",
+                     "read_bandwidth, write_bandwidth, write_nt_bandwidth, copy_bandwidth, copy_nt_bandwidth, "
+                     "copy_nt_parts_bandwidth and the peers given by --peer are allowed too",
                      names[i]);
             return problem;
         }

@@ -7,7 +7,7 @@
 #include "ops.h"
 #include "plan/plan.h"
 
-enum { LINE = 64, VECTORS = 4 };
+enum { LINE = 64, VECTORS = 4, PARTS = 5 };
 
 /* What is less than a vector. The empty statements keep the compiler from making a call of a loop. */
 static inline void read_rest(const char *at, const char *end)
@@ -49,7 +49,7 @@ static inline void copy_rest(char *to, const char *from, const char *end)
     }
 }
 
-/* Five plain loops of four vectors a turn, with a last one that overlaps. A loaded vector is handed to an empty
+/* Plain loops of four vectors a turn, with a last one that overlaps. A loaded vector is handed to an empty
  * statement: it is loaded, and nothing is done with it. Streaming stores have to begin at a line's beginning, and
  * nothing overlaps them, since that would fetch the line again. */
 #define BANDWIDTHS(isa, features, vector, load, store, stream, spread)                                                 \
@@ -160,6 +160,23 @@ static inline void copy_rest(char *to, const char *from, const char *end)
         copy_rest(to, from, end);                                                                                      \
         _mm_sfence();                                                                                                  \
         return dst;                                                                                                    \
+    }                                                                                                                  \
+    /* A line of each part in turn: memory may answer several rows at once. */                                         \
+    __attribute__((target(features), noinline)) static void *copy_nt_parts_##isa(void *dst, const void *src, size_t n) \
+    {                                                                                                                  \
+        const size_t part = n / PARTS / LINE * LINE;                                                                   \
+        size_t head = -(uintptr_t)dst % LINE;                                                                          \
+        head = head < n ? head : n;                                                                                    \
+        const size_t parts = n - head >= PARTS * part ? PARTS * part : 0;                                              \
+        copy_rest(dst, src, (const char *)src + head);                                                                 \
+        for (size_t at = head; parts && at < head + part; at += LINE)                                                  \
+            for (size_t i = 0; i < PARTS; i++)                                                                         \
+                for (size_t j = 0; j < LINE; j += sizeof(vector)) {                                                    \
+                    const size_t here = at + i * part + j;                                                             \
+                    stream((vector *)((char *)dst + here), load((const vector *)((const char *)src + here)));          \
+                }                                                                                                      \
+        copy_nt_##isa((char *)dst + head + parts, (const char *)src + head + parts, n - head - parts);                 \
+        return dst;                                                                                                    \
     }
 
 BANDWIDTHS(sse2, "sse2", __m128i, _mm_loadu_si128, _mm_storeu_si128, _mm_stream_si128, _mm_set1_epi8)
@@ -182,6 +199,7 @@ static const struct {
     {"copy_bandwidth", {copy_sse2, copy_avx2, copy_avx512}, {0}},
     {"copy_lines", {copy_lines_sse2, copy_lines_avx2, copy_lines_avx512}, {0}},
     {"copy_nt_bandwidth", {copy_nt_sse2, copy_nt_avx2, copy_nt_avx512}, {0}},
+    {"copy_nt_parts_bandwidth", {copy_nt_parts_sse2, copy_nt_parts_avx2, copy_nt_parts_avx512}, {0}},
 };
 enum { COUNT = sizeof yardsticks / sizeof yardsticks[0] };
 

@@ -24,6 +24,7 @@ struct wherry_thresholds wherry_thresholds __attribute__((aligned(64))) = {
     .set_stream_from = SIZE_MAX,
     .copy_ymm_from = SIZE_MAX,
     .copy_source_lines_to = SIZE_MAX,
+    .copy_parts_from = SIZE_MAX,
 };
 
 uint32_t wherry_recent_copies[RECENT_ROWS << RECENT_COPY_ROW_LOG >> 2]

@@ -174,6 +174,15 @@ static size_t copy_source_lines_to(const struct wherry_cpu *cpu)
     return cpu->vendor == WHERRY_CPU_INTEL ? 0 : SIZE_MAX;
 }
 
+enum { PARTS_FROM = 32 << 10 };
+
+/* Past the caches five parts side by side take 0.89 to 0.93 of the time of a copy from both ends on a Granite Rapids
+ * from 64 KiB on (docs/performance-intel.md); on a Zen 5 more streams than two took longer. */
+static size_t copy_parts_from(const struct wherry_cpu *cpu)
+{
+    return cpu->vendor == WHERRY_CPU_INTEL ? PARTS_FROM : SIZE_MAX;
+}
+
 struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, uint64_t last_level_bytes)
 {
     const size_t stream = stream_from(last_level_bytes, 1);
@@ -186,6 +195,7 @@ struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, ui
             .copy_backward_ahead = copy_backward_ahead(cpu),
             .copy_ymm_from = copy_ymm_from(cpu),
             .copy_source_lines_to = copy_source_lines_to(cpu),
+            .copy_parts_from = copy_parts_from(cpu),
         };
     return (struct wherry_thresholds){
         .copy_rep_from = STRINGS_FROM,
@@ -201,5 +211,6 @@ struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, ui
         .copy_backward_ahead = copy_backward_ahead(cpu),
         .copy_ymm_from = copy_ymm_from(cpu),
         .copy_source_lines_to = copy_source_lines_to(cpu),
+        .copy_parts_from = copy_parts_from(cpu),
     };
 }

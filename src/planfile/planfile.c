@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 
 #define FIELD_COUNT(field) +1
-enum { FIELDS = 0 WHERRY_THRESHOLDS(FIELD_COUNT), VERSION = 5, MOST_PLANS = 64 };
+enum { FIELDS = 0 WHERRY_THRESHOLDS(FIELD_COUNT), VERSION = 6, MOST_PLANS = 64 };
 #undef FIELD_COUNT
 #define ANY UINT32_MAX
 
@@ -31,7 +31,7 @@ struct record {
     uint64_t thresholds[FIELDS];
     char name[WHERRY_PLAN_NAME_BYTES];
 };
-_Static_assert(sizeof(struct header) == 32 && sizeof(struct record) == 200, "as wherry/planbinary.py writes them");
+_Static_assert(sizeof(struct header) == 32 && sizeof(struct record) == 208, "as wherry/planbinary.py writes them");
 _Static_assert(WHERRY_ISA_COUNT == 5, "the numbers of choices in a plan are those of enum wherry_isa");
 
 /* Bit i of a plan is line i. No pointers: nothing here is to be relocated. */
@@ -144,6 +144,8 @@ static const char *absurd(const struct wherry_thresholds *t)
         return "an absurd ymm_from";
     if (t->copy_source_lines_to != OFF && t->copy_source_lines_to > MOST)
         return "an absurd source_lines_to";
+    if (t->copy_parts_from != OFF && t->copy_parts_from > MOST)
+        return "an absurd parts_from";
     const size_t ahead = t->copy_rep_slow_ahead, all = t->copy_rep_all_from;
     if (t->copy_rep_from == OFF)
         return ahead || all ? "relative alignments of rep, but no beginning" : NULL;

@@ -28,6 +28,8 @@
  *   copy_source_lines_to              with AVX-512, copies of 513 bytes and more that go by 64-byte vectors forward,
  *                                     below this size by lines of the source, else of the destination; those of 513 to
  *                                     1024 bytes are one
+ *   copy_parts_from                   copies of at least this size that bypass the caches go in PARTS parts side by
+ *                                     side, smaller ones from both ends
  *
  * SIZE_MAX in a "from" turns its method off. Any value of any field is safe: a method that needs a least size for its
  * own sake has it in its code.
@@ -45,7 +47,8 @@
     X(set_rep_recent_from)                                                                                             \
     X(copy_backward_ahead)                                                                                             \
     X(copy_ymm_from)                                                                                                   \
-    X(copy_source_lines_to)
+    X(copy_source_lines_to)                                                                                            \
+    X(copy_parts_from)
 
 /* Made of those by wherry_thresholds_complete: what most have to ask. 0, where nobody has called it, is always right.
  *   copy_loop_below      copies of fewer bytes go by the loop of 64-byte vectors, forward, at lines of the source
@@ -85,15 +88,16 @@
 #define COPY_BACKWARD_AHEAD 80
 #define COPY_YMM_FROM 88
 #define COPY_SOURCE_LINES_TO 96
-#define COPY_LOOP_BELOW 104
-#define COPY_YMM_BELOW 112
-#define COPY_FORWARD_BELOW 120
-#define COPY_SOURCE_PAGE 128
-#define COPY_STRING_FROM 136
-#define COPY_STRING_BELOW 144
-#define COPY_STRING_ALL_FROM 152
-#define COPY_STRING_SLOW_AHEAD 160
-#define SET_STRING_BELOW 168
+#define COPY_PARTS_FROM 104
+#define COPY_LOOP_BELOW 112
+#define COPY_YMM_BELOW 120
+#define COPY_FORWARD_BELOW 128
+#define COPY_SOURCE_PAGE 136
+#define COPY_STRING_FROM 144
+#define COPY_STRING_BELOW 152
+#define COPY_STRING_ALL_FROM 160
+#define COPY_STRING_SLOW_AHEAD 168
+#define SET_STRING_BELOW 176
 
 /* On many CPUs a load waits for an earlier store whose address has the same low twelve bits. Forward, with the
  * destination this little ahead of the source (mod ALIAS_BYTES), each load meets a store that is still on its way;
@@ -135,6 +139,7 @@ WHERRY_OFFSET(set_rep_recent_from, SET_REP_RECENT_FROM);
 WHERRY_OFFSET(copy_backward_ahead, COPY_BACKWARD_AHEAD);
 WHERRY_OFFSET(copy_ymm_from, COPY_YMM_FROM);
 WHERRY_OFFSET(copy_source_lines_to, COPY_SOURCE_LINES_TO);
+WHERRY_OFFSET(copy_parts_from, COPY_PARTS_FROM);
 WHERRY_OFFSET(copy_loop_below, COPY_LOOP_BELOW);
 WHERRY_OFFSET(copy_ymm_below, COPY_YMM_BELOW);
 WHERRY_OFFSET(copy_forward_below, COPY_FORWARD_BELOW);

@@ -209,6 +209,8 @@ static bool holds(const struct decoded *c, const char *line)
         return strcmp(word, "unused") ? number && plan.copy_ymm_from == n : plan.copy_ymm_from == SIZE_MAX;
     if (!strcmp(key, "source-lines"))
         return strcmp(word, "any") ? number && plan.copy_source_lines_to == n : plan.copy_source_lines_to == SIZE_MAX;
+    if (!strcmp(key, "parts"))
+        return strcmp(word, "unused") ? number && plan.copy_parts_from == n : plan.copy_parts_from == SIZE_MAX;
     if (!strcmp(key, "last-level")) {
         unsigned long long kib;
         int most;

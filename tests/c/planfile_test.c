@@ -167,7 +167,7 @@ static void either(const uint8_t *bytes, size_t n)
     const bool rep = t->copy_rep_from != SIZE_MAX;
     if (!bounded(t->copy_rep_from, 128) || !bounded(t->set_rep_from, 128) || !bounded(t->copy_stream_from, 65536) ||
         !bounded(t->set_stream_from, 65536) || t->copy_rep_slow_ahead > 4095 || t->copy_backward_ahead > 4095 ||
-        !bounded(t->copy_ymm_from, 1025) || !bounded(t->copy_source_lines_to, 0) ||
+        !bounded(t->copy_ymm_from, 1025) || !bounded(t->copy_source_lines_to, 0) || !bounded(t->copy_parts_from, 0) ||
         (rep && t->copy_rep_to < t->copy_rep_from))
         fail("a sealed plan", "with absurd thresholds was taken");
     const struct wherry_thresholds complete = wherry_thresholds_complete(*t);

@@ -126,7 +126,7 @@ def _routines(as_json: bool) -> None:
         f"{len(rows)} routines; libc, wherry (and wherry@sse2, wherry@avx2 ...) and peers can stand "
         "wherever a routine can; so can call_floor, a function that returns at once, and plain loops of "
         "the widest vectors: read_bandwidth, write_bandwidth, copy_bandwidth and, past the caches, "
-        "write_nt_bandwidth and copy_nt_bandwidth."
+        "write_nt_bandwidth, copy_nt_bandwidth and copy_nt_parts_bandwidth."
     )
 
 

@@ -29,9 +29,9 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="What was found as JSON.")
 def command(mixes, output, glibc, quick, seed, as_json) -> int:
     """Measures what a plan says on this CPU: the routines, the sizes between which string instructions win, the
-    direction of loops, the size from which stores go past the caches, alone and with all CPUs at it. What wins by more
-    than the noise on cells that it was not chosen by goes into the plan; the rest stays as in the default. Takes up to
-    three minutes."""
+    direction of loops, the size from which stores go past the caches, and in how many streams, alone and with all CPUs
+    at it. What wins by more than the noise on cells that it was not chosen by goes into the plan; the rest stays as in
+    the default. Takes up to three minutes."""
     from wherry.cli import tuning
 
     if glibc:

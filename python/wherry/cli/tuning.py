@@ -148,6 +148,7 @@ def _notes(tuned: Tuned) -> dict[str, str]:
         "copy: direction": "copy.backward_ahead",
         "set: string instructions": "set.rep_from",
         "copy: past the caches": "copy.stream_from",
+        "copy: parts": "copy.parts_from",
         "set: past the caches": "set.stream_from",
     }
     notes = {}

@@ -328,6 +328,7 @@ LIMIT_YARDSTICKS = (
     "write_nt_bandwidth",
     "copy_bandwidth",
     "copy_nt_bandwidth",
+    "copy_nt_parts_bandwidth",
 )
 # Beside the plain loops of large sizes, where this instruction may be what the machine does best.
 REP = {"copy": "rep_movsb", "set": "rep_stosb_set"}
@@ -379,7 +380,11 @@ def yardsticks(region: Region, op: str) -> tuple[str, ...]:
         return (region.limit,) if region.limit else ()
     side = "write" if op == "set" else "copy"
     own = (f"{side}_bandwidth", f"{side}_nt_bandwidth")
-    return (*own, REP[op]) if region.rate and op in REP else own
+    if not region.rate:
+        return own
+    if side == "copy":
+        own += ("copy_nt_parts_bandwidth",)
+    return (*own, REP[op]) if op in REP else own
 
 
 def home(size: int, op: str, caches: dict[str, int]) -> str:

@@ -208,8 +208,8 @@ def _how_to_read(score: dict) -> Block:
         "W/best, W/libc: Wherry's time over theirs, below 1 Wherry is faster; interval of 95 %. A tie is within it, or "
         f"within the regions' noise floor of {percent(score['floor'])}{chance}. {picked}; {peer}.",
         "limit: below 520 bytes and for unpredictable sizes the same calls of an empty function; else the fastest of "
-        "plain vector loops through the caches, past them and, for memcpy and memset from 128 KiB on, rep movsb or "
-        "stosb.",
+        "plain vector loops through the caches, past them and, from 128 KiB on, past them in five parts at once and "
+        "rep movsb or stosb.",
     ]
     return Block("How to read it", notes=notes)
 
@@ -324,6 +324,7 @@ def _limits(score: dict, width: int) -> Block | None:
         "write_nt_bandwidth": "NT stores",
         "copy_bandwidth": "copy",
         "copy_nt_bandwidth": "NT copy",
+        "copy_nt_parts_bandwidth": "NT copy in parts",
     }
     columns = [Column("level", left=True), *(Column(word, "GB/s") for word in words.values())]
     body = [

@@ -34,6 +34,8 @@ _SHARES = {
     "copy: direction, proof": 0.2,
     "copy: past the caches": 0.4,
     "copy: past the caches, proof": 0.3,
+    "copy: parts": 0.15,
+    "copy: parts, proof": 0.15,
     "set: windows": 0.5,
     "set: string instructions, proof": 0.4,
     "set: past the caches": 0.6,

@@ -8,6 +8,7 @@ import time
 from wherry.tune.choice import choice
 from wherry.tune.direction import direction
 from wherry.tune.loops import loops
+from wherry.tune.parts import parts
 from wherry.tune.session import Session, StoppedError, Tuned
 from wherry.tune.streams import streams
 from wherry.tune.strings import strings
@@ -25,6 +26,8 @@ def tune(session: Session) -> Tuned:
             if side == "copy":
                 direction(session, turned)
             streams(session, side)
+            if side == "copy":
+                parts(session)
     except StoppedError:
         session.result.interrupted = True
     session.result.seconds = time.monotonic() - began

@@ -46,13 +46,12 @@ AT(maybe_stream):
     call    wherry_guarded_copied_apart
     jb      AT(by_rep)
     je      AT(by_loop)
+#if V > 32
+    jmp     wherry_guarded_copy_avx2_stream /* memory is what is waited for, and this page is full */
+#else
 
 /* A line: the first goes by ordinary stores, so that whole lines of the destination follow. */
-#if V == 64
-#define LINE(lost, from, to)                            \
-    LOAD(lost, MOVE from, R(0));                        \
-    STORE(lost, MOVE R(0), to)
-#elif V == 32
+#if V == 32
 #define LINE(lost, from, to)                            \
     LOAD(lost, MOVE from, R(0));                        \
     LOAD(lost, MOVE 32 + from, R(1));                   \
@@ -77,13 +76,27 @@ AT(maybe_stream):
     subq    %rax, %rsi;                                 \
     addq    %rax, %rdx
 
+#if V == 32
+    .globl  wherry_guarded_copy_avx2_stream
+    .hidden wherry_guarded_copy_avx2_stream
+wherry_guarded_copy_avx2_stream:
+#endif
 AT(stream):
     LINE(AT(redo), 0(%rsi), 0(%rdi))
     TO_NEXT_LINE
-/* Upwards, in one stream: two, of which memcpy has one at either end, would need a look at every page before. */
+/* Upwards, in one stream: several, as memcpy has them, would need a look at every page before. Where the copy that knows of
+ * no faults goes in parts, the source is fetched ahead, since one stream does not fill the memory's time there. */
+    xorl    %eax, %eax
+    cmpq    wherry_thresholds + COPY_PARTS_FROM(%rip), %rdx
+    setae   %al
     leaq    -4 * V(%rdi,%rdx), %r11
+    shll    $12, %eax
     .p2align 4
 AT(stream_step):
+    prefetcht1 (%rsi,%rax)
+#if V == 32
+    prefetcht1 64(%rsi,%rax)
+#endif
     LOAD(AT(stream_0), MOVE (%rsi), R(5))
     LOAD(AT(stream_0), MOVE V(%rsi), R(6))
     LOAD(AT(stream_0), MOVE 2 * V(%rsi), R(7))
@@ -110,3 +123,4 @@ AT(streamed_1):
 AT(streamed_0):
     sfence
     jmp     AT(stored_0)
+#endif

@@ -2,7 +2,8 @@
  * alignment.
  *
  *   n < 64     overlapping blocks by ordinary stores
- *   n >= 64    |--line--|====== whole lines, non-temporal ======|--line--|     the first and the last may be shared
+ *   n < 128    the first line and the last, by ordinary stores
+ *   n >= 128   |--line--|====== whole lines, non-temporal ======|--line--|     the first and the last may be shared
  *                                                                             with neighbours: ordinary stores
  *
  * Disjoint. Ends with a fence for every n, so that what the caller stores next is not seen before these bytes.
@@ -13,11 +14,17 @@
 
 void *COPY_STREAM(void *dst, const void *src, size_t n)
 {
-    if (n >= LINE_BYTES) {
+    if (n >= 2 * LINE_BYTES) {
         move_stream(dst, src, n);
+        return dst;
+    }
+    if (n >= LINE_BYTES) {
+        const struct line first = line_load(src), last = line_load((const uint8_t *)src + n - LINE_BYTES);
+        line_store(dst, first);
+        line_store((uint8_t *)dst + n - LINE_BYTES, last);
     } else {
         copy_to_63(dst, src, n);
-        _mm_sfence();
     }
+    _mm_sfence();
     return dst;
 }

@@ -3,7 +3,8 @@
  *   the destination starts inside the source                 backward loop
  *   disjoint, n in the rep window, and below copy_rep_recent_from a destination that was not written lately, above
  *   addresses that suit it                                   rep movsb
- *   disjoint, n >= copy_stream_from                          loop from both ends with non-temporal stores
+ *   disjoint, n >= copy_stream_from                          loop with non-temporal stores, from both ends or, from
+ *                                                            copy_parts_from on, in parts side by side
  *   (these two not to new memory, from WRITTEN_FROM on: written.h)
  *   disjoint, n >= ALIAS_FROM, the destination less than
  *   copy_backward_ahead ahead (mod ALIAS_BYTES)              backward loop
@@ -113,31 +114,55 @@ INLINE void move_backward(uint8_t *dst, const uint8_t *src, size_t n)
     line_store(dst_end - LINE_BYTES, tail);
 }
 
-/* Disjoint. Non-temporal stores fill whole destination lines, from both ends towards the middle, so that two streams of
- * pages are open; the first and the last line may be shared with neighbours and go by ordinary stores. */
+/* Of parts side by side: more pages open at once are faster until they get in each other's way. Of 1 to 8 streams 5
+ * were the fastest on a Granite Rapids (docs/performance-intel.md). */
+enum { PARTS = 5 };
+
+/* Disjoint, n at least two lines. Non-temporal stores fill whole destination lines, in several streams, a step of each
+ * in turn, so that as many pages are open: one from either end towards the middle, or one for each part. The first and
+ * the last line may be shared with neighbours and go by ordinary stores. */
 INLINE void move_stream(uint8_t *dst, const uint8_t *src, size_t n)
 {
-    uint8_t *dst_end = dst + n;
-    const uint8_t *src_end = src + n;
+    uint8_t *const end = dst + n;
+    const uint8_t *const src_end = src + n;
     line_store(dst, line_load(src));
-    line_store(dst_end - LINE_BYTES, line_load(src_end - LINE_BYTES));
-    size_t to_line = LINE_BYTES - ((uintptr_t)dst & (LINE_BYTES - 1));    /* 1 .. 64, covered by the first line */
-    size_t from_line = (((uintptr_t)dst_end - 1) & (LINE_BYTES - 1)) + 1; /* 1 .. 64, covered by the last */
-    dst += to_line;
-    src += to_line;
-    dst_end -= from_line;
-    src_end -= from_line;
-    while (dst_end - dst >= 2 * STEP_BYTES) {
-        dst_end -= STEP_BYTES;
-        src_end -= STEP_BYTES;
-        const struct step front = step_load(src), back = step_load(src_end);
-        LOADS_THEN_STORES();
-        step_store_nt(dst, front);
-        step_store_nt(dst_end, back);
+    uint8_t *const next_line = (uint8_t *)(((uintptr_t)dst | (LINE_BYTES - 1)) + 1); /* 1 to 64 on */
+    src += next_line - dst;
+    dst = next_line;
+    uint8_t *dst_end = (uint8_t *)(((uintptr_t)end - 1) & -(uintptr_t)LINE_BYTES); /* 1 to 64 back */
+
+    line_store(end - LINE_BYTES, line_load(src_end - LINE_BYTES));
+    size_t apart = (size_t)(dst_end - dst), steps = apart / STEP_BYTES;
+    size_t closer = 0; /* a step brings the streams */
+    unsigned streams = PARTS;
+    if (n >= wherry_thresholds.copy_parts_from) {
+        steps = steps * (UINT32_MAX / PARTS) >> 32; /* in fewer bytes than a division; too few are right as well */
+        apart = steps * -STEP_BYTES;
+        dst -= (PARTS - 1) * apart; /* the last part, behind which lines are left */
+        src -= (PARTS - 1) * apart;
+    } else {
+        steps /= 2;
+        apart -= STEP_BYTES;
+        closer = 2 * STEP_BYTES;
+        dst_end -= steps * STEP_BYTES; /* what the stream from there does */
+        streams = 2;
+    }
+    for (; steps; steps--) {
+        KEEP_CURSORS(dst, src);
+        uint8_t *to = dst;
+        const uint8_t *from = src;
+        int left = streams;
+        do {
+            const struct step step = step_load(from);
+            LOADS_THEN_STORES();
+            step_store_nt(to, step);
+            to += apart;
+            from += apart;
+            __asm__("" : "+r"(left)); /* a loop, as written */
+        } while (--left);
+        apart -= closer;
         dst += STEP_BYTES;
         src += STEP_BYTES;
-        KEEP_CURSORS(dst, src);
-        KEEP_CURSORS(dst_end, src_end);
     }
     for (; dst < dst_end; dst += LINE_BYTES, src += LINE_BYTES)
         line_store_nt(dst, line_load(src));
