@@ -21,7 +21,7 @@ from wherry.replay import loading, parts, predict, totals
 from wherry.replay.predict import Prediction
 from wherry.tables import Block, Column, Figure, layout
 from wherry.tune.measuring import PlanCampaign
-from wherry.units import ns_label, percent
+from wherry.units import ns_label, percent, plural
 
 WHERRY, LADDER = "wherry", "ladder"
 PROCESSES, ROUNDS, BATCH_US = 4, 9, 200
@@ -252,7 +252,7 @@ def _parts_block(printer, subject, campaign, places, routines) -> Block:
 def _show(printer, subject, campaign, places, routines, found, predictions, said) -> None:
     kept = ("CPU", "Kernel", "libc", "Uncontrolled")
     pairs = [pair for pair in machine.heading(machine.record()) if pair[0] in kept]
-    pairs.append(("Mix", f"{subject.name}, {len(subject.parts)} parts"))
+    pairs.append(("Mix", f"{subject.name}, {plural(len(subject.parts), 'part')}"))
     if subject.command:
         shown = " ".join(subject.command)
         pairs.append(("Recorded from", shown if len(shown) < 160 else shown[:157] + "..."))

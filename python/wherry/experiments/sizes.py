@@ -5,9 +5,11 @@ from __future__ import annotations
 from wherry import sentences, tables
 from wherry.campaign import Row
 from wherry.experiments import Experiment, Request
+from wherry.then.reading import beats, no_size
 from wherry.units import MIB, size_label
 
 BUFFER = 4 * MIB
+X87 = "x87_fild64"
 SIZES = tuple(32 << k for k in range(18))
 
 
@@ -70,29 +72,28 @@ class Sizes(Experiment):
         said = [
             sentences.leaders(rows, _label),
             sentences.libc_loss(rows, cells, _label, floor),
-            self._then_and_now(rows, cells),
+            self._then_and_now(rows, cells, floor),
         ]
         return tables.Block(
             f"sizes: copy, {title} (MB = 2^20 bytes)", lines, [s for s in said if s]
         )
 
     @staticmethod
-    def _then_and_now(rows, cells) -> str:
+    def _then_and_now(rows, cells, floor: float) -> str:
         """His claim was: from a certain size on, faster than libc."""
-        ratios = [
-            (cells[r["row"]]["x87_fild64"]["ratio"], _label(r))
-            for r in rows
-            if (cells[r["row"]].get("x87_fild64") or {}).get("ratio")
-        ]
-        if not ratios:
+        own = [(cells[row["row"]].get(X87), _label(row)) for row in rows]
+        compared = [(cell, label) for cell, label in own if (cell or {}).get("ratio")]
+        if not compared:
             return ""
-        won = [label for ratio, label in ratios if ratio["high"] < 1]
+        won = [label for cell, label in compared if beats(cell, floor)]
         if won:
-            return f"x87_fild64, Asami's copy, still beats libc at {sentences.join(won)}."
-        ratio, label = min(ratios, key=lambda pair: pair[0]["median"])
+            return f"{X87}, Asami's copy, still beats libc at {sentences.join(won)}."
+        ratio, label = min(
+            ((cell["ratio"]["median"], label) for cell, label in compared), key=lambda pair: pair[0]
+        )
         return (
-            f"x87_fild64, Asami's copy, beats libc at no size; it comes closest at {label}, "
-            f"taking {ratio['median']:.2f} times as long."
+            f"{X87}, Asami's copy, beats libc at {no_size(1 / ratio)}; it comes closest at {label}, "
+            f"taking {ratio:.2f} times as long."
         )
 
 
@@ -102,7 +103,7 @@ EXPERIMENT = Sizes(
     shows="copy, MB/s by size, 32 B to 4 MiB doubling, through two 4 MiB buffers",
     op="copy",
     ops=("copy", "move"),
-    routines=("x87_fild64", "rep_movsb", "rep_movsl", "wherry"),
+    routines=(X87, "rep_movsb", "rep_movsl", "wherry"),
     processes=11,
     rounds=7,
 )

@@ -32,3 +32,9 @@ def beats(cell: dict | None, least: float) -> bool | None:
     if verdict := cell.get("verdict"):
         return verdict == "faster"
     return ratio["high"] < 1 and ratio["median"] < 1 / (1 + least)
+
+
+def no_size(best: float) -> str:
+    """Where a routine beats libc that beats it nowhere; best: the highest of its speeds over libc's, which a tie may
+    have above 1."""
+    return "no size beyond the noise" if best > 1 else "no size"

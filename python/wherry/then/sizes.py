@@ -7,7 +7,7 @@ from statistics import geometric_mean
 from wherry import history, sentences, tables
 from wherry.then import reading
 from wherry.then.clock import Clock
-from wherry.then.reading import beats, speed
+from wherry.then.reading import beats, no_size, speed
 from wherry.then.sheet import Sheet, count, figures, span
 from wherry.units import MIB, percent, size_label
 
@@ -172,7 +172,7 @@ def _won_now(now: dict[int, dict[str, dict]], floor: float) -> str:
     if not speeds:
         return ""
     won = sorted(size for size, better in told.items() if better)
-    verdict = "beats libc at no size"
+    verdict = f"beats libc at {no_size(max(speeds))}"
     if won:
         verdict = f"still beats libc at {sentences.join([size_label(size) for size in won])}"
     return (

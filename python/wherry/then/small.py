@@ -7,7 +7,7 @@ from statistics import median
 from wherry import history, sentences, tables
 from wherry.then import reading
 from wherry.then.clock import Clock
-from wherry.then.reading import beats, ns, speed
+from wherry.then.reading import beats, no_size, ns, speed
 from wherry.then.sheet import MISSING, Sheet, figures, span
 from wherry.units import ns_label, size_label
 
@@ -146,7 +146,7 @@ def _fast_now(now, floor: float) -> str:
     again = [v for cells in below.values() if (v := speed(cells, FAST, OLD_STOCK))]
     text = f"Now, below 1 KiB in L1, it runs at {span(speeds)} times the speed of libc: "
     if not faster:
-        text += "faster at no size"
+        text += f"faster at {no_size(max(speeds))}"
     elif len(faster) == len(told):
         text += "faster at every size"
     else:
