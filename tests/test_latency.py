@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from conftest import run
 from wherry import course, runfile, tables
-from wherry.campaign import expected_seconds
 from wherry.chasing import report
 from wherry.chasing.found import CHAINS, HUGE, SMALL, Found, Level, levels
 from wherry.errors import WherryError
+from wherry.estimate import expected_seconds
 from wherry.experiments import Request
 from wherry.experiments.latency import EXPERIMENT, working_sets
 from wherry.report import pictures

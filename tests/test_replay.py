@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -355,6 +356,13 @@ def test_replay_of_turns(wherry, tmp_path):
     own = json.loads(done.stdout)["predictions"]["wherry"]
     assert own["tried"] and not own["turned"]
     assert own["change"] == pytest.approx(-1e-3, abs=4e-4)
+
+
+def test_a_mix_of_one_size_has_one_part(wherry, tmp_path):
+    (tmp_path / "memcpy_one.csv").write_text("8:1\n")
+    done = wherry("replay", "memcpy_one.csv", *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"memcpy_one, 1 part$", done.stdout, re.M), done.stdout
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,11 @@ import hashlib
 import html.parser
 import json
 import re
-import struct
-import xml.etree.ElementTree
 
 import made_runs
 import pytest
 import report_runs as runs
-from wherry.errors import WherryError
-from wherry.report import hypertext, page, picture, pictures, still
+from wherry.report import hypertext, page, picture, pictures
 
 
 class Reader(html.parser.HTMLParser):
@@ -258,9 +255,6 @@ def test_no_two_routines_of_a_picture_look_alike():
                     assert len(looks) > 10 and len(set(looks)) == len(looks)
 
 
-# ---- PNG and SVG ----------------------------------------------------------------------------------------------------
-
-
 def test_the_measured_clock_stands_beside_what_the_kernel_says():
     run = runs.every_kind()
     assert "Clock under load" not in page.page([page.Run(run, "a.json")])
@@ -268,99 +262,6 @@ def test_the_measured_clock_stands_beside_what_the_kernel_says():
     text = page.page([page.Run(run, "a.json")])
     assert "Clock under load" in text and "4.09 GHz, measured by a chain" in text
     assert "2.60 GHz as the kernel says" in text
-
-
-@pytest.mark.parametrize("experiment", ["sizes", "mixes", "alignment", "scoreboard", "unheard"])
-def test_still_pictures_say_where_their_figures_come_from(tmp_path, experiment):
-    run = runs.every_kind()
-    svg = still.draw(run, experiment, tmp_path / "a.svg").decode()
-    words = "".join(xml.etree.ElementTree.fromstring(svg).itertext())
-    for part in (
-        experiment,
-        "A CPU <of> tests & co",
-        "glibc 2.36",
-        "2026-11-21",
-        "noise floor 2.0 %",
-    ):
-        assert part in words, part
-    assert svg.count("<path") > 20
-    png = still.draw(run, experiment, tmp_path / "a.png")
-    width, height = struct.unpack(">II", png[16:24])
-    assert png[:8] == b"\x89PNG\r\n\x1a\n" and width > 1200 and height > 400
-
-
-@pytest.mark.parametrize(
-    ("offsets", "shown"),
-    [((0, 8, 16, 24, 32, 40, 48, 56, 1, 4), None), (range(64), range(0, 64, 8))],
-    ids=["quick", "all"],
-)
-def test_a_map_names_its_offsets(tmp_path, offsets, shown):
-    """Those of --quick, whose last two are off the grid, one by one; of 64 each multiple of 8."""
-    run = runs.empty()
-    rows = [row for row in runs.maps(64) if row["src_off"] in offsets and row["dst_off"] in offsets]
-    of_quick = {(1, 0), (0, 1), (1, 1), (4, 0), (0, 4)}
-    if shown is None:
-        rows = [
-            row
-            for row in rows
-            if (pair := (row["src_off"], row["dst_off"])) in of_quick
-            or not any(v % 8 for v in pair)
-        ]
-    runs.add(run, "alignment", rows, ("libc",))
-    svg = xml.etree.ElementTree.fromstring(still.draw(run, "alignment", tmp_path / "a.svg"))
-    axes = [
-        [text.text for text in group.iter() if text.tag.endswith("}text")]
-        for group in svg.iter()
-        if "role-axis-label" in (group.get("class") or "")
-    ]
-    wanted = [str(v) for v in (shown or offsets)]
-    assert wanted in axes and all(own == wanted for own in axes if len(own) > 1)
-
-
-def test_caches_end_only_at_sizes_that_say_where_the_bytes_lie():
-    """Steps through two buffers of 4 MiB lie where these lie, whatever their size."""
-    for where, lines in (({"walk": "stream", "buffer": 4 << 20}, False), ({}, True)):
-        run = runs.empty()
-        runs.add(run, "sizes", [{"size": 4096 << n} | where for n in range(9)])
-        found = [p for p in pictures.of(run, "sizes") if p.key.startswith("curves")]
-        (drawn,) = found
-        assert ("L1d" in json.dumps([view.spec for view in drawn.views])) == lines
-        assert ("sizes of the caches" in drawn.how) == lines
-
-
-def test_every_legend_entry_has_its_swatch(tmp_path):
-    """Something with an area, in a colour: a stroke without one is not drawn where marks are filled."""
-    run = runs.every_kind()
-    assert "limit" in {s for p in pictures.of(run, "scoreboard") for s in p.series}
-    for own in run["experiments"]:
-        svg = xml.etree.ElementTree.fromstring(still.draw(run, own["name"], tmp_path / "a.svg"))
-        symbols = [e for e in svg.iter() if "role-legend-symbol" in (e.get("class") or "")]
-        for symbol in symbols:
-            (path,) = symbol
-            filled = path.get("fill") not in (None, "transparent", "none")
-            inked = filled and set("ZA") & set(path.get("d"))
-            stroked = path.get("stroke") not in (None, "transparent", "none")
-            assert inked or stroked, (own["name"], path.attrib)
-
-
-def test_still_pictures_of_hostile_and_absurd_runs(tmp_path):
-    for run in (runs.hostile(), runs.absurd()):
-        for own in run["experiments"]:
-            try:
-                svg = still.draw(run, own["name"], tmp_path / "a.svg").decode()
-            except WherryError as error:
-                assert len(str(error)) < 600
-                continue
-            tree = xml.etree.ElementTree.fromstring(svg)
-            assert not any(e.tag.endswith("script") for e in tree.iter())
-
-
-def test_several_experiments_get_a_file_each(tmp_path, wherry):
-    run = runs.write(tmp_path / "r.json", runs.every_kind())
-    result = wherry("report", run, "--plot", tmp_path / "p.svg", "--experiment", "sizes,mixes")
-    assert result.returncode == 0, result.stderr
-    assert sorted(p.name for p in tmp_path.glob("*.svg")) == ["p-mixes.svg", "p-sizes.svg"]
-    assert f"Plot: {tmp_path}/p-sizes.svg" in result.stdout
 
 
 # ---- the command ----------------------------------------------------------------------------------------------------
@@ -485,26 +386,3 @@ def test_a_bad_ending_is_told_before_anything_is_measured(tmp_path, wherry):
 def test_help_loads_no_drawing_library(wherry):
     result = wherry("--help", env={"PYTHONPROFILEIMPORTTIME": "1"})
     assert "wherry.cli" in result.stderr and "vl_convert" not in result.stderr
-
-
-def test_the_kernels_copies_are_drawn_as_routines_and_ratios_only_where_there_are():
-    from wherry.report import dimensions, look, pictures
-    from wherry.yardsticks import KERNEL
-
-    run = made_runs.usual(1).run
-    rows = [r | {"op": "copy_csum"} for r in run["rows"] if r["experiment"] == "small"]
-    cells = [
-        c | {"op": "copy_csum", "ratio": None} for c in run["cells"] if c["experiment"] == "small"
-    ]
-    bare = run | {"rows": rows, "cells": cells}
-    with_libc, without = (
-        [view.name for p in pictures.of(own, "small") if not p.own_look for view in p.views]
-        for own in (run, bare)
-    )
-    assert "time over libc's" in with_libc and without
-    assert "time over libc's" not in without
-    styles = look.styles([["libc", "pipe", "tcp", "syscall_floor"]])
-    assert {"pipe", "tcp"} <= KERNEL and "syscall_floor" not in KERNEL
-    assert not styles["pipe"].yardstick and styles["syscall_floor"].yardstick
-    assert styles["pipe"].light != styles["tcp"].light
-    assert dimensions.in_order(["syscall_floor", "pipe", "libc"])[-1] == "syscall_floor"

@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from wherry.campaign import Row, expected_seconds
 from wherry.errors import WherryError
+from wherry.estimate import expected_seconds
 from wherry.experiments import Experiment, Request
+from wherry.row import Row
 
 DEFAULT = 600.0
 LEAST, MOST = 10.0, 7 * 86400.0

@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
-from wherry.campaign import expected_seconds
 from wherry.errors import WherryError
+from wherry.estimate import expected_seconds
 from wherry.mixes import Mix
 from wherry.row import Row
 from wherry.units import about

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from wherry import entries, levels, machine, results, runfile, stats, verification, version
 from wherry import rounds as rounds_room
-from wherry.campaign import Campaign, Problem, Watcher, expected_seconds
+from wherry.campaign import Campaign, Problem, Watcher
 from wherry.cli import dimensions as dimension_room
 from wherry.cli import peers as peer_room
 from wherry.cli import report, stamp, thennow, whole
@@ -26,6 +26,7 @@ from wherry.errors import (
     FailedError,
     WherryError,
 )
+from wherry.estimate import expected_seconds
 from wherry.experiments import Experiment, Request
 from wherry.journal import path_for
 from wherry.units import about
