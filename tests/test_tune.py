@@ -375,6 +375,19 @@ def test_parts_are_of_what_goes_past_the_caches(monkeypatch):
         assert not tuning.result.dimensions
 
 
+@pytest.mark.parametrize("side", ["copy", "set"])
+def test_what_quick_leaves_out_is_said(side):
+    """But not of a mix that has no calls that large."""
+    tuning = session.Session(REPORTED, grids.QUICK)
+    streams.streams(tuning, side)
+    (note,) = tuning.result.notes
+    assert note.startswith(f"{side}: from which size stores past the caches win was not measured")
+    assert "sizes to 2 MiB were" in note and not tuning.result.dimensions
+    tuning = session.Session(REPORTED, grids.FULL, largest=70000)
+    streams.streams(tuning, side)
+    assert not tuning.result.notes and not tuning.result.dimensions
+
+
 def test_what_is_off_is_null_as_json():
     plan = session.Session(REPORTED, grids.FULL).result.plan
     tuned = session.Tuned(plan, plan.changed(copy_stream_from=plans.OFF))

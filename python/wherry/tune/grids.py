@@ -172,8 +172,12 @@ def stream_kind(row: Row) -> str:
 def stream_grid(extent: Extent, last_level: int) -> list[int]:
     """From where source and destination fill half of the last level: below, finding the destination in the cache
     afterwards is worth more than the saved read of it."""
-    low = max(last_level // 4, 4 * MIB)
+    low = stream_least(last_level)
     return sizes(low, max(extent.largest, low), extent.step)
+
+
+def stream_least(last_level: int) -> int:
+    return max(last_level // 4, 4 * MIB)
 
 
 def rep_grid(extent: Extent, last_level: int) -> list[int]:

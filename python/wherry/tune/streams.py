@@ -19,6 +19,12 @@ def streams(session: Session, side: str) -> None:
     ]
     now = base.thresholds[f"{side}_stream_from"]
     if len(grid) < 2:
+        if session.largest == session.extent.largest:  # else the mix has no calls that large
+            session.result.notes.append(
+                f"{side}: from which size stores past the caches win was not measured: sizes to "
+                f"{size_in_words(session.largest)} were, and it is "
+                f"{size_in_words(grids.stream_least(session.last_level))} at least"
+            )
         return
     key, to = f"{side}_stream_from", f"{side}_rep_to"
     strings = base.thresholds[f"{side}_rep_from"] != OFF
