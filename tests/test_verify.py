@@ -357,6 +357,11 @@ def test_every_function_may_be_named(runner, wherry):
     done = wherry("verify", *functions, "--family", "empty", "--brief", "--json")
     assert done.returncode == 0, done.stderr
     assert {family["function"] for family in json.loads(done.stdout)["families"]} == set(functions)
+    # What can only be measured is no target, and is not proposed as one.
+    for name in ("pipe", "nope"):
+        done = wherry("verify", name)
+        assert done.returncode == 2 and f"no routine '{name}'" in done.stderr, done.stderr
+        assert "did you mean pipe" not in done.stderr
     done = wherry("verify", "wherry_izero")
     assert done.returncode == 2 and "no target 'wherry_izero'" in done.stderr
 

@@ -16,6 +16,7 @@ from wherry.experiments import Request
 from wherry.formats.samples import beside as raw_samples
 from wherry.striping import given as stripe_files
 from wherry.units import parse_size
+from wherry.yardsticks import YARDSTICKS
 
 
 def bench(
@@ -96,7 +97,7 @@ def bench(
     peer_problems = peer_room.check(specs, hang_limit)
     good_specs = peer_room.without(specs, peer_problems)
     good_names = set(map(peer_room.name_of, good_specs))
-    known = names.targets(catalogue, specs)
+    known = names.targets(catalogue, specs) | YARDSTICKS.keys()
     for name in wanted:
         if name != "all" and names.unknown_routine(name, known):
             raise unknown("routine", name, known | {"all"}, "wherry list routines")
