@@ -274,6 +274,25 @@ def test_inlined_frames_are_named(recorder, tmp_path):
     assert re.fullmatch(r"[0-9a-f]{40}", row["build_id"])
 
 
+def test_a_file_without_lines_is_named_alone(recorder, tmp_path):
+    """What the symbol table alone tells."""
+    need_tool("addr2line", "binutils")
+    (tmp_path / "bare.c").write_text(
+        "#include <string.h>\nchar a[999], b[999];\n"
+        "__attribute__((noinline)) static void hidden(int n)"
+        '{ memcpy(a, b, n); __asm__ volatile("" ::: "memory"); }\n'
+        "int main(int c, char **v) { (void)v; for (int i = 0; i < 50000; i++) hidden(c + 700);"
+        " return 0; }\n"
+    )
+    run("cc", "-O1", "-fno-builtin", "-o", tmp_path / "bare", tmp_path / "bare.c")
+    from wherry.recording import callers, summary
+
+    found = Recorded(recorder, tmp_path / "parts", tmp_path / "bare").merger
+    row = max(callers.named(found.callers), key=lambda r: r["calls"])
+    assert (row["function"], row["source"]) == ("hidden", "bare.c")
+    assert summary.caller(row) == f"hidden bare.c at {row['offset']:#x} in bare"
+
+
 def test_what_is_stripped_is_not_named_after_what_is_exported(recorder, tmp_path):
     """Two copies of one program, whose only name left is far from where it copies."""
     need_tool("addr2line", "binutils")

@@ -151,7 +151,8 @@ def named(callers: Mapping[tuple, Sequence[float]], most: int = MOST) -> list[di
                 continue
             function, source = frames[0]
             if not source.startswith("??"):
-                row["source"] = _DISCRIMINATOR.sub("", source)
+                # `file.c:?` is a file without lines, of a program without debug information.
+                row["source"] = _DISCRIMINATOR.sub("", source).removesuffix(":?")
             elif row["function"] is None:
                 continue  # addr2line names what comes before it, as far away as that may be
             row["function"] = function

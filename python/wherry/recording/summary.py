@@ -96,9 +96,10 @@ def caller(row: Mapping) -> str:
     place = function or (f"+{offset:#x}" if offset is not None else "?")
     if inlined_into := row.get("inlined_into"):
         place += f" (inlined into {inlined_into[-1]})"
-    if source := row.get("source"):
-        place += f" {Path(source).name}"
-    elif function and offset is not None:
+    source = Path(row.get("source") or "").name
+    if source:
+        place += f" {source}"
+    if function and offset is not None and not re.search(r":\d+$", source):
         # Without lines of source the places in one function differ by nothing else.
         place += f" at {offset:#x}"
     return f"{place[:60]} in {Path(row['module']).name}"
