@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 from conftest import rows_in, run, wait_until, workbench
-from wherry import runfile, runner
-from wherry.campaign import Campaign, Row
+from wherry import experiments, runfile, runner
+from wherry.campaign import HANG_LIMIT, Campaign, Row
+from wherry.experiments import Request
 from wherry.problems import grouped
 
 FAKE = Path(__file__).with_name("fake_runner.py")
@@ -341,3 +342,18 @@ def test_a_process_in_a_slow_phase_is_left_out_where_others_have_the_row():
     assert campaign.cells[0, "libc", False].voided == 2
     # The two processes of row 0 and 1 that were slow, two rounds each; disturbed ones are counted already.
     assert campaign.voided["contended"] == 2 * 2
+
+
+def test_as_many_turns_as_in_the_mail_are_no_hang():
+    """`switch --turns 500000`: between two CPUs a sample takes half a minute, and a row says nothing until its end."""
+    rows = experiments.load("switch").rows(Request(catalogue=(), quick=True, turns=500_000))
+    campaign = Campaign(rows, processes=1)
+    apart = [i for i, row in enumerate(rows) if ("place", "apart") in row.words]
+    assert apart
+    for i in apart:
+        own = rows[i]
+        assert campaign._silence(i) > own.rounds * len(own.routines) * own.calls * 70e-6
+    usual = Campaign(
+        experiments.load("switch").rows(Request(catalogue=(), quick=True)), processes=1
+    )
+    assert all(usual._silence(i) <= HANG_LIMIT for i in range(len(usual.rows)))

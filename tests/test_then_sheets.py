@@ -97,6 +97,19 @@ def test_sizes_own_table_has_no_other_victories_than_the_mails(took, verdict, sa
     assert ("still beats libc at 64" in sheets_of(run, "sizes")[1]) == beaten
 
 
+def test_small_tails_are_of_the_pairs_that_were_measured():
+    def said(*sizes: int) -> str:
+        places = [{"size": n, "src_state": "L1", "dst_state": "L1"} for n in sizes]
+        return sheets_of(
+            made("small", [(own, {"libc": 2.0 + own["size"]}) for own in places]), "small"
+        )[1]
+
+    assert "libc -1.0 ns (63 against 64 bytes, in L1)" in said(62, 63, 64)
+    both = said(3, 4, 63, 64)
+    assert "libc +0.0 ns (the mean of 4 against 3 and of 63 against 64 bytes, in L1)" in both
+    assert "Now they cost" not in said(4, 64)
+
+
 def test_small_ties_are_no_victory():
     row = {"size": 32, "src_state": "L1", "dst_state": "L1"}
     run = made("small", [(row, {"libc": 2.0, "int4x8": 1.99, "rep_movsq": 4.0})])

@@ -21,6 +21,8 @@ from wherry.row import Row
 HANG_LIMIT = 60.0
 # The least for the rounds, whatever is asked for: within it the runner names who does not return.
 RUNNER_TELLS = 15.0
+# Seconds of a round trip between two CPUs that are wanted elsewhere too: measured were 70 us.
+SLOW_TURN = 0.0002
 
 # As many times slower than the campaign's best pace of core or memory, and a process' rows are left out
 # where others have the row: it ran beside a neighbour, or at a lower clock, from first to last round.
@@ -316,9 +318,10 @@ class Campaign:
         return tuple(r for r in self.rows[row].routines if r not in self.excluded)
 
     def _silence(self, row: int) -> float:
-        """Seconds that a row of large sizes may rightly be silent: all its samples at a crawl."""
+        """Seconds that a row of large sizes or many turns may rightly be silent: all its samples at a crawl."""
         own = self.rows[row]
-        return 20 * own.rounds * len(own.routines) * own.size / 1e9
+        turns = own.calls * SLOW_TURN if own.command == "system" else 0.0
+        return own.rounds * len(own.routines) * (20 * own.size / 1e9 + turns)
 
     def _arguments(self, process: int, row: Row) -> list[str]:
         pin = row.pin

@@ -164,14 +164,17 @@ def _tails_then() -> str:
 def _tails_now(now) -> str:
     """His pairs again: 4 against 3, 63 against 64, in L1."""
     parts = []
+    there = [pair for pair in ((4, 3), (63, 64)) if {("L1", size) for size in pair} <= now.keys()]
     for name in ("libc", OLD_STOCK):
         costs = []
-        for odd, even in ((4, 3), (63, 64)):
-            own = [ns(now.get(("L1", size), {}).get(name)) for size in (odd, even)]
+        for odd, even in there:
+            own = [ns(now["L1", size].get(name)) for size in (odd, even)]
             if None not in own:
                 costs.append(own[0] - own[1])
         if costs:
             parts.append(f"{name} {round(median(costs), 1) + 0:+.1f} ns")
     if not parts:
         return ""
-    return f"Now they cost {sentences.join(parts)} (the mean of 4 against 3 and of 63 against 64 bytes, in L1)."
+    pairs = [f"{odd} against {even}" for odd, even in there]
+    compared = f"{'the mean of ' if len(pairs) > 1 else ''}{' and of '.join(pairs)} bytes"
+    return f"Now they cost {sentences.join(parts)} ({compared}, in L1)."
