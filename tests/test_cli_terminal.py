@@ -39,6 +39,42 @@ def test_a_broken_pipe_ends_quietly(wherry_run):
 
 
 @pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        *(("", 2), ("--help", 0), ("--version", 0), ("fleet", 2), ("bench --help", 0)),
+        *(("list routines", 0), ("list mixes --json", 0), ("exec --check true", 0)),
+    ],
+)
+def test_where_nobody_reads_the_exit_status_is_as_ever(wherry_run, words, status):
+    for both in ("", "2>&1"):
+        line = f"{sys.executable} -m wherry {words} {both} | sleep 0; exit ${{PIPESTATUS[0]}}"
+        done = subprocess.run(
+            ["bash", "-c", line],
+            env={**os.environ, "WHERRY_RUN": str(wherry_run)},
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode, done.stderr) == (status, "")
+
+
+def test_nobody_who_reads_takes_no_run_file_with_him(wherry_run, tmp_path):
+    words = f"bench sizes --size 64 --save {tmp_path}/r.json {' '.join(FAST)} | true"
+    assert in_a_shell(wherry_run, words).stderr == "" and (tmp_path / "r.json").exists()
+
+
+def test_the_console_script_of_the_runner_ends_by_the_signal(wherry_run):
+    """As other programs in C."""
+    start = f"{sys.executable} -c 'from wherry.__main__ import native; native()' list"
+    done = subprocess.run(
+        ["bash", "-c", f"{start} | sleep 0; exit ${{PIPESTATUS[0]}}"],
+        env={**os.environ, "WHERRY_RUN": str(wherry_run)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
+
+
+@pytest.mark.parametrize(
     "words", ["list routines", "bench --help", "--version", "exec --check true"]
 )
 def test_a_full_standard_output_is_told(wherry_run, words):

@@ -29,10 +29,6 @@ class FailedError(WherryError):
     exit_code = EXIT_FAILED
 
 
-class StdoutClosedError(Exception):
-    """Whoever read our output has gone, as with `| head`; not an error."""
-
-
 def escaped(text: str) -> str:
     """With what a terminal would obey as an escape: names of files, and files that others wrote, may hold anything."""
     return "".join(c if c.isprintable() or c in " \n\t" else ascii(c)[1:-1] for c in text)

@@ -52,6 +52,9 @@ def exec_native() -> None:
     """The console script `wherry-run`: becomes the native program."""
     try:
         native = path()
+        # Python ignores these two, and a program that is executed inherits that.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         os.execv(native, ["wherry-run", *sys.argv[1:]])
     except WherryError as error:
         print(f"wherry-run: {error}", file=sys.stderr)

@@ -6,12 +6,11 @@ import contextlib
 import importlib
 import os
 import sys
-import traceback
 
 import click
 
 from wherry import errors
-from wherry.cli import grouped
+from wherry.cli import grouped, streams
 
 # What it is for, as `wherry --help` shows it, in the order in which a person comes to need them.
 _PURPOSES = {
@@ -111,12 +110,6 @@ def _silence_stdout() -> None:
     os.close(devnull)
 
 
-def _of_stdout(error: OSError) -> bool:
-    """Whether it came out of a print of ours, or click's of a help text."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return last.name == "echo" or (last.line or "").startswith("print(")
-
-
 def _usage(error: click.UsageError) -> str:
     where = error.ctx.command_path if error.ctx else "wherry"
     said = error.format_message().rstrip(".")
@@ -150,13 +143,11 @@ def _run(arguments: list[str] | None) -> int:
     except (KeyboardInterrupt, click.Abort, _InterruptedError):
         _say("wherry: interrupted")
         return interrupted_status[0]
-    except (errors.StdoutClosedError, BrokenPipeError):
-        return errors.EXIT_OK
     except OSError as error:
         if os.environ.get("WHERRY_DEBUG"):
             raise
         what = f"{error.filename}: " if isinstance(error.filename, str) else ""
-        if _of_stdout(error):
+        if isinstance(error, streams.LostError):
             _silence_stdout()
             what = "cannot write to standard output: "
         _say(f"wherry: {what}{error.strerror or error}")
@@ -186,11 +177,10 @@ def _open_missing() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """The console script `wherry`."""
     _open_missing()
+    streams.go_on_unread()
     status = _run(arguments)
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        _silence_stdout()
     except OSError as error:
         _silence_stdout()
         _say(f"wherry: cannot write to standard output: {error.strerror}")

@@ -49,18 +49,12 @@ def _asked_plan(plan: str | None, isa: str | None) -> tuple[str, str | None] | N
     return None if isa else planuse.of_environment(os.environ)
 
 
-def _tell(line: str) -> None:
-    """On standard output. Whoever reads there may have gone; the exit status answers all the same."""
-    with contextlib.suppress(BrokenPipeError):
-        print(line, flush=True)
-
-
 def _check(verdict, as_json: bool, plan: tuple[str, str | None] | None) -> int:
     from wherry import runfile
     from wherry.preloading import named
 
     if as_json:
-        _tell(
+        print(
             runfile.encode(
                 {
                     "command": verdict.command,
@@ -81,14 +75,14 @@ def _check(verdict, as_json: bool, plan: tuple[str, str | None] | None) -> int:
         where = " -> ".join(verdict.chain)
         place = f" ({where})" if where and where != verdict.command else ""
         if verdict.helps:
-            _tell(printable(f"{verdict.command}{place}: yes, the drop-in can serve it"))
+            print(printable(f"{verdict.command}{place}: yes, the drop-in can serve it"))
         else:
-            _tell(printable(f"{named(verdict.command)}{place}: no: {verdict.reason}"))
+            print(printable(f"{named(verdict.command)}{place}: no: {verdict.reason}"))
         for note in verdict.notes:
-            _tell(f"  note: {printable(note)}")
+            print(f"  note: {printable(note)}")
         if plan:
             used = f"not used, the default plan is: {plan[1]}" if plan[1] else "used"
-            _tell(printable(f"plan {plan[0]}: {used}"))
+            print(printable(f"plan {plan[0]}: {used}"))
     if verdict.helps:
         return 0
     return verdict.exit_code or EXIT_FAILED

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Sequence
 
 from wherry import tables
-from wherry.errors import FailedError, StdoutClosedError
+from wherry.errors import FailedError
 from wherry.tables import Block, Line, Span
 
 # Wide enough for the tables, narrow enough for a mail.
@@ -35,8 +35,6 @@ class Printer:
         try:
             sys.stdout.write(text)
             sys.stdout.flush()
-        except BrokenPipeError:
-            raise StdoutClosedError from None
         except OSError as error:
             raise FailedError(f"cannot write to standard output: {error.strerror}") from None
 
