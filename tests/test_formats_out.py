@@ -13,7 +13,8 @@ import pytest
 from conftest import need_tool
 from made_runs import MACHINE, usual
 from test_formats import call, entry, gbench, saved
-from wherry import runfile
+from wherry import runfile, runner
+from wherry.experiments import Request, load, load_all
 from wherry.formats import benchfmt, cells, export, files, google_benchmark, naming
 from wherry.formats.samples import Samples, read_raw
 
@@ -199,3 +200,21 @@ def test_benchstat_takes_our_files(run_file, call, tmp_path):
     lines = [x.split(",") for x in result.stdout.splitlines() if x.startswith(name)]
     # One table for both: the old, the new, and by how much it changed.
     assert lines[0][5].startswith("+5") or lines[0][5].startswith("+4")
+
+
+def test_what_tells_rows_of_an_experiment_apart_is_exported(wherry_run, monkeypatch):
+    """A word that the schema lacks would make one cell of two."""
+    monkeypatch.setenv("WHERRY_RUN", str(wherry_run))
+    request = Request(
+        catalogue=runner.routines(), caches={"L1": 1 << 15, "L2": 1 << 20, "L3": 1 << 25}
+    )
+    for experiment in load_all():
+        for row in experiment.rows(request):
+            own = {key for key, value in row.dimensions().items() if value is not None}
+            assert own <= set(naming.known_dimensions()), experiment.name
+    names = [
+        naming.write({**row.dimensions(), "experiment": "network", "routine": name}, ":")
+        for row in load("network").rows(request)
+        for name in row.routines
+    ]
+    assert len(set(names)) == len(names)

@@ -149,8 +149,6 @@ void host_catch_signals(void)
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    /* A reader that has gone away is an error of writing, told in a line. */
-    signal(SIGPIPE, SIG_IGN);
 }
 
 void host_die_of_signal(void)

@@ -1,6 +1,7 @@
 /* wherry-run measure: rows in from standard input, events out; docs/runner-protocol.md. */
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -263,6 +264,7 @@ int command_measure(int argc, char **argv)
     if (status >= 0)
         return status;
     host_catch_signals();
+    signal(SIGPIPE, SIG_IGN); /* a reader that has gone away is an error of writing, told in a line */
     json_apart();
     bench_init(&bench, &targets, &host, options.seed, options.pace);
     counters_open(&bench.counters, options.counters);

@@ -1,6 +1,7 @@
 /* wherry-run system: rows in from standard input, events out, as measure has them; docs/runner-protocol.md. */
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -454,6 +455,7 @@ int command_system(int argc, char **argv)
     if (refused)
         return misuse("%s", refused);
     host_catch_signals();
+    signal(SIGPIPE, SIG_IGN); /* a reader that has gone away is an error of writing, told in a line */
     json_apart();
     put_start(&host, seed);
 
