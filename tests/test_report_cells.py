@@ -192,9 +192,12 @@ def test_a_mix_that_takes_long_does_not_hide_the_others(tmp_path):
             cell["ns"] = {key: value * 1000 for key, value in cell["ns"].items()}
     (found,) = pictures.of(run, "cells")
     view = next(view for view in found.views if view.name == picture.TIME)
-    bar = view.spec["layer"][0]["encoding"]
-    low, high = bar["x"]["scale"]["domain"]
-    assert bar["x"]["scale"]["type"] == "log" and bar["x2"] == {"datum": low}
+    interval, point = view.spec["layer"]
+    scale = point["encoding"]["x"]["scale"]
+    low, high = scale["domain"]
+    assert scale["type"] == "log"
+    # The length of a bar would say nothing there.
+    assert (interval["mark"]["type"], point["mark"]["type"]) == ("rule", "point")
     medians = [cell["ns"]["median"] for cell in run["cells"]]
     assert low < min(medians) and max(medians) < high
     assert "logarithmic" in found.how
@@ -265,3 +268,27 @@ def test_new_pages_and_any_are_two_panels_whatever_the_size():
     differ = dimensions.varying(rows) - {"size"}
     found = ["new pages", "new pages", "any pages", "any pages"]
     assert [dimensions.label(row, differ) for row in rows] == found
+
+
+def test_what_does_nothing_has_no_bar():
+    rows = [{"op": "switch", "size": 1448, "via": via} for via in ("alone", "pipe")]
+    run = made(rows, ("libc", "no_copy"))
+    alone, switched = pictures.of(run, "cells")
+    assert alone.series == ["libc"] and "no_copy, which does nothing," in alone.how
+    assert switched.series == ["libc", "no_copy"] and "does nothing" not in switched.how
+
+
+@pytest.mark.parametrize(
+    ("via", "unit", "kind", "rate"),
+    [("loopback", "10^6 bit/s", "bitrate", 8000 * 4096), ("rings", "Mpps", "packetrate", 1000)],
+)
+def test_rates_of_a_network_have_the_units_of_its_tables(via, unit, kind, rate):
+    for sizes in ((1024, 2048, 4096), (4096,)):  # curves, and bars
+        rows = [{"op": "network", "size": size, "via": via} for size in sizes]
+        run = made(rows, ("aligned",))
+        (found,) = pictures.of(run, "cells")
+        view = next(view for view in found.views if view.name == unit)
+        assert unit in str(view.spec) and picture.RATE not in str(found.views)
+        assert kind in {form for _, _, form in found.tips}
+        ns = run["cells"][-1]["ns"]["median"]
+        assert found.columns["rate"][-1] == pytest.approx(rate / ns)

@@ -23,7 +23,13 @@ CASES = {
     ),
     "network": (
         (),
-        {"size of one message, bytes", "size of one frame, bytes", "time per frame", "GB/s"},
+        {
+            "size of one message, bytes",
+            "size of one frame, bytes",
+            "time per frame",
+            "10^6 bit/s",
+            "Mpps",
+        },
     ),
     "stripes": (("--disks", "3,9"), {"size of one block, bytes", "GB/s"}),
     "latency": (("--size", "4K,16K,256K,1M"), {"working set, bytes", "time per load"}),

@@ -3,9 +3,9 @@ side for each row; many get a panel for each row, sorted by their figure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from wherry.report import dimensions, look
+from wherry.report import counted, dimensions, look
 from wherry.report.curves import decades
 from wherry.report.picture import (
     RATE,
@@ -42,14 +42,21 @@ def picture(rows: Sequence[dict], cells: Mapping[int, Mapping[str, dict]]) -> Pi
     )
     if "mix" in rows[0]:
         ordered = list(rows)
-    points, labels = [], []
+    points, labels, sizes, rate = [], [], [], counted.rate(rows)
+    left_out = ""
     for row in ordered:
         name = dimensions.label(row, differ)
         while name in labels:
             name += " again"
         labels.append(name)
         for routine, cell in cells.get(row["row"], {}).items():
-            found = figures(cell, routine not in YARDSTICKS)
+            if routine == counted.nothing(row):
+                left_out = (
+                    f" {routine}, which does nothing, took no time to speak of and is not drawn."
+                )
+                continue
+            found = figures(cell, routine not in YARDSTICKS, rate)
+            sizes.append(dimensions.number(cell["bytes"]) or 0)
             for key, time in (("rate25", found["q75"]), ("rate75", found["q25"])):
                 known = found["rate"] and time
                 found[key] = found["rate"] * found["ns"] / time if known else None
@@ -57,7 +64,7 @@ def picture(rows: Sequence[dict], cells: Mapping[int, Mapping[str, dict]]) -> Pi
     series = dimensions.in_order(p["routine"] for p in points)
     keys = ["row", "routine", "ns", "q25", "q75", "rate", "rate25", "rate75"]
     keys += ["ratio", "low", "high", "rounds"]
-    large = all(p["rate"] and round(p["rate"] * p["ns"]) >= LARGE for p in points)
+    large = all(size >= LARGE for size in sizes)
     quantities = [RATE, TIME, RATIO] if large else [TIME, RATE, RATIO]
     panels = len(series) > SIDE_BY_SIDE
     make = _panels if panels else _side_by_side
@@ -77,8 +84,7 @@ def picture(rows: Sequence[dict], cells: Mapping[int, Mapping[str, dict]]) -> Pi
     return Picture(
         key=f"bars {common}",
         title=("By mix: " if "mix" in rows[0] else "Case by case: ") + common,
-        how="The bar is the median, the line across its end the middle half of the rounds; of the ratio, the 95 % "
-        "interval." + _how(ends.values()),
+        how=_how(any(ends.values())) + left_out,
         alt=f"Bars of {', '.join(series)} for {', '.join(labels)}.",
         columns={
             k: v for k, v in column_table(points, keys).items() if any(x is not None for x in v)
@@ -105,8 +111,17 @@ def _ends(points: Sequence[dict], quantity: str) -> tuple[float, float] | None:
     return min(medians) / 2, 1.05 * max(p[k] for p in points for k in (field, *quartiles) if p[k])
 
 
-def _how(ends: Iterable[tuple[float, float] | None]) -> str:
-    return " The axis is logarithmic where bars differ much." if any(ends) else ""
+def _how(logarithmic: bool) -> str:
+    said = (
+        "The bar is the median, the line across its end the middle half of the rounds; of the ratio, the 95 % "
+        "interval."
+    )
+    if not logarithmic:
+        return said
+    return (
+        f"{said} Where they differ much the axis is logarithmic and a point is the median: there the length of a bar "
+        "would say nothing."
+    )
 
 
 def _value(field: str, quantity: str, marks: list, ends: tuple[float, float] | None) -> dict:
@@ -146,7 +161,7 @@ def _layers(
         },
         "encoding": place | {"x": _value(low, quantity, marks, ends), "x2": {"field": high}},
     }
-    if quantity == RATIO:
+    if quantity == RATIO or ends:
         one = {
             "data": {"values": [{"one": 1}]},
             "mark": {"type": "rule", "strokeWidth": 1, "strokeDash": [3, 3]},
@@ -163,12 +178,10 @@ def _layers(
             },
             "encoding": place | {"x": x, "color": colour, "shape": shape},
         }
-        return [one, interval, point]
+        return [one, interval, point] if quantity == RATIO else [interval, point]
     bar = {
         "mark": {"type": "bar", "tooltip": {"content": "data"}},
-        "encoding": place
-        | {"x": x, "color": colour}
-        | ({"x2": {"datum": ends[0]}} if ends else {}),
+        "encoding": place | {"x": x, "color": colour},
     }
     return [bar, interval]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wherry.report.dimensions import AXES
-from wherry.report.picture import RATE, TIME, Picture
+from wherry.report.picture import RATE, TIME, Picture, Rate, bytes_a_nanosecond
+from wherry.switching.words import NO_COPY
 
 ROUND_TRIP = "round trip"
 LOAD = "load"
@@ -20,6 +21,24 @@ _WHAT = {
     "stripes": "block",
     "chase": LOAD,
 }
+# What a rate is where it is not told in bytes, as in the tables: its unit, of what page.js writes, and how it comes.
+_RATES: dict[str, tuple[str, str, Rate]] = {
+    "message": ("10^6 bit/s", "bitrate", lambda size, ns: 8000 * size / ns),
+    "frame": ("Mpps", "packetrate", lambda size, ns: 1000 / ns),
+}
+# Rows that take no time to speak of, so that only their difference from others says something: nothing that a bar or a
+# point on a logarithmic axis could show.
+_NOTHING = {("switch", "alone"): NO_COPY}
+
+
+def nothing(row: dict) -> str:
+    """The routine of this row that does nothing; empty where there is none."""
+    return _NOTHING.get((row["op"], row.get("via")), "")
+
+
+def rate(rows: Sequence[dict]) -> Rate:
+    """How the rate of these rows comes from bytes and nanoseconds."""
+    return _RATES.get(what(rows), ("", "", bytes_a_nanosecond))[2]
 
 
 def what(rows: Sequence[dict]) -> str:
@@ -35,6 +54,9 @@ def renamed(picture: Picture, rows: Sequence[dict]) -> Picture:
         return picture
     size = "working set, bytes" if own == LOAD else f"size of one {own}, bytes"
     words = {TIME: f"time per {own}", AXES["size"]: size}
+    if own in _RATES:
+        words[RATE], kind, _ = _RATES[own]
+        picture.tips = [(key, name, kind if of == "rate" else of) for key, name, of in picture.tips]
     if own == LOAD:
         picture.title = picture.title.replace("By size", "By working set")
     if own == ROUND_TRIP:

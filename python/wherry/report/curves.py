@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from wherry.report import dimensions, look
+from wherry.report import counted, dimensions, look
 from wherry.report.dimensions import number
 from wherry.report.picture import (
     FORMAT,
@@ -45,7 +45,7 @@ def picture(
 ) -> Picture:
     """One curve a routine; one panel for each set of rows that differ in `axis` alone."""
     differ = dimensions.varying(rows) - {axis}
-    points, panels = [], []
+    points, panels, rate = [], [], counted.rate(rows)
     for row in sorted(rows, key=dimensions.state_order):
         x = number(row[axis])
         panel = dimensions.label(row, differ) if differ else ""
@@ -54,7 +54,7 @@ def picture(
         if panel not in panels:
             panels.append(panel)
         own = [
-            (dimensions.clean(name), figures(cell, name not in YARDSTICKS))
+            (dimensions.clean(name), figures(cell, name not in YARDSTICKS, rate))
             for name, cell in cells.get(row["row"], {}).items()
         ]
         own += _limits(run, row, x) if axis == "size" else []

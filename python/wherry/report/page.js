@@ -46,7 +46,8 @@
       if (value >= unit && value % unit === 0) return `${figure(value / unit)} ${name}`;
     return `${value.toLocaleString("en")} B`;
   };
-  const units = { time: " ns", ticks: " ticks", rate: " GB/s", tickrate: " bytes/tick", ratio: "", count: "", text: "" };
+  const units = { time: " ns", ticks: " ticks", rate: " GB/s", tickrate: " bytes/tick", bitrate: " × 10^6 bit/s",
+    packetrate: " million packets/s", ratio: "", count: "", text: "" };
   const written = (row, [keys, , kind]) => {
     const [form, range] = kind.split(" ");
     const values = keys.split(" ").map((key) => (key === "over" && row.best ? row.ns / row.best : row[key]));

@@ -4,7 +4,7 @@ where it is shown."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from wherry.report.dimensions import number
@@ -78,15 +78,24 @@ def column_table(points: Sequence[dict], keys: Sequence[str]) -> dict[str, list]
     return {key: [point.get(key) for point in points] for key in keys}
 
 
-def figures(cell: dict, to_libc: bool = True) -> dict[str, float | None]:
-    """What of a cell is drawn and told."""
+Rate = Callable[[float, float], float]
+
+
+def bytes_a_nanosecond(size: float, ns: float) -> float:
+    return size / ns
+
+
+def figures(
+    cell: dict, to_libc: bool = True, rate: Rate = bytes_a_nanosecond
+) -> dict[str, float | None]:
+    """What of a cell is drawn and told; `rate` from its bytes and its time."""
     ns, ratio = cell["ns"], cell.get("ratio") or {}
     time, size = number(ns["median"]), number(cell["bytes"])
     return {
         "ns": time,
         "q25": number(ns["q25"]),
         "q75": number(ns["q75"]),
-        "rate": size / time if time and size else None,
+        "rate": rate(size, time) if time and size else None,
         "ratio": number(ratio.get("median")) if to_libc else None,
         "low": number(ratio.get("low")),
         "high": number(ratio.get("high")),
