@@ -200,3 +200,35 @@ def test_console_scripts_begin_where_interrupts_are_answered():
         r"\[project.scripts\]\n(.*?)\n\n", (ROOT / "pyproject.toml").read_text(), re.S
     )
     assert scripts[1].count("wherry.__main__:") == len(scripts[1].splitlines()) == 2
+
+
+@pytest.mark.parametrize("files", range(3, 8))
+def test_where_no_more_files_may_be_opened_a_line_says_so(wherry_run, files):
+    """Limited once Python itself has begun, which says what it likes where it cannot."""
+    start = (
+        "import resource; from wherry.__main__ import main; "
+        f"resource.setrlimit(resource.RLIMIT_NOFILE, ({files}, {files})); main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", start, "list", "routines"],
+        env={**os.environ, "WHERRY_RUN": str(wherry_run)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.startswith("wherry: cannot ") and "Too many open files" in done.stderr
+
+
+def test_a_module_that_is_missing_is_named(tmp_path):
+    """From the first, and once a command has begun."""
+    for module in ("click", "numpy"):
+        start = (
+            f"import sys; sys.modules['{module}'] = None; from wherry.__main__ import main; main()"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", start, "bench", "--show", tmp_path],
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
+        assert module in done.stderr and "installed whole" in done.stderr

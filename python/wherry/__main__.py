@@ -27,6 +27,19 @@ def _give_back_locale() -> None:
         del os.environ["LC_CTYPE"]
 
 
+def not_loaded(error: Exception) -> str:
+    """In a line, and with nothing that would have to be imported or opened. Where a process may open no more files
+    Python may find no module in a directory, or fail to read one that it has found."""
+    if os.environ.get("WHERRY_DEBUG"):
+        raise error
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as why:
+        return f"wherry: cannot be loaded: {why.strerror}; raise the limit (ulimit -n)"
+    said = " ".join(str(error).split())
+    return f"wherry: cannot be loaded: {said}; is it installed whole?"
+
+
 def _run(load: Callable[[], Callable[[], None]]) -> None:
     """`load` imports a command, which answers interrupts itself once it runs; until then one ends the process."""
     previous = signal.getsignal(signal.SIGINT)
@@ -34,7 +47,10 @@ def _run(load: Callable[[], Callable[[], None]]) -> None:
     if previous is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     _give_back_locale()
-    command = load()
+    try:
+        command = load()
+    except (ImportError, OSError) as error:
+        sys.exit(not_loaded(error))
     try:
         signal.signal(signal.SIGINT, previous)
         command()
