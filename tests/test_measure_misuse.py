@@ -1,10 +1,12 @@
 """The measuring half of wherry-run: what bad input gets, and output that cannot be written."""
 
+import json
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import need_tool
 from measured import LIMIT_S, QUICK, measure, of, peers, runner
 
 __all__ = ["peers", "runner"]  # fixtures
@@ -177,3 +179,27 @@ def test_sizes_misuse(runner, options):
     )
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.count("\n") == 1 and options[-1] in done.stderr
+
+
+def test_who_sets_the_clock_makes_no_routine_hang(runner, tmp_path):
+    """What the runner reads is a day before what the kernel has, as if somebody had set it in between."""
+    (tmp_path / "clock.c").write_text(
+        "#define _GNU_SOURCE\n#include <sys/syscall.h>\n#include <time.h>\n#include <unistd.h>\n"
+        "int clock_gettime(clockid_t which, struct timespec *at) {\n"
+        "int status = (int)syscall(SYS_clock_gettime, which, at);\n"
+        "if (which == CLOCK_REALTIME) at->tv_sec -= 86400;\nreturn status; }\n"
+    )
+    shim = tmp_path / "clock.so"
+    subprocess.run(
+        [need_tool("cc", "gcc"), "-shared", "-fPIC", tmp_path / "clock.c", "-o", shim], check=True
+    )
+    done = subprocess.run(
+        [runner, "measure"],
+        input=f"id=1 op=copy routines=libc,wherry size=256 threads=2 {QUICK}\n",
+        env={**os.environ, "LD_PRELOAD": str(shim)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert not of(events, "hang") and len(of(events, "cell")) >= 2

@@ -83,7 +83,12 @@ struct crew *crew_start(unsigned count, const unsigned *cpus)
     crew->count = count;
     pthread_mutex_init(&crew->lock, NULL);
     pthread_cond_init(&crew->work, NULL);
-    pthread_cond_init(&crew->done, NULL);
+    /* Somebody may set the system's clock while threads work. */
+    pthread_condattr_t steady;
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_cond_init(&crew->done, &steady);
+    pthread_condattr_destroy(&steady);
     for (unsigned lane = 0; crew->members && lane < count; lane++, crew->started++) {
         crew->members[lane] = (struct member){.crew = crew, .lane = lane, .cpu = cpus[lane]};
         if (pthread_create(&crew->members[lane].thread, NULL, work, &crew->members[lane]) != 0)
@@ -104,7 +109,7 @@ struct guarded_result crew_run(struct crew *crew, crew_job *job, void *context, 
     for (int i = 0; i < FAULTS; i++)
         sigaction(faults[i], &action, &old[i]);
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += limit_ms / 1000 + 1;
     pthread_mutex_lock(&crew->lock);
     crew->job = job;
