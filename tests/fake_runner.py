@@ -30,6 +30,8 @@ SPEED = {"libc": 20.0, "wherry": 24.0, "call_floor": 900.0}
 
 
 TIMES = json.loads(os.environ.get("WHERRY_FAKE_TIMES", "{}"))
+# Routines that leave the upper halves of vector registers in use.
+UPPER_IN_USE = os.environ.get("WHERRY_FAKE_UPPER", "").split(",")
 CPU = {
     "tier": "avx2",
     "believed": {
@@ -138,6 +140,7 @@ def measure_one(row, routine, aa, rounds, noise):
         rounds=rounds,
         voided=1,
         verified=True,
+        **({"upper_in_use": True} if routine in UPPER_IN_USE else {}),
         ns=[ns * jitter(noise, row["id"], routine, aa, i) for i in range(rounds)],
     )
 

@@ -5,8 +5,11 @@ Nothing here depends on how fast anything was.
 
 import os
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
+from conftest import need_tool
 from measured import QUICK, measure, of, peers, runner
 
 __all__ = ["peers", "runner"]  # fixtures
@@ -188,3 +191,40 @@ def test_new_memory_has_no_pages(runner, peers, tmp_path, monkeypatch, name):
     before = there
     _, one, there = map(int, told.read_text().split())
     assert one == 0 and there >= 3 * calls + before // 2
+
+
+DIRTY = """
+#include <stddef.h>
+static void *copied(void *d, const void *s, size_t n)
+{ char *p = d; const char *q = s; while (n--) { *p++ = *q++; __asm__(""); } return d; }
+#define WIDE __asm__ volatile("vcmpps $15, %%ymm1, %%ymm1, %%ymm1" ::: "xmm1")
+void *clean_memcpy(void *d, const void *s, size_t n)
+{ copied(d, s, n); WIDE; __asm__ volatile("vzeroupper" :::); return d; }
+void *dirty_memcpy(void *d, const void *s, size_t n)
+{ copied(d, s, n); if (n > 100) WIDE; return d; }
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_peer_that_leaves_upper_halves_in_use_is_marked(runner, tmp_path, threads):
+    told = Path("/proc/cpuinfo").read_text()
+    if not {"avx", "xgetbv1"} <= set(told.split()):
+        pytest.skip("this CPU has no AVX, or does not tell which registers are in use")
+    (tmp_path / "p.c").write_text(DIRTY)
+    compiled = tmp_path / "p.so"
+    compiler = need_tool("cc", "gcc")
+    subprocess.run(
+        [compiler, "-O1", "-fno-builtin", "-shared", "-fPIC", tmp_path / "p.c", "-o", compiled],
+        check=True,
+    )
+    peers = [f"--peer={name}={compiled}:{name}_" for name in ("clean", "dirty")]
+    rows = [
+        f"id={i} op=copy routines=libc,clean,dirty size={size} threads={threads} {QUICK}"
+        for i, size in enumerate((64, 128))
+    ]
+    events, _ = measure(runner, rows, *peers)
+    marked = {(e["id"], e["routine"]) for e in of(events, "cell") if e.get("upper_in_use")}
+    marked -= {(0, "libc"), (1, "libc")}
+    if not marked and "GenuineIntel" not in told:
+        pytest.skip("this CPU does not tell which registers are in use")
+    assert marked == {(1, "dirty")}

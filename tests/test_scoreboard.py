@@ -77,6 +77,18 @@ def near(ratio, value):
     assert ratio["low"] > 0.97 * value and ratio["high"] < 1.03 * value
 
 
+def test_who_leaves_upper_halves_in_use_is_marked(bench):
+    few = ("--region", "fixed-64,any-64", "--processes", "1", "--rounds", "3")
+    score, shown = scored(bench, *PEERS, *few, env={"WHERRY_FAKE_UPPER": "beta,gamma"})
+    assert score["upper_in_use"] == ["beta", "gamma"]
+    assert "beta^" in shown and "gamma^" in shown and "alpha^" not in shown
+    assert "^: beta and gamma leave the upper halves" in " ".join(shown.split())
+    run = runfile.read(bench.directory / "r.json")
+    assert {c["routine"] for c in run["cells"] if c.get("upper_in_use")} == {"beta", "gamma"}
+    score, shown = scored(bench, *PEERS, *few)
+    assert score["upper_in_use"] == [] and "beta^" not in shown and "^:" not in shown
+
+
 def test_planted_times_are_told_right(bench):
     score, shown = scored(bench, *PEERS, "--processes", "2", "--rounds", "9")
     assert score["unhalved"] == 0 and score["envelope"] == ["libc", "alpha", "beta", "gamma"]

@@ -60,6 +60,7 @@ class Cell:
     counts: dict[int, dict[str, float | None]] = field(default_factory=dict)  # of one call
     parts: dict[int, dict[str, float | None]] = field(default_factory=dict)  # of a whole system
     tried: dict[int, list[float]] = field(default_factory=dict)  # every round, also voided ones
+    upper_in_use: bool = False  # it left the upper halves of vector registers so
 
     def counts_of_all(self) -> dict[str, float | None]:
         """Medians over the processes."""
@@ -204,6 +205,7 @@ class Campaign:
                     "counts": {str(p): own for p, own in cell.counts.items()},
                     "parts": {str(p): own for p, own in cell.parts.items()},
                     "tried": {str(p): rounded(ns) for p, ns in cell.tried.items()},
+                    "upper_in_use": cell.upper_in_use,
                 }
                 for key, cell in self.cells.items()
             ],
@@ -234,6 +236,7 @@ class Campaign:
                     {int(process): value for process, value in own.get(key, {}).items()}
                     for key in ("shares", "counts", "parts", "tried")
                 ),
+                upper_in_use=own.get("upper_in_use", False),
             )
             if not twin:
                 self._done += len(own["ns"])
@@ -473,6 +476,7 @@ class Campaign:
                 cell.disturbed_in.add(process)
                 self._few[process, row] = event.get("rounds", 0)
             cell.verified = cell.verified and bool(event.get("verified", True))
+            cell.upper_in_use |= bool(event.get("upper_in_use"))
             if len(values):
                 cell.ns[process] = values
             if event.get("share") is not None:

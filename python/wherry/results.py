@@ -86,6 +86,8 @@ def _extras(cell: Cell) -> dict[str, object]:
     parts = {name: value for name, value in cell.parts_of_all().items() if value is not None}
     if parts:
         own["parts"] = _rounded_all(parts)
+    if cell.upper_in_use:
+        own["upper_in_use"] = True
     return own
 
 

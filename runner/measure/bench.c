@@ -1,5 +1,6 @@
 #include "bench.h"
 
+#include <cpuid.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,8 @@ void bench_init(struct bench *bench, const struct target_list *targets, const st
     struct wherry_cpu cpu;
     wherry_cpu_detect(&cpu);
     bench->has_avx = wherry_cpu_has(&cpu, WHERRY_CPU_AVX);
+    unsigned a, b, c, d;
+    bench->has_xinuse = bench->has_avx && __get_cpuid_count(0xd, 1, &a, &b, &c, &d) && a >> 2 & 1;
     pace_init(&bench->pace, bench->caches.l2, pace);
 }
 

@@ -35,6 +35,7 @@ struct cell {
     loop_fn *fn;
     loop *loop;
     bool aa, left_out;     /* left out: skipped or wrong, already told */
+    bool upper_in_use;     /* after a sample: upper halves of vector registers, since vzeroupper is missing */
     uint64_t calls;        /* in one sample */
     double call_ns;        /* estimate from calibration */
     double *ns;            /* one figure for each round that is kept */
@@ -77,7 +78,7 @@ struct bench {
     struct pace pace;
     struct counters counters; /* of lane 0; a thread of 0: nothing is counted */
     uint64_t random;
-    bool has_avx;
+    bool has_avx, has_xinuse; /* the latter: XGETBV tells which registers are in use */
 };
 
 void bench_init(struct bench *bench, const struct target_list *targets, const struct host *host, uint64_t seed,

@@ -124,6 +124,8 @@ static void put_cells(const struct row *row, const struct result *result, const 
         json_uint("voided", result->voided);
         json_bool("disturbed", result->rounds != result->valid);
         json_bool("verified", true);
+        if (cell->upper_in_use)
+            json_bool("upper_in_use", true);
         if (row->threads > 1)
             json_double("share", median_of(result, cell, offsetof(struct figures, share)));
         if (bench->counters.thread)

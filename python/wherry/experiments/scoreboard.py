@@ -141,6 +141,9 @@ class Scoreboard(Experiment):
             "envelope": list(envelope),
             "about": {peer: request.about(peer) for peer in peers if request.about(peer)},
             "left_out": list(request.left_out()),
+            "upper_in_use": sorted(
+                {name for (_, name, _), cell in campaign.cells.items() if cell.upper_in_use}
+            ),
             "ops": by_op,
             "limits": limits,
         }

@@ -13,6 +13,8 @@ from wherry.units import ns_label, percent, plural
 
 # Of a peer in the score's own table, which is to fit into a mail; the table beside it and the sentences have it whole.
 LONGEST_NAME = 13
+# Beside the name of a peer that leaves the upper halves of vector registers in use.
+UPPER = "^"
 MARKS = {AHEAD: ("ahead", "lead"), TIE: ("tie", "tie"), BEHIND: ("behind", "bad")}
 
 
@@ -107,12 +109,16 @@ def _score_line(region: dict, score: dict) -> list[Figure]:
         tables.figure(_value(figures.get("libc"), region), "libc", region),
         tables.figure(_value(figures.get(score["wherry"]), region), score["wherry"], region),
         tables.figure(_value(figures.get(best), region), best, region),
-        Figure(_short(best or "-")),
+        Figure(_short(best or "-") + _upper(best, score)),
         Figure(f"{to_best['median']:.2f} ({_interval(to_best)})" if to_best else "-"),
         Figure(word, style=style),
         Figure(f"{to_libc['median']:.2f}" if to_libc else "-"),
         Figure(_value(limit["figure"], region) if limit else "-", style="dim"),
     ]
+
+
+def _upper(name: str | None, score: dict) -> str:
+    return UPPER if name in score.get("upper_in_use", ()) else ""
 
 
 def _label(region: dict) -> str:
@@ -124,7 +130,7 @@ def _peer_columns(
     names: list[str], own: list[dict], score: dict
 ) -> tuple[list[Column], list[list[Figure]]]:
     columns = [Column("region", left=True), Column("unit", left=True)]
-    columns += [Column(tables.stacked(name)) for name in names]
+    columns += [Column(tables.stacked(name + _upper(name, score))) for name in names]
     lines = []
     for region in own:
         line = [
@@ -224,6 +230,13 @@ def _circumstances(score: dict) -> list[str]:
         said.append(
             "There were no peers but libc, so the envelope is libc alone: make peers builds some, "
             "--peer NAME=PATH takes any other."
+        )
+    upper = score.get("upper_in_use", ())
+    if upper:
+        leave = "leaves" if len(upper) == 1 else "leave"
+        said.append(
+            f"{UPPER}: {sentences.join(list(upper))} {leave} the upper halves of vector registers in use (vzeroupper "
+            "is missing), which slows SSE instructions of the program that come after; that is not in these figures."
         )
     if score["about"]:
         told = [f"{name}: {about}" for name, about in score["about"].items()]
