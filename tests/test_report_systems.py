@@ -15,7 +15,7 @@ from wherry.report import look, page
 from wherry.switching.words import LIVE
 
 __all__ = ["driver"]
-# Of each experiment: options beside --quick, titles that its axes have.
+# Of each experiment: options beside --quick, titles that its axes have whatever stands first there.
 CASES = {
     "switch": (
         ("--turns", "50"),
@@ -28,7 +28,6 @@ CASES = {
             "size of one frame, bytes",
             "time per frame",
             "10^6 bit/s",
-            "Mpps",
         },
     ),
     "stripes": (("--disks", "3,9"), {"size of one block, bytes", "GB/s"}),
