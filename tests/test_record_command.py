@@ -296,6 +296,12 @@ def test_what_nobody_recorded_is_told_by_its_time(record, build_dir, known):
     assert "incomplete" not in mix["ceiling"]
 
 
+def test_one_call_is_told_as_one(record, known):
+    done, mix = record("--", known, "times", "1")
+    assert mix["ops"]["copy"]["calls"] == 1
+    assert "recorded    1 call in 1 process and 1 thread; " in done.stderr
+
+
 def test_a_static_command_is_named_however_short(record, build_dir):
     static = build_dir / "tests/c/recorder/recorder-static"
     done, mix = record("--", static, "times", "1")

@@ -98,7 +98,8 @@ def test_record_tries_the_drop_in(record, known, wherry, tmp_path):
     words = " ".join(done.stderr.split())
     assert re.search(r"without page faults, by [\d,]+ timed calls: even a free memcpy", words)
     assert re.search(
-        r"calls of more than 1 KiB took [\d.]+ times as long with the drop-in as with libc",
+        r"calls of more than 1 KiB took [\d.]+ times as long with the drop-in as with libc: "
+        r"\S+ % \[\S+, \S+\] of this run, had they",
         words,
     )
     assert mix["trial"]["routines"] == "dropin" and mix["trial"]["plan"] == "default"

@@ -178,7 +178,7 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
         )
     paragraph(
         "recorded",
-        f"{_count(sum(p['calls'] for p in ops.values()))} calls in {_several(run['processes'], 'process')} and "
+        f"{_several(sum(p['calls'] for p in ops.values()), 'call')} in {_several(run['processes'], 'process')} and "
         f"{_several(run['threads'], 'thread')}{runs}; {ended}",
     )
     if ops:
@@ -206,20 +206,22 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
         times = f"at least {_several(row['count'], 'process')}"
         paragraph("not recorded", printable(f"{row['program']} ({times}): {row['reason']}"))
     if len(run["unrecorded"]) > PROGRAMS_SHOWN:
-        paragraph("", f"and {len(run['unrecorded']) - PROGRAMS_SHOWN} more programs, in the mix")
+        more = _several(len(run["unrecorded"]) - PROGRAMS_SHOWN, "more program")
+        paragraph("", f"and {more}, in the mix")
     if run["uncounted"]:
         paragraph(
-            "not counted", f"{_count(run['uncounted'])} calls for which a thread had no block"
+            "not counted", f"{_several(run['uncounted'], 'call')} for which a thread had no block"
         )
     if ran.still:
         paragraph(
             "still there",
-            f"{ran.still} processes outlived the command; what they copied from here on is lost",
+            f"{_several(ran.still, 'process')} outlived the command; what copies from here on is lost",
         )
     for line in merger.damaged[:DAMAGED_SHOWN]:
         paragraph("left out", line)
     if len(merger.damaged) > DAMAGED_SHOWN:
-        paragraph("", f"and what {len(merger.damaged) - DAMAGED_SHOWN:,} more processes left")
+        more = _several(len(merger.damaged) - DAMAGED_SHOWN, "more process")
+        paragraph("", f"and what {more} left")
     # On one line: it is there to be copied.
     words = in_shell(str(target))
     say(f"{'mix':<12}{words}" + (f" (next: wherry replay {words})" if ops else ""))

@@ -117,7 +117,7 @@ def in_words(document: Mapping) -> str | None:
     return (
         f"calls of more than 1 KiB took {1 + own.seconds / float(own.libc.mean()):.2f} times as long with "
         f"{whom(document)} as with libc: "
-        f"{middle} % [{low}, {high}] % of this run, had they all gone there"
+        f"{middle} % [{low}, {high}] of this run, had they all gone there"
     )
 
 
