@@ -33,6 +33,7 @@
  */
 #include "../ends.h"
 #include "registers.h"
+#include "ahead.h"
 
 #if V == 32
 #define LARGE (8 * V)

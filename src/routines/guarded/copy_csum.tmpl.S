@@ -43,6 +43,7 @@
 #include "../csum_steps.h"
 #include "copied.h"
 #include "registers.h"
+#include "ahead.h"
 
 #ifdef PLAIN
 #undef LOAD
@@ -258,27 +259,27 @@ AT(maybe_stream):
 #endif
     leaq    -4 * V(%r11), %rax
     jne     AT(not_past)
-    xorl    %r10d, %r10d            /* the source is fetched ahead as copy_far.tmpl.S does */
     cmpq    wherry_thresholds + COPY_PARTS_FROM(%rip), %rdx
-    setae   %r10b
-    shll    $12, %r10d
-    addq    %rsi, %r10
+    jae     AT(stream_ahead)
 AT(stream):
-    prefetcht1 (%rdi,%r10)
-#if V > 16
-    prefetcht1 64(%rdi,%r10)
-#endif
-#if V > 32
-    prefetcht1 128(%rdi,%r10)
-    prefetcht1 192(%rdi,%r10)
-#endif
     STEP(AT(streamed), MOVE_NT, %rdi, 0, V, 2 * V, 3 * V)
     addq    $(4 * V), %rdi
     cmpq    %rax, %rdi
     jbe     AT(stream)
+AT(streamed_all):
     KEEP_BEFORE(R(8))
     sfence
     jmp     AT(ones)
+AT(stream_ahead):                   /* as copy_far.tmpl.S */
+    AHEAD_BEGIN((%rdi,%rsi), %r10)
+AT(stream_ahead_step):
+    AHEAD_STEP(%r10, %r10d, %rax, %eax)
+    STEP(AT(streamed), MOVE_NT, %rdi, 0, V, 2 * V, 3 * V)
+    addq    $(4 * V), %rdi
+    leaq    4 * V(%rdi), %rax
+    cmpq    %r11, %rax
+    jbe     AT(stream_ahead_step)
+    jmp     AT(streamed_all)
 #ifndef PLAIN
 AT(streamed):
     sfence

@@ -84,31 +84,36 @@ wherry_guarded_copy_avx2_stream:
 AT(stream):
     LINE(AT(redo), 0(%rsi), 0(%rdi))
     TO_NEXT_LINE
-/* Upwards, in one stream: several, as memcpy has them, would need a look at every page before. Where the copy that knows of
- * no faults goes in parts, the source is fetched ahead, since one stream does not fill the memory's time there. */
-    xorl    %eax, %eax
-    cmpq    wherry_thresholds + COPY_PARTS_FROM(%rip), %rdx
-    setae   %al
+/* Upwards, in one stream: several, as memcpy has them, would need a look at every page before. Where memcpy goes in parts, the
+ * source's pages are fetched side by side instead. */
+#define STREAM_STEP                                     \
+    LOAD(AT(stream_0), MOVE (%rsi), R(5));              \
+    LOAD(AT(stream_0), MOVE V(%rsi), R(6));             \
+    LOAD(AT(stream_0), MOVE 2 * V(%rsi), R(7));         \
+    LOAD(AT(stream_0), MOVE 3 * V(%rsi), R(8));         \
+    addq    $(4 * V), %rsi;                             \
+    STORE(AT(streamed_0), MOVE_NT R(5), (%rdi));        \
+    STORE(AT(streamed_1), MOVE_NT R(6), V(%rdi));       \
+    STORE(AT(streamed_2), MOVE_NT R(7), 2 * V(%rdi));   \
+    STORE(AT(streamed_3), MOVE_NT R(8), 3 * V(%rdi));   \
+    addq    $(4 * V), %rdi;                             \
+    cmpq    %r11, %rdi
     leaq    -4 * V(%rdi,%rdx), %r11
-    shll    $12, %eax
+    cmpq    wherry_thresholds + COPY_PARTS_FROM(%rip), %rdx
+    jae     AT(stream_ahead)
     .p2align 4
 AT(stream_step):
-    prefetcht1 (%rsi,%rax)
-#if V == 32
-    prefetcht1 64(%rsi,%rax)
-#endif
-    LOAD(AT(stream_0), MOVE (%rsi), R(5))
-    LOAD(AT(stream_0), MOVE V(%rsi), R(6))
-    LOAD(AT(stream_0), MOVE 2 * V(%rsi), R(7))
-    LOAD(AT(stream_0), MOVE 3 * V(%rsi), R(8))
-    addq    $(4 * V), %rsi
-    STORE(AT(streamed_0), MOVE_NT R(5), (%rdi))
-    STORE(AT(streamed_1), MOVE_NT R(6), V(%rdi))
-    STORE(AT(streamed_2), MOVE_NT R(7), 2 * V(%rdi))
-    STORE(AT(streamed_3), MOVE_NT R(8), 3 * V(%rdi))
-    addq    $(4 * V), %rdi
-    cmpq    %r11, %rdi
+    STREAM_STEP
     jbe     AT(stream_step)
+    sfence
+    jmp     AT(rest)
+AT(stream_ahead):
+    AHEAD_BEGIN((%rsi), %r10)
+    .p2align 4
+AT(stream_ahead_step):
+    AHEAD_STEP(%r10, %r10d, %rax, %eax)
+    STREAM_STEP
+    jbe     AT(stream_ahead_step)
     sfence
     jmp     AT(rest)
 AT(stream_0):
