@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "cpu/caches.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/nofault.h"
 #include "dispatch/watch.h"
@@ -17,6 +18,8 @@ enum { LEAST_WITH_METHODS = 128 }; /* below, no routine asks */
 
 static struct wherry_cpu cpu;
 static struct wherry_thresholds default_thresholds; /* of the plan in force, as its choice */
+/* What each tier has where it is forced: its own defaults where the default is in force, else the plan's. */
+static struct wherry_thresholds tier_thresholds[WHERRY_ISA_COUNT];
 static enum wherry_isa default_isa;
 
 void targets_init(void)
@@ -24,12 +27,23 @@ void targets_init(void)
     wherry_cpu_detect(&cpu);
     default_thresholds = wherry_thresholds;
     default_isa = wherry_dispatch_isa();
+    const struct wherry_cpu_source native = wherry_cpu_native();
+    const uint64_t last_level = wherry_cpu_last_level(&native, &cpu);
+    const struct wherry_thresholds own =
+        wherry_thresholds_complete(wherry_plan_thresholds(&cpu, default_isa, last_level));
+    const bool by_default = memcmp(&own, &default_thresholds, sizeof own) == 0;
+    for (int isa = 0; isa < WHERRY_ISA_COUNT; isa++)
+        tier_thresholds[isa] =
+            by_default ? wherry_thresholds_complete(wherry_plan_thresholds(&cpu, (enum wherry_isa)isa, last_level))
+                       : default_thresholds;
 }
 
 void target_thresholds(const struct target *target)
 {
-    wherry_thresholds =
-        target && target->thresholds ? wherry_thresholds_complete(*target->thresholds) : default_thresholds;
+    if (target && target->thresholds)
+        wherry_thresholds = wherry_thresholds_complete(*target->thresholds);
+    else
+        wherry_thresholds = target && target->forced ? tier_thresholds[target->isa] : default_thresholds;
 }
 
 const struct wherry_thresholds *target_default_thresholds(void) { return &default_thresholds; }

@@ -231,7 +231,7 @@ int command_cpu(int argc, char **argv)
     sysfs_caches(&in.caches);
     in.believed = wherry_cpu_believe(in.cpu.vendor, &in.caches);
     in.last_level = wherry_cpu_last_level(&native, &in.cpu);
-    in.by_default = wherry_plan_thresholds(&in.cpu, in.last_level);
+    in.by_default = wherry_plan_thresholds(&in.cpu, wherry_plan_isa(&in.cpu), in.last_level);
     if (json)
         print_json(&in);
     else

@@ -68,8 +68,9 @@ static int load(const char *path, const char *asked, const struct wherry_cpu *cp
         if (path) {
             wherry_dispatch_use(cpu, plan.isa, &plan.thresholds);
         } else {
-            const struct wherry_thresholds thresholds = wherry_plan_thresholds(cpu, last_level);
-            wherry_dispatch_use(cpu, wherry_plan_isa(cpu), &thresholds);
+            const enum wherry_isa isa = wherry_plan_isa(cpu);
+            const struct wherry_thresholds thresholds = wherry_plan_thresholds(cpu, isa, last_level);
+            wherry_dispatch_use(cpu, isa, &thresholds);
         }
         say_in_force(path ? &plan : NULL, path);
     }

@@ -125,24 +125,45 @@ static bool fast_strings(const struct wherry_cpu *cpu)
  * wrong, which sizes that nobody can predict pay for; pages and packets begin here. */
 enum { STRINGS_FROM = 4096 };
 
+/* Where Intel's string instructions overtake the loops of 16-byte vectors, even in L1 (Granite Rapids,
+ * docs/performance-intel.md): from there on none of those is worth a question. */
+enum { SSE2_COPY_STRINGS_FROM = 2560, SSE2_SET_STRINGS_FROM = 2048 };
+
+/* The first that announces FSRM is Ice Lake; those before nobody has measured. */
+static bool fast_short_strings(const struct wherry_cpu *cpu)
+{
+    return cpu->vendor == WHERRY_CPU_INTEL && wherry_cpu_has(cpu, WHERRY_CPU_FSRM);
+}
+
+static bool sse2_strings(const struct wherry_cpu *cpu, enum wherry_isa isa)
+{
+    return isa == WHERRY_ISA_SSE2 && fast_short_strings(cpu);
+}
+
 /* Where it was, vector loops win as long as both sides lie in L1, and what else the program copies to in turn: with Zen
- * 5 half of its 48 KiB. Intel's rep movsb is within a tenth there from 12 KiB on, and faster where a second destination
- * does not fit (docs/performance-intel.md): a quarter, of 48 KiB since Ice Lake, the first that announces FSRM; of 32
- * KiB before, where nobody has measured it. */
-static size_t copy_strings_recent_from(const struct wherry_cpu *cpu)
+ * 5 half of its 48 KiB. Intel's rep movsb is within a tenth of 64-byte vectors there from 12 KiB on, and faster where a
+ * second destination does not fit (docs/performance-intel.md): a quarter, of 48 KiB since Ice Lake; of 32 KiB before.
+ * It overtakes 32-byte vectors from 4 KiB on. */
+static size_t copy_strings_recent_from(const struct wherry_cpu *cpu, enum wherry_isa isa)
 {
     if (cpu->vendor == WHERRY_CPU_AMD)
         return 24 << 10;
+    if (sse2_strings(cpu, isa))
+        return SSE2_COPY_STRINGS_FROM;
+    if (isa == WHERRY_ISA_AVX2 && fast_short_strings(cpu))
+        return 5 << 10;
     return wherry_cpu_has(cpu, WHERRY_CPU_FSRM) ? 12 << 10 : 8 << 10;
 }
 
 /* A set, whose loop only stores: on AMD's as long as it lies in L2, of which something else has a quarter. On Intel's
- * rep stosb is as fast from 8 KiB on wherever the destination lies, and asking takes a twentieth of 8 KiB in L1 and
- * more (Granite Rapids, docs/performance-intel.md); below, the loop takes as long or less, but for 4 to 8 KiB beyond L2
- * at no line's beginning (0.95). Those before Ice Lake as AMD's, since nobody has measured them. */
-static size_t set_strings_from(const struct wherry_cpu *cpu, size_t otherwise)
+ * rep stosb is as fast as vectors of 32 and 64 bytes from 8 KiB on wherever the destination lies, and asking takes a
+ * twentieth of 8 KiB in L1 and more (Granite Rapids, docs/performance-intel.md); below, the loop takes as long or less,
+ * but for 4 to 8 KiB beyond L2 at no line's beginning (0.95). Those before Ice Lake as AMD's. */
+static size_t set_strings_from(const struct wherry_cpu *cpu, enum wherry_isa isa, size_t otherwise)
 {
-    return cpu->vendor == WHERRY_CPU_INTEL && wherry_cpu_has(cpu, WHERRY_CPU_FSRM) ? 8 << 10 : otherwise;
+    if (sse2_strings(cpu, isa))
+        return SSE2_SET_STRINGS_FROM;
+    return fast_short_strings(cpu) ? 8 << 10 : otherwise;
 }
 enum { SET_STRINGS_RECENT_FROM = 768 << 10 };
 
@@ -183,7 +204,8 @@ static size_t copy_parts_from(const struct wherry_cpu *cpu)
     return cpu->vendor == WHERRY_CPU_INTEL ? PARTS_FROM : SIZE_MAX;
 }
 
-struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, uint64_t last_level_bytes)
+struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, enum wherry_isa isa,
+                                                uint64_t last_level_bytes)
 {
     const size_t stream = stream_from(last_level_bytes, 1);
     if (!fast_strings(cpu))
@@ -198,16 +220,16 @@ struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, ui
             .copy_parts_from = copy_parts_from(cpu),
         };
     return (struct wherry_thresholds){
-        .copy_rep_from = STRINGS_FROM,
+        .copy_rep_from = sse2_strings(cpu, isa) ? SSE2_COPY_STRINGS_FROM : STRINGS_FROM,
         .copy_rep_to = stream,
         .copy_stream_from = stream,
-        .set_rep_from = set_strings_from(cpu, STRINGS_FROM),
+        .set_rep_from = set_strings_from(cpu, isa, STRINGS_FROM),
         .set_rep_to = stream,
         .set_stream_from = stream,
         .copy_rep_slow_ahead = COPY_STRINGS_SLOW_AHEAD,
         .copy_rep_all_from = COPY_STRINGS_ALL_FROM,
-        .copy_rep_recent_from = copy_strings_recent_from(cpu),
-        .set_rep_recent_from = set_strings_from(cpu, SET_STRINGS_RECENT_FROM),
+        .copy_rep_recent_from = copy_strings_recent_from(cpu, isa),
+        .set_rep_recent_from = set_strings_from(cpu, isa, SET_STRINGS_RECENT_FROM),
         .copy_backward_ahead = copy_backward_ahead(cpu),
         .copy_ymm_from = copy_ymm_from(cpu),
         .copy_source_lines_to = copy_source_lines_to(cpu),

@@ -40,8 +40,9 @@ enum wherry_needs wherry_plan_crc(const struct wherry_cpu *cpu, enum wherry_isa 
 enum wherry_needs wherry_plan_csum(const struct wherry_cpu *cpu, enum wherry_isa isa);
 enum wherry_needs wherry_plan_copy_csum(const struct wherry_cpu *cpu, enum wherry_isa isa);
 
-/* The sizes at which the public functions change method on this CPU, with a last-level cache of this many bytes (0:
- * unknown). */
-struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, uint64_t last_level_bytes);
+/* The sizes at which the public functions of a tier change method on this CPU, with a last-level cache of this many
+ * bytes (0: unknown). */
+struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, enum wherry_isa isa,
+                                                uint64_t last_level_bytes);
 
 #endif

@@ -184,7 +184,7 @@ static bool holds(const struct decoded *c, const char *line)
         return c->cpu.hypervisor ? text_is(c->names.hypervisor, line + at) : !strcmp(word, "none");
     if (!strcmp(key, "tier"))
         return !strcmp(word, wherry_isa_names[wherry_plan_isa(&c->cpu)]);
-    const struct wherry_thresholds plan = wherry_plan_thresholds(&c->cpu, c->last_level);
+    const struct wherry_thresholds plan = wherry_plan_thresholds(&c->cpu, wherry_plan_isa(&c->cpu), c->last_level);
     if (!strcmp(key, "stream")) {
         /* Of sets, and of copies where that is another. */
         unsigned long long set, copy;
@@ -202,6 +202,21 @@ static bool holds(const struct decoded *c, const char *line)
         return found >= 3 && plan.copy_rep_from == from && plan.set_rep_from == (found == 4 ? sets_from : from) &&
                plan.copy_rep_recent_from == copy << 10 && plan.set_rep_recent_from == set << 10 &&
                plan.copy_rep_to == plan.copy_stream_from && plan.set_rep_to == plan.set_stream_from;
+    }
+    if (!strcmp(key, "strings-of")) {
+        /* Of a tier: where copies, copies to what was written lately, sets, and sets of such begin, in bytes. */
+        char tier[32];
+        size_t copy, copy_recent, set, set_recent;
+        if (sscanf(line, "strings-of %31s %zu %zu %zu %zu", tier, &copy, &copy_recent, &set, &set_recent) != 5)
+            return false;
+        for (int isa = 0; isa < WHERRY_ISA_COUNT; isa++)
+            if (!strcmp(tier, wherry_isa_names[isa])) {
+                const struct wherry_thresholds own =
+                    wherry_plan_thresholds(&c->cpu, (enum wherry_isa)isa, c->last_level);
+                return own.copy_rep_from == copy && own.copy_rep_recent_from == copy_recent &&
+                       own.set_rep_from == set && own.set_rep_recent_from == set_recent;
+            }
+        return false;
     }
     if (!strcmp(key, "backward"))
         return number && plan.copy_backward_ahead == n;
