@@ -16,7 +16,7 @@ KEYS = (
     *("experiment", "op", "routine", "name", "size", "mix", "src_off", "dst_off", "delta"),
     *("overlap", "walk", "buffer", "src_state", "dst_state", "content", "mode", "threads", "huge"),
     *("table", "code", "via", "partners", "place", "live", "who", "cache", "mapping", "raid"),
-    *("members", "from", "offset", "offload", "stack", "cpu", "ends", "ascending"),
+    *("members", "from", "offset", "offload", "stack", "cpu", "ends", "beside", "ascending"),
 )
 AT = {name: i for i, name in enumerate(KEYS)}
 NUMBERS = frozenset(_NUMBERS)
