@@ -363,6 +363,8 @@ def test_parts_where_they_win_alone_and_together(monkeypatch, alone, together, n
     assert tuning.result.plan.thresholds["copy_parts_from"] == found
     assert bool(proved) is (found != now)
     assert {row.threads for row in taken} == {1, 2}
+    # Names that the runner's --plan and rows take.
+    assert all(name.isidentifier() for row in taken for name in row.routines)
     assert all(row.src_state == "DRAM" and row.size >= 24 << 20 for row in taken + proved)
     assert not {row.size for row in taken} & {row.size for row in proved}
 

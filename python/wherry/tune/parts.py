@@ -13,7 +13,8 @@ from wherry.units import KIB
 
 # The least size that was found to gain by parts (docs/performance-intel.md); below, both ways take as long.
 LEAST = 32 * KIB
-ENDS, PARTS = "from both ends", "in parts"
+ENDS, PARTS = "both_ends", "parts"
+_WORDS = {ENDS: "from both ends", PARTS: "in parts"}
 
 
 def parts(session: Session) -> None:
@@ -53,7 +54,7 @@ def parts(session: Session) -> None:
         proof = _rows(session, (DEFAULT, TUNED), [n for n in off_grid if n <= session.largest][:3])
         return [with_rounds(row, session.extent.proof_rounds) for row in proof]
 
-    words = {way: ENDS if way > start else PARTS for way in (now, found)}
+    words = {way: _WORDS[ENDS if way > start else PARTS] for way in (now, found)}
     session.settle(Dimension("copy: parts", words[now], words[found], gain), held_out, candidate)
 
 
