@@ -274,14 +274,19 @@ def test_inlined_frames_are_named(recorder, tmp_path):
     assert re.fullmatch(r"[0-9a-f]{40}", row["build_id"])
 
 
+HIDDEN = (
+    "__attribute__((noinline)) static void hidden(int n)"
+    '{ memcpy(a, b, n); __asm__ volatile("" ::: "memory"); }\n'
+)
+
+
 def test_a_file_without_lines_is_named_alone(recorder, tmp_path):
     """What the symbol table alone tells."""
     need_tool("addr2line", "binutils")
     (tmp_path / "bare.c").write_text(
         "#include <string.h>\nchar a[999], b[999];\n"
-        "__attribute__((noinline)) static void hidden(int n)"
-        '{ memcpy(a, b, n); __asm__ volatile("" ::: "memory"); }\n'
-        "int main(int c, char **v) { (void)v; for (int i = 0; i < 50000; i++) hidden(c + 700);"
+        + HIDDEN
+        + "int main(int c, char **v) { (void)v; for (int i = 0; i < 50000; i++) hidden(c + 700);"
         " return 0; }\n"
     )
     run("cc", "-O1", "-fno-builtin", "-o", tmp_path / "bare", tmp_path / "bare.c")
@@ -298,9 +303,8 @@ def test_what_is_stripped_is_not_named_after_what_is_exported(recorder, tmp_path
     need_tool("addr2line", "binutils")
     (tmp_path / "s.c").write_text(
         "#include <string.h>\nchar a[999], b[999];\nvoid shown(void) {}\n"
-        "__attribute__((noinline)) static void hidden(int n)"
-        '{ memcpy(a, b, n); __asm__ volatile("" ::: "memory"); }\n'
-        "int main(int c, char **v) { (void)v; shown(); for (int i = 0; i < 50000; i++) hidden(c + 700);"
+        + HIDDEN
+        + "int main(int c, char **v) { (void)v; shown(); for (int i = 0; i < 50000; i++) hidden(c + 700);"
         " return 0; }\n"
     )
     from wherry.recording import callers

@@ -7,7 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from wherry import plans, stats
+from made_tuning import REPORTED, proof
+from wherry import plans
 from wherry.cli import tuning as cli_tuning
 from wherry.tune import (
     choose,
@@ -15,10 +16,8 @@ from wherry.tune import (
     direction,
     grids,
     loops,
-    parts,
     prove,
     session,
-    streams,
 )
 from wherry.tune.choose import Window
 
@@ -116,15 +115,6 @@ def test_cliffs_are_found_by_size_and_by_place():
 # ---- proving --------------------------------------------------------------------------------------------------------
 
 
-def proof(log: float, noise: float) -> prove.Proof:
-    rng = np.random.default_rng(1)
-    pairs = [rng.normal(log, noise, 9) for _ in range(5)]
-    twins = [rng.normal(0, noise, 9) for _ in range(5)]
-    ratio = stats.bootstrap(pairs, rng)
-    p = prove.significance.p_values([prove.significance.units(pairs)])[0]
-    return prove.Proof(10, ratio, prove.noise_floor(twins, rng), float(p), None)
-
-
 def test_only_what_is_beyond_the_noise_is_proved():
     assert proof(-0.1, 0.01).call == "faster"
     assert proof(0.1, 0.01).call == "slower"
@@ -136,16 +126,6 @@ def test_rows_are_joined_round_by_round():
     rows = [[np.array([1.0, 2.0]), np.array([3.0])], [np.array([3.0, 4.0, 9.0]), np.array([5.0])]]
     assert [list(values) for values in prove.over_rows(rows)] == [[2.0, 3.0], [4.0]]
     assert prove.over_rows([[], []]) == []
-
-
-REPORTED = {
-    "vendor_id": "AuthenticAMD",
-    "family": 26,
-    "model": 2,
-    "features": {},
-    "last_level": 32 << 20,
-    "plan": {"default": {"choice": "sse2"} | dict.fromkeys(plans.FIELDS, 0)},
-}
 
 
 def test_a_dimension_that_is_not_proved_is_not_kept(monkeypatch):
@@ -299,95 +279,6 @@ def test_other_choices_have_one_loop(monkeypatch):
     # And so has a mix without calls that large.
     result, taken, _ = tuned_loops(monkeypatch, lambda *_: -0.2, largest=512)
     assert not taken and not result.dimensions
-
-
-@pytest.mark.parametrize("side", ["copy", "set"])
-@pytest.mark.parametrize(
-    ("memory", "again", "found"),
-    [
-        (8 << 20, 8 << 20, 8 << 20),
-        # What wins only where both sides were in memory is a loss for who uses the same buffers again.
-        (8 << 20, 32 << 20, 32 << 20),
-        (8 << 20, 1 << 40, plans.OFF),
-        (1 << 40, 8 << 20, plans.OFF),
-    ],
-)
-def test_past_the_caches_only_where_all_win(monkeypatch, side, memory, again, found):
-    tuning = session.Session(REPORTED, grids.FULL)
-    tuning.result.plan = tuning.result.plan.changed(
-        **{f"{side}_rep_from": plans.OFF, f"{side}_stream_from": 12 << 20}
-    )
-    monkeypatch.setattr(tuning, "take", lambda what, rows, own, processes: rows)
-    monkeypatch.setattr(tuning, "prove", lambda *_: proof(-0.1, 0.001))
-
-    def log(rows, i, *_):
-        start = again if rows[i].walk == "stream" else memory
-        return -0.1 if rows[i].size >= start else 0.3
-
-    monkeypatch.setattr(streams.measuring, "log_ratio", log)
-    streams.streams(tuning, side)
-    assert tuning.result.plan.thresholds[f"{side}_stream_from"] == found
-    (note,) = tuning.result.notes
-    assert "alone, from memory:" in note and "alone, the same again:" in note
-
-
-@pytest.mark.parametrize(
-    ("alone", "together", "now", "found"),
-    [
-        (-0.1, -0.08, plans.OFF, parts.LEAST),
-        (-0.1, -0.08, 1 << 20, 1 << 20),
-        (-0.1, 0.02, plans.OFF, plans.OFF),  # not with all CPUs at it
-        (0.2, 0.1, parts.LEAST, plans.OFF),
-        (0.2, -0.1, parts.LEAST, parts.LEAST),
-        (0.01, -0.01, parts.LEAST, parts.LEAST),
-        (-0.1, -0.1, 1 << 40, parts.LEAST),  # of no size that goes past the caches
-    ],
-)
-def test_parts_where_they_win_alone_and_together(monkeypatch, alone, together, now, found):
-    tuning = session.Session(REPORTED, grids.FULL)
-    tuning.result.plan = tuning.result.plan.changed(copy_stream_from=24 << 20, copy_parts_from=now)
-    taken, proved = [], []
-    monkeypatch.setattr(grids.os, "sched_getaffinity", lambda _: {0, 1})
-    monkeypatch.setattr(
-        tuning, "take", lambda what, rows, own, processes: taken.extend(rows) or rows
-    )
-    monkeypatch.setattr(
-        tuning, "prove", lambda what, rows, *_: proved.extend(rows) or proof(-0.1, 0.001)
-    )
-    monkeypatch.setattr(
-        parts.measuring,
-        "log_ratio",
-        lambda rows, i, *_: alone if rows[i].threads == 1 else together,
-    )
-    parts.parts(tuning)
-    assert tuning.result.plan.thresholds["copy_parts_from"] == found
-    assert bool(proved) is (found != now)
-    assert {row.threads for row in taken} == {1, 2}
-    # Names that the runner's --plan and rows take.
-    assert all(name.isidentifier() for row in taken for name in row.routines)
-    assert all(row.src_state == "DRAM" and row.size >= 24 << 20 for row in taken + proved)
-    assert not {row.size for row in taken} & {row.size for row in proved}
-
-
-def test_parts_are_of_what_goes_past_the_caches(monkeypatch):
-    for options in ({"largest": 1 << 20}, {"copy_stream_from": plans.OFF}):
-        tuning = session.Session(REPORTED, grids.FULL, largest=options.pop("largest", None))
-        tuning.result.plan = tuning.result.plan.changed(**options)
-        parts.parts(tuning)  # measures nothing
-        assert not tuning.result.dimensions
-
-
-@pytest.mark.parametrize("side", ["copy", "set"])
-def test_what_quick_leaves_out_is_said(side):
-    """But not of a mix that has no calls that large."""
-    tuning = session.Session(REPORTED, grids.QUICK)
-    streams.streams(tuning, side)
-    (note,) = tuning.result.notes
-    assert note.startswith(f"{side}: from which size stores past the caches win was not measured")
-    assert "sizes to 2 MiB were" in note and not tuning.result.dimensions
-    tuning = session.Session(REPORTED, grids.FULL, largest=70000)
-    streams.streams(tuning, side)
-    assert not tuning.result.notes and not tuning.result.dimensions
 
 
 def test_what_is_off_is_null_as_json():
