@@ -197,8 +197,8 @@ static size_t copy_source_lines_to(const struct wherry_cpu *cpu)
 
 enum { PARTS_FROM = 32 << 10 };
 
-/* Past the caches five parts side by side take 0.89 to 0.93 of the time of a copy from both ends on a Granite Rapids
- * from 64 KiB on (docs/performance-intel.md); on a Zen 5 more streams than two took longer. */
+/* Past the caches five parts side by side take 0.83 to 0.90 of the time of a copy from both ends on a Granite Rapids
+ * from 1 MiB on (docs/performance-intel.md); on a Zen 5 more streams than two took longer. */
 static size_t copy_parts_from(const struct wherry_cpu *cpu)
 {
     return cpu->vendor == WHERRY_CPU_INTEL ? PARTS_FROM : SIZE_MAX;
