@@ -386,14 +386,14 @@ def test_a_set_user_id_program_is_given_no_plan(dropin, compiled, road):
 
 @pytest.mark.parametrize(("planned", "routine"), [(True, "sse2"), (False, None)])
 def test_the_plan_reaches_the_calls(ask, dropin, compiled, planned, routine):
-    """The program's own memcpy, of a size that no tier has in place, goes on in the baseline's routine,
+    """The program's own memcpy, of a size for which each tier has its own instructions, comes by the baseline's,
     which no modern CPU's default plan chooses."""
     need_tool("gdb", "gdb")
     commands = [
         *("set breakpoint pending on", "set startup-with-shell off"),
         *(f"set environment LD_PRELOAD {dropin}", "unset environment WHERRY_PLAN"),
         *((f"set environment WHERRY_PLAN {compiled}",) if planned else ()),
-        *("break before_the_copy", "run", "break wherry_routine_move_sse2", "continue", "bt 1"),
+        *("break before_the_copy", "run", "break *copy_sse2_64_on", "continue", "bt 1"),
     ]
     words = [word for command in commands for word in ("-ex", command)]
     done = subprocess.run(
@@ -402,7 +402,7 @@ def test_the_plan_reaches_the_calls(ask, dropin, compiled, planned, routine):
     if "ptrace" in done.stderr:
         pytest.skip("gdb may not trace here")
     assert "before_the_copy" in done.stdout, done.stderr
-    found = re.search(r"#0 .*wherry_routine_move_(\w+)", done.stdout)
+    found = re.search(r"#0 .*cop(?:y|ies)_(sse2)", done.stdout)
     assert (found and found[1]) == routine, done.stdout
 
 

@@ -37,8 +37,14 @@
  * size that was not for the one way by the word as it was could be taken for the other's as it has become, so who asks
  * again takes every answer.
  */
+#if WHERRY_FIRST_AVX2
 copy_avx2:
     movq    %rdi, %rax
+#else
+move_low_source:
+    testl   %ecx, %ecx              /* no source is above what AVX2 and SSE2 have in rcx */
+    jns     move_low_source_for_sure
+#endif
 copy_avx2_rax:
     subq    $16, %rdx               /* ascending: with sizes of all magnitudes, fewest are guessed wrong that way */
     jb      copy_avx2_to_15
@@ -87,8 +93,11 @@ copy_avx2_none:
     .p2align 6
 copy_avx2_65_on:
 #if WHERRY_FIRST_AVX2
-    testl   %ecx, %ecx
+    testb   $1, %cl
     jz      copy_not_avx2
+#else
+    cmpb    $0, wherry_copy_choice + CHOICE_CODE(%rip)
+    je      copy_not_avx2           /* near by, so that one line is enough */
 #endif
 copy_avx2_65_on_for_sure:
     subq    $112, %rdx
@@ -106,6 +115,8 @@ copy_avx2_65_on_for_sure:
 
 #if WHERRY_FIRST_AVX2
 copy_not_avx2:
+    testl   %ecx, %ecx
+    jnz     copy_sse2_64_on
     cmpb    $1, wherry_copy_choice + CHOICE_CODE(%rip)
     je      copy_avx2_after_all
 copy_tiers:
@@ -115,6 +126,12 @@ copy_avx2_after_all:                /* since another thread has said so a moment
     cmpq    $AVX2_INLINE, %rdx
     jb      copy_avx2_16_to_64
     jmp     copy_avx2_65_on_for_sure
+#else
+copy_not_avx2:
+    jmp     copy_sse2_64_on
+copy_avx2:                          /* by the choice alone */
+    movq    %rdi, %rax
+    jmp     copy_avx2_rax
 #endif
     .p2align 6
 copy_avx2_129_on:
@@ -214,6 +231,8 @@ copy_avx2_step:
 
 /* rcx is dst - src. */
 copy_avx2_by_plan:
+    cmpq    wherry_thresholds + COPY_STRING_FROM(%rip), %rdx
+    jae     copy_avx2_longer
     cmpq    wherry_thresholds + COPY_REP_FROM(%rip), %rdx
     jae     copy_avx2_maybe_by_string
 copy_avx2_not_by_string:

@@ -318,7 +318,7 @@ move_forward_by_destination:
 #endif
 
 move_others:
-    BY_CHOICE(wherry_copy_choice, copy_avx2, move_by_size, move_together, wherry_routine_move_sse2, move_look, wherry_routine_move_avx512_ladder)
+    BY_CHOICE(wherry_copy_choice, copy_avx2, move_by_size, move_together, copy_sse2, move_look, wherry_routine_move_avx512_ladder)
 
 #if !WHERRY_EDGE_BRANCH
     BY_SIZE

@@ -76,11 +76,10 @@ move_halves:
     ret
 #endif
 
-/* Here, since from there a jump to it is a short one. */
+#if WHERRY_FIRST_AVX2
 move_low_source:
-#if !WHERRY_FIRST_AVX2
-    testl   %ecx, %ecx              /* no source is above what AVX2 has in rcx */
-    js      copy_avx2_rax
+#else
+move_low_source_for_sure:           /* in copy_avx2 the other tiers were told */
 #endif
     testl   %edx, %edx
     jnz     move_small_anyhow

@@ -243,7 +243,12 @@ move_anything:                      /* what blocks load that n does not reach (c
     .p2align 4
 EXPORT(PUBLIC(mempcpy))
     leaq    (%rdi,%rdx), %rax
-    BY_CHOICE(wherry_copy_choice, mempcpy_avx2, move_by_size, move_together, mempcpy_baseline, move_look, mempcpy_ladder)
+#if WHERRY_FIRST_AVX2
+#define MEMPCPY_AVX2 mempcpy_avx2
+#else
+#define MEMPCPY_AVX2 copy_avx2_rax
+#endif
+    BY_CHOICE(wherry_copy_choice, MEMPCPY_AVX2, move_by_size, move_together, copy_sse2_rax, move_look, mempcpy_ladder)
 
 #define THEN_END(label, routine)               \
 label:                                         \
@@ -253,17 +258,14 @@ label:                                         \
     popq    %rax;                              \
     .cfi_adjust_cfa_offset -8;                 \
     ret
-    THEN_END(mempcpy_baseline, wherry_routine_move_sse2)
     THEN_END(mempcpy_ladder, wherry_routine_move_avx512_ladder)
-mempcpy_avx2:
-#if WHERRY_FIRST_AVX2               /* past the words: the ways of other tiers give memcpy's result */
+#if WHERRY_FIRST_AVX2
+mempcpy_avx2:                       /* past the words: the ways of other tiers give memcpy's result */
     subq    $16, %rdx
     jb      copy_avx2_to_15
     cmpq    $AVX2_INLINE, %rdx
     jae     copy_avx2_65_on_for_sure
     jmp     copy_avx2_16_to_64
-#else
-    jmp     copy_avx2_rax
 #endif
     .cfi_endproc
     .size PUBLIC(mempcpy), . - PUBLIC(mempcpy)
@@ -308,7 +310,7 @@ set_avx512:                         /* as copy_avx512 */
 EXPORT(PUBLIC(bzero))
     movq    %rsi, %rdx
     xorl    %esi, %esi
-    BY_CHOICE(wherry_set_choice, set_avx2, set_by_size, set_together, wherry_routine_set_sse2, set_looked_at, wherry_routine_set_avx512_ladder)
+    BY_CHOICE(wherry_set_choice, set_avx2, set_by_size, set_together, set_sse2, set_looked_at, wherry_routine_set_avx512_ladder)
     .cfi_endproc
     .size PUBLIC(bzero), . - PUBLIC(bzero)
 
@@ -367,3 +369,5 @@ move_by_routine:
     ret
     .cfi_endproc
     .size move_longest, . - move_longest
+
+#include "dispatch/sse2.tmpl.S"

@@ -1,5 +1,10 @@
 /* The set of AVX2, to the plain loop: as copy_avx2.tmpl.S, and with the same registers at the beginning and behind it. A part
  * of public.S. */
+#if !WHERRY_FIRST_AVX2
+set_low_destination:
+    cmpb    $1, wherry_set_choice + CHOICE_CODE(%rip)
+    jne     set_not_avx2
+#endif
 set_avx2:
     movd    %esi, %xmm0             /* before the branches: where one was guessed wrong, it would be waited for */
     movq    %rdi, %rax
@@ -12,10 +17,10 @@ set_avx2_16_to_64:
     imull   $63, %edx, %ecx         /* as in copy_avx2 */
     shrl    $7, %ecx
     andl    $24, %ecx
-    vmovdqu %xmm0, (%rdi)
-    vmovdqu %xmm0, (%rdi,%rcx)
-    vmovdqu %xmm0, (%rdi,%rcx,2)
-    vmovdqu %xmm0, (%rdi,%rdx)
+    movups  %xmm0, (%rdi)           /* the older encoding, as there */
+    movups  %xmm0, (%rdi,%rcx)
+    movups  %xmm0, (%rdi,%rcx,2)
+    movups  %xmm0, (%rdi,%rdx)
     ret
 
 /* 4 to 15, and in set_avx2_to_3 less. */
@@ -61,7 +66,10 @@ set_avx2_65_on_for_sure:
 
 #if WHERRY_FIRST_AVX2
 set_not_avx2:                       /* as in copy_avx2 */
-    cmpb    $1, wherry_set_choice + CHOICE_CODE(%rip)
+    movb    wherry_set_choice + CHOICE_CODE(%rip), %cl
+    testb   %cl, %cl
+    jz      set_sse2_16_on
+    cmpb    $1, %cl
     je      set_avx2_after_all
 set_tiers:
     leaq    16(%rdx), %rdx

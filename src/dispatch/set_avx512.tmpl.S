@@ -50,10 +50,10 @@ set_near_page_end:
     ret
 #endif
 
+#if WHERRY_FIRST_AVX2
 set_low_destination:
-#if !WHERRY_FIRST_AVX2
-    testl   %ecx, %ecx
-    js      set_avx2
+#else
+set_low_destination_for_sure:       /* in set_avx2 and sets_sse2 the other tiers were told */
 #endif
     testl   %edx, %edx
     jnz     set_to_64_anyhow
@@ -236,7 +236,7 @@ set_together_page_0:
     UNCOUNTED(set_uncounted, wherry_watch_sets, %rax, set_look_back)
     LOOK(set_look_back, wherry_watch_sets, ret)
 set_others:
-    BY_CHOICE(wherry_set_choice, set_avx2, set_by_size, set_together, wherry_routine_set_sse2, set_looked_at, wherry_routine_set_avx512_ladder)
+    BY_CHOICE(wherry_set_choice, set_avx2, set_by_size, set_together, set_sse2, set_looked_at, wherry_routine_set_avx512_ladder)
 set_looked_at:
     vpbroadcastb %esi, %zmm16
     movq    %rdi, %rax

@@ -56,11 +56,12 @@
  *   copy_ymm_below       the same by 32-byte vectors
  *   copy_source_page     513 to 1024 bytes begin at lines of the source unless the first address of the destination and
  *                        its end, xor-ed, are above this: ALIAS_BYTES - 1, or 0 for never
- *   copy_string_from     with AVX-512 copies from here on go by no loop of the public functions: by rep movsb, or the
- *                        routine
+ *   copy_string_from     copies from here on go by no loop of the public functions: by rep movsb, or the routine; with
+ *                        AVX-512 none above copy_ymm_from
  *   copy_string_below    those of copy_rep_from and copy_rep_recent_from on, below this size and disjoint, by rep movsb
  *                        right away, as also say
- *   copy_string_slow_ahead, copy_string_all_from    copy_rep_slow_ahead and copy_rep_all_from, in the same cache line
+ *   copy_string_slow_ahead, copy_string_all_from    copy_rep_slow_ahead and copy_rep_all_from, in the same cache line;
+ *                        the latter 0 where the former is
  *   set_string_below     the same for sets and rep stosb
  */
 #define WHERRY_THRESHOLDS_MADE(X)                                                                                      \
@@ -168,7 +169,7 @@ static inline struct wherry_thresholds wherry_thresholds_complete(struct wherry_
     if (t.copy_string_from >= t.copy_ymm_from)
         t.copy_string_from = SIZE_MAX;
     t.copy_string_below = smaller(smaller(t.copy_rep_to, t.copy_stream_from), WRITTEN_FROM);
-    t.copy_string_all_from = t.copy_rep_all_from;
+    t.copy_string_all_from = t.copy_rep_slow_ahead ? t.copy_rep_all_from : 0;
     t.copy_string_slow_ahead = t.copy_rep_slow_ahead;
     t.set_string_below = smaller(smaller(t.set_rep_to, t.set_stream_from), WRITTEN_FROM);
     return t;
