@@ -9,9 +9,11 @@
  * 0 for every other tier. So one comparison tells size and tier. Where AVX2's text stands first the size is n - 16, and
  * what is below 16 asks for the tier on its own way. Where AVX-512's does, AVX2 has -1: as a number without a sign
  * above every size, so that its calls go on in place too, and no address is above it, which is how they are told there.
- * SSE2 has the same number, but 0 before a constructor has run. AVX2's copies to 64 bytes have nothing that SSE2 has
- * not, so they serve it too; where AVX2's text stands first SSE2 has one less than AVX2 for that, by which the two are
- * told behind them. The upper half: which choice.
+ * SSE2 has a number one less, by which it is told from AVX2: behind the copies to 64 bytes where AVX2's text stands
+ * first, since those have nothing that SSE2 has not; else on the way to AVX2, from where the one address that is above
+ * it, with 0 bytes, goes on in AVX-512's text, which where the page's end is no branch would not do. There, and before
+ * a constructor has run, it has 0. Sets, whose text has more than that, have AVX2's number or 0, and ask. The upper
+ * half: which choice.
  */
 #define CHOICE_CODE 4
 #define AVX2_INLINE (64 - 16 + 1)
@@ -43,13 +45,21 @@ enum wherry_choice {
     WHERRY_CHOICE_AVX512_LOOK = -5, /* as together, and each call is recorded */
 };
 
+#if WHERRY_FIRST_AVX2
+#define COPY_BELOW_SSE2 (AVX2_INLINE - 1)
+#define SET_BELOW_SSE2 0
+#else
+#define COPY_BELOW_SSE2 (WHERRY_EDGE_BRANCH ? UINT32_MAX - 1 : 0)
+#define SET_BELOW_SSE2 UINT32_MAX
+#endif
+
 static inline uint64_t wherry_choice_word(enum wherry_choice choice, uint32_t first_below, uint32_t sse2_below)
 {
     uint32_t below = 0;
     if (choice == (WHERRY_FIRST_AVX2 ? WHERRY_CHOICE_AVX2 : WHERRY_CHOICE_AVX512))
         below = first_below;
     else if (choice == WHERRY_CHOICE_SSE2)
-        below = WHERRY_FIRST_AVX2 ? sse2_below : UINT32_MAX;
+        below = sse2_below;
     else if (choice == WHERRY_CHOICE_AVX2)
         below = UINT32_MAX;
     return (uint64_t)(uint8_t)choice << 8 * CHOICE_CODE | below;
@@ -57,9 +67,12 @@ static inline uint64_t wherry_choice_word(enum wherry_choice choice, uint32_t fi
 
 static inline uint64_t wherry_copy_word(enum wherry_choice choice)
 {
-    return wherry_choice_word(choice, COPY_BELOW, AVX2_INLINE - 1);
+    return wherry_choice_word(choice, COPY_BELOW, COPY_BELOW_SSE2);
 }
-static inline uint64_t wherry_set_word(enum wherry_choice choice) { return wherry_choice_word(choice, SET_BELOW, 0); }
+static inline uint64_t wherry_set_word(enum wherry_choice choice)
+{
+    return wherry_choice_word(choice, SET_BELOW, SET_BELOW_SSE2);
+}
 
 static inline enum wherry_choice wherry_choice_in(uint64_t word)
 {

@@ -20,6 +20,20 @@
     subq    %r9, %rsi;                         \
     addq    $1, %rdi;                          \
     addq    %rdi, %rsi
+/* 16 to 64: blocks of 16 at 0, t, 2t and n - 16, with t = (n - 16) / 2, less a 64th so that 64 bytes do not ask for 24, in
+ * multiples of 8: 0 to 32 bytes, then 8, from 49 on 16. */
+#define COPY_16_TO_64                          \
+    imull   $63, %edx, %ecx;                   \
+    shrl    $7, %ecx;                          \
+    andl    $24, %ecx;                         \
+    movups  (%rsi), %xmm0;                     \
+    movups  (%rsi,%rcx), %xmm1;                \
+    movups  (%rsi,%rcx,2), %xmm2;              \
+    movups  (%rsi,%rdx), %xmm3;                \
+    movups  %xmm0, (%rdi);                     \
+    movups  %xmm1, (%rdi,%rcx);                \
+    movups  %xmm2, (%rdi,%rcx,2);              \
+    movups  %xmm3, (%rdi,%rdx)
 #define COPY_AVX2_ENDS                         \
     vmovdqu %ymm5, (%r11);                     \
     vmovdqu %ymm6, 32(%r11);                   \
@@ -42,8 +56,8 @@ copy_avx2:
     movq    %rdi, %rax
 #else
 move_low_source:
-    testl   %ecx, %ecx              /* no source is above what AVX2 and SSE2 have in rcx */
-    jns     move_low_source_for_sure
+    incl    %ecx                    /* no source is above what AVX2 has in rcx */
+    jnz     move_not_avx2
 #endif
 copy_avx2_rax:
     subq    $16, %rdx               /* ascending: with sizes of all magnitudes, fewest are guessed wrong that way */
@@ -51,19 +65,7 @@ copy_avx2_rax:
     COMPARE_INLINE(wherry_copy_choice)
     jae     copy_avx2_65_on
 copy_avx2_16_to_64:
-/* 16 to 64: blocks of 16 at 0, t, 2t and n - 16, with t = (n - 16) / 2, less a 64th so that 64 bytes do not ask for 24, in
- * multiples of 8: 0 to 32 bytes, then 8, from 49 on 16. */
-    imull   $63, %edx, %ecx
-    shrl    $7, %ecx
-    andl    $24, %ecx
-    movups  (%rsi), %xmm0
-    movups  (%rsi,%rcx), %xmm1
-    movups  (%rsi,%rcx,2), %xmm2
-    movups  (%rsi,%rdx), %xmm3
-    movups  %xmm0, (%rdi)
-    movups  %xmm1, (%rdi,%rcx)
-    movups  %xmm2, (%rdi,%rcx,2)
-    movups  %xmm3, (%rdi,%rdx)
+    COPY_16_TO_64
     ret
 
 /* 4 to 15: the same in blocks of 4, t is 0, 2 or 4. */
@@ -95,9 +97,6 @@ copy_avx2_65_on:
 #if WHERRY_FIRST_AVX2
     testb   $1, %cl
     jz      copy_not_avx2
-#else
-    cmpb    $0, wherry_copy_choice + CHOICE_CODE(%rip)
-    je      copy_not_avx2           /* near by, so that one line is enough */
 #endif
 copy_avx2_65_on_for_sure:
     subq    $112, %rdx
@@ -127,8 +126,6 @@ copy_avx2_after_all:                /* since another thread has said so a moment
     jb      copy_avx2_16_to_64
     jmp     copy_avx2_65_on_for_sure
 #else
-copy_not_avx2:
-    jmp     copy_sse2_64_on
 copy_avx2:                          /* by the choice alone */
     movq    %rdi, %rax
     jmp     copy_avx2_rax

@@ -79,7 +79,7 @@ move_halves:
 #if WHERRY_FIRST_AVX2
 move_low_source:
 #else
-move_low_source_for_sure:           /* in copy_avx2 the other tiers were told */
+move_low_source_for_sure:           /* the other tiers were told */
 #endif
     testl   %edx, %edx
     jnz     move_small_anyhow
@@ -96,6 +96,8 @@ move_one:
 move_near_page_end:
     cmpl    $32, %edx
     jae     move_halves
+    testl   %edx, %edx              /* from the last address of all also in SSE2's tier, which has no mask */
+    jz      move_done
     PREFETCH_MASKED_COPY
     orl     $-1, %ecx
     shrxl   %edx, %ecx, %ecx
@@ -103,6 +105,7 @@ move_near_page_end:
     kmovd   %ecx, %k1
     vmovdqu8 -32(%rsi,%rdx), %ymm16{%k1}{z}
     vmovdqu8 %ymm16, -32(%rdi,%rdx){%k1}
+move_done:
     ret
 #if SECOND_HALF_IN_PLACE
 move_halves:

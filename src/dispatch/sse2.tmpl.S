@@ -1,6 +1,6 @@
-/* What SSE2 does in its own way, to the plain loop: copies of more than 64 bytes, since smaller ones are AVX2's, which have
- * nothing that SSE2 has not, and sets. Not in the pages of the other tiers: there is no room in the copies'. To 256
- * bytes each class is one run of instructions; all is loaded before anything is stored. A part of public.S.
+/* Copies and sets of SSE2, to the plain loop. Not in the pages of the other tiers: there is no room in the copies'. To 256
+ * bytes each class is one run of instructions, and all is loaded before anything is stored. The smallest copies are
+ * AVX2's, which have nothing that SSE2 has not. A part of public.S.
  */
 /* clang-format off */
 #define SSE2_LOAD_4(from, at, a, b, c, d)      \
@@ -22,11 +22,18 @@ copies_sse2:
     .cfi_startproc
 copy_sse2:
     movq    %rdi, %rax
+#if !WHERRY_FIRST_AVX2
+    jmp     copy_sse2_rax
+move_not_avx2:                      /* with the sign of what AVX-512 or SSE2 had in ecx, and 1 */
+    jns     move_low_source_for_sure
+#endif
 copy_sse2_rax:                      /* rax is what to return */
     subq    $16, %rdx
     jb      copy_avx2_to_15
     cmpq    $49, %rdx
-    jb      copy_avx2_16_to_64
+    jae     copy_sse2_64_on
+    COPY_16_TO_64
+    ret
 
 /* 64 to 128; rdx is n - 16, then n - 128. */
 copy_sse2_64_on:
@@ -49,8 +56,8 @@ copy_sse2_129_on:
     subq    %rsi, %r8
     cmpq    wherry_thresholds + COPY_STRING_FROM(%rip), %rdx
     jae     copy_sse2_by_string
-    cmpq    %rdx, %r8              /* the destination begins inside the source, or where it does */
-    jb      copy_sse2_by_routine
+    cmpq    %rdx, %r8               /* the destination begins inside the source, or where it does */
+    jb      copy_sse2_backward
     cmpq    wherry_thresholds + COPY_YMM_BELOW(%rip), %rdx
     jae     copy_sse2_by_routine
     movups  (%rsi), %xmm4
@@ -71,6 +78,35 @@ copy_sse2_step:
     jb      copy_sse2_step
     SSE2_STORE_4(movups, 0, (%r11), %xmm5, %xmm6, %xmm7, %xmm8)
     movups  %xmm4, (%r9)
+    ret
+
+/* From the end down; r8 is dst - src. */
+    .p2align 5
+copy_sse2_backward:
+    testq   %r8, %r8
+    jz      copy_sse2_none
+    SSE2_LOAD_4(0, (%rsi), %xmm5, %xmm6, %xmm7, %xmm8)
+    movups  -16(%rsi,%rdx), %xmm4
+    leaq    -1(%rdi,%rdx), %rcx
+    leaq    64(%rdi), %r11          /* up to 64 bytes are left from here down */
+    leaq    -16(%rdi,%rdx), %r9
+    andq    $-16, %rcx
+    movq    %rcx, %rsi
+    subq    %r8, %rsi
+    .p2align 5
+copy_sse2_step_backward:
+    SSE2_LOAD_4(-64, (%rsi), %xmm0, %xmm1, %xmm2, %xmm3)
+    subq    $64, %rsi
+    movaps  %xmm3, -16(%rcx)
+    movaps  %xmm2, -32(%rcx)
+    movaps  %xmm1, -48(%rcx)
+    movaps  %xmm0, -64(%rcx)
+    subq    $64, %rcx
+    cmpq    %r11, %rcx
+    ja      copy_sse2_step_backward
+    SSE2_STORE_4(movups, 0, (%rdi), %xmm5, %xmm6, %xmm7, %xmm8)
+    movups  %xmm4, (%r9)
+copy_sse2_none:
     ret
 
 /* r8 is dst - src. */

@@ -127,7 +127,7 @@ enum { STRINGS_FROM = 4096 };
 
 /* Where Intel's string instructions overtake the loops of 16-byte vectors, even in L1 (Granite Rapids,
  * docs/performance-intel.md): from there on none of those is worth a question. */
-enum { SSE2_STRINGS_FROM = 2048 };
+enum { SSE2_COPY_STRINGS_FROM = ALIAS_FROM, SSE2_SET_STRINGS_FROM = 2048 };
 
 /* The first that announces FSRM is Ice Lake; those before nobody has measured. */
 static bool fast_short_strings(const struct wherry_cpu *cpu)
@@ -149,7 +149,7 @@ static size_t copy_strings_recent_from(const struct wherry_cpu *cpu, enum wherry
     if (cpu->vendor == WHERRY_CPU_AMD)
         return 24 << 10;
     if (sse2_strings(cpu, isa))
-        return SSE2_STRINGS_FROM;
+        return SSE2_COPY_STRINGS_FROM;
     if (isa == WHERRY_ISA_AVX2 && fast_short_strings(cpu))
         return 5 << 10;
     return wherry_cpu_has(cpu, WHERRY_CPU_FSRM) ? 12 << 10 : 8 << 10;
@@ -162,7 +162,7 @@ static size_t copy_strings_recent_from(const struct wherry_cpu *cpu, enum wherry
 static size_t set_strings_from(const struct wherry_cpu *cpu, enum wherry_isa isa, size_t otherwise)
 {
     if (sse2_strings(cpu, isa))
-        return SSE2_STRINGS_FROM;
+        return SSE2_SET_STRINGS_FROM;
     return fast_short_strings(cpu) ? 8 << 10 : otherwise;
 }
 enum { SET_STRINGS_RECENT_FROM = 768 << 10 };
@@ -227,7 +227,7 @@ struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, en
             .copy_parts_from = copy_parts_from(cpu),
         };
     return (struct wherry_thresholds){
-        .copy_rep_from = sse2_strings(cpu, isa) ? SSE2_STRINGS_FROM : STRINGS_FROM,
+        .copy_rep_from = sse2_strings(cpu, isa) ? SSE2_COPY_STRINGS_FROM : STRINGS_FROM,
         .copy_rep_to = stream,
         .copy_stream_from = stream,
         .set_rep_from = set_strings_from(cpu, isa, STRINGS_FROM),
