@@ -196,7 +196,7 @@ copy_avx2_forward:
     vmovdqu %ymm5, 32(%r9)
     addq    $1, %rdi
     addq    %rdi, %rsi
-    .p2align 4
+    .p2align 6
 /* Both additions behind the first store: 0.92 to 0.94 of the time at misaligned places. */
 copy_avx2_step:
     vmovdqu (%rsi), %ymm0
@@ -268,7 +268,7 @@ copy_avx2_not_by_string:
     vmovdqa %ymm3, 96(%rdi)
     leaq    128(%rsi,%r10), %rsi
     leaq    128(%rdi,%r10), %rdi
-    .p2align 5
+    .p2align 6
 copy_avx2_step_either_way:
     vmovdqu (%rsi), %ymm0
     vmovdqu 32(%rsi), %ymm1
@@ -291,7 +291,7 @@ copy_avx2_close:
     cmpq    %rdx, %rcx              /* the destination begins inside the source */
     jb      copy_avx2_by_routine
     COPY_AVX2_BEGINS
-    .p2align 4
+    .p2align 6
 copy_avx2_step_close:
     vmovdqu (%rsi), %ymm0
     vmovdqu 32(%rsi), %ymm1

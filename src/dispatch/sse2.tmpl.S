@@ -68,7 +68,7 @@ copy_sse2_129_on:
     subq    %r9, %rsi
     addq    $1, %rdi
     addq    %rdi, %rsi
-    .p2align 5
+    .p2align 6
 copy_sse2_step:
     SSE2_LOAD_4(0, (%rsi), %xmm0, %xmm1, %xmm2, %xmm3)
     addq    $64, %rsi
@@ -93,7 +93,7 @@ copy_sse2_backward:
     andq    $-16, %rcx
     movq    %rcx, %rsi
     subq    %r8, %rsi
-    .p2align 5
+    .p2align 6
 copy_sse2_step_backward:
     SSE2_LOAD_4(-64, (%rsi), %xmm0, %xmm1, %xmm2, %xmm3)
     subq    $64, %rsi
@@ -187,7 +187,7 @@ set_sse2_129_on:
     movups  %xmm0, (%rdi)
     orq     $15, %rdi
     addq    $1, %rdi
-    .p2align 5
+    .p2align 6
 set_sse2_step:
     SSE2_SET_4(movaps, 0, (%rdi))
     addq    $64, %rdi

@@ -151,7 +151,7 @@ static size_t copy_strings_recent_from(const struct wherry_cpu *cpu, enum wherry
     if (sse2_strings(cpu, isa))
         return SSE2_COPY_STRINGS_FROM;
     if (isa == WHERRY_ISA_AVX2 && fast_short_strings(cpu))
-        return 5 << 10;
+        return STRINGS_FROM;
     return wherry_cpu_has(cpu, WHERRY_CPU_FSRM) ? 12 << 10 : 8 << 10;
 }
 
