@@ -200,18 +200,32 @@ LONGEST = (
         "test_dispatch.py",
         "test_emulated.py",
         "test_build.py",
+        "test_tune.py",
         "test_fleet_hosts.py",
-        "test_nofault.py",
-        "test_nofault_table.py",
     ),
     *(
-        "test_install.py",
         "test_fuzz.py",
+        "test_nofault.py",
+        "test_nofault_table.py",
+        "test_stripes.py",
         "test_verify.py",
-        "test_make_peers.py",
-        "test_programs.py",
     ),
-    *("test_recent.py", "test_tune.py", "test_replay.py", "test_written.py"),
+    *("test_turns.py", "test_campaign.py", "test_stripes_failing.py", "test_install.py"),
+    *(
+        "test_budget.py",
+        "test_replay.py",
+        "test_scoreboard.py",
+        "test_cli.py",
+        "test_report_browser.py",
+    ),
+    *("test_report_systems.py", "test_make_peers.py", "test_systems_misuse.py", "test_programs.py"),
+    *(
+        "test_measure_peers.py",
+        "test_resume.py",
+        "test_recent.py",
+        "test_written.py",
+        "test_timed.py",
+    ),
 )
 
 

@@ -247,12 +247,13 @@ def test_verify_and_tune_bring_back_what_they_write(cluster, fleet, wherry):
     done, hosts = fleet("verify", "no_such_routine")
     assert done.returncode == 1
     assert "no_such_routine" in hosts["alpha"]["words"]
-    done, hosts = fleet("tune", "--quick", "--retries", "0")
+    small = ("--quick", "--mix", "uniform:0-64")  # by all sizes: test_tune.py
+    done, hosts = fleet("tune", *small, "--retries", "0")
     assert hosts["alpha"]["state"] == "done", done.stdout + done.stderr
     # Also where the default wins: the plan says so, and the host is not tuned again.
     checked = wherry("plan", "show", hosts["alpha"]["file"])
     assert checked.returncode == 0, checked.stderr
-    _, hosts = fleet("tune", "--quick", "--retries", "0")
+    _, hosts = fleet("tune", *small, "--retries", "0")
     assert hosts["alpha"]["state"] == "there"
 
 

@@ -43,6 +43,29 @@ def test_a_mix_is_cut_by_op_and_band():
     assert subject.ceiling["likely"] == 0.2
 
 
+@pytest.mark.parametrize(
+    ("given", "ops", "mean", "largest"),
+    [
+        ("uniform:0-64", {"copy", "move", "set"}, 32, 64),
+        ("log:1-4K", {"copy", "move", "set"}, None, 4096),
+        ("sort.copy", {"copy"}, None, None),
+    ],
+)
+def test_what_the_list_of_mixes_has_is_a_mix(given, ops, mean, largest):
+    subject = parts.subject(given, CACHES)
+    assert {part.op for part in subject.parts} == ops and subject.ceiling is None
+    assert subject.name == given.replace("4K", "4096")
+    assert mean is None or {part.mean for part in subject.parts} == {mean}
+    assert largest is None or {part.largest for part in subject.parts} == {largest}
+
+
+@pytest.mark.parametrize("given", ["uniform:9-3", "log:0-9", "uniform:0-2G", "gcc.none", "none"])
+def test_no_mix_is_told_without_the_words_of_an_option(given):
+    with pytest.raises(WherryError, match=re.escape(given)) as raised:
+        parts.subject(given, CACHES)
+    assert "--mix" not in str(raised.value)
+
+
 def test_each_cache_is_a_band():
     """What fits the nearest is measured there, whatever larger calls there are."""
     found = parts.bands(CACHES, copies=True)

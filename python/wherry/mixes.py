@@ -114,6 +114,27 @@ def of_range(spec: str, kind: str, low: int, high: int) -> Mix:
     return _mix(spec, spec, tuple(OPS.values()), (shares, {}, {}))
 
 
+_RANGE = re.compile(r"(uniform|log):(\d{1,12})([KMG]?)-(\d{1,12})([KMG]?)", re.ASCII | re.I)
+_TIMES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def is_range(word: str) -> bool:
+    return _RANGE.fullmatch(word) is not None
+
+
+def from_range(word: str) -> Mix:
+    """`uniform:8-100`, `log:1-4K`."""
+    kind, *bounds = _RANGE.fullmatch(word).groups()
+    low, high = (int(digits) * _TIMES[unit.upper()] for digits, unit in (bounds[:2], bounds[2:]))
+    kind = kind.lower()
+    if low > high or high > mixfiles.LARGEST_SIZE or (kind == "log" and not low):
+        raise WherryError(
+            f"--mix {word}: give LO-HI with LO no larger than HI, to {_LARGEST}"
+            + ("; log: begins at 1" if kind == "log" else "")
+        )
+    return of_range(f"{kind}:{low}-{high}", kind, low, high)
+
+
 # ---- files ----------------------------------------------------------------------------------------------------------
 
 

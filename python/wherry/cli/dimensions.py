@@ -23,8 +23,6 @@ MOST_VALUES = 4096
 _LARGEST_OVERLAP = 1 << 30
 _RANGE = re.compile(r"(-?\d{1,12}K?)(?:-(-?\d{1,12}K?)(?::(\d{1,12}K?))?)?", re.ASCII | re.I)
 _SIZES = re.compile(r"([0-9]+[KMG]?)-([0-9]+[KMG]?)(?::(x?)([0-9]+[KMG]?))?", re.ASCII | re.I)
-_SPEC = re.compile(r"(uniform|log):(\d{1,12})([KMG]?)-(\d{1,12})([KMG]?)", re.ASCII | re.I)
-_TIMES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 # Option, parameter, metavar, help.
 _OPTIONS = (
@@ -197,23 +195,10 @@ def mixes(values: Iterable[str]):
     from wherry import mixes as room
     from wherry.cli import names
 
-    ranges = [word for value in values for word in value.split(",") if _SPEC.fullmatch(word)]
-    files = [value for value in values if not all(_SPEC.fullmatch(w) for w in value.split(","))]
-    found = {}
-    for word in ranges:
-        kind, *bounds = _SPEC.fullmatch(word).groups()
-        low, high = (
-            int(digits) * _TIMES[unit.upper()] for digits, unit in (bounds[:2], bounds[2:])
-        )
-        kind = kind.lower()
-        if low > high or high > 1 << 30 or (kind == "log" and not low):
-            raise WherryError(
-                f"--mix {word}: give LO-HI with LO no larger than HI, to 1 GiB"
-                + ("; log: begins at 1" if kind == "log" else "")
-            )
-        spec = f"{kind}:{low}-{high}"
-        found[spec] = room.of_range(spec, kind, low, high)
-    return (*found.values(), *room.gather(files, names.tell))
+    words = [word for value in values for word in value.split(",") if room.is_range(word)]
+    files = [value for value in values if not all(map(room.is_range, value.split(",")))]
+    ranges = {mix.name: mix for mix in map(room.from_range, words)}
+    return (*ranges.values(), *room.gather(files, names.tell))
 
 
 def _ops(values: Iterable[str]) -> tuple[str, ...]:

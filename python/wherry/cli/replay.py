@@ -35,10 +35,10 @@ import click
 @click.option("--save", metavar="FILE", help="Also a run file, for wherry compare and report.")
 @click.option("--json", "as_json", is_flag=True, help="Totals, predictions and verdict as JSON.")
 def command(mix, **options) -> int:
-    """Measures MIX (a file of wherry record, a mix that comes with Wherry, a published distribution) as it was
-    recorded: sizes in their order, alignments, overlaps; hot, one cache further out, and in memory. Tells by how much
-    each routine's time differs from libc's and, where the recording has a ceiling, what that would change of the
-    program."""
+    """Measures MIX (a file of wherry record, a mix that comes with Wherry, a range as uniform:0-64, a published
+    distribution) as it was recorded: sizes in their order, alignments, overlaps; hot, one cache further out, and in
+    memory. Tells by how much each routine's time differs from libc's and, where the recording has a ceiling, what that
+    would change of the program."""
     from wherry.cli import replaying
 
     return replaying.replay(mix, **options)

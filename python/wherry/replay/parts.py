@@ -188,8 +188,9 @@ def _took(timed: Timed, sizes: Sequence, calls: int) -> float | None:
 def subject(
     given: str, caches: Mapping[str, int], seed: int = 1, here: Mapping | None = None
 ) -> Subject:
-    """A file of `wherry record`, the name of a mix that comes with Wherry, or a file of a published form. `here`: what
-    recording.host says of this machine; what a recording tried on another one is left out."""
+    """A file of `wherry record`, the name of a mix that comes with Wherry (`gcc`, or one op of it, `gcc.copy`), a range
+    (`uniform:0-64`), or a file of a published form. `here`: what recording.host says of this machine; what a recording
+    tried on another one is left out."""
     path = Path(given)
     if path.exists():
         if not path.is_file():
@@ -206,6 +207,8 @@ def subject(
         recording = recordings.read(path)
     elif given in recordings.shipped_names():
         recording = recordings.shipped(given)
+    elif mixes.is_range(given) or given in {mix.name for mix in mixes.shipped(runnable=False)}:
+        return _published(given, caches)
     elif "/" in given or "." in given:
         raise WherryError(
             f"{given}: there is no such file; give a mix, as wherry record -o FILE writes one"
@@ -238,8 +241,14 @@ def subject(
 
 
 def _published(given: str, caches: Mapping[str, int]) -> Subject:
+    """What says no more than how many calls there are of each size."""
     try:
-        found = mixes.gather([given])
+        if mixes.is_range(given):
+            found = (mixes.from_range(given),)
+        elif Path(given).exists():
+            found = mixes.gather([given])
+        else:
+            found = tuple(mix for mix in mixes.shipped() if mix.name == given)
     except WherryError as error:
         # There it is the value of an option, here the argument.
         raise WherryError(str(error).removeprefix("--mix ")) from None
@@ -256,7 +265,8 @@ def _published(given: str, caches: Mapping[str, int]) -> Subject:
         for mix in found
         for op in mix.ops
     ]
-    return Subject(Path(given).stem, tuple(parts), None)
+    name = Path(given).stem if Path(given).exists() else found[0].name
+    return Subject(name, tuple(parts), None)
 
 
 def caches_of(reported: Mapping) -> dict[str, int]:
