@@ -10,7 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ghz.h"
+#include "json.h"
 #include "last_words.h"
+#include "wherry.h"
 
 const char *const disturbance_names[DISTURBANCE_COUNT] = {"none", "migrated", "descheduled", "steal", "contended"};
 
@@ -33,6 +36,19 @@ double clock_cost_ns(void)
         least = cost < least ? cost : least;
     }
     return least;
+}
+
+void host_put_start(const struct host *host, uint64_t seed)
+{
+    json_begin("start");
+    json_string("version", wherry_version());
+    json_int("pid", getpid());
+    json_uint("cpu", host->cpu);
+    json_uint("cpus", host->cpu_count);
+    json_string("clock", "CLOCK_MONOTONIC");
+    json_double("clock_ns", clock_cost_ns());
+    json_double("ghz", clock_ghz());
+    json_uint("seed", seed);
 }
 
 bool thread_pin(unsigned cpu)

@@ -22,6 +22,10 @@ struct host {
 /* Pins the calling thread to `pin` (NULL: the CPU it runs on) and fills *host. Returns NULL, or what is wrong. */
 const char *host_pin(struct host *host, const char *pin);
 
+/* The line with which every command that measures rows begins: event `start`, who runs where and by which clock, and
+ * `seed`, of all random choices. The caller adds what is its own and ends it. */
+void host_put_start(const struct host *host, uint64_t seed);
+
 /* Pins the calling thread. */
 bool thread_pin(unsigned cpu);
 

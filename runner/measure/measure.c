@@ -12,13 +12,11 @@
 
 #include "bench.h"
 #include "commands.h"
-#include "ghz.h"
 #include "json.h"
 #include "known.h"
 #include "last_words.h"
 #include "options.h"
 #include "stats.h"
-#include "wherry.h"
 
 static void put_event(const char *event, const struct row *row, const char *routine)
 {
@@ -217,15 +215,7 @@ static void put_layout(void)
 
 static void put_start(const struct host *host, uint64_t seed, const struct counters *counters)
 {
-    json_begin("start");
-    json_string("version", wherry_version());
-    json_int("pid", getpid());
-    json_uint("cpu", host->cpu);
-    json_uint("cpus", host->cpu_count);
-    json_string("clock", "CLOCK_MONOTONIC");
-    json_double("clock_ns", clock_cost_ns());
-    json_double("ghz", clock_ghz());
-    json_uint("seed", seed);
+    host_put_start(host, seed);
     put_layout();
     json_open("counters");
     json_string("set", counters->set->name);

@@ -10,11 +10,9 @@
 
 #include "commands.h"
 #include "json.h"
-#include "measure/ghz.h"
 #include "measure/random.h"
 #include "measure/stats.h"
 #include "system.h"
-#include "wherry.h"
 
 enum { SLOWEST_FACTOR = 20, VOID_FACTOR = 1, LEAST_ROUNDS = 3, TRIES = 4 };
 
@@ -372,20 +370,6 @@ static int run_row(struct system_row *row, bool *wrong)
     return session.failed ? EXIT_FAILED : EXIT_OK;
 }
 
-static void put_start(const struct host *host, uint64_t seed)
-{
-    json_begin("start");
-    json_string("version", wherry_version());
-    json_int("pid", getpid());
-    json_uint("cpu", host->cpu);
-    json_uint("cpus", host->cpu_count);
-    json_string("clock", "CLOCK_MONOTONIC");
-    json_double("clock_ns", clock_cost_ns());
-    json_double("ghz", clock_ghz());
-    json_uint("seed", seed);
-    json_end();
-}
-
 static const char help[] =
     "usage: wherry-run system [--pin CPU] [--seed N] [--peer NAME=PATH[:PREFIX]] ...\n\n"
     "Reads rows of experiments on whole systems from standard input, one a line, measures each and writes one JSON\n"
@@ -457,7 +441,8 @@ int command_system(int argc, char **argv)
     host_catch_signals();
     signal(SIGPIPE, SIG_IGN); /* a reader that has gone away is an error of writing, told in a line */
     json_apart();
-    put_start(&host, seed);
+    host_put_start(&host, seed);
+    json_end();
 
     char *line = NULL;
     size_t room = 0;
