@@ -34,9 +34,9 @@ NOISE = 0.01
 # calls for 53 % of its time and takes 2 % more with the drop-in they said 2 % less, of one with 31 % (ffmpeg-pad) that
 # takes 6 % less 1 (docs/programs.md).
 CALLS_SPREAD = 0.2
-# In turns with copies that go past the caches libc's of many megabytes find nothing of their destination there, and not for
-# tens of calls after: in a program of its own they may find most of it in a last-level cache larger than is believed. Of
-# what such calls gained in turns so much was not there in the whole program (docs/programs-intel.md, numpy-large).
+# In turns with copies that go past the caches libc's of many megabytes find nothing of their destination there, and not
+# for tens of calls after: in a program of its own they may find most of it in a last-level cache larger than is
+# believed. Of what such calls gained in turns so much was not there in the whole program (docs/programs-intel.md).
 LASTING_SPREAD = 0.6
 # A program that its copies take less of has nothing to gain.
 SMALL_SHARE = 0.01
