@@ -24,7 +24,7 @@ copy_sse2:
     movq    %rdi, %rax
 #if !WHERRY_FIRST_AVX2
     jmp     copy_sse2_rax
-move_not_avx2:                      /* with the sign of what AVX-512 or SSE2 had in ecx, and 1 */
+move_not_avx2:                      /* with the flags of ecx, the number and 1: below 0 it is SSE2's */
     jns     move_low_source_for_sure
 #endif
 copy_sse2_rax:                      /* rax is what to return */

@@ -53,7 +53,7 @@
 /* Made of those by wherry_thresholds_complete: what most have to ask. 0, where nobody has called it, is always right.
  *   copy_loop_below      copies of fewer bytes go by the loop of 64-byte vectors, forward, at lines of the source
  *   copy_forward_below   the same at lines of either side
- *   copy_ymm_below       the same by 32-byte vectors
+ *   copy_ymm_below       the same by 32-byte vectors, or SSE2's
  *   copy_source_page     513 to 1024 bytes begin at lines of the source unless the first address of the destination and
  *                        its end, xor-ed, are above this: ALIAS_BYTES - 1, or 0 for never
  *   copy_string_from     copies from here on go by no loop of the public functions: by rep movsb, or the routine; with
