@@ -1,5 +1,17 @@
 /* The set of AVX2, to the plain loop: as copy_avx2.tmpl.S, and with the same registers at the beginning and behind it. A part
  * of public.S. */
+/* clang-format off */
+/* As COPY_16_TO_64, in the older encoding, too. */
+#define SET_16_TO_64                           \
+    imull   $63, %edx, %ecx;                   \
+    shrl    $7, %ecx;                          \
+    andl    $24, %ecx;                         \
+    movups  %xmm0, (%rdi);                     \
+    movups  %xmm0, (%rdi,%rcx);                \
+    movups  %xmm0, (%rdi,%rcx,2);              \
+    movups  %xmm0, (%rdi,%rdx)
+/* clang-format on */
+
 #if !WHERRY_FIRST_AVX2
 set_low_destination:
     cmpb    $1, wherry_set_choice + CHOICE_CODE(%rip)
@@ -14,13 +26,7 @@ set_avx2:
     jae     set_avx2_65_on
 set_avx2_16_to_64:
     vpbroadcastb %xmm0, %xmm0
-    imull   $63, %edx, %ecx         /* as in copy_avx2 */
-    shrl    $7, %ecx
-    andl    $24, %ecx
-    movups  %xmm0, (%rdi)           /* the older encoding, as there */
-    movups  %xmm0, (%rdi,%rcx)
-    movups  %xmm0, (%rdi,%rcx,2)
-    movups  %xmm0, (%rdi,%rdx)
+    SET_16_TO_64
     ret
 
 /* 4 to 15, and in set_avx2_to_3 less. */

@@ -157,13 +157,7 @@ set_sse2_16_on:
     pshufd  $0, %xmm0, %xmm0
     cmpq    $49, %rdx
     jae     set_sse2_65_on
-    imull   $63, %edx, %ecx         /* as in copy_avx2 */
-    shrl    $7, %ecx
-    andl    $24, %ecx
-    movups  %xmm0, (%rdi)
-    movups  %xmm0, (%rdi,%rcx)
-    movups  %xmm0, (%rdi,%rcx,2)
-    movups  %xmm0, (%rdi,%rdx)
+    SET_16_TO_64
     ret
 
     .p2align 5

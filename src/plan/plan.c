@@ -143,7 +143,7 @@ static bool sse2_strings(const struct wherry_cpu *cpu, enum wherry_isa isa)
 /* Where it was, vector loops win as long as both sides lie in L1, and what else the program copies to in turn: with Zen
  * 5 half of its 48 KiB. Intel's rep movsb is within a tenth of 64-byte vectors there from 12 KiB on, and faster where a
  * second destination does not fit (docs/performance-intel.md): a quarter, of 48 KiB since Ice Lake; of 32 KiB before.
- * It overtakes 32-byte vectors from 4 KiB on. */
+ * It overtakes 32-byte vectors from 5 KiB on, where both sides begin at lines from 4 KiB on. */
 static size_t copy_strings_recent_from(const struct wherry_cpu *cpu, enum wherry_isa isa)
 {
     if (cpu->vendor == WHERRY_CPU_AMD)
@@ -151,7 +151,7 @@ static size_t copy_strings_recent_from(const struct wherry_cpu *cpu, enum wherry
     if (sse2_strings(cpu, isa))
         return SSE2_COPY_STRINGS_FROM;
     if (isa == WHERRY_ISA_AVX2 && fast_short_strings(cpu))
-        return STRINGS_FROM;
+        return 5 << 10;
     return wherry_cpu_has(cpu, WHERRY_CPU_FSRM) ? 12 << 10 : 8 << 10;
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -203,12 +203,14 @@ def subject(
         except OSError as error:
             raise WherryError(f"{path}: cannot be read: {error.strerror}") from None
         if not recorded:
-            return _published(given, caches)
+            return _of_sizes(lambda: mixes.gather([given]), caches, path.stem)
         recording = recordings.read(path)
     elif given in recordings.shipped_names():
         recording = recordings.shipped(given)
-    elif mixes.is_range(given) or given in {mix.name for mix in mixes.shipped(runnable=False)}:
-        return _published(given, caches)
+    elif mixes.is_range(given):
+        return _of_sizes(lambda: [mixes.from_range(given)], caches)
+    elif given in {mix.name for mix in mixes.shipped(runnable=False)}:
+        return _of_sizes(lambda: [m for m in mixes.shipped() if m.name == given], caches)
     elif "/" in given or "." in given:
         raise WherryError(
             f"{given}: there is no such file; give a mix, as wherry record -o FILE writes one"
@@ -240,15 +242,12 @@ def subject(
     return found.without_trial(elsewhere) if elsewhere else found
 
 
-def _published(given: str, caches: Mapping[str, int]) -> Subject:
-    """What says no more than how many calls there are of each size."""
+def _of_sizes(
+    read: Callable[[], Sequence[mixes.Mix]], caches: Mapping[str, int], name: str = ""
+) -> Subject:
+    """What says no more than how many calls there are of each size. `name`: else that of the mix."""
     try:
-        if mixes.is_range(given):
-            found = (mixes.from_range(given),)
-        elif Path(given).exists():
-            found = mixes.gather([given])
-        else:
-            found = tuple(mix for mix in mixes.shipped() if mix.name == given)
+        found = read()
     except WherryError as error:
         # There it is the value of an option, here the argument.
         raise WherryError(str(error).removeprefix("--mix ")) from None
@@ -265,8 +264,7 @@ def _published(given: str, caches: Mapping[str, int]) -> Subject:
         for mix in found
         for op in mix.ops
     ]
-    name = Path(given).stem if Path(given).exists() else found[0].name
-    return Subject(name, tuple(parts), None)
+    return Subject(name or found[0].name, tuple(parts), None)
 
 
 def caches_of(reported: Mapping) -> dict[str, int]:
