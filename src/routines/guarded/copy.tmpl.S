@@ -306,7 +306,7 @@ AT(spill_ends):
     .cfi_adjust_cfa_offset -(SPILL + 24)
     jmp     AT(report)
 
-/* Nothing has been stored yet. */
+/* Nothing has been stored yet, or both sides are disjoint. */
 AT(redo):
     CLEAN_COPY
     movq    %rdi, %rax

@@ -154,6 +154,69 @@ AT(apart_7_blocks):
     STORE(AT(apart_spill), MOVE R(5), 320(%rdi))
     STORE_LAST(AT(apart_spill))
 
+#if WHERRY_EDGE_BRANCH
+/* As many lines of the destination as the size tells, as in public.S; from the beginning again after a fault, since both sides
+ * are disjoint. Where they are not, or lines of the source are wanted, as sizes together.
+ *
+ *   r8  dst - src
+ *   r9  the first of the lines
+ *   r10 the source of what r9 is at
+ *   eax n - 512, less 64 for each line more
+ */
+/* clang-format off */
+#define LINE_MORE(at)                                     \
+    subl    $64, %eax;                                    \
+    jbe     AT(apart_last_128);                           \
+    LOAD(AT(redo), MOVE at(%r10), R(0));                  \
+    STORE(AT(redo), MOVE R(0), at(%r9))
+/* clang-format on */
+    .p2align 6
+AT(apart_513):
+    cmpq    $1024, %rdx
+    ja      AT(large)
+    movq    %rdi, %r8
+    subq    %rsi, %r8
+    leaq    (%rdx,%rdx), %r9
+    leaq    (%r8,%rdx), %rax
+    cmpq    %r9, %rax
+    jb      AT(sixteen)
+    cmpl    $0, wherry_thresholds + COPY_SOURCE_PAGE(%rip)
+    jne     AT(sixteen)
+    LOAD_FIRST(AT(redo))
+    movq    %rdi, %r9
+    orq     $63, %r9
+    leal    -512(%rdx), %eax
+    addq    $1, %r9
+    STORE_FIRST(AT(redo))
+    movq    %r9, %r10
+    subq    %r8, %r10
+    LOAD(AT(redo), MOVE (%r10), R(0))
+    LOAD(AT(redo), MOVE 64(%r10), R(1))
+    LOAD(AT(redo), MOVE 128(%r10), R(2))
+    LOAD(AT(redo), MOVE 192(%r10), R(3))
+    LOAD(AT(redo), MOVE 256(%r10), R(4))
+    LOAD(AT(redo), MOVE 320(%r10), R(5))
+    LOAD(AT(redo), MOVE 384(%r10), R(6))
+    STORE(AT(redo), MOVE R(0), (%r9))
+    STORE(AT(redo), MOVE R(1), 64(%r9))
+    STORE(AT(redo), MOVE R(2), 128(%r9))
+    STORE(AT(redo), MOVE R(3), 192(%r9))
+    STORE(AT(redo), MOVE R(4), 256(%r9))
+    STORE(AT(redo), MOVE R(5), 320(%r9))
+    STORE(AT(redo), MOVE R(6), 384(%r9))
+    LINE_MORE(448)
+    LINE_MORE(512)
+    LINE_MORE(576)
+    LINE_MORE(640)
+    LINE_MORE(704)
+    LINE_MORE(768)
+    LINE_MORE(832)
+AT(apart_last_128):
+    LOAD(AT(redo), MOVE -128(%rsi,%rdx), R(1))
+    LOAD_LAST(AT(redo))
+    STORE(AT(redo), MOVE R(1), -128(%rdi,%rdx))
+    STORE_LAST(AT(redo))
+#else
 /* By the loop; where the destination begins inside the source, as sizes together. */
     .p2align 5
 AT(apart_513):
@@ -220,6 +283,7 @@ AT(apart_rest_64):
 AT(apart_two_pages):
     movl    %edi, %eax
     jmp     AT(apart_from_line)
+#endif
 
 /* All registers of a class into the stack, in the places of the largest. What a smaller one has not loaded lies where the
  * halves at its end overwrite it, or behind n. */
