@@ -71,13 +71,14 @@ CSUM_INLINE uint64_t csum_word(const uint8_t *p)
             : [p] "r"(p), "m"(*(const uint8_t (*)[bytes])p)                                                            \
             : "cc")
 
-/* To CSUM_SHORT bytes: eight words, four, two and one, by the bits of the size; then the rest, which is the upper part
- * of the word that ends where the buffer ends. */
-CSUM_INLINE uint64_t csum_short(const uint8_t *p, size_t n, uint64_t total)
+/* To CSUM_SHORT bytes: the last one to eight, which are the upper part of the word that ends where the buffer ends; and
+ * before them eight words, four, two and one, by the bits of the size. What there was before comes last. */
+CSUM_INLINE uint64_t csum_short(const uint8_t *p, size_t n, uint64_t before)
 {
     if (n < 8)
-        return csum_add64(total, csum_last(p, n));
-    const uint64_t last = csum_word(p + n - 8) >> (63 - n % 8 * 8) >> 1;
+        return csum_add64(before, csum_last(p, n));
+    uint64_t total = csum_word(p + n - 8) >> (-(8 * n) & 63);
+    n--;
     if (n & 64) {
         CSUM_ADD_WORDS(CSUM_EIGHT, 64);
         p += 64;
@@ -92,7 +93,7 @@ CSUM_INLINE uint64_t csum_short(const uint8_t *p, size_t n, uint64_t total)
     }
     if (n & 8)
         total = csum_add64(total, csum_word(p));
-    return csum_add64(total, last);
+    return csum_add64(before, total);
 }
 
 CSUM_INLINE uint64_t copy_csum_short(uint8_t *dst, const uint8_t *p, size_t n, uint64_t total)
