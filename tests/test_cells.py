@@ -7,6 +7,7 @@ import re
 import subprocess
 
 import pytest
+from wherry.rounds import Rounds, uncontrolled
 
 TINY = ("--processes", "1", "--rounds", "2", "--seed", "7")
 
@@ -188,6 +189,24 @@ def test_verdicts_tell_how_they_were_corrected(cells):
             assert cell["verdict"] in ("faster", "slower", "tie")
             if cell["ratio"]["p_corrected"] >= own["level"]:
                 assert cell["verdict"] == "tie"
+
+
+def test_the_runners_own_routines_are_no_nearer_than_others(wherry, tmp_path):
+    path = tmp_path / "run.json"
+    options = ("--size", "64", "--rounds", "2", "--processes", "2", "--save", path)
+    assert wherry("bench", "cells", *options).returncode == 0
+    assert json.loads(path.read_text())["experiments"][0]["apart"] is True
+
+
+@pytest.mark.parametrize(
+    ("apart", "noted"), [((True, True), False), ((True, False), True), ((), False)]
+)
+def test_routines_that_are_nearer_are_named(apart, noted):
+    rounds = Rounds()
+    for process, own in enumerate(apart):
+        rounds.begin(process, {"apart": own})
+    found = uncontrolled({"name": "cells", **rounds.record()})
+    assert [n["what"] for n in found] == ["Wherry called from nearby"] * noted
 
 
 def test_address_randomisation_is_looked_at_in_the_runner(wherry, wherry_run, tmp_path):

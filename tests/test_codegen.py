@@ -392,6 +392,16 @@ def test_loops_do_not_begin_late_in_a_line_of_code(public: Object):
     assert [hex(begin) for begin in loops if begin % line >= line * 3 // 4] == []
 
 
+def test_what_is_set_apart_refers_to_nothing_outside(build_dir: Path):
+    """The timed loops are mapped a second time, elsewhere (runner/measure/apart.h)."""
+    need_tool("readelf", "binutils")
+    (path,) = (build_dir / "runner").glob("**/libtimed-loops.a.p/loops.c.o")
+    sections = run("readelf", "--sections", "--wide", path).stdout
+    assert re.search(r"\btimed_loops\s+PROGBITS\b.* AX ", sections)
+    relocated = run("readelf", "--relocs", "--wide", path).stdout
+    assert "'.rela.text'" in relocated and "'.relatimed_loops'" not in relocated
+
+
 # --- each of them sees what it looks for ---------------------------------------------------------------------------
 def assembled(tmp_path: Path, lines: str) -> Object:
     (tmp_path / "a.s").write_text(f".globl f\n.type f, @function\nf:\n{lines}\n.size f, . - f\n")

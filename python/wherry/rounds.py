@@ -33,7 +33,7 @@ class Rounds:
     left_out: set[tuple[int, int]] = field(default_factory=set)  # process and row, as too slow
 
     def begin(self, process: int, event: Mapping) -> None:
-        own = {key: event.get(key) for key in ("cpu", "randomised", "layout", "counters")}
+        own = {key: event.get(key) for key in ("cpu", "randomised", "layout", "apart", "counters")}
         self.starts.setdefault(process, []).append(own)
 
     def end_row(self, process: int, row: int, event: Mapping) -> None:
@@ -77,6 +77,9 @@ class Rounds:
                 "processes": len(told),
                 "layouts": len({start["layout"] for start in told}),
             }
+        apart = [start["apart"] for start in starts if start.get("apart") is not None]
+        if apart:
+            own["apart"] = all(apart)
         counters = [start["counters"] for start in starts if start.get("counters")]
         if counters:
             own["counters"] = counters[0]
@@ -153,6 +156,15 @@ def uncontrolled(experiment: Mapping) -> list[dict[str, str]]:
                 "what": "address randomisation off",
                 "why": "every process has the same layout, so more processes do not average it out",
                 "do": "start it without setarch -R, and sysctl kernel.randomize_va_space=2 (as root)",
+            }
+        )
+    if experiment.get("apart") is False:
+        found.append(
+            {
+                "what": "Wherry called from nearby",
+                "why": "its routines stand beside the timed loop and others' more than 4 GiB away, which may "
+                "take some cycles a call",
+                "do": "mount /proc, and measure Wherry's library as a peer: --peer lib=libwherry.so:wherry_",
             }
         )
     return found

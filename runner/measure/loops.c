@@ -1,5 +1,9 @@
+/* Set apart as a whole: nothing here refers to anything outside but through what it is given. */
+#define TIMED_WHERE __attribute__((section("timed_loops")))
+
 #include "loops.h"
 
+#include "apart.h"
 #include "timed.h"
 
 TIMED void *call_floor(void *dst, const void *src, size_t n)
@@ -19,6 +23,8 @@ static inline __attribute__((always_inline)) uintptr_t no_result(wherry_pagezero
 /* Read when the next call's addresses are made. */
 #define BYTE_WRITTEN(result, dst, n) ((void)(result), byte_written(dst, n, zero))
 #define RESULT(result, dst, n) ((void)(dst), (void)(n), (result) & zero)
+
+extern const char __start_timed_loops[], __stop_timed_loops[];
 
 /* copy, move, set, zero */
 #define OF(name) plain_##name
@@ -63,6 +69,18 @@ static inline __attribute__((always_inline)) uintptr_t no_result(wherry_pagezero
         [WALK_STREAM] = {name##_stream_throughput, name##_stream_latency, name##_stream_fresh},                        \
     }
 
+static ptrdiff_t apart(void)
+{
+    static ptrdiff_t moved;
+    static bool tried;
+    if (!tried)
+        moved = code_set_apart(__start_timed_loops, __stop_timed_loops);
+    tried = true;
+    return moved;
+}
+
+bool loops_apart(void) { return apart() != 0; }
+
 loop *loop_for(enum wherry_op op, enum walk_kind kind, enum mode mode)
 {
     static loop *const loops[WHERRY_OP_COUNT][WALK_COUNT][MODE_COUNT] = {
@@ -72,5 +90,5 @@ loop *loop_for(enum wherry_op op, enum walk_kind kind, enum mode mode)
         [WHERRY_OP_crc32c] = LOOPS(crc32c), [WHERRY_OP_copy_crc32c] = LOOPS(copy_crc32c),
         [WHERRY_OP_iszero] = LOOPS(iszero), [WHERRY_OP_pagezero] = LOOPS(pagezero),
     };
-    return loops[op][kind][mode];
+    return (loop *)((uintptr_t)loops[op][kind][mode] + (uintptr_t)apart());
 }

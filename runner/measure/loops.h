@@ -52,6 +52,9 @@ enum mode { MODE_THROUGHPUT, MODE_LATENCY, MODE_FRESH, MODE_COUNT };
 
 loop *loop_for(enum wherry_op op, enum walk_kind kind, enum mode mode);
 
+/* Whether they lie as far from the routines of this executable as from others' (apart.h). */
+bool loops_apart(void);
+
 /* The addresses of a placed call, without a branch: whether the sides meet must not be something to predict. */
 static inline char *placed_src(const struct walk *walk, const struct slot *slot, const struct placed *call)
 {

@@ -211,6 +211,7 @@ static void put_layout(void)
     char text[80]; /* not the stack, which also moves with the arguments and the environment */
     snprintf(text, sizeof text, "%p %p", (void *)(uintptr_t)put_layout, (void *)(uintptr_t)stdout);
     json_string("layout", text);
+    json_bool("apart", loops_apart());
 }
 
 static void put_start(const struct host *host, uint64_t seed, const struct counters *counters)

@@ -5,10 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifndef TIMED_WHERE
+#define TIMED_WHERE
+#endif
 #ifdef __clang__
-#define TIMED __attribute__((noinline, aligned(64)))
+#define TIMED TIMED_WHERE __attribute__((noinline, aligned(64)))
 #else
-#define TIMED __attribute__((noinline, noclone, aligned(64)))
+#define TIMED TIMED_WHERE __attribute__((noinline, noclone, aligned(64)))
 #endif
 
 /* A zero that the compiler has to believe may be anything. */
