@@ -226,65 +226,6 @@ copy_avx2_step:
     vzeroupper
     ret
 
-/* rcx is dst - src. */
-copy_avx2_by_plan:
-    cmpq    wherry_thresholds + COPY_STRING_FROM(%rip), %rdx
-    jae     copy_avx2_longer
-    cmpq    wherry_thresholds + COPY_REP_FROM(%rip), %rdx
-    jae     copy_avx2_maybe_by_string
-copy_avx2_not_by_string:
-    cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx
-    jae     copy_avx2_by_routine
-    cmpq    $ALIAS_FROM, %rdx
-    jb      copy_avx2_forward
-
-/* As move_loop. Below ALIAS_FROM bytes the way there would cost more than it gains. */
-    cmpl    $0, wherry_thresholds + COPY_BACKWARD_AHEAD(%rip)
-    je      copy_avx2_forward       /* whose loop is the faster one */
-    movq    %rcx, %r8
-    negq    %r8
-    cmpq    %rdx, %r8               /* the source begins inside the destination */
-    jb      copy_avx2_forward
-    COPY_AVX2_BEGINS
-    vmovdqu (%rsi), %ymm0           /* the first step, while it is found out where the next is */
-    vmovdqu 32(%rsi), %ymm1
-    vmovdqu 64(%rsi), %ymm2
-    vmovdqu 96(%rsi), %ymm3
-    leaq    -129(%r11), %rdx
-    subq    %rdi, %rdx              /* 128 for each step but the first two, and a rest */
-    movq    %rdx, %r10
-    andq    $-128, %r10             /* from the second to the last */
-    andl    $(ALIAS_BYTES - 1), %ecx
-    subl    $1, %ecx
-    cmpl    wherry_thresholds + COPY_BACKWARD_AHEAD(%rip), %ecx
-    sbbq    %rcx, %rcx
-    andq    %rcx, %r10
-    shlq    $8, %rcx
-    addq    $128, %rcx              /* to the next step: -128 or 128 */
-    vmovdqu %ymm4, (%r9)
-    vmovdqa %ymm0, (%rdi)
-    vmovdqa %ymm1, 32(%rdi)
-    vmovdqa %ymm2, 64(%rdi)
-    vmovdqa %ymm3, 96(%rdi)
-    leaq    128(%rsi,%r10), %rsi
-    leaq    128(%rdi,%r10), %rdi
-    .p2align 6
-copy_avx2_step_either_way:
-    vmovdqu (%rsi), %ymm0
-    vmovdqu 32(%rsi), %ymm1
-    vmovdqu 64(%rsi), %ymm2
-    vmovdqu 96(%rsi), %ymm3
-    addq    %rcx, %rsi
-    vmovdqa %ymm0, (%rdi)
-    vmovdqa %ymm1, 32(%rdi)
-    vmovdqa %ymm2, 64(%rdi)
-    vmovdqa %ymm3, 96(%rdi)
-    addq    %rcx, %rdi
-    addq    $-128, %rdx
-    jc      copy_avx2_step_either_way
-    COPY_AVX2_ENDS
-    ret
-
 /* Forward, with all loaded before it is overwritten. */
     .p2align 4
 copy_avx2_close:

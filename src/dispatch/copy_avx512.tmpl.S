@@ -96,7 +96,7 @@ move_blocks:
 #endif
     cmpq    %rcx, %rdx
     ja      move_129_on
-    PREFETCH_LAST_LINE
+    PREFETCH_TO_128
     LOAD_FIRST(%rsi)
     LOAD_LAST(%rsi, %rdx)
     STORE_FIRST(%rdi)
@@ -117,7 +117,7 @@ move_not_apart:
 move_129_on:
     cmpq    $256, %rdx
     ja      move_257_on
-    PREFETCH_LAST_LINE
+    PREFETCH_TO_256
     LOAD_FIRST(%rsi)
     vmovdqu64 64(%rsi), %zmm16
     vmovdqu64 -128(%rsi,%rdx), %zmm17
@@ -134,6 +134,46 @@ move_257_on:
     cmpq    $512, %rdx
     ja      move_513_on
     WATCH_PICK(wherry_watch_copies, %rsi, move_look)
+#if WHERRY_EDGE_BRANCH
+    PREFETCH_TO_512
+    LOAD_FIRST(%rsi)
+    vmovdqu64 64(%rsi), %zmm16
+    vmovdqu64 128(%rsi), %zmm17
+    LOAD_LAST(%rsi, %rdx)
+    vmovdqu64 192(%rsi), %zmm18
+    cmpl    $384, %edx
+    ja      move_385_on
+    cmpl    $320, %edx
+    ja      move_321_on
+    STORE_4
+    STORE_LAST(%rdi, %rdx)
+    ret
+
+move_321_on:
+    vmovdqu64 256(%rsi), %zmm19
+    STORE_4
+    vmovdqu64 %zmm19, 256(%rdi)
+move_all_but_last:
+    STORE_LAST(%rdi, %rdx)
+    ret
+
+move_385_on:
+    prefetchw 256(%rdi)
+    prefetchw 320(%rdi)
+    vmovdqu64 256(%rsi), %zmm19
+    vmovdqu64 320(%rsi), %zmm20
+    cmpl    $448, %edx
+    jbe     move_to_448
+    vmovdqu64 384(%rsi), %zmm21
+move_to_448:
+    STORE_4                         /* no move changes the flags */
+    vmovdqu64 %zmm19, 256(%rdi)
+    vmovdqu64 %zmm20, 320(%rdi)
+    jbe     move_all_but_last
+    vmovdqu64 %zmm21, 384(%rdi)
+    STORE_LAST(%rdi, %rdx)
+    ret
+#else
     LOAD_FIRST(%rsi)
     vmovdqu64 64(%rsi), %zmm16
     vmovdqu64 128(%rsi), %zmm17
@@ -176,6 +216,7 @@ move_to_448:
     vmovdqu64 %zmm20, 320(%rdi)
     STORE_LAST(%rdi, %rdx)
     ret
+#endif
 
 #if WHERRY_EDGE_BRANCH
 /* Lines of the destination, as many as the size alone tells, wherever the sides lie: with two blocks that end where the buffer ends (n - 1) / 64 - 1 will do. As few as the places need are one less at
@@ -202,7 +243,15 @@ move_513_on:
     movq    %rdi, %r9
     cmpl    $0, wherry_thresholds + COPY_SOURCE_PAGE(%rip)
     jne     move_256_to_1024        /* on a CPU of another maker; lines of the source */
+    prefetchw (%rdi)
     TO_NEXT_LINE(%r9)
+    prefetchw (%r9)
+    leaq    256(%r9), %r11
+    prefetchw 64(%r9)
+    prefetchw -128(%r11)
+    prefetchw -64(%r11)
+    prefetchw (%r11)
+    prefetchw 64(%r11)
     STORE_FIRST(%rdi)
     movq    %r9, %r10
     leal    -512(%rdx), %ecx
@@ -316,6 +365,23 @@ move_rest_64:
  *   r10 the source of what rdi is at
  *   r11 up to 256 bytes are left from here on
  */
+#if WHERRY_EDGE_BRANCH
+    .p2align 4
+move_forward:
+    LOAD_FIRST(%rsi)
+    leaq    -256(%rdi,%rdx), %r11
+    leaq    (%rsi,%rdx), %rcx
+    STORE_FIRST(%rdi)
+    cmpq    wherry_thresholds + COPY_LOOP_BELOW(%rip), %rdx
+    jb      move_forward_by_source
+    leaq    -1(%rdi,%rdx), %r9
+    TO_NEXT_LINE(%rdi)
+    andq    $-64, %r9
+    movq    %rdi, %r10
+    subq    %r8, %r9
+    movq    %rcx, %rsi
+    subq    %r8, %r10
+#else
     .p2align 4
 move_forward:
     LOAD_FIRST(%rsi)
@@ -327,6 +393,7 @@ move_forward:
     STORE_FIRST(%rdi)
     TO_NEXT_LINE(%r10)
     leaq    (%r10,%r8), %rdi
+#endif
     LOOP_HERE
 move_step_forward:
     vmovdqu64 (%r10), %zmm21
@@ -362,6 +429,16 @@ move_by_destination:
     jmp     move_from_line
 #endif
 
+#if WHERRY_EDGE_BRANCH
+move_forward_by_source:
+    leaq    -1(%rcx), %r9
+    TO_NEXT_LINE(%rsi)
+    andq    $-64, %r9
+    movq    %rsi, %r10
+    leaq    (%rsi,%r8), %rdi
+    movq    %rcx, %rsi
+    jmp     move_step_forward
+#else
 /* As move_forward, but by lines of the destination, r9 the source of the last. */
 move_forward_by_destination:
     LOAD_FIRST(%rsi)
@@ -375,6 +452,7 @@ move_forward_by_destination:
     movq    %rdi, %r10
     subq    %r8, %r10
     jmp     move_step_forward
+#endif
 
 #if !WHERRY_EDGE_BRANCH
     UNCOUNTED(move_uncounted, wherry_watch_copies, %rsi, move_look_back)
@@ -422,10 +500,16 @@ move_all_at_once:
 move_1025_on:
     cmpq    wherry_thresholds + COPY_STRING_FROM(%rip), %rdx
     jae     move_longer
+#if !WHERRY_EDGE_BRANCH
     cmpq    wherry_thresholds + COPY_LOOP_BELOW(%rip), %rdx
     jb      move_forward
+#endif
     cmpq    wherry_thresholds + COPY_FORWARD_BELOW(%rip), %rdx
+#if WHERRY_EDGE_BRANCH
+    jb      move_forward
+#else
     jb      move_forward_by_destination
+#endif
 
 /* r8 is dst - src. */
     cmpq    wherry_thresholds + COPY_YMM_FROM(%rip), %rdx

@@ -17,6 +17,8 @@ move_to_255:
     prefetchw (%rdi)                /* the source is fetched ahead as soon as a block in three is whole */
     PREFETCH_LAST_LINE
     PLACES_TO_COPY(%rcx, %ecx, move_anything)
+    prefetchw (%r9,%rcx)
+    prefetchw (%r9,%r8)
     vmovdqu8 (%rsi), %ymm16{%k1}{z}
     vmovdqu8 (%rsi,%r10), %ymm21{%k1}{z}
     vmovdqu64 (%r11,%rcx), %zmm17

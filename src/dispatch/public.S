@@ -76,35 +76,10 @@ symbol:
     jl      look;                              \
     jmp     ladder
 
-/* Looks, then goes on with the instruction `then`. Every register of the call stays. */
-#define LOOK(label, watch, then)               \
-label:                                         \
-    pushq   %rdi;                              \
-    .cfi_adjust_cfa_offset 8;                  \
-    pushq   %rsi;                              \
-    .cfi_adjust_cfa_offset 8;                  \
-    pushq   %rdx;                              \
-    .cfi_adjust_cfa_offset 8;                  \
-    pushq   %rax;                              \
-    .cfi_adjust_cfa_offset 8;                  \
-    subq    $8, %rsp;                          \
-    .cfi_adjust_cfa_offset 8;                  \
-    movq    %rdx, %rsi;                        \
-    leaq    watch(%rip), %rdi;                 \
-    movq    40(%rsp), %rdx;                    \
-    leaq    40(%rsp), %rcx;                    \
-    call    wherry_watch_look;                 \
-    addq    $8, %rsp;                          \
-    .cfi_adjust_cfa_offset -8;                 \
-    popq    %rax;                              \
-    .cfi_adjust_cfa_offset -8;                 \
-    popq    %rdx;                              \
-    .cfi_adjust_cfa_offset -8;                 \
-    popq    %rsi;                              \
-    .cfi_adjust_cfa_offset -8;                 \
-    popq    %rdi;                              \
-    .cfi_adjust_cfa_offset -8;                 \
-    then
+/* Looks. Every register of the call stays. */
+#define LOOK(watch)                            \
+    leaq    watch(%rip), %r8;                  \
+    call    look
 
 /* Sizes together: a call that is done is watched and returns. Here, since a branch on the size that was guessed wrong
  * is found out the sooner the fewer instructions come before it. */
@@ -133,6 +108,31 @@ label:                                         \
  * second not before it is carried out; where nothing else stores into the last line, and what follows leaves the rest of
  * it alone, each call would wait for it. In the caches it costs nothing. */
 #define PREFETCH_LAST_LINE prefetchw -1(%rdi,%rdx)
+
+/* All lines of a destination of 65 to 128 bytes, and of 129 to 256, before the first store; of 257 to 512 the first four and
+ * the last two or three. Stores leave in order, and where their lines are not in the first-level cache a processor of
+ * Intel's asks for few of them ahead: so it is asked for all at once. Nothing beside the destination is: that may be another
+ * CPU's. */
+#if WHERRY_EDGE_BRANCH
+#define PREFETCH_TO_128                        \
+    prefetchw (%rdi);                          \
+    prefetchw 64(%rdi);                        \
+    PREFETCH_LAST_LINE
+#define PREFETCH_TO_256                        \
+    prefetchw (%rdi);                          \
+    prefetchw 64(%rdi);                        \
+    prefetchw -128(%rdi,%rdx);                 \
+    prefetchw -64(%rdi,%rdx);                  \
+    PREFETCH_LAST_LINE
+#define PREFETCH_TO_512                        \
+    PREFETCH_TO_256;                           \
+    prefetchw 128(%rdi);                       \
+    prefetchw 192(%rdi)
+#else
+#define PREFETCH_TO_128 PREFETCH_LAST_LINE
+#define PREFETCH_TO_256 PREFETCH_LAST_LINE
+#define PREFETCH_TO_512
+#endif
 
 /* Copies and sets that nobody asks of where they were written. A string instruction begins when what is before it is done,
  * so no more is asked on the way there than must be, and all of one cache line. Goes to other when they are not for
@@ -319,13 +319,40 @@ EXPORT(PUBLIC(bzero))
     .type move_looks, @function
 move_looks:
     .cfi_startproc
-    LOOK(move_look_back, wherry_watch_copies, ret)
-    LOOK(move_look, wherry_watch_copies,)
+move_look_back:
+    LOOK(wherry_watch_copies)
+    ret
+move_look:
+    LOOK(wherry_watch_copies)
     cmpq    $255, %rdx              /* from here on as if sizes were together */
     jbe     move_to_255
     cmpq    $1024, %rdx
     jbe     move_256_to_1024
     jmp     move_513_on
+look:                               /* rdx bytes, r8 the watch, for the call that came here by another */
+    .cfi_adjust_cfa_offset 8
+    pushq   %rdi
+    .cfi_adjust_cfa_offset 8
+    pushq   %rsi
+    .cfi_adjust_cfa_offset 8
+    pushq   %rdx
+    .cfi_adjust_cfa_offset 8
+    pushq   %rax
+    .cfi_adjust_cfa_offset 8
+    movq    %r8, %rdi
+    movq    %rdx, %rsi
+    movq    40(%rsp), %rdx
+    leaq    40(%rsp), %rcx
+    call    wherry_watch_look
+    popq    %rax
+    .cfi_adjust_cfa_offset -8
+    popq    %rdx
+    .cfi_adjust_cfa_offset -8
+    popq    %rsi
+    .cfi_adjust_cfa_offset -8
+    popq    %rdi
+    .cfi_adjust_cfa_offset -8
+    ret
     .cfi_endproc
     .size move_looks, . - move_looks
 
@@ -334,6 +361,7 @@ move_looks:
     .type move_longest, @function
 move_longest:
     .cfi_startproc
+#include "dispatch/copy_avx2_long.tmpl.S"
 copy_avx2_maybe_by_string:
     cmpq    wherry_thresholds + COPY_REP_RECENT_FROM(%rip), %rdx
     jae     copy_avx2_longer

@@ -72,7 +72,7 @@ set_65_on:
     vpbroadcastb %esi, %zmm16
     cmpq    %rcx, %rdx
     ja      set_129_on
-    PREFETCH_LAST_LINE
+    PREFETCH_TO_128
 #if WHERRY_EDGE_BRANCH
     vmovdqu64 %zmm16, (%rdi)
 #else
@@ -105,6 +105,8 @@ set_four:
     PREFETCH_MASKED_SET
     PREFETCH_LAST_LINE
     PLACES_TO_SET(%rcx, %ecx)
+    prefetchw (%r8,%rcx)
+    prefetchw (%r8,%r9)
     vmovdqu8 %ymm16, (%rdi){%k1}
     vmovdqu8 %ymm16, (%rdi,%r11){%k1}
     vmovdqu64 %zmm16, (%r8,%rcx)
@@ -146,7 +148,7 @@ set_four:
 set_129_on:
     cmpq    $256, %rdx
     ja      set_257_on
-    PREFETCH_LAST_LINE
+    PREFETCH_TO_256
     vmovdqu64 %zmm16, (%rdi)
     vmovdqu64 %zmm16, 64(%rdi)
     vmovdqu64 %zmm16, -128(%rdi,%rdx)
@@ -161,6 +163,7 @@ set_257_on:
     ja      set_1025_on
     cmpl    $512, %edx
     ja      set_513_on
+    PREFETCH_TO_512
     movl    %edi, %ecx
     negl    %ecx
     andl    $63, %ecx               /* 0 .. 63, to the next line */
@@ -193,6 +196,7 @@ set_513_on:
 /* As move_256_to_1024; two blocks at r11, since those from a line on reach to the end, 193 to 1024 bytes further. */
     .p2align 5
 set_256_to_1024:
+    PREFETCH_TO_512
     movl    %edi, %ecx
     negl    %ecx
     andl    $63, %ecx
@@ -234,13 +238,16 @@ set_together_page_0:
     ret
 
     UNCOUNTED(set_uncounted, wherry_watch_sets, %rax, set_look_back)
-    LOOK(set_look_back, wherry_watch_sets, ret)
+set_look_back:
+    LOOK(wherry_watch_sets)
+    ret
 set_others:
     BY_CHOICE(wherry_set_choice, set_avx2, set_by_size, set_together, set_sse2, set_looked_at, wherry_routine_set_avx512_ladder)
 set_looked_at:
     vpbroadcastb %esi, %zmm16
     movq    %rdi, %rax
-    LOOK(set_look, wherry_watch_sets,)  /* esi and zmm16 stay too */
+set_look:                           /* esi and zmm16 stay too */
+    LOOK(wherry_watch_sets)
     cmpq    $255, %rdx
     jbe     set_to_255
     cmpq    $1024, %rdx
