@@ -101,6 +101,7 @@ copy_avx2_65_on:
 copy_avx2_65_on_for_sure:
     subq    $112, %rdx
     jg      copy_avx2_129_on
+    PREFETCH_TO_128_AT_128
     vmovdqu (%rsi), %ymm0
     vmovdqu 32(%rsi), %ymm1
     vmovdqu 64(%rsi,%rdx), %ymm2
@@ -136,6 +137,7 @@ copy_avx2_129_on:
     ja      copy_avx2_257_on
     leal    -2(%rdx,%rdx), %ecx
     andl    $128, %ecx              /* 128 when n > 192 */
+    PREFETCH_TO_256_AT_128
     vmovdqu (%rsi), %ymm0
     vmovdqu 32(%rsi), %ymm1
     vmovdqu 64(%rsi), %ymm2
@@ -185,6 +187,7 @@ copy_avx2_large:
 /* As move_forward, but from a line of the destination on: stores across lines cost more than loads there.
  * Of what is left behind the loop only the last block does not begin at a vector boundary. */
 copy_avx2_forward:
+    PREFETCH_257_ON
     vmovdqu (%rsi), %ymm4
     vmovdqu 32(%rsi), %ymm5
     leaq    (%rsi,%rdx), %r8

@@ -24,6 +24,7 @@
 #include "dispatch/watch.h"
 #include "routines/asm.h"
 #include "routines/ends.h"
+#include "routines/lines.h"
 #include "routines/recent.h"
 #include "routines/thresholds.h"
 #include "routines/written.h"
@@ -103,36 +104,6 @@ label:                                         \
     movl    $limit, to;                        \
     cmpl    to, %ecx;                          \
     cmovbl  %ecx, to
-
-/* Of 65 to 256 bytes by blocks of a line. A store across two lines asks for the first when its address is known, for the
- * second not before it is carried out; where nothing else stores into the last line, and what follows leaves the rest of
- * it alone, each call would wait for it. In the caches it costs nothing. */
-#define PREFETCH_LAST_LINE prefetchw -1(%rdi,%rdx)
-
-/* All lines of a destination of 65 to 128 bytes, and of 129 to 256, before the first store; of 257 to 512 the first four and
- * the last two or three. Stores leave in order, and where their lines are not in the first-level cache a processor of
- * Intel's asks for few of them ahead: so it is asked for all at once. Nothing beside the destination is: that may be another
- * CPU's. */
-#if WHERRY_EDGE_BRANCH
-#define PREFETCH_TO_128                        \
-    prefetchw (%rdi);                          \
-    prefetchw 64(%rdi);                        \
-    PREFETCH_LAST_LINE
-#define PREFETCH_TO_256                        \
-    prefetchw (%rdi);                          \
-    prefetchw 64(%rdi);                        \
-    prefetchw -128(%rdi,%rdx);                 \
-    prefetchw -64(%rdi,%rdx);                  \
-    PREFETCH_LAST_LINE
-#define PREFETCH_TO_512                        \
-    PREFETCH_TO_256;                           \
-    prefetchw 128(%rdi);                       \
-    prefetchw 192(%rdi)
-#else
-#define PREFETCH_TO_128 PREFETCH_LAST_LINE
-#define PREFETCH_TO_256 PREFETCH_LAST_LINE
-#define PREFETCH_TO_512
-#endif
 
 /* Copies and sets that nobody asks of where they were written. A string instruction begins when what is before it is done,
  * so no more is asked on the way there than must be, and all of one cache line. Goes to other when they are not for

@@ -63,6 +63,7 @@ set_avx2_65_on_for_sure:
     jg      set_avx2_129_on
     leal    126(%rdx,%rdx), %ecx
     andl    $64, %ecx               /* 64 when n > 96, else the third repeats the first */
+    PREFETCH_TO_128_AT_128
     vmovdqu %ymm0, (%rdi)
     vmovdqu %ymm0, 32(%rdi)
     vmovdqu %ymm0, (%rdi,%rcx)
@@ -91,6 +92,7 @@ set_avx2_129_on:
     ja      set_avx2_257_on
     leal    -2(%rdx,%rdx), %ecx
     andl    $128, %ecx              /* 128 when n > 192, else 0 */
+    PREFETCH_TO_256_AT_128
     vmovdqu %ymm0, (%rdi)
     vmovdqu %ymm0, 32(%rdi)
     vmovdqu %ymm0, 64(%rdi)
@@ -160,6 +162,7 @@ set_avx2_longer:
  */
     .p2align 5
 set_avx2_257_to_512:
+    PREFETCH_TO_512
     leaq    -1(%rdi,%rdx), %r9
     andq    $-32, %r9
     leaq    -256(%r9), %rcx

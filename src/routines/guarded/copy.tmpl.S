@@ -32,6 +32,7 @@
  * label of the beginning) and AT(name), which makes labels its own.
  */
 #include "../ends.h"
+#include "../lines.h"
 #include "registers.h"
 #include "ahead.h"
 

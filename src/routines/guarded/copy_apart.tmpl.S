@@ -91,7 +91,7 @@ AT(from_page_0):
 AT(apart_65):
     cmpq    $128, %rdx
     ja      AT(apart_129)
-    prefetchw -1(%rdi,%rdx)
+    PREFETCH_TO_128
     LOAD_FIRST(AT(redo))
     LOAD_LAST(AT(redo))
     STORE_FIRST(AT(apart_four_spill))
@@ -101,7 +101,7 @@ AT(apart_65):
 AT(apart_129):
     cmpq    $256, %rdx
     ja      AT(apart_257)
-    prefetchw -1(%rdi,%rdx)
+    PREFETCH_TO_256
     LOAD_FIRST(AT(redo))
     LOAD(AT(redo), MOVE 64(%rsi), R(1))
     LOAD(AT(redo), MOVE -128(%rsi,%rdx), R(9))
@@ -115,6 +115,7 @@ AT(apart_129):
 AT(apart_257):
     cmpq    $512, %rdx
     ja      AT(apart_513)
+    PREFETCH_TO_512
     LOAD_FIRST(AT(redo))
     LOAD(AT(redo), MOVE 64(%rsi), R(1))
     LOAD(AT(redo), MOVE 128(%rsi), R(2))
@@ -186,7 +187,15 @@ AT(apart_513):
     movq    %rdi, %r9
     orq     $63, %r9
     leal    -512(%rdx), %eax
+    prefetchw (%rdi)
     addq    $1, %r9
+    prefetchw (%r9)
+    leaq    256(%r9), %r11
+    prefetchw 64(%r9)
+    prefetchw -128(%r11)
+    prefetchw -64(%r11)
+    prefetchw (%r11)
+    prefetchw 64(%r11)
     STORE_FIRST(AT(redo))
     movq    %r9, %r10
     subq    %r8, %r10

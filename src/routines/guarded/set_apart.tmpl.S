@@ -25,7 +25,7 @@ AT(apart_65):
     ja      AT(apart_257)
     cmpl    $128, %edx
     ja      AT(apart_129)
-    prefetchw -1(%rdi,%rdx)
+    PREFETCH_TO_128
 #if WHERRY_EDGE_BRANCH
     STORE(AT(redo), MOVE R(0), (%rdi))
 #else
@@ -39,7 +39,7 @@ AT(apart_65):
 
     .p2align 6
 AT(apart_129):
-    prefetchw -1(%rdi,%rdx)
+    PREFETCH_TO_256
     STORE(AT(redo), MOVE R(0), (%rdi))
     STORE(AT(redo), MOVE R(0), 64(%rdi))
     STORE(AT(redo), MOVE R(0), -128(%rdi,%rdx))
@@ -54,6 +54,7 @@ AT(apart_257):
     ja      AT(large)
     cmpl    $512, %edx
     ja      AT(forward)
+    PREFETCH_TO_512
     movl    %edi, %eax
     negl    %eax
     andl    $63, %eax               /* 0 .. 63, to that line */
