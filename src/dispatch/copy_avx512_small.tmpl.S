@@ -45,6 +45,7 @@ move_small_anyhow:
 #else
 move_halves:
     PREFETCH_MASKED_COPY
+    PREFETCH_LAST_LINE
     movl    $-1, %ecx               /* waits for no address, as orl would */
     xorl    %r8d, %r8d
     bzhil   %edx, %ecx, %ecx

@@ -9,6 +9,7 @@ set_to_64_anyhow:
     AT_PAGE_END(%rdi, 32, %eax, set_near_page_end)
 set_halves:                         /* as move_halves */
     movq    %rdi, %rax
+    PREFETCH_LAST_LINE
     movl    $-1, %ecx
     xorl    %esi, %esi
     bzhil   %edx, %ecx, %ecx
