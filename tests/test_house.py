@@ -29,6 +29,7 @@ MAY_INCLUDE = {
         "src/routines/recent.h",
         "src/routines/written.h",
         "src/routines/ends.h",
+        "src/routines/lines.h",
         "src/routines/csum.h",
         "src/routines/asm.h",
         "src/routines/guarded/",
