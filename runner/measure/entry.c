@@ -116,7 +116,7 @@ const char *entry_find(struct cell *cell, const struct target_list *targets, con
         wrong = find_pair(cell, targets, row);
     else if (!(wrong = find(&cell->target, targets, name, cell->op)))
         cell->fn = (loop_fn *)cell->target->fn;
-    cell->loop = loop_for(called, kind, row->mode);
+    cell->loop = cell->second ? loop_for_pair(row->op, kind, row->mode) : loop_for(called, kind, row->mode);
     if (!wrong && cell->target && cell->target->kind == TARGET_INLINED) {
         loop *own = inlined_loop(cell->target, kind, row->mode, row->size, row->table > 1, &wrong);
         cell->loop = own ? own : cell->loop;

@@ -52,6 +52,18 @@ extern const char __start_timed_loops[], __stop_timed_loops[];
 #define AFTER RESULT
 #include "loops.tmpl.h"
 
+#define OF(name) pair_csum_##name
+#define CALL(dst, src, n)                                                                                              \
+    ((void)fn, (void)walk->copy(dst, src, n), ((wherry_csum_fn *)(void (*)(void))walk->sum)(src, n, 0))
+#define AFTER RESULT
+#include "loops.tmpl.h"
+
+#define OF(name) pair_crc32c_##name
+#define CALL(dst, src, n)                                                                                              \
+    ((void)fn, (void)walk->copy(dst, src, n), ((wherry_crc32c_fn *)(void (*)(void))walk->sum)(0, src, n))
+#define AFTER RESULT
+#include "loops.tmpl.h"
+
 #define OF(name) iszero_##name
 #define CALL(dst, src, n) ((void)(src), ((wherry_iszero_fn *)(void (*)(void))fn)(dst, n))
 #define AFTER RESULT
@@ -91,4 +103,11 @@ loop *loop_for(enum wherry_op op, enum walk_kind kind, enum mode mode)
         [WHERRY_OP_iszero] = LOOPS(iszero), [WHERRY_OP_pagezero] = LOOPS(pagezero),
     };
     return (loop *)((uintptr_t)loops[op][kind][mode] + (uintptr_t)apart());
+}
+
+loop *loop_for_pair(enum wherry_op op, enum walk_kind kind, enum mode mode)
+{
+    static loop *const csum[WALK_COUNT][MODE_COUNT] = LOOPS(pair_csum), *const crc[WALK_COUNT][MODE_COUNT] =
+                                                                            LOOPS(pair_crc32c);
+    return (loop *)((uintptr_t)(op == WHERRY_OP_copy_csum ? csum : crc)[kind][mode] + (uintptr_t)apart());
 }

@@ -37,7 +37,8 @@ struct walk {
     const uint64_t *sizes, *sizes_end, *size;
     const struct placed *placed, *placed_end, *place; /* NULL where sizes are walked */
     size_t step, span;                                /* stream: bytes a call, bytes a pass (a multiple of step) */
-    size_t src_mask; /* stream: all ones, or 0 where src is the byte of a set and stays */
+    size_t src_mask;     /* stream: all ones, or 0 where src is the byte of a set and stays */
+    loop_fn *copy, *sum; /* of a pair */
 };
 
 typedef void loop(loop_fn *fn, struct walk *walk, uint64_t calls);
@@ -51,6 +52,9 @@ enum walk_kind { WALK_POOL, WALK_PLACED, WALK_STREAM, WALK_COUNT };
 enum mode { MODE_THROUGHPUT, MODE_LATENCY, MODE_FRESH, MODE_COUNT };
 
 loop *loop_for(enum wherry_op op, enum walk_kind kind, enum mode mode);
+
+/* The same for a copy and then a sum of what was copied, of the fused op: by what the walk says, not `fn`. */
+loop *loop_for_pair(enum wherry_op op, enum walk_kind kind, enum mode mode);
 
 /* Whether they lie as far from the routines of this executable as from others' (apart.h). */
 bool loops_apart(void);

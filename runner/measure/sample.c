@@ -75,6 +75,10 @@ static void job_sample(unsigned lane, void *context)
     const bool began_in_use = upper_in_use(work->bench);
     struct pool *pool = &work->bench->pools[lane];
     struct walk *walk = &pool->walk;
+    if (work->cell->second) {
+        walk->copy = (loop_fn *)work->cell->target->fn;
+        walk->sum = (loop_fn *)work->cell->second->fn;
+    }
     /* Where the content matters: portions of at most a pass, so that every call finds what the refill has left and no
      * other call's work. The clock's own time is taken off then, since portions may be short. */
     bool refilled = work->row->content != CONTENT_ANY;
