@@ -34,6 +34,7 @@ move_small_anyhow:
     AT_PAGE_END(%rdi, SMALL_REACH, %ecx, move_near_page_end)
 #if SECOND_HALF_IN_PLACE
     PREFETCH_MASKED_COPY
+    PREFETCH_LAST_LINE
     movq    $-1, %rcx
     bzhiq   %rdx, %rcx, %rcx
     kmovq   %rcx, %k1
