@@ -4,6 +4,7 @@
 #include <link.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Between where Linux puts executables that do not move and those that do, and libraries. */
@@ -45,7 +46,9 @@ ptrdiff_t code_set_apart(const char *begin, const char *end)
     if (file < 0)
         return 0;
     ptrdiff_t moved = 0;
-    for (int i = 0; i < PLACES && !moved; i++) {
+    struct stat about; /* of ld.so, where that was told to run this */
+    const bool whole = fstat(file, &about) == 0 && about.st_size - origin.offset >= (off_t)bytes;
+    for (int i = 0; i < PLACES && whole && !moved; i++) {
         char *copy = mmap((void *)places[i], bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, origin.offset);
         if (copy == MAP_FAILED)
             break;

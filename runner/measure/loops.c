@@ -107,7 +107,7 @@ loop *loop_for(enum wherry_op op, enum walk_kind kind, enum mode mode)
 
 loop *loop_for_pair(enum wherry_op op, enum walk_kind kind, enum mode mode)
 {
-    static loop *const csum[WALK_COUNT][MODE_COUNT] = LOOPS(pair_csum), *const crc[WALK_COUNT][MODE_COUNT] =
-                                                                            LOOPS(pair_crc32c);
-    return (loop *)((uintptr_t)(op == WHERRY_OP_copy_csum ? csum : crc)[kind][mode] + (uintptr_t)apart());
+    static loop *const csum[WALK_COUNT][MODE_COUNT] = LOOPS(pair_csum);
+    static loop *const crc32c[WALK_COUNT][MODE_COUNT] = LOOPS(pair_crc32c);
+    return (loop *)((uintptr_t)(op == WHERRY_OP_copy_csum ? csum : crc32c)[kind][mode] + (uintptr_t)apart());
 }

@@ -266,16 +266,7 @@ set_forward:
     leaq    -256(%rdi,%rdx), %r8    /* up to 256 bytes are left from here on */
     leaq    -1(%rdi,%rdx), %r9
     andq    $-64, %r9               /* the last line that the destination reaches */
-#if WHERRY_EDGE_BRANCH
-    prefetchw (%rdi)                /* as PREFETCH_TO_512; farther ahead than the end of the destination nothing is */
-    prefetchw 64(%rdi)
-    prefetchw 128(%rdi)
-    prefetchw 192(%rdi)
-    prefetchw 256(%rdi)
-    prefetchw 320(%rdi)
-    prefetchw 384(%rdi)
-    prefetchw 448(%rdi)
-#endif
+    PREFETCH_513_ON
     vmovdqu64 %zmm16, (%rdi)
     andq    $-64, %rdi
     addq    $64, %rdi

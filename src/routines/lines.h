@@ -37,16 +37,33 @@
     prefetchw (%rdi,%rdx);                     \
     prefetchw 64(%rdi,%rdx);                   \
     prefetchw 127(%rdi,%rdx)
+/* Of 513 to 1024 bytes the first eight, of which the second begins at r9. Loses r11. */
+#define PREFETCH_LINES                         \
+    prefetchw (%rdi);                          \
+    leaq    256(%r9), %r11;                    \
+    prefetchw (%r9);                           \
+    prefetchw 64(%r9);                         \
+    prefetchw -128(%r11);                      \
+    prefetchw -64(%r11);                       \
+    prefetchw (%r11);                          \
+    prefetchw 64(%r11)
 /* For loops. */
 #define PREFETCH_257_ON                        \
     prefetchw (%rdi);                          \
     prefetchw 64(%rdi);                        \
     prefetchw 128(%rdi);                       \
     prefetchw 192(%rdi)
+#define PREFETCH_513_ON                        \
+    PREFETCH_257_ON;                           \
+    prefetchw 256(%rdi);                       \
+    prefetchw 320(%rdi);                       \
+    prefetchw 384(%rdi);                       \
+    prefetchw 448(%rdi)
 #else
 #define PREFETCH_TO_128_AT_128
 #define PREFETCH_TO_256_AT_128
 #define PREFETCH_257_ON
+#define PREFETCH_513_ON
 #define PREFETCH_TO_128 PREFETCH_LAST_LINE
 #define PREFETCH_TO_256 PREFETCH_LAST_LINE
 #define PREFETCH_TO_512

@@ -55,7 +55,8 @@
  *   copy_forward_below   the same at lines of either side
  *   copy_ymm_below       the same by 32-byte vectors, or SSE2's
  *   copy_source_page     513 to 1024 bytes begin at lines of the source unless the first address of the destination and
- *                        its end, xor-ed, are above this: ALIAS_BYTES - 1, or 0 for never
+ *                        its end, xor-ed, are above this: ALIAS_BYTES - 1, or 0 for never; where page_edge is a
+ *                        branch its being 0 alone is asked
  *   copy_string_from     copies from here on go by no loop of the public functions: by rep movsb, or the routine; with
  *                        AVX-512 none above copy_ymm_from
  *   copy_string_below    those of copy_rep_from and copy_rep_recent_from on, below this size and disjoint, by rep movsb

@@ -187,15 +187,8 @@ AT(apart_513):
     movq    %rdi, %r9
     orq     $63, %r9
     leal    -512(%rdx), %eax
-    prefetchw (%rdi)
     addq    $1, %r9
-    prefetchw (%r9)
-    leaq    256(%r9), %r11
-    prefetchw 64(%r9)
-    prefetchw -128(%r11)
-    prefetchw -64(%r11)
-    prefetchw (%r11)
-    prefetchw 64(%r11)
+    PREFETCH_LINES
     STORE_FIRST(AT(redo))
     movq    %r9, %r10
     subq    %r8, %r10
