@@ -74,7 +74,7 @@ def test_unreadable_members(wherry_run: Path, tmp_path: Path):
 @pytest.mark.parametrize("name", ["read", "libc", "wherry", "nofault", "touch", "direct"])
 def test_truncated_while_it_is_read(wherry_run: Path, disk: Path, name: str):
     paths = members(disk, 3, 8 * MIB)
-    row = f"id=1 op=stripes routines={name} members=3 files={listed(paths)} rounds=1000 batch_us=20000\n"
+    row = f"id=1 op=stripes routines={name} members=3 files={listed(paths)} rounds=1000 calls=2000\n"
     with subprocess.Popen(
         [wherry_run, "system"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as own:
@@ -115,7 +115,7 @@ def test_a_device_that_fails(wherry_run: Path, disk: Path, name: str):
 def test_a_cut_within_a_page_is_seen(wherry_run: Path, tmp_path: Path):
     """The rest of the page reads as zeros without a fault."""
     paths = members(tmp_path, 2)
-    row = f"id=1 op=stripes routines=libc members=2 files={listed(paths)} rounds=1000 batch_us=20000\n"
+    row = f"id=1 op=stripes routines=libc members=2 files={listed(paths)} rounds=1000 calls=2000\n"
     with subprocess.Popen(
         [wherry_run, "system"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as own:
@@ -187,7 +187,7 @@ def test_between_two_rows(wherry_run: Path, tmp_path: Path, deed, said: str):
 def test_removed_while_it_is_read(wherry_run: Path, tmp_path: Path):
     """Whoever has it open can read it still; what was measured of the row until then comes with it."""
     paths = members(tmp_path)
-    row = f"id=1 op=stripes routines=read,libc members=3 files={listed(paths)} rounds=1000 batch_us=9000\n"
+    row = f"id=1 op=stripes routines=read,libc members=3 files={listed(paths)} rounds=1000 calls=1000\n"
     with subprocess.Popen(
         [wherry_run, "system"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as own:
