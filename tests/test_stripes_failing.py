@@ -74,7 +74,9 @@ def test_unreadable_members(wherry_run: Path, tmp_path: Path):
 @pytest.mark.parametrize("name", ["read", "libc", "wherry", "nofault", "touch", "direct"])
 def test_truncated_while_it_is_read(wherry_run: Path, disk: Path, name: str):
     paths = members(disk, 3, 8 * MIB)
-    row = f"id=1 op=stripes routines={name} members=3 files={listed(paths)} rounds=1000 calls=2000\n"
+    row = (
+        f"id=1 op=stripes routines={name} members=3 files={listed(paths)} rounds=1000 calls=2000\n"
+    )
     with subprocess.Popen(
         [wherry_run, "system"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as own:
