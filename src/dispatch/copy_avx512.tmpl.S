@@ -51,9 +51,8 @@
     LOAD_LAST(%rsi, %rdx);                     \
     movq    %rdi, %r9;                         \
     leaq    -256(%rdi,%rdx), %r11;             \
-    orq     $63, %rdi;                         \
+    TO_NEXT_LINE(%rdi);                        \
     subq    %r9, %rsi;                         \
-    addq    $1, %rdi;                          \
     addq    %rdi, %rsi
 
 /* Not late in a line of code, which takes up to a tenth more. */
@@ -69,13 +68,13 @@
     addq    $1, at
 #endif
 
-/* r8 becomes dst - src; below: the destination begins inside the source, or at most 192 bytes below it, where the
- * loop would overwrite what it has yet to load. Loses r10 and rcx. */
+/* r8 becomes dst - src; below: the destination begins inside the source, or at most 256 bytes below it, where a
+ * loop would overwrite what is yet to be loaded. Loses r10 and rcx. */
 #define CLOSE                                  \
     movq    %rdi, %r8;                         \
-    leaq    192(%rdx), %r10;                   \
+    leaq    256(%rdx), %r10;                   \
     subq    %rsi, %r8;                         \
-    leaq    192(%r8), %rcx;                    \
+    leaq    256(%r8), %rcx;                    \
     cmpq    %r10, %rcx
 /* clang-format on */
 
@@ -173,6 +172,17 @@ move_to_448:
     vmovdqu64 %zmm21, 384(%rdi)
     STORE_LAST(%rdi, %rdx)
     ret
+
+/* Of move_close, where there is room. All loaded before any is stored, or, where the lines are the destination's (copy_source_lines_to), step by step: an
+ * Intel CPU whose loads wait for the stores of the move before waits for the first of them only. The loop counts what
+ * is left behind two steps, from 577 bytes on not below none. */
+move_close_to_1024:
+    cmpl    $0, wherry_thresholds + COPY_SOURCE_PAGE(%rip)
+    jne     move_all_at_once        /* the rarer: it may jump twice */
+    cmpl    $576, %edx
+    ja      move_step_by_step
+move_all_at_once:
+    jmp     move_256_to_1024
 #else
     jbe     move_to_384
     vmovdqu64 256(%rsi), %zmm19
@@ -221,8 +231,18 @@ move_to_448:
  *   r9  the last line that the source reaches
  *   r10 the source of what rdi is at
  *   r11 up to 256 bytes are left from here on
+ *   FORWARD_END where the source ends
  */
 #if WHERRY_EDGE_BRANCH
+#define FORWARD_END %rcx
+move_forward_by_source:
+    leaq    -1(%rcx), %r9
+    TO_NEXT_LINE(%rsi)
+    andq    $-64, %r9
+    movq    %rsi, %r10
+    leaq    (%rsi,%r8), %rdi
+    jmp     move_step_forward
+
     .p2align 4
 move_forward:
     LOAD_FIRST(%rsi)
@@ -236,16 +256,22 @@ move_forward:
     andq    $-64, %r9
     movq    %rdi, %r10
     subq    %r8, %r9
-    movq    %rcx, %rsi
+    movl    %r8d, %esi
     subq    %r8, %r10
+    andl    $63, %esi
+    rorl    $2, %esi                /* far above 15 unless it is a multiple of 4 */
+    decl    %esi
+    cmpl    $15, %esi
+    jb      move_joined
 #else
+#define FORWARD_END %rsi
     .p2align 4
 move_forward:
     LOAD_FIRST(%rsi)
     movq    %rsi, %r10
     leaq    -1(%rsi,%rdx), %r9
     leaq    -256(%rdi,%rdx), %r11
-    addq    %rdx, %rsi              /* its end */
+    addq    %rdx, %rsi
     andq    $-64, %r9
     STORE_FIRST(%rdi)
     TO_NEXT_LINE(%r10)
@@ -265,17 +291,65 @@ move_step_forward:
     addq    $256, %rdi
     cmpq    %r11, %rdi
     jb      move_step_forward
+move_last_256:
     vmovdqu64 -192(%r9), %zmm17
     vmovdqu64 -128(%r9), %zmm18
     vmovdqu64 -64(%r9), %zmm19
-    END_MOVE -64(%rsi), LAST_0
-    END_MOVE -32(%rsi), LAST_32
+    END_MOVE -64(FORWARD_END), LAST_0
+    END_MOVE -32(FORWARD_END), LAST_32
     addq    %r8, %r9
     vmovdqu64 %zmm17, -192(%r9)
     vmovdqu64 %zmm18, -128(%r9)
     vmovdqu64 %zmm19, -64(%r9)
     STORE_LAST_OF_256
     ret
+
+#if WHERRY_EDGE_BRANCH
+/* The same with the sides a multiple of 4 bytes apart, as blocks of malloc are, but not of 64: of two lines of the source
+ * one of the destination, since a load across lines takes longer than a load of a line and a vpermt2d. The source's first
+ * line may begin before the source, so the destination's first is loaded across. 64 to 319 bytes are left.
+ *
+ *   r10 the line of the source that what goes to the line before rdi begins in
+ *   esi (dst - src) mod 64 in doublewords, less 1
+ *   zmm16 which doublewords of two lines
+ */
+move_joined:
+    vmovdqu64 (%r10), %zmm17
+    xorl    $15, %esi
+    orq     $63, %r10
+    vpbroadcastd %esi, %zmm16
+    incq    %r10
+    vpaddd  move_places(%rip), %zmm16, %zmm16
+    vmovdqa64 %zmm17, (%rdi)
+    subq    $-128, %rdi
+    LOOP_HERE
+move_step_joined:
+    vmovdqa64 (%r10), %zmm21
+    vmovdqa64 64(%r10), %zmm22
+    vmovdqa64 128(%r10), %zmm23
+    vmovdqa64 192(%r10), %zmm24
+    vmovdqa64 256(%r10), %zmm25
+    addq    $256, %r10
+    prefetchw (%rdi)
+    prefetchw 64(%rdi)
+    prefetchw 128(%rdi)
+    prefetchw 192(%rdi)
+    vpermt2d %zmm22, %zmm16, %zmm21
+    vpermt2d %zmm23, %zmm16, %zmm22
+    vpermt2d %zmm24, %zmm16, %zmm23
+    vpermt2d %zmm25, %zmm16, %zmm24
+    vmovdqa64 %zmm21, -64(%rdi)
+    vmovdqa64 %zmm22, (%rdi)
+    vmovdqa64 %zmm23, 64(%rdi)
+    vmovdqa64 %zmm24, 128(%rdi)
+    addq    $256, %rdi
+    cmpq    %r11, %rdi
+    jbe     move_step_joined
+    subq    %r8, %rdi
+    vmovdqu64 -64(%rdi), %zmm16
+    vmovdqa64 %zmm16, -64(%rdi,%r8)
+    jmp     move_last_256
+#endif
 
 #if !WHERRY_EDGE_BRANCH
 /* Of move_513_on, where there is room. */
@@ -286,16 +360,7 @@ move_by_destination:
     jmp     move_from_line
 #endif
 
-#if WHERRY_EDGE_BRANCH
-move_forward_by_source:
-    leaq    -1(%rcx), %r9
-    TO_NEXT_LINE(%rsi)
-    andq    $-64, %r9
-    movq    %rsi, %r10
-    leaq    (%rsi,%r8), %rdi
-    movq    %rcx, %rsi
-    jmp     move_step_forward
-#else
+#if !WHERRY_EDGE_BRANCH
 /* As move_forward, but by lines of the destination, r9 the source of the last. */
 move_forward_by_destination:
     LOAD_FIRST(%rsi)
@@ -334,18 +399,12 @@ move_upwards:
     orl     $-1, %ecx
     jmp     move_loop
 
+#if !WHERRY_EDGE_BRANCH
 /* All loaded before any is stored, or, where the lines are the destination's (copy_source_lines_to), step by step: an
  * Intel CPU whose loads wait for the stores of the move before waits for the first of them only. The loop counts what
  * is left behind two steps, from 577 bytes on not below none. */
 move_close_to_1024:
     cmpl    $0, wherry_thresholds + COPY_SOURCE_PAGE(%rip)
-#if WHERRY_EDGE_BRANCH              /* where that is the rarer, it may jump twice */
-    jne     move_all_at_once
-    cmpl    $576, %edx
-    ja      move_step_by_step
-move_all_at_once:
-    jmp     move_256_to_1024
-#else
     jne     move_256_to_1024
     cmpq    $576, %rdx
     ja      move_step_by_step
@@ -380,7 +439,7 @@ move_not_by_string:
     jb      move_upwards
     negl    %ecx
     andl    $(ALIAS_BYTES - 1), %ecx
-    subl    $1, %ecx
+    decl    %ecx
 /* Where loads would wait for stores 4 KiB apart (copy_backward_ahead), from the end down: the same steps in another
  * order, so that there is no branch, which would be guessed wrong where the distance changes from call to call. */
 move_loop:
@@ -392,12 +451,12 @@ move_loop:
     leaq    -257(%r11), %rdx
     subq    %rdi, %rdx              /* 256 for each step but the first two, and a rest */
     movq    %rdx, %r10
-    andq    $-256, %r10             /* from the second to the last */
+    movb    $0, %r10b               /* from the second to the last; an and takes four bytes more */
     cmpl    wherry_thresholds + COPY_BACKWARD_AHEAD(%rip), %ecx
     sbbq    %rcx, %rcx
     andq    %rcx, %r10
     shlq    $9, %rcx
-    addq    $256, %rcx              /* to the next step: -256 or 256 */
+    incb    %ch                     /* to the next step: -256 or 256; an addition takes five bytes more */
     STORE_FIRST(%r9)
     vmovdqa64 %zmm21, (%rdi)
     vmovdqa64 %zmm22, 64(%rdi)
@@ -405,7 +464,7 @@ move_loop:
     vmovdqa64 %zmm24, 192(%rdi)
     addq    %r10, %rsi
     addq    %r10, %rdi
-    LOOP_HERE
+    .p2align 4
 move_step:
     vmovdqu64 256(%rsi), %zmm21
     vmovdqu64 320(%rsi), %zmm22

@@ -62,6 +62,12 @@ AT(not_apart):
     .p2align 6
 AT(anything):                       /* as move_anything of public.S */
     .skip   128
+AT(numbers):                        /* as in move_places */
+    .set    number, 0
+    .rept   16
+    .long   number
+    .set    number, number + 1
+    .endr
     .popsection
 #endif
 NOFAULT_END(wherry_copy_nofault, wherry_nofault_copy, wherry_guarded_copy_sse2, wherry_guard_copy_by_calls)

@@ -13,6 +13,7 @@
  *   4V .. 8V          eight; for V = 64 sixteen
  *   8V .. 16V         sixteen; not for V = 32
  *   beyond            forward loop; rep movsb; non-temporal loop; chunks, one or more; backward loop, after a look at every page
+ *                     (V = 64: that of V = 32)
  *
  * What is exact, and why:
  *
@@ -43,6 +44,13 @@
 #endif
 #define SPILL 1024 /* bytes; the largest size whose stores are repeated */
 #define TIGHT (4 * V)
+/* Where sides overlap so that the end goes first: the slow look before it makes the width of the vectors matter little, and
+ * with V = 64 all lies in one page without it. */
+#if V == 64
+#define LOOK_FIRST wherry_guarded_copy_avx2_probe
+#else
+#define LOOK_FIRST AT(probe)
+#endif
 
 /* clang-format off */
 /* Where registers 0 to 15 may have been used: with V = 64 by the first 64 bytes and the last (ends.h). */
@@ -313,7 +321,7 @@ AT(redo):
     movq    %rdi, %rax
     subq    %rsi, %rax
     cmpq    %rdx, %rax              /* bytes that rep movsb stores would be sources of later ones */
-    jb      AT(probe)
+    jb      LOOK_FIRST
 
 /* rdx bytes are left from rdi and rsi on, to be copied in ascending order; rcx is the caller's fault. After a fault: where the
  * kernel has named the page that was met, only what lies before it is tried, so that it is not met a second time. */

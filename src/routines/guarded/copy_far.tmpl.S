@@ -2,7 +2,7 @@
 AT(maybe_by_rep):
 #if V > 16
     testq   %rdx, %rdx              /* sums of an address and n would wrap */
-    js      AT(probe)
+    js      LOOK_FIRST
 #endif
     cmpq    wherry_thresholds + COPY_REP_RECENT_FROM(%rip), %rdx
     jae     AT(large_by_rep)
@@ -41,7 +41,7 @@ AT(by_rep):
 AT(maybe_stream):
 #if V > 16
     testq   %rdx, %rdx
-    js      AT(probe)
+    js      LOOK_FIRST
 #endif
     call    wherry_guarded_copied_apart
     jb      AT(by_rep)

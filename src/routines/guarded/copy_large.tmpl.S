@@ -1,7 +1,7 @@
 /* The fault-tolerant copy of more than LARGE bytes: the second part of copy.tmpl.S.
  *
  *   n beyond the address space                              a look at every page: one must be missing
- *   the destination begins inside the source                a look at every page, then the backward loop
+ *   the destination begins inside the source                a look at every page, then the backward loop (LOOK_FIRST)
  *   V = 64, not close, n >= copy_ymm_from                   the function for V = 32, from here on
  *   disjoint, n in the rep window, and below copy_rep_recent_from a destination that was not written lately, above
  *   addresses that suit it                                  rep movsb
@@ -78,7 +78,7 @@ AT(large):
     jb      AT(close)
 #if V == 16
     testq   %rdx, %rdx              /* sums of an address and n would wrap */
-    js      AT(probe)
+    js      LOOK_FIRST
 #endif                              /* else n is looked at on each way that so large a one may go */
 #if V > 32
     cmpq    wherry_thresholds + COPY_LOOP_BELOW(%rip), %rdx
@@ -180,6 +180,7 @@ AT(step):
 #endif
     cmpq    %r11, %rdi
     jb      AT(step)
+AT(last):
     LOAD_TAIL(AT(step_0), %rdx)
     STORE(AT(step_0), MOVE R(1), END_BLOCK(3))
     STORE(AT(tail_1), MOVE R(2), END_BLOCK(2))
@@ -212,7 +213,7 @@ AT(maybe_aliased):
 #endif
 #if V > 16
     testq   %rdx, %rdx              /* sums of an address and n would wrap */
-    js      AT(probe)
+    js      LOOK_FIRST
     cmpl    $0, wherry_thresholds + COPY_BACKWARD_AHEAD(%rip)
     je      AT(loop)
     movl    %eax, %r9d
@@ -230,7 +231,58 @@ AT(loop):
     LOAD_HEAD
     LAST_BOUNDARY
     STORE_HEAD_AND_END
+#if WHERRY_EDGE_BRANCH
+    movl    %edi, %eax
+    subl    %esi, %eax
+    andl    $63, %eax
+    rorl    $2, %eax
+    decl    %eax
+    cmpl    $15, %eax
+    jae     AT(step)
+
+/* The sides a multiple of 4 bytes apart, but not of 64: as move_joined of copy_avx512. The line at r9 of the source holds
+ * what the line at rdi begins with. */
+    LOAD(AT(step_0), MOVE (%rsi), R(5))
+    xorl    $15, %eax
+    movq    %rsi, %r9
+    vpbroadcastd %eax, R(0)
+    orq     $63, %r9
+    vpaddd  AT(numbers)(%rip), R(0), R(0)
+    incq    %r9
+    STORE(AT(step_0), MOVE R(5), (%rdi))
+    MOVE_ON(64)
+    .p2align 5
+AT(joined):
+    LOAD(AT(step_0), vmovdqa64 (%r9), R(5))
+    LOAD(AT(step_0), vmovdqa64 64(%r9), R(6))
+    LOAD(AT(step_0), vmovdqa64 128(%r9), R(7))
+    LOAD(AT(step_0), vmovdqa64 192(%r9), R(8))
+    LOAD(AT(step_0), vmovdqa64 256(%r9), R(9))
+    addq    $256, %r9
+    prefetchw 64(%rdi)
+    prefetchw 128(%rdi)
+    prefetchw 192(%rdi)
+    prefetchw 256(%rdi)
+    vpermt2d R(6), R(0), R(5)
+    vpermt2d R(7), R(0), R(6)
+    vpermt2d R(8), R(0), R(7)
+    vpermt2d R(9), R(0), R(8)
+    addq    $256, %rsi
+    STORE(AT(stored_0), MOVE R(5), (%rdi))
+    STORE(AT(stored_1), MOVE R(6), 64(%rdi))
+    STORE(AT(stored_2), MOVE R(7), 128(%rdi))
+    STORE(AT(stored_3), MOVE R(8), 192(%rdi))
+    addq    $256, %rdi
+    leaq    64(%rdi), %rax
+    cmpq    %r11, %rax
+    jbe     AT(joined)
+    LOAD(AT(step_0), MOVE (%rsi), R(5))
+    STORE(AT(step_0), MOVE R(5), (%rdi))
+    MOVE_ON(64)
+    jmp     AT(last)
+#else
     jmp     AT(step)
+#endif
 #else
     jmp     AT(loop)
 #endif
@@ -276,9 +328,9 @@ AT(rest):
  * the first byte would overwrite what the loop has yet to load: then blocks from the first byte on, unaligned. */
 AT(close):
     cmpq    %rdx, %rax
-    jb      AT(probe)
+    jb      LOOK_FIRST
     testq   %rdx, %rdx
-    js      AT(probe)
+    js      LOOK_FIRST
 AT(tight):
     leaq    -4 * V(%rdi,%rdx), %r11
 AT(tight_step):
@@ -301,10 +353,16 @@ AT(tight_step):
 #include "copy_chunks.tmpl.S"
 #endif
 
+#if V < 64
 /* Is every page there? Of the source one byte of each is read, from the first on; then of the destination, as far as there is
  * a source, one byte of each is written as it is. Nothing is changed, so the sides may overlap, and what is written
  * belongs to what will be copied. rax is how far all is there, r8 where to look. */
     .p2align 4
+#if V == 32
+    .globl  wherry_guarded_copy_avx2_probe
+    .hidden wherry_guarded_copy_avx2_probe
+wherry_guarded_copy_avx2_probe:
+#endif
 AT(probe):
     movq    %rdx, %rax
     xorl    %r8d, %r8d
@@ -421,3 +479,4 @@ AT(lost):
 AT(lost_told):
     movq    %rdx, %rax
     ret
+#endif

@@ -19,99 +19,60 @@
 #include "../vec.h"
 #include "../written.h"
 
-/* After a loop up to 4V are left. The last four blocks cover them whatever they are; with LADDER two branches on how
- * many whole vectors are left store just those, which costs less when it is always the same. */
-INLINE void move_forward(uint8_t *dst, const uint8_t *src, size_t n)
+/* Upwards, or from the end down. After the loop up to 4V are left. Four blocks at that end cover them whatever they
+ * are; with LADDER two branches on how many whole vectors are left store just those, which costs less when it is always
+ * the same. */
+INLINE void move_loop(uint8_t *dst, const uint8_t *src, size_t n, const int downwards)
 {
-    uint8_t *const dst_start = dst;
-    uint8_t *const dst_end = dst + n;
-    const struct line head = line_load(src);
+    uint8_t *const end = dst + n;
+    const ptrdiff_t apart = src - dst;
+    /* Where a step begins, of whole lines, and what is left from there on: 1 to 64 less, which the head or the tail
+     * has. */
+    const uintptr_t line = -(uintptr_t)LINE_BYTES;
+    uint8_t *to = (uint8_t *)(((uintptr_t)dst & line) + LINE_BYTES), *rest_at = last_boundary(end) - 3 * VEC_BYTES;
+    size_t left = (size_t)(end - to);
+    ptrdiff_t step = STEP_BYTES;
+    if (downwards) {
+        to = (uint8_t *)(((uintptr_t)end - 1) & line) - STEP_BYTES;
+        rest_at = first_boundary(dst);
+        left = (size_t)(to - dst) + STEP_BYTES;
+        step = -STEP_BYTES;
+    }
+    __asm__("" : "+r"(to), "+r"(rest_at), "+r"(left), "+r"(step)); /* loaded in one place, not in two */
+    const struct line head = line_load(src), tail = line_load(src + n - LINE_BYTES);
 #ifndef LADDER
-    uint8_t *const boundary = last_boundary(dst_end);
-    const uint8_t *const from = src + (boundary - dst);
-    const vec rest[] = {vec_load(from - 3 * VEC_BYTES), vec_load(from - 2 * VEC_BYTES), vec_load(from - VEC_BYTES)};
+    const vec rest[] = {vec_load(rest_at + apart), vec_load(rest_at + apart + VEC_BYTES),
+                        vec_load(rest_at + apart + 2 * VEC_BYTES)};
 #endif
-    const vec tail = vec_load(src + n - VEC_BYTES);
-
-    size_t to_line = LINE_BYTES - ((uintptr_t)dst & (LINE_BYTES - 1)); /* 1 .. 64, covered by the head */
-    dst += to_line;
-    src += to_line;
-    uint8_t *const last = dst_end - STEP_BYTES; /* up to 4V are left from here on */
     do {
-        const struct step step = step_load(src);
+        const struct step four = step_load(to + apart);
         LOADS_THEN_STORES();
-        step_store_aligned(dst, step);
-        src += STEP_BYTES;
-        dst += STEP_BYTES;
-        KEEP_CURSORS(dst, src);
-    } while (dst < last);
+        step_store_aligned(to, four);
+        to += step;
+        left -= STEP_BYTES;
+        __asm__("" : "+r"(to), "+r"(left));
+    } while (left > STEP_BYTES);
 
 #ifdef LADDER
-    if (dst_end - dst > 2 * VEC_BYTES) {
-        vec a = vec_load(src), b = vec_load(src + VEC_BYTES);
-        vec_store_aligned(dst, a);
-        vec_store_aligned(dst + VEC_BYTES, b);
-        src += 2 * VEC_BYTES;
-        dst += 2 * VEC_BYTES;
+    if (downwards)
+        to += 2 * VEC_BYTES;
+    if (left > 2 * VEC_BYTES) {
+        const vec a = vec_load(to + apart), b = vec_load(to + apart + VEC_BYTES);
+        vec_store_aligned(to, a);
+        vec_store_aligned(to + VEC_BYTES, b);
+        to += step / 2;
+        left -= 2 * VEC_BYTES;
     }
-    if (dst_end - dst > VEC_BYTES)
-        vec_store_aligned(dst, vec_load(src));
+    if (downwards)
+        to += VEC_BYTES;
+    if (left > VEC_BYTES)
+        vec_store_aligned(to, vec_load(to + apart));
 #else
     for (int i = 0; i < 3; i++)
-        vec_store_aligned(boundary + (i - 3) * VEC_BYTES, rest[i]);
+        vec_store_aligned(rest_at + i * VEC_BYTES, rest[i]);
 #endif
-    vec_store(dst_end - VEC_BYTES, tail);
-    line_store(dst_start, head);
-}
-
-/* The same from the end down. */
-INLINE void move_backward(uint8_t *dst, const uint8_t *src, size_t n)
-{
-    uint8_t *const dst_end = dst + n;
-    uint8_t *to = dst_end; /* what is written already begins here, and at from in the source */
-    const uint8_t *from = src + n;
-#ifndef LADDER
-    uint8_t *const boundary = first_boundary(dst);
-    const uint8_t *const boundary_from = src + (boundary - dst);
-    const vec rest[] = {vec_load(boundary_from), vec_load(boundary_from + VEC_BYTES),
-                        vec_load(boundary_from + 2 * VEC_BYTES)};
-#endif
-    const vec head = vec_load(src);
-    const struct line tail = line_load(from - LINE_BYTES);
-
-    size_t to_line = (((uintptr_t)dst_end - 1) & (LINE_BYTES - 1)) + 1; /* 1 .. 64, covered by the tail */
-    to -= to_line;
-    from -= to_line;
-    uint8_t *const first = dst + STEP_BYTES; /* up to 4V are left from here down */
-    do {
-        to -= STEP_BYTES;
-        from -= STEP_BYTES;
-        vec d = vec_load(from + 3 * VEC_BYTES), c = vec_load(from + 2 * VEC_BYTES);
-        vec b = vec_load(from + VEC_BYTES), a = vec_load(from);
-        LOADS_THEN_STORES();
-        vec_store_aligned(to + 3 * VEC_BYTES, d);
-        vec_store_aligned(to + 2 * VEC_BYTES, c);
-        vec_store_aligned(to + VEC_BYTES, b);
-        vec_store_aligned(to, a);
-        KEEP_CURSORS(to, from);
-    } while (to > first);
-
-#ifdef LADDER
-    if (to - dst > 2 * VEC_BYTES) {
-        to -= 2 * VEC_BYTES;
-        from -= 2 * VEC_BYTES;
-        vec b = vec_load(from + VEC_BYTES), a = vec_load(from);
-        vec_store_aligned(to + VEC_BYTES, b);
-        vec_store_aligned(to, a);
-    }
-    if (to - dst > VEC_BYTES)
-        vec_store_aligned(to - VEC_BYTES, vec_load(from - VEC_BYTES));
-#else
-    for (int i = 0; i < 3; i++)
-        vec_store_aligned(boundary + i * VEC_BYTES, rest[i]);
-#endif
-    vec_store(dst, head);
-    line_store(dst_end - LINE_BYTES, tail);
+    line_store(end - LINE_BYTES, tail);
+    line_store(dst, head);
 }
 
 /* Of parts side by side: more pages open at once are faster until they get in each other's way. Of 1 to 8 streams 5
@@ -216,8 +177,6 @@ INLINE void move_large(uint8_t *dst, const uint8_t *src, size_t n, const int ask
         }
         downwards = n >= ALIAS_FROM && ahead_mod - 1 < wherry_thresholds.copy_backward_ahead && disjoint;
     }
-    if (downwards)
-        move_backward(dst, src, n);
-    else
-        move_forward(dst, src, n);
+    __asm__("" : "+r"(downwards)); /* asked in one place: left alone, GCC has the loop's beginning three times */
+    move_loop(dst, src, n, downwards);
 }
