@@ -1,10 +1,14 @@
 """Each wrong routine is caught at the default level, by name, with a command that repeats it."""
 
 import json
+import os
 import shlex
+import signal
 import subprocess
+from pathlib import Path
 
 import pytest
+from conftest import wait_until
 from wherry import plans
 from wherry.runner import cpu
 
@@ -178,6 +182,7 @@ def runner(build_dir):
         command = [str(program), "verify", *map(str, arguments)]
         return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
+    run.program = str(program)
     return run
 
 
@@ -372,6 +377,54 @@ def test_a_case_that_proves_nothing(runner):
     assert (
         "family ordering has nothing to look at" in done.stderr and "all right" not in done.stdout
     )
+
+
+def test_a_call_that_sleeps_is_a_hang_and_a_process_that_was_stopped_is_none(
+    runner, wherry, library
+):
+    """The others are stopped for as long as it takes to see that: one the child that calls, one the runner, too."""
+    program = [runner.program, "verify", "--only-peers", "--peer", f"slow={library}:dawdle_"]
+    program += ["--case", "sweep:n=9,calls=80", "--json"]
+    stopped = []
+    for whole in (False, True):
+        process = subprocess.Popen(program, stdout=subprocess.PIPE, text=True)
+        assert json.loads(process.stdout.readline())["event"] == "start"
+        pids = [*([process.pid] if whole else []), child_of(process.pid)]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        stopped.append((process, pids))
+    peers = ["--peer", f"x={library}:block_first_", "--peer", f"y={library}:good_"]
+    done = wherry(
+        "verify", "--brief", "--only-peers", "--family", "sweep,empty", *peers, "--jobs", "1"
+    )
+    for _, pids in stopped:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "HUNG: x\n" in done.stdout and "did not return within 10 s of sleep" in done.stdout
+    assert "(family empty: it hung in another family): x" in " ".join(done.stdout.split())
+    assert "Verified 1 target," in done.stdout and ": 1 failure in x." in done.stdout
+    for process, _ in stopped:
+        said, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, said
+
+
+def child_of(pid: int) -> int:
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    wait_until(lambda: children.read_text().split(), "it has begun")
+    return int(children.read_text().split()[0])
+
+
+@pytest.mark.parametrize("family", [(), ("--family", "sweep")])
+def test_a_process_that_ends_in_the_first_call_is_a_failure(wherry, library, family):
+    """With no case that came to its end nothing is left to say all right of."""
+    peer = ("--peer", f"x={library}:exit_first_")
+    done = wherry("verify", "--brief", "--only-peers", *peer, *family)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "WRONG: x\n" in done.stdout and not done.stderr
+    said = " ".join(done.stdout.split())
+    assert "ended its process with exit status 0 instead of returning" in said
+    assert "Verified 0 targets, 0 cases" in said
 
 
 def test_nothing_verified_is_no_proof(wherry):

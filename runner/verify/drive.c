@@ -1,4 +1,5 @@
 /* Runs the units of work in forked children, a few at a time, and says what became of each. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -30,8 +31,11 @@ struct job {
     pid_t pid; /* 0: free */
     int fd;
     size_t unit;
-    double started, last_beat;
+    double started, looked;
+    double lasted; /* of it as we saw it */
+    /* Since a call ended: asleep, and processor time beyond what the child had used by then. */
     uint64_t beats;
+    double slept, used_then;
     struct verify_pulse *pulse;
 };
 
@@ -87,7 +91,8 @@ static bool start(struct job *job, struct unit *unit, const struct vcase *only)
     close(ends[1]);
     job->pid = pid;
     job->fd = ends[0];
-    job->started = job->last_beat = now();
+    job->started = job->looked = now();
+    job->lasted = job->slept = job->used_then = 0;
     job->beats = 0;
     return true;
 }
@@ -104,6 +109,41 @@ static void fail_from_pulse(struct unit *unit, const struct verify_pulse *pulse,
     unit->failure.hung = strcmp(state, "hang") == 0;
     if (unit->failure.at.calls == 0)
         unit->failure.at.calls = 1;
+}
+
+/* Of the child, all its threads; 0 where nobody tells. */
+static double processor_time(pid_t pid)
+{
+    clockid_t its;
+    struct timespec t;
+    if (clock_getcpuclockid(pid, &its) != 0 || clock_gettime(its, &t) != 0)
+        return 0;
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Whether every thread of it sleeps. One that waits for a CPU or a disk, or was stopped, would go on by itself, however
+ * long that takes. */
+static bool asleep(pid_t pid)
+{
+    char path[300], text[512];
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *threads = opendir(path);
+    if (!threads)
+        return false;
+    bool any = false, all = true;
+    for (const struct dirent *one; (one = readdir(threads));) {
+        snprintf(path, sizeof path, "/proc/%d/task/%s/stat", (int)pid, one->d_name);
+        FILE *file = one->d_name[0] == '.' ? NULL : fopen(path, "re");
+        if (!file)
+            continue;
+        text[fread(text, 1, sizeof text - 1, file)] = '\0';
+        fclose(file);
+        const char *state = strrchr(text, ')'); /* a name may have anything in it */
+        any = true;
+        all &= state && strncmp(state, ") S", 3) == 0;
+    }
+    closedir(threads);
+    return any && all;
 }
 
 /* Seconds for one family of one function, many times what any of ours takes: only a routine that sleeps needs more. */
@@ -125,7 +165,15 @@ static bool out_of_time(int status, const struct rusage *used)
     return WTERMSIG(status) == SIGKILL && limit.rlim_max != RLIM_INFINITY && us / 1000000 >= limit.rlim_max;
 }
 
-enum ending { ENDED, STUCK, TOO_SLOW };
+enum ending { ENDED, ASLEEP, STUCK, TOO_SLOW };
+
+enum { MOST_SLEEP = 10 }; /* seconds, of one call */
+
+/* Seconds of processor time without the end of a call that call.c could not stop. */
+static double limit_of(const struct unit *unit)
+{
+    return strcmp(unit->family->name, "huge") == 0 ? 120 : unit->level == LEVEL_BRIEF ? 12 : 20;
+}
 
 /* Reads what the child has to say and buries it. */
 static void finish(struct job *job, struct unit *unit, enum ending ending)
@@ -160,9 +208,11 @@ static void finish(struct job *job, struct unit *unit, enum ending ending)
         snprintf(unit->skipped, sizeof unit->skipped,
                  "cut off by the limit on processor time (ulimit -t) after %llu calls, right so far",
                  (unsigned long long)job->pulse->beats);
-    else if (ending == STUCK)
-        fail_from_pulse(unit, job->pulse, "hang", "did not return; stopped");
-    else if (WIFSIGNALED(status)) {
+    else if (ending == ASLEEP || ending == STUCK) {
+        snprintf(what, sizeof what, "did not return within %.0f s %s; stopped",
+                 ending == ASLEEP ? MOST_SLEEP : limit_of(unit), ending == ASLEEP ? "of sleep" : "of CPU time");
+        fail_from_pulse(unit, job->pulse, "hang", what);
+    } else if (WIFSIGNALED(status)) {
         snprintf(what, sizeof what, "killed its process with signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
         fail_from_pulse(unit, job->pulse, "crash", what);
@@ -174,8 +224,6 @@ static void finish(struct job *job, struct unit *unit, enum ending ending)
         fail_from_pulse(unit, job->pulse, "exit", what);
     }
 }
-
-static double limit_of(const struct unit *unit) { return strcmp(unit->family->name, "huge") == 0 ? 120 : 20; }
 
 /* Does the case alone show the failure? If not, does it after as many calls as the unit had made? */
 static void make_repeatable(struct unit *unit, struct job *job)
@@ -216,9 +264,9 @@ struct campaign {
     const struct verify_options *options;
     struct unit *units;
     size_t unit_count, done;
-    size_t *target_of; /* unit -> index */
-    size_t *left;      /* units left, by target */
-    bool *abandoned;   /* by target: it hung */
+    size_t *target_of;      /* unit -> index */
+    size_t *left;           /* units left, by target */
+    const char **abandoned; /* by target: why the rest of it is not tried, or NULL */
     struct verify_counts *of_target, total;
     struct job spare; /* for repeating */
 };
@@ -236,7 +284,8 @@ static void account(struct campaign *c, size_t index, double seconds)
     if (unit->failed) {
         c->of_target[t].failures++;
         c->total.failures++;
-        c->abandoned[t] |= unit->failure.hung;
+        if (unit->failure.hung)
+            c->abandoned[t] = "it hung in another family";
         print_failure(o, unit);
     }
     print_family(o, unit, seconds);
@@ -250,25 +299,38 @@ static void account(struct campaign *c, size_t index, double seconds)
     print_progress(o, c->done, c->unit_count, unit);
 }
 
-static void look_at(struct campaign *c, struct job *job, short events)
+/* Time in which we were stopped, or busy with another child, is none that this one had. */
+static enum ending ending_of(struct job *job, const struct unit *unit)
 {
-    double t = now();
-    uint64_t beats = job->pulse->beats;
+    const double t = now(), since = t - job->looked < 0.5 ? t - job->looked : 0.5;
+    const double used = processor_time(job->pid);
+    const uint64_t beats = job->pulse->beats;
+    job->looked = t;
+    job->lasted += since;
     if (beats != job->beats) {
         job->beats = beats;
-        job->last_beat = t;
+        job->slept = 0;
+        job->used_then = used;
+    } else if (asleep(job->pid)) {
+        job->slept += since;
     }
+    if (job->slept > MOST_SLEEP)
+        return ASLEEP;
+    if (used - job->used_then > limit_of(unit))
+        return STUCK;
+    return job->lasted > patience_with(unit) ? TOO_SLOW : ENDED;
+}
+
+static void look_at(struct campaign *c, struct job *job, short events)
+{
     struct unit *unit = &c->units[job->unit];
-    enum ending ending = ENDED;
-    if (!events && t - job->last_beat > limit_of(unit))
-        ending = STUCK;
-    else if (!events && t - job->started > patience_with(unit))
-        ending = TOO_SLOW;
+    const enum ending ending = events ? ENDED : ending_of(job, unit);
     if (!events && ending == ENDED)
         return;
     finish(job, unit, ending);
-    c->abandoned[c->target_of[job->unit]] |= ending == TOO_SLOW;
-    account(c, job->unit, t - job->started);
+    if (ending == TOO_SLOW)
+        c->abandoned[c->target_of[job->unit]] = "it was too slow in another family";
+    account(c, job->unit, now() - job->started);
 }
 
 /* Each child has a descriptor here, and beyond the limit poll() takes none of them. */
@@ -295,8 +357,7 @@ static void run_all(struct campaign *c)
                 continue;
             size_t t = c->target_of[next];
             if (c->abandoned[t]) {
-                snprintf(c->units[next].skipped, sizeof c->units[next].skipped,
-                         "it hung or was too slow in another family");
+                snprintf(c->units[next].skipped, sizeof c->units[next].skipped, "%s", c->abandoned[t]);
                 account(c, next++, 0);
                 i--;
                 continue;

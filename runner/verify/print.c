@@ -174,8 +174,11 @@ void print_target(const struct verify_options *o, const struct target *target, c
     if (o->json)
         return;
     close_line();
-    printf("%-6s %-24s %-24s %-11s %14" PRIu64 " %7.2f s\n", counts->failures ? "WRONG" : "right", target->name,
-           target->function, wherry_op_names[target->op], counts->cases, counts->seconds);
+    printf("%-6s %-24s %-24s %-11s %14" PRIu64 " %7.2f s\n",
+           counts->failures ? "WRONG"
+           : counts->cases  ? "right"
+                            : "none",
+           target->name, target->function, wherry_op_names[target->op], counts->cases, counts->seconds);
 }
 
 void print_end(const struct verify_options *o, const struct verify_counts *counts)

@@ -78,7 +78,7 @@ def command(targets, peers, only_peers, family, isa, seed, jobs, case, as_json, 
                 progress.at(done, total, f"verify {what}"[:40])
 
             result = verification.verify(arguments, at)
-    if result.end and not result.end.get("cases") and not broken:
+    if result.end and not result.end.get("cases") and not broken and not result.failures:
         raise WherryError(_nothing(result, family, isa))
     result.failures += [{"target": p.routine, "message": p.message} for p in broken]
     printer = Printer()
@@ -109,6 +109,8 @@ def _level(given: dict[str, bool]) -> str:
 def _nothing(result, family: str | None, isa: str | None) -> str:
     """What to say where no case was left to try: that is no proof."""
     reasons = {skip["reason"] for skip in result.skips if skip.get("reason")}
+    # What follows from another one of them tells nothing.
+    reasons = {r for r in reasons if not r.endswith("in another family")} or reasons
     if reasons:
         return f"nothing was verified: {'; '.join(sorted(reasons))}"
     asked = f"--family {family}" if family else f"--isa {isa}" if isa else "what was asked for"
@@ -141,7 +143,8 @@ def report(printer, result) -> None:
     for failure in result.failures:
         by_target.setdefault(failure.get("target", "?"), []).append(failure)
     for target, failures in by_target.items():
-        printer.text(f"WRONG: {target}", "bad")
+        hung = all(failure.get("state") == "hang" for failure in failures)
+        printer.text(f"{'HUNG' if hung else 'WRONG'}: {target}", "bad")
         for failure in failures[:SHOWN_OF_ONE]:
             printer.paragraph(failure.get("message", "wrong"), indent="  ")
             if failure.get("repeat"):
@@ -157,7 +160,7 @@ def report(printer, result) -> None:
     for reason, names in reasons.items():
         printer.paragraph(f"Skipped ({reason}): {', '.join(names)}.", "dim")
     if result.end:
-        targets = sorted({f.get("target", "?") for f in result.families})
+        targets = {f.get("target", "?") for f in result.families if f.get("cases")}
         seed = f", seed {result.start['seed']}" if "seed" in result.start else ""
         state = (
             "all right"
