@@ -302,6 +302,33 @@ def test_query(made, wherry):
     assert len(rows) == 10 and sum(r["hosts"] for r in rows) == HOSTS
 
 
+def test_an_answer_is_json_whatever_it_holds(tmp_path, wherry):
+    pytest.importorskip("duckdb", reason="needs the extra fleet (tools/setup test brings it)")
+    sql = (
+        "SELECT 1e300 * 1e300 AS inf, -1 / 0.0 AS less, 'nan'::FLOAT AS nan, ['nan'::DOUBLE, 2] AS list, "
+        "{'a': 'inf'::DOUBLE} AS parts, MAP {1.5: 'nan'::DOUBLE} AS map, 2.5::DECIMAL(3, 1) AS exact, "
+        "DATE '2026-11-21' AS day, true AS yes, 7 AS seven, NULL AS none"
+    )
+    run = usual(1).save(tmp_path / "a.json")
+    done = wherry("fleet", "query", sql, str(run), "--json")
+    assert done.returncode == 0, done.stderr
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is not JSON")
+
+    (row,) = json.loads(done.stdout, parse_constant=refuse)
+    assert row == {
+        **dict.fromkeys(("inf", "less", "nan", "none")),
+        "list": [None, 2.0],
+        "parts": {"a": None},
+        "map": {"1.5": None},
+        "exact": "2.5",
+        "day": "2026-11-21",
+        "yes": True,
+        "seven": 7,
+    }
+
+
 @pytest.mark.parametrize(
     ("sql", "said"),
     [

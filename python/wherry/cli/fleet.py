@@ -126,7 +126,12 @@ def report(runs, before, since, page, bundle, curves, everything, as_json) -> in
     metavar="SECONDS",
     help="The longest a query may take.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Rows as JSON, for a program.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Rows as JSON, for a program; NaN and infinities are null.",
+)
 def query(sql, runs, timeout, as_json) -> None:
     """Answers one SELECT about RUNS, by DuckDB.
 
@@ -145,7 +150,8 @@ def query(sql, runs, timeout, as_json) -> None:
     heads, rows = room.ask(fleet, sql, timeout)
     printer = Printer()
     if as_json:
-        text = json.dumps([dict(zip(heads, row, strict=True)) for row in rows], default=str)
+        found = [room.plain(dict(zip(heads, row, strict=True))) for row in rows]
+        text = json.dumps(found, allow_nan=False)
         printer.write(runfile.plain_json(text) + "\n")
         return
     shown = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 
 import numpy as np
@@ -152,6 +153,17 @@ def ask(fleet: Fleet, sql: str, limit: float = 60.0) -> tuple[list[str], list[tu
             timer.cancel()
     finally:
         connection.close()
+
+
+def plain(value: object) -> object:
+    """An answer's value as JSON has it: NaN and infinities are null, what else it has no type for is text."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value if value is None or isinstance(value, str | int) else str(value)
 
 
 def _line(error: Exception) -> str:
