@@ -275,7 +275,7 @@ def test_hosts_are_told_apart_by_boot_and_runs_of_one_are_joined(tmp_path):
     usual(1).save(tmp_path / "a.json")
     later = usual(2)
     later.run["started"] = "2026-11-22T08:00:00Z"
-    later.run["cells"] = later.run["cells"][:5]
+    later.run["rows"], later.run["cells"] = later.run["rows"][:1], later.run["cells"][:5]
     later.save(tmp_path / "b.json")
     usual(3, boot="another").save(tmp_path / "c.json")
     fleet = loading.read(loading.expand([str(tmp_path)]))

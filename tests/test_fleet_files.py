@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from conftest import ROOT
 from made_runs import usual
-from wherry import cli
+from wherry import cli, runfile
+from wherry.errors import WherryError
 from wherry.fleet import cells, decoders, document, loading
 
 
@@ -51,6 +52,10 @@ def damaged() -> dict[str, bytes]:
         "ns-negative": changed(cells=[cells[0] | {"ns": {"median": -1}}]),
         "size-list": changed(cells=[cells[0] | {"size": [1]}]),
         "routine-dict": changed(cells=[cells[0] | {"routine": {"a": 1}}]),
+        "bare-row": changed(cells=cells[5:]),
+        "no-rows": changed(rows=None),
+        "no-bytes": changed(cells=[cells[0] | {"bytes": None}, *cells[1:]]),
+        "stranger": changed(rows=[run["rows"][0] | {"fastest": "nobody"}, *run["rows"][1:]]),
         "latin": '{"format": "wherry-run é"}'.encode("latin-1"),
     }
 
@@ -65,6 +70,9 @@ SAID = {
     "mark": "is not JSON: it begins with a byte-order mark",
     "empty": "is empty",
     "nul": "is not text",
+    "bare-row": "is not a right run file: row 0 of small has no cells",
+    "no-bytes": "is not a right run file: libc in row 0 of small has no bytes, which only an imported run may lack",
+    "stranger": "is not a right run file: row 0 of small has nobody ahead, which has no cell there",
 }
 
 
@@ -82,6 +90,27 @@ def test_a_damaged_file_is_named_and_the_others_are_read(tmp_path, monkeypatch, 
     assert path == str(bad)
     assert why == SAID[name] if name in SAID else "JSON" not in why
     assert len(why) < 200
+
+
+@pytest.mark.parametrize("name", ["bare-row", "no-bytes", "stranger"])
+def test_what_a_fleet_refuses_the_others_refuse_in_the_same_words(tmp_path, name):
+    bad = tmp_path / "bad.json"
+    bad.write_bytes(damaged()[name])
+    with pytest.raises(WherryError) as caught:
+        runfile.read(bad)
+    assert str(caught.value) == f"{bad} {SAID[name]}"
+
+
+@pytest.mark.parametrize("command", [("report", "--curves"), ("metrics",)])
+def test_a_run_without_cells_is_a_host_without_figures(tmp_path, capsys, command):
+    """As an interrupted one may be."""
+    bare = tmp_path / "bare.json"
+    bare.write_text(json.dumps(usual(1).run | {"rows": [], "cells": []}))
+    with contextlib.suppress(SystemExit):
+        cli.main(["fleet", *command, str(bare)])
+    out, err = capsys.readouterr()
+    assert not err
+    assert ("1 run, 0 cells." if command[0] == "report" else "# EOF") in out
 
 
 def test_a_gzip_of_several_parts_is_not_read_in_part(tmp_path):

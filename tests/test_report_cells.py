@@ -240,6 +240,11 @@ def test_one_row_is_told_as_one():
     assert said == "libc lost at 64 B: it took 2.0 times as long as wherry."
 
 
+def test_who_ran_alone_has_no_lead():
+    alone = {"fastest": "wherry", "tied": [], "lead": None}
+    assert sentences.leaders([alone], lambda _: "64 B") == "wherry was fastest at 64 B."
+
+
 @pytest.mark.parametrize("width", [80, 96, 160])
 def test_the_key_of_a_heat_map_keeps_to_the_width(width):
     scale = [tables.Span("  time over the best of the state: ")]

@@ -152,6 +152,12 @@ def bad_files(good):
     stray["rows"] = stray.get("rows", [])[1:]
     bare = json.loads(text)
     bare["cells"] = []
+    stranger = json.loads(text)
+    sizeless = json.loads(text)
+    for row in stranger.get("rows", [])[:1]:
+        row["tied"] = ["nobody"]
+    for cell in sizeless["cells"][:1]:
+        cell["bytes"] = None
     negative = json.loads(text)
     negative["cells"][0]["ns"]["median"] = -1
     return {
@@ -167,6 +173,8 @@ def bad_files(good):
         "no_cells": (no_cells, "'cells' is a required property"),
         "stray": (json.dumps(stray).encode(), "has cells, but is missing"),
         "bare": (json.dumps(bare).encode(), "has no cells"),
+        "stranger": (json.dumps(stranger).encode(), "row 0 of .* has nobody ahead"),
+        "sizeless": (json.dumps(sizeless).encode(), "has no bytes, which only an imported run"),
         "negative": (json.dumps(negative).encode(), "cells/0/ns/median"),
         "gzip_cut": (packed[: len(packed) // 2], "cut short"),
         "gzip_head": (packed[:2], "cut short"),
@@ -183,6 +191,14 @@ def test_a_bad_file_is_told_in_one_line(tmp_path, good, case):
     with pytest.raises(WherryError, match=said) as caught:
         runfile.read(path)
     assert "\n" not in str(caught.value) and str(path) in str(caught.value)
+
+
+def test_another_tool_may_leave_bytes_untold(tmp_path, good):
+    path = tmp_path / "imported.json"
+    source = {"tool": "google-benchmark", "file": "a.json", "unit": "ns"}
+    cells = [cell | {"bytes": None} for cell in good["cells"]]
+    path.write_bytes(runfile.encode(good | {"source": source, "cells": cells}))
+    assert runfile.read(path)["cells"][0]["bytes"] is None
 
 
 def test_a_text_cut_anywhere_is_cut_short(tmp_path):

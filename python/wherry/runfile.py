@@ -12,7 +12,7 @@ import re
 import stat
 import tempfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from errno import EEXIST
 from pathlib import Path
 
@@ -35,15 +35,38 @@ def fault(run: object) -> str | None:
     return schemas.fault(run, "run", separator="/", longest=120)
 
 
-def _stray(run: dict) -> str | None:
-    """Rows and cells that do not belong together, which no schema sees."""
-    rows = {(row["experiment"], row["row"]) for row in run["rows"]}
-    cells = {(cell["experiment"], cell["row"]) for cell in run["cells"] if not cell["aa"]}
-    if rows == cells:
-        return None
-    experiment, row = min(rows ^ cells)
-    return f"row {row} of {experiment} has " + (
-        "no cells" if (experiment, row) in rows else "cells, but is missing"
+def at_odds(rows: Iterable[tuple], cells: Iterable[tuple], imported: bool = False) -> str | None:
+    """What no schema sees: rows and cells that do not belong together, and what only another tool leaves untold. Rows
+    are (experiment, row, fastest, tied), cells (experiment, row, routine, op, bytes), less the second measurements."""
+    there: dict[tuple, set[str]] = {}
+    for experiment, row, routine, op, size in cells:
+        there.setdefault((experiment, row), set()).add(routine)
+        if size is None and op != "other" and not imported:
+            return f"{routine} in row {row} of {experiment} has no bytes, which only an imported run may lack"
+    heads = {}
+    for experiment, row, fastest, tied in rows:
+        heads[experiment, row] = {*tied, fastest} - {None}
+    if heads.keys() != there.keys():
+        experiment, row = min(heads.keys() ^ there.keys(), key=lambda own: (str(own[0]), own[1]))
+        return f"row {row} of {experiment} has " + (
+            "no cells" if (experiment, row) in heads else "cells, but is missing"
+        )
+    for place, leaders in heads.items():
+        if not leaders <= there[place]:
+            name = min(leaders - there[place])[:80]
+            return f"row {place[1]} of {place[0]} has {name} ahead, which has no cell there"
+    return None
+
+
+def _at_odds(run: dict) -> str | None:
+    return at_odds(
+        ((r["experiment"], r["row"], r["fastest"], r["tied"]) for r in run["rows"]),
+        (
+            (c["experiment"], c["row"], c["routine"], c["op"], c["bytes"])
+            for c in run["cells"]
+            if not c["aa"]
+        ),
+        "source" in run,
     )
 
 
@@ -132,7 +155,7 @@ def checked(path: Path, run: object) -> dict:
         raise WherryError(
             f"{path} is a run file of format {number}; this Wherry reads {FORMAT_VERSION}; use a newer one"
         )
-    wrong = fault(run) or _stray(run)
+    wrong = fault(run) or _at_odds(run)
     if wrong:
         raise WherryError(f"{path} is not a right run file: {wrong}")
     return run

@@ -82,11 +82,12 @@ def leaders(rows: Sequence[dict], label: Callable[[dict], str]) -> str:
         leads.setdefault(name, []).extend(r["lead"]["median"] for r in group if r["lead"])
     parts = []
     for name in sorted(where, key=lambda n: -len(leads[n])):
-        lead = _between(min(leads[name]), max(leads[name]))
+        own = leads[name]  # none where nobody else was measured
+        lead = f" ({_between(min(own), max(own))} the next)" if own else ""
         places = where[name]
         if len(places) > 4:
             places = [*places[:3], f"in {len(places) - 3} more places"]
-        parts.append(f"{name} was fastest {join(places)} ({lead} the next)")
+        parts.append(f"{name} was fastest {join(places)}{lead}")
     if not parts:
         # Who is not among the first may still be behind: a row is not a tie of all its routines.
         each = "in each row" if len(rows) > 1 else "here"

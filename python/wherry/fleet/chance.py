@@ -26,6 +26,8 @@ _GRID = np.linspace(0, np.arcsinh(1e6), 1000)
 
 def middle(values: np.ndarray) -> np.ndarray:
     """Medians down the columns, passing over NaN; NaN where there is nothing."""
+    if not len(values):
+        return np.full(values.shape[1:], np.nan)
     ordered = np.sort(values, axis=0)
     count = np.isfinite(ordered).sum(axis=0)
     low = np.maximum((count - 1) // 2, 0)[None]

@@ -36,11 +36,14 @@ def _run(types: dict[str, object]):
     """A decoder of whole run files. Attributes of cells end in _, for some dimensions are words of Python's."""
     import msgspec
 
-    times, ratio, parts = _figures()
+    times, ratio, head, parts = _figures()
     fields = [(f"{name}_", types[name], None) for name in KEYS]
     own = [("aa", bool), ("ns", times | None), ("ratio", ratio | None, None)]
+    own += [("row", int | None), ("bytes", float | None)]
     cell = _structure("Cell", [*fields, *own], rename={f"{k}_": k for k in KEYS})
-    return msgspec.json.Decoder(_structure("Run", [*parts, ("cells", list[cell])]))
+    return msgspec.json.Decoder(
+        _structure("Run", [*parts, ("rows", list[head]), ("cells", list[cell])])
+    )
 
 
 @functools.cache
@@ -48,7 +51,9 @@ def _figures():
     maybe = float | None
     times = _structure("Times", [("q25", maybe, None), ("median", float), ("q75", maybe, None)])
     ratio = _structure("Ratio", [("median", maybe, None)])
-    return times, ratio, [(name, object, None) for name in PARTS]
+    lead = [("fastest", str | None), ("tied", list[str])]
+    head = _structure("Row", [("experiment", str), ("row", int), *lead])
+    return times, ratio, head, [(name, object, None) for name in PARTS]
 
 
 @functools.cache
@@ -62,7 +67,7 @@ def of_head():
     """Of anything that may be a run file: what it calls itself."""
     import msgspec
 
-    return msgspec.json.Decoder(_structure("Head", _figures()[2][:2]))
+    return msgspec.json.Decoder(_structure("Head", _figures()[3][:2]))
 
 
 class Learned:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 
 from wherry import runfile
@@ -143,12 +144,22 @@ def _by_msgspec(data: bytes | memoryview) -> tuple[dict, Rows]:
         )
     except AttributeError:
         raise wrong("a cell lacks its times") from None
-    # Without its figures a cell is its own identity.
-    for cell in cells:
-        cell.ns = cell.ratio = None
-    return held({name: getattr(run, name) for name in decoders.PARTS}), Rows(
-        cells, decoders.values, figures, True
+    own = held({name: getattr(run, name) for name in decoders.PARTS})
+    _held_together(
+        ((row.experiment, row.row, row.fastest, row.tied) for row in run.rows),
+        ((c.experiment_, c.row, c.routine_, c.op_, c.bytes) for c in cells),
+        own,
     )
+    # Without its figures and its row a cell is its own identity.
+    for cell in cells:
+        cell.ns = cell.ratio = cell.row = cell.bytes = None
+    return own, Rows(cells, decoders.values, figures, True)
+
+
+def _held_together(rows: Iterable[tuple], cells: Iterable[tuple], run: dict) -> None:
+    """To what every other command holds a run file's rows and cells."""
+    if odds := runfile.at_odds(rows, cells, run.get("source") is not None):
+        raise wrong(clean(odds, 140))
 
 
 def _truncated(error: Exception) -> bool:
@@ -191,8 +202,9 @@ def _by_json(data: bytes | memoryview) -> tuple[dict, Rows]:
     except ValueError as error:
         raise _no_json(data, runfile.cut_short(error)) from None
     run = held(run)
-    if not isinstance(run.get("cells"), list):
-        raise wrong("cells is missing or of a wrong type")
+    for key in ("rows", "cells"):
+        if not isinstance(run.get(key), list):
+            raise wrong(f"{key} is missing or of a wrong type")
     try:
         cells = [cell for cell in run["cells"] if not cell["aa"]]
         times, ratios = [cell["ns"] for cell in cells], [cell.get("ratio") for cell in cells]
@@ -203,6 +215,11 @@ def _by_json(data: bytes | memoryview) -> tuple[dict, Rows]:
             [r and r.get("median") for r in ratios],
         )
         identities = [tuple(map(cell.get, KEYS)) for cell in cells]
+        _held_together(
+            ((row["experiment"], row["row"], row["fastest"], row["tied"]) for row in run["rows"]),
+            ((c["experiment"], c["row"], c["routine"], c.get("op"), c["bytes"]) for c in cells),
+            run,
+        )
     except (KeyError, TypeError, AttributeError):
         raise wrong("a cell lacks something, or has a wrong type") from None
     return run, Rows(identities, tuple, figures)
