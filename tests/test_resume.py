@@ -1,6 +1,7 @@
 """An interrupted run goes on: what is there is not measured again, what is missing is, and only where it began."""
 
 import gzip
+import hashlib
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import rows_in, wait_until, workbench
+from wherry import inputs
 
 FAKE = Path(__file__).with_name("fake_runner.py")
 ASKED = ("sizes", "small", "--size", "64,256,1K,4K", "--processes", "3", "--seed", "7", "--raw")
@@ -380,3 +382,88 @@ def test_nothing_is_left_beside_a_run_that_ends(tmp_path):
     done = bench(tmp_path, "sizes", "--size", "64", "--processes", "1")
     assert done.returncode == 0
     assert len(list((tmp_path / "runs").iterdir())) == 1
+
+
+# ---- with other files -----------------------------------------------------------------------------------------------
+
+
+def test_other_files_under_the_same_names_do_not_go_on(copied, monkeypatch):
+    directory, before = copied
+    inputs = before["method"]["inputs"]
+    assert inputs.keys() >= {"wherry-run", "peer slow"}
+
+    def refused(said):
+        done = bench(directory, "--resume", "run.json")
+        assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+        assert f"cannot resume run.json: {said}" in done.stderr and "begin a new run" in done.stderr
+        assert not done.stdout and read(directory / "run.json") == before, "and it stays as it is"
+
+    (directory / "peer.so").write_bytes(b"reep")
+    refused("peer slow is not what it was then")
+    (directory / "peer.so").write_bytes(b"peer")
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=0")
+    refused("GLIBC_TUNABLES was not there then")
+    monkeypatch.delenv("GLIBC_TUNABLES")
+    plan = directory / "own.plan"
+    plan.write_bytes(b"plan")
+    monkeypatch.setenv("WHERRY_PLAN", str(plan))
+    refused("the plan of WHERRY_PLAN was not there then")
+    monkeypatch.delenv("WHERRY_PLAN")
+    before["method"]["inputs"] = inputs | {"wherry-run": "0" * 64}
+    (directory / "run.json").write_text(json.dumps(before))
+    refused("wherry-run is not what it was then")
+    # One that does not tell, of an earlier Wherry, goes on.
+    del before["method"]["inputs"]
+    (directory / "run.json").write_text(json.dumps(before))
+    assert bench(directory, "--resume", "run.json").returncode == 0
+
+
+def test_a_killed_run_does_not_go_on_with_other_mixes_or_found_peers(tmp_path, monkeypatch):
+    peers, mix = tmp_path / "peers", tmp_path / "web.csv"
+    peers.mkdir()
+    (peers / "slow.so").write_bytes(b"peer")
+    mix.write_text("8:0.5,64:0.5\n")
+    monkeypatch.setenv("WHERRY_PEERS", str(peers))
+    asked = (
+        "scoreboard",
+        "--quick",
+        "--op",
+        "copy",
+        "--region",
+        "fixed-64,web",
+        "--mix",
+        "web.csv",
+    )
+    journal = tmp_path / "run.json.journal"
+    kill_after(start(tmp_path, *asked, "--save", "run.json"), journal, 1)
+    whole = journal.read_bytes()
+    for path, data, what in (
+        (mix, b"8:0.4,64:0.6\n", "mix web is not what it was then"),
+        (peers / "slow.so", b"reep", "peer slow is not what it was then"),
+        (peers / "another.so", b"peer", "peer another was not there then"),
+    ):
+        before = path.read_bytes() if path.exists() else None
+        path.write_bytes(data)
+        done = bench(tmp_path, "--resume", "run.json")
+        assert done.returncode == 2 and f"cannot resume run.json: {what}" in done.stderr, what
+        assert done.stderr.count("\n") == 1 and not done.stdout
+        path.unlink() if before is None else path.write_bytes(before)
+    (peers / "slow.so").unlink()
+    assert "peer slow is not there any more" in bench(tmp_path, "--resume", "run.json").stderr
+    assert journal.read_bytes() == whole and not (tmp_path / "run.json").exists()
+    (peers / "slow.so").write_bytes(b"peer")
+    assert bench(tmp_path, "--resume", "run.json").returncode == 0
+
+
+def test_what_tells_files_apart(tmp_path, monkeypatch):
+    monkeypatch.setenv("WHERRY_RUN", str(FAKE))
+    (tmp_path / "a:b.so").write_bytes(b"one")
+    (tmp_path / "member").write_bytes(b"12345")
+    (tmp_path / "a.so").write_bytes(b"two")
+    specs = [f"x={tmp_path}/a:b.so", f"y={tmp_path}/a:b.so:my_", f"z={tmp_path}/a.so:my_"]
+    found = inputs.gather([*specs, "gone=/none.so"], [str(tmp_path / "member")], ["stripes"])
+    assert found["peer x"] == found["peer y"] == hashlib.sha256(b"one").hexdigest()
+    assert found["peer z"] == hashlib.sha256(b"two").hexdigest()
+    assert found["peer gone"] == "cannot be read"
+    assert found[f"member {tmp_path}/member"] == "5 bytes"
+    assert not any("member" in what for what in inputs.gather([], ["/none"], ["sizes"]))

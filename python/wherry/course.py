@@ -44,8 +44,14 @@ def _identity(run: dict) -> dict[str, object]:
     }
 
 
+def _inputs(run: dict) -> dict[str, str]:
+    """What it was given, in a word that tells whether it is the same still (`inputs.py`)."""
+    mixes = {f"mix {mix['name']}": mix["sha256"] for mix in run.get("mixes", ())}
+    return mixes | run["method"].get("inputs", {})
+
+
 def check_same(run: dict, now: dict, path: object) -> None:
-    """Refuses to go on elsewhere; `now` is a run as it would begin here."""
+    """Refuses to go on elsewhere, or with other files; `now` is a run as it would begin here."""
     there, here = _identity(run), _identity(now)
     for what, value in there.items():
         if here[what] != value:
@@ -53,6 +59,22 @@ def check_same(run: dict, now: dict, path: object) -> None:
                 f"cannot resume {path}: it has {what} {value}, and here it is {here[what]}; "
                 "begin a new run (wherry compare sets them side by side)"
             )
+    _check_inputs(_inputs(run), _inputs(now), "inputs" in run["method"], path)
+
+
+def _check_inputs(there: dict, here: dict, told: bool, path: object) -> None:
+    """`told`: whether the run tells more than its mixes."""
+    for what in [*there, *(what for what in here if what not in there)]:
+        if there.get(what) == here.get(what) or not (told or what.startswith("mix ")):
+            continue
+        if what not in here:
+            change = "is not there any more"
+        else:
+            change = "is not what it was then" if what in there else "was not there then"
+        raise WherryError(
+            f"cannot resume {path}: {what} {change}, and one run would hold figures of both; put back what was "
+            "measured, or begin a new run"
+        )
 
 
 def interrupted(run: dict, path: object) -> dict:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from wherry import found_peers, runfile, runner
+from wherry import found_peers, inputs, runfile, runner
 from wherry import then as then_room
 from wherry.cli import dimensions as dimension_room
 from wherry.cli import names, reporting, stamp, thennow, whole
@@ -143,6 +143,7 @@ def bench(
         as_json=as_json,
         explicit=bool(save),
         peers=good_specs,
+        inputs=inputs.gather(specs, request.members, [own.name for own, _ in plan]),
         pin=pin,
         seed=seed,
         hang_limit=hang_limit,

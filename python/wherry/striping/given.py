@@ -62,6 +62,11 @@ def check(paths: Sequence[str], least: int) -> None:
             )
 
 
+def lengths(paths: Sequence[str]) -> dict[str, int]:
+    """In bytes, by path."""
+    return {path: _looked_at(number, path)[0] for number, path in enumerate(paths, 1)}
+
+
 def _looked_at(number: int, path: str) -> tuple[int, tuple[int, ...]]:
     """Its length, and what it is by whatever name."""
     what = f"member {number} ({path})"
