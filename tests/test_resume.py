@@ -1,5 +1,6 @@
 """An interrupted run goes on: what is there is not measured again, what is missing is, and only where it began."""
 
+import fcntl
 import gzip
 import hashlib
 import json
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from conftest import rows_in, wait_until, workbench
-from wherry import inputs
+from wherry import inputs, journal, runfile
+from wherry.errors import FailedError
 
 FAKE = Path(__file__).with_name("fake_runner.py")
 ASKED = ("sizes", "small", "--size", "64,256,1K,4K", "--processes", "3", "--seed", "7", "--raw")
@@ -242,6 +244,15 @@ def test_it_goes_on_as_it_began(copied, arguments, said):
     assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("name", [".", "/", "..", "none.json", "x" * 300])
+def test_what_has_no_file_cannot_go_on(tmp_path, name):
+    done = bench(tmp_path, "--resume", name)
+    assert done.returncode == 2 and done.stderr.startswith(
+        ("wherry: cannot read", f"wherry: {name}")
+    )
+    assert done.stderr.count("\n") == 1 and "bug" not in done.stderr and not done.stdout
+
+
 @pytest.mark.parametrize("text", ["", "{}", "nonsense"])
 def test_what_is_no_run_file_cannot_go_on(tmp_path, text):
     (tmp_path / "run.json").write_text(text)
@@ -467,3 +478,103 @@ def test_what_tells_files_apart(tmp_path, monkeypatch):
     assert found["peer gone"] == "cannot be read"
     assert found[f"member {tmp_path}/member"] == "5 bytes"
     assert not any("member" in what for what in inputs.gather([], ["/none"], ["sizes"]))
+
+
+# ---- a journal alone ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("killed")
+    words = ("sizes", "--size", "64,1K", "--peer", "slow=peer.so", "--save", "run.json")
+    kill_after(start(directory, *words), directory / "run.json.journal", 1)
+    return directory
+
+
+@pytest.fixture
+def alone(killed, tmp_path):
+    """Where a run was killed, to be changed: its journal and nothing else."""
+    for name in ("run.json.journal", "peer.so"):
+        (tmp_path / name).write_bytes((killed / name).read_bytes())
+    return tmp_path
+
+
+def test_the_journal_names_its_run(alone):
+    done = bench(alone, "--resume", "run.json.journal")
+    assert done.returncode == 0 and "Saved as run.json\n" in done.stdout, done.stderr
+    assert not read(alone / "run.json")["interrupted"]
+    assert sorted(path.name for path in alone.iterdir()) == ["log", "peer.so", "run.json"]
+
+
+def test_a_run_file_may_be_called_as_a_journal_is(copied):
+    directory, _ = copied
+    (directory / "run.json").rename(directory / "run.journal")
+    (directory / "run.json.raw.json.gz").rename(directory / "run.journal.raw.json.gz")
+    assert bench(directory, "--resume", "run.journal").returncode == 0
+    assert not read(directory / "run.journal")["interrupted"]
+
+
+@pytest.mark.parametrize("empty", [False, True])
+@pytest.mark.parametrize(
+    "words", [("bench", "--show"), ("report",), ("compare", "run.json"), ("export",), ("import",)]
+)
+def test_whoever_reads_the_run_is_told_of_its_journal(alone, words, empty):
+    if empty:  # as the default name is, until there is something to save
+        (alone / "run.json").touch()
+    for name in ("run.json", "run.json.journal"):
+        done = workbench(*words, name, cwd=alone, env=environment(alone))
+        assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+        assert "run.json.journal" in done.stderr and "--resume run.json finishes" in done.stderr
+
+
+@pytest.mark.parametrize("data", [None, b"", b"nonsense\n"])
+def test_a_new_run_leaves_the_journal_alone(alone, data):
+    journal = alone / "run.json.journal"
+    if data is not None:
+        journal.write_bytes(data)
+    before = journal.read_bytes()
+    done = bench(alone, "sizes", "--size", "64", "--save", "run.json")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and not done.stdout
+    for said in ("--resume run.json", "remove run.json.journal", "give another name"):
+        assert said in done.stderr
+    assert journal.read_bytes() == before and not (alone / "run.json").exists()
+    journal.unlink()
+    assert bench(alone, "sizes", "--size", "64", "--save", "run.json").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "words", [("sizes", "--size", "64", "--save", "run.json"), ("--resume", "run.json")]
+)
+def test_a_run_that_is_under_way_is_not_disturbed(alone, words):
+    with (alone / "run.json.journal").open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        done = bench(alone, *words)
+    assert done.returncode == 2 and "under way" in done.stderr and done.stderr.count("\n") == 1
+    assert not (alone / "run.json").exists()
+
+
+def test_a_journal_is_locked_while_it_is_written(tmp_path):
+    own = journal.Journal(tmp_path / "run.json", {}, {"state": {"done": []}})
+    assert journal.is_under_way(own.path)
+    own.close()
+    assert not journal.is_under_way(own.path)
+
+
+def test_a_full_disk_costs_no_row_that_was_there(tmp_path, monkeypatch):
+    """One that cannot be begun, one that cannot go on: what an earlier journal had is kept."""
+    path = tmp_path / "run.json.journal"
+    path.write_bytes(b"earlier")
+
+    def full(*_):
+        raise FailedError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(runfile, "write", full)
+        unbegun = journal.Journal(tmp_path / "run.json", {}, {"state": {"done": [[0, 0]]}})
+    unbegun.excluded("slow")
+    assert path.read_bytes() == b"earlier" and unbegun.rows == 1
+    begun = journal.Journal(tmp_path / "run.json", {}, {"state": {"done": [[0, 0]]}})
+    begun._file.close()
+    begun._file = open("/dev/full", "ab", buffering=0)  # noqa: PTH123
+    begun.excluded("slow")
+    assert path.exists() and begun.rows == 1

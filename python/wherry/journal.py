@@ -5,6 +5,7 @@ further line one thing that the runner said, or that was concluded of it. Gone o
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import math
 import time
@@ -18,23 +19,32 @@ from wherry.errors import WherryError
 if TYPE_CHECKING:
     from wherry.campaign import Campaign
 
-FORMAT = "wherry-journal"
+FORMAT = runfile.JOURNAL_FORMAT
 FORMAT_VERSION = 1
 # Events that tell nothing once they are over.
 _PASSING = frozenset({"trying", "end"})
 
 
 def path_for(run: Path) -> Path:
-    return run.with_name(run.name + ".journal")
+    return run.with_name(run.name + runfile.JOURNAL)
+
+
+def run_of(given: Path) -> Path:
+    """The run that is meant where its journal is named; a run file may be called so, too."""
+    if given.suffix != runfile.JOURNAL or not given.is_file() or runfile.is_document(given):
+        return given
+    return given.with_suffix("")
 
 
 class Journal:
     """Written while one experiment is measured. A disk that is full ends the journal, not the run, and is told when the
-    run cannot be saved either."""
+    run cannot be saved either. While it is written it is locked, which ends with whoever writes it."""
 
     def __init__(self, run_path: Path, document: dict, part: dict):
         self.path = path_for(run_path)
-        self.rows = 0  # that have come to their end in it
+        # What an earlier journal had, which is gone on with, and may be nowhere else.
+        self._earlier = len(part["state"]["done"])
+        self.rows = self._earlier  # that have come to their end in it
         self._began = time.monotonic()
         self._file = None
         head = {"format": FORMAT, "format_version": FORMAT_VERSION, "run": document, "resume": part}
@@ -43,7 +53,10 @@ class Journal:
             runfile.write(self.path, head)
             self._file = self.path.open("ab", buffering=0)
         except (OSError, WherryError):
-            self.remove()
+            self.rows = self._earlier if self.path.exists() else 0
+            return
+        with contextlib.suppress(OSError):  # a file system that has no locks
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def event(self, process: int, event: dict) -> None:
         if event["event"] not in _PASSING:
@@ -65,7 +78,8 @@ class Journal:
                 raise OSError(0, "the disk is full")
             self.rows += what.get("event", {}).get("event") == "rowend"
         except OSError:
-            self.remove()
+            # Half a journal only keeps the disk full, but for what would be lost with it.
+            self.close() if self._earlier else self.remove()
 
     def close(self) -> None:
         if self._file is not None:
@@ -77,6 +91,37 @@ class Journal:
         self.close()
         with contextlib.suppress(OSError):
             self.path.unlink()
+
+
+# ---- what is there already ------------------------------------------------------------------------------------------
+
+
+def is_under_way(path: Path) -> bool:
+    """Whether somebody still writes that journal."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
+def check_none(run: Path) -> None:
+    """Before a new run takes the place: what a killed one measured is in its journal alone."""
+    path = runfile.journal_beside(run)
+    if path is None:
+        return
+    if is_under_way(path):
+        raise WherryError(
+            f"cannot save to {run}: a run that is under way will be saved there ({path} is its journal); wait for its "
+            "end, or give another name"
+        )
+    raise WherryError(
+        f"cannot save to {run}: {path} holds what a killed run measured; go on with that (wherry bench --resume "
+        f"{run}), remove {path}, or give another name"
+    )
 
 
 # ---- going on -------------------------------------------------------------------------------------------------------
@@ -138,9 +183,13 @@ def _check_form(event: dict) -> None:
 def read(run_path: Path) -> dict | None:
     """The run that was killed, as one that was interrupted: `resume` says how to go on, and has the further lines.
     None when there is no journal."""
-    path = path_for(run_path)
-    if not path.exists():
+    path = runfile.journal_beside(run_path)
+    if path is None:
         return None
+    if is_under_way(path):
+        raise WherryError(
+            f"cannot resume {run_path}: its run is still under way; wait for its end, or end it with Ctrl-C first"
+        )
     lines = _lines(path)
     head = next(lines, {})
     part = head.get("resume")

@@ -21,6 +21,9 @@ from wherry.errors import FailedError, WherryError
 
 FORMAT = "wherry-run"
 FORMAT_VERSION = 1
+# The journal of a run, beside it (journal.py).
+JOURNAL, JOURNAL_FORMAT = ".journal", "wherry-journal"
+_JOURNAL_BEGINS = f'{{"format":"{JOURNAL_FORMAT}"'.encode()
 _GZIP = b"\x1f\x8b"
 # Unpacked; a gzip that says more is not a run file.
 LARGEST = 1 << 30
@@ -142,8 +145,35 @@ def read_bytes(path: Path) -> bytes:
     return _bytes(path)
 
 
+def journal_beside(run: Path) -> Path | None:
+    """The journal of that run, where one is."""
+    with contextlib.suppress(OSError):  # told when the run itself is opened
+        if not run.is_dir():  # which may have no name of its own
+            path = run.with_name(run.name + JOURNAL)
+            return path if path.exists() else None
+    return None
+
+
+def run_bytes(path: Path) -> bytes:
+    """What a file holds that is to be a run. Where a run was killed, only its journal holds anything."""
+    journal = journal_beside(path)
+    if journal and not (path.exists() and path.stat().st_size):
+        raise WherryError(
+            f"{path} has no figures yet: its run was killed or is under way, and what was measured is in {journal}; "
+            f"wherry bench --resume {path} finishes a killed one"
+        )
+    data = _bytes(path)
+    if data.startswith(_JOURNAL_BEGINS):
+        run = path.with_suffix("") if path.suffix == JOURNAL else "RUN"
+        raise WherryError(
+            f"{path} is the journal of a run that was killed or is under way; wherry bench --resume {run} finishes a "
+            "killed one"
+        )
+    return data
+
+
 def read(path: Path) -> dict:
-    return checked(path, parse(path, _bytes(path)))
+    return checked(path, parse(path, run_bytes(path)))
 
 
 def checked(path: Path, run: object) -> dict:
@@ -219,6 +249,15 @@ def check_target(path: Path) -> None:
         # Where a directory was to be made.
         why = "a file is where its directory would be" if error.errno == EEXIST else error.strerror
         raise WherryError(f"cannot save to {path}: {why}; choose another place") from None
+
+
+def is_document(path: Path, kind: str = FORMAT) -> bool:
+    """Whether a file is one of ours, of that format."""
+    try:
+        there = parse(path, _bytes(path))
+    except WherryError:
+        return False
+    return isinstance(there, dict) and there.get("format") == kind
 
 
 def refuse_own(path: Path, source: Path, what: str) -> None:

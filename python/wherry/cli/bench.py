@@ -112,7 +112,11 @@ from wherry.cli import dimensions, reporting, whole
     metavar="SECONDS",
     help="Stop a runner that is silent for so long.",
 )
-@click.option("--save", metavar="FILE", help="The run file (default: runs/TIME-HOST.json).")
+@click.option(
+    "--save",
+    metavar="FILE",
+    help="The run file (default: runs/TIME-HOST.json). Not beside the journal of a killed run.",
+)
 @click.option("--raw", is_flag=True, help="Raw samples beside it, in FILE.raw.json.gz.")
 @click.option("--json", "as_json", is_flag=True, help="The run as JSON instead of tables.")
 @click.option("--show", metavar="FILE", help="Print the tables of a run file; measure nothing.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from wherry import found_peers, inputs, runfile, runner
+from wherry import found_peers, inputs, journal, runfile, runner
 from wherry import then as then_room
 from wherry.cli import dimensions as dimension_room
 from wherry.cli import names, reporting, stamp, thennow, whole
@@ -127,6 +127,8 @@ def bench(
     plan, left_out = whole.plan(chosen, request, every)
     path = Path(save) if save else stamp.run_path(sum(len(rows) for _, rows in plan))
     runfile.check_target(path)
+    if run is None:
+        journal.check_none(path)
     if raw:
         runfile.check_target(raw_samples(path))
     reporting.check_beside(path, picture, page, [experiment.name for experiment, _ in plan])

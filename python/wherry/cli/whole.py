@@ -41,7 +41,8 @@ _OPTIONS = (
     click.option(
         "--resume",
         metavar="FILE",
-        help="Go on with an interrupted or killed run: measure what is missing, as it was asked for then.",
+        help="Go on with an interrupted or killed run, named by its file or its journal: measure what is missing, as "
+        "it was asked for then.",
     ),
 )
 # At least this part of a budget is there for what is missing, however late the run was interrupted.
@@ -154,7 +155,7 @@ def resume(ctx: click.Context, file: str) -> int:
     others += ctx.params["experiments"]
     if others:
         raise WherryError(f"--resume goes on as the run began; leave out {', '.join(others)}")
-    path = Path(file)
+    path = journal.run_of(Path(file))
     run = journal.read(path) or runfile.read(path)
     before = course.interrupted(run, path)
     parameters = {name: value for name, value in ctx.params.items() if name not in _NOT_KEPT}
@@ -162,7 +163,11 @@ def resume(ctx: click.Context, file: str) -> int:
         raise WherryError(f"cannot resume {path}: this Wherry has no {', '.join(strange)}")
     for name, value in before.items():
         parameters[name] = tuple(value) if isinstance(value, list) else value
-    parameters |= {"seed": run["method"]["seed"], "save": file, "as_json": ctx.params["as_json"]}
+    parameters |= {
+        "seed": run["method"]["seed"],
+        "save": str(path),
+        "as_json": ctx.params["as_json"],
+    }
     parameters.pop("markdown", None)
     return benching.bench(asked=before, run=run, **parameters)
 

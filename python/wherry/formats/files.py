@@ -15,7 +15,7 @@ READS = "a run file, google-benchmark JSON, Go benchmark text or glibc benchtest
 def load(path: Path, ghz: float | None = None, foreign: bool = False) -> dict:
     """A run, checked against the schema. `ghz`: the rate of the counter, for figures in ticks; `foreign`: a run file
     is refused."""
-    data = runfile.read_bytes(path)
+    data = runfile.run_bytes(path)
     if not data.strip():
         raise WherryError(f"{path} is empty")
     if data.lstrip()[:1] in (b"{", b"["):
