@@ -578,3 +578,35 @@ def test_a_full_disk_costs_no_row_that_was_there(tmp_path, monkeypatch):
     begun._file = open("/dev/full", "ab", buffering=0)  # noqa: PTH123
     begun.excluded("slow")
     assert path.exists() and begun.rows == 1
+
+
+# ---- where it is saved ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", [b"a text\n", b"{}", b'{"format":"wherry-mix"}', b"\x1f\x8bx"])
+def test_only_a_run_file_is_replaced(tmp_path, data):
+    (tmp_path / "run.json").write_bytes(data)
+    done = bench(tmp_path, "sizes", "--size", "64", "--save", "run.json")
+    assert done.returncode == 2 and "is not a run file, and would be lost" in done.stderr
+    assert done.stderr.count("\n") == 1 and not done.stdout
+    assert (tmp_path / "run.json").read_bytes() == data
+
+
+def test_a_run_file_and_an_empty_file_are_replaced(tmp_path):
+    for name in ("run.json", "run.json.gz"):
+        (tmp_path / name).touch()
+        for size in ("64", "128"):
+            done = bench(tmp_path, "sizes", "--size", size, "--processes", "1", "--save", name)
+            assert done.returncode == 0, done.stderr
+            assert runfile.read(tmp_path / name)["rows"][0]["size"] == int(size)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("ab", "--save", "r", "--", "true"), ("bench", "--self-check", "--save", "r")],
+)
+def test_others_that_save_do_not_replace_it_either(tmp_path, words):
+    (tmp_path / "r").write_text("a text\n")
+    done = workbench(*words, cwd=tmp_path, env=environment(tmp_path))
+    assert done.returncode == 2 and "would be lost; give another name" in done.stderr, done.stderr
+    assert (tmp_path / "r").read_text() == "a text\n"

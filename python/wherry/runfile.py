@@ -260,6 +260,16 @@ def is_document(path: Path, kind: str = FORMAT) -> bool:
     return isinstance(there, dict) and there.get("format") == kind
 
 
+def check_save(path: Path, kind: str = FORMAT) -> None:
+    """The same of what --save names, where an earlier document of the kind is replaced, and nothing else."""
+    check_target(path)
+    if path.exists() and path.stat().st_size and not is_document(path, kind):
+        what = "a run file" if kind == FORMAT else f"a {kind.removeprefix('wherry-')}"
+        raise WherryError(
+            f"cannot save to {path}: what is there is not {what}, and would be lost; give another name, or remove it"
+        )
+
+
 def refuse_own(path: Path, source: Path, what: str) -> None:
     """What is read is not replaced by what is made of it, which holds less."""
     with contextlib.suppress(OSError):

@@ -69,7 +69,11 @@ from wherry.cli import duration
 )
 @click.option("--force", is_flag=True, help="Also where nothing can be preloaded.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Of the order of the runs.")
-@click.option("--save", metavar="FILE", help="The run file (default: runs/TIME-HOST.json).")
+@click.option(
+    "--save",
+    metavar="FILE",
+    help="The run file (default: runs/TIME-HOST.json). Replaces an earlier one only.",
+)
 @click.option("--json", "as_json", is_flag=True, help="The run as JSON instead of a table.")
 def command(words, **options) -> int:
     """Runs CMD under two environments in turns and tells whether its CPU time, elapsed time or memory differ beyond

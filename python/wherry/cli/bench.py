@@ -115,7 +115,8 @@ from wherry.cli import dimensions, reporting, whole
 @click.option(
     "--save",
     metavar="FILE",
-    help="The run file (default: runs/TIME-HOST.json). Not beside the journal of a killed run.",
+    help="The run file (default: runs/TIME-HOST.json). Replaces an earlier run file, nothing else, and no journal of "
+    "a killed run.",
 )
 @click.option("--raw", is_flag=True, help="Raw samples beside it, in FILE.raw.json.gz.")
 @click.option("--json", "as_json", is_flag=True, help="The run as JSON instead of tables.")

@@ -126,7 +126,7 @@ def bench(
     )
     plan, left_out = whole.plan(chosen, request, every)
     path = Path(save) if save else stamp.run_path(sum(len(rows) for _, rows in plan))
-    runfile.check_target(path)
+    runfile.check_save(path)
     if run is None:
         journal.check_none(path)
     if raw:

@@ -32,7 +32,11 @@ import click
 @click.option("--processes", type=click.IntRange(1, 100), help="Fresh processes to measure in. [4]")
 @click.option("--rounds", type=click.IntRange(1, 1000), help="Rounds in each process. [9]")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Of all random choices.")
-@click.option("--save", metavar="FILE", help="Also a run file, for wherry compare and report.")
+@click.option(
+    "--save",
+    metavar="FILE",
+    help="Also a run file, for wherry compare and report. Replaces an earlier one only.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Totals, predictions and verdict as JSON.")
 def command(mix, **options) -> int:
     """Measures MIX (a file of wherry record, a mix that comes with Wherry, a range as uniform:0-64, a published

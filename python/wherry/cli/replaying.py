@@ -47,7 +47,7 @@ def replay(
     reported = runner.cpu()
     seed = time.time_ns() % 2**32 if seed is None else seed
     if save:
-        runfile.check_target(Path(save))
+        runfile.check_save(Path(save))
     subject = parts.subject(mix, parts.caches_of(reported), here=host.here(reported))
     given, usable, identities = _plans(plan_files, reported)
     specs = _peers(peers, no_found_peers, {totals.LIBC, WHERRY, *given})

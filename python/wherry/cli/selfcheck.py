@@ -37,7 +37,7 @@ class _Check:
         names.check_pin(pin)
         self.as_json = as_json
         self.path = Path(save) if save else stamp.path("-self-check.json")
-        runfile.check_target(self.path)
+        runfile.check_save(self.path, FORMAT)
         self.quick, self.pin = quick, pin
         self.seed = secrets.randbits(32) if seed is None else seed
         self.printer = Printer()
