@@ -367,6 +367,7 @@ def test_a_journal_that_is_damaged(tmp_path):
         1,
     )
     whole = journal.read_bytes()
+    head, *lines = whole.split(b"\n")
     for bad in (
         b"",
         b"nonsense\n",
@@ -379,13 +380,23 @@ def test_a_journal_that_is_damaged(tmp_path):
         whole + b'{"excluded":"slow","seconds":"1"}\n',
         whole + b'{"event":{"event":"rowend","id":0,"pace":[1]},"process":0,"seconds":1}\n',
         whole + b'{"event":{"event":"skip","id":0,"reason":[]},"process":0,"seconds":1}\n',
+        whole + b'{"evnt":{},"process":0,"seconds":1}\n',
+        b"\n".join([head, b"x" + lines[0], *lines[1:]]),
+        b"\n".join([head, lines[0][:-9], *lines[1:]]),
+        b"\n".join([head, b"", *lines]),
+        b"\n".join([head, 100_000 * b"[", *lines]),
     ):
         journal.write_bytes(bad)
         done = bench(tmp_path, "--resume", "run.json")
-        assert done.returncode == 2 and "journal" in done.stderr, bad[:60]
-        assert done.stderr.count("\n") == 1
+        assert done.returncode == 2 and done.stderr.startswith("wherry: run.json.journal is"), bad
+        assert done.stderr.count("\n") == 1 and not done.stdout
+        if bad.startswith(head):
+            at = next(i for i, (a, b) in enumerate(zip(bad, whole + b" ", strict=False)) if a != b)
+            line = 1 + bad[:at].count(b"\n")
+            assert f"is damaged: line {line} " in done.stderr, done.stderr
+            assert done.stderr.endswith("remove it and begin a new run\n")
     # A last line that was under way when the run was killed is none.
-    journal.write_bytes(whole + 100_000 * b"[" + b'\n{"event":{"event":"cell","id"')
+    journal.write_bytes(whole + b'{"event":{"event":"cell","id"')
     assert bench(tmp_path, "--resume", "run.json").returncode == 0
 
 
@@ -497,6 +508,14 @@ def alone(killed, tmp_path):
     for name in ("run.json.journal", "peer.so"):
         (tmp_path / name).write_bytes((killed / name).read_bytes())
     return tmp_path
+
+
+def test_without_a_damaged_journal_there_may_be_a_run_file(copied):
+    directory, _ = copied
+    (directory / "run.json.journal").write_bytes(b"nonsense\n")
+    done = bench(directory, "--resume", "run.json")
+    assert done.returncode == 2 and done.stderr.endswith("go on with what run.json has\n")
+    assert bench(directory, "--resume", "run.json.journal").stderr == done.stderr
 
 
 def test_the_journal_names_its_run(alone):

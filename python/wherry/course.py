@@ -3,9 +3,10 @@ from where an interrupted run has ended."""
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from wherry import budget as budgets
@@ -159,15 +160,31 @@ class Course:
             ),
         )
 
+    def rehearse(
+        self,
+        experiments: Sequence[Experiment],
+        request: Request,
+        campaign_of: Callable[..., Campaign],
+    ) -> None:
+        """Raises, before anything is printed or measured, for what cannot be gone on with."""
+        for experiment in experiments:
+            if self._part.get("experiment") == experiment.name:
+                share = self._as_before(experiment, request, budgets.whole(experiment, request))
+                campaign = campaign_of(share.rows, processes=share.processes, only=share.only)
+                self._take_up(experiment, campaign, copy.deepcopy(self._part))
+
+    def _take_up(self, experiment: Experiment, campaign: Campaign, part: dict) -> None:
+        try:
+            campaign.go_on_from(part["state"])
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise WherryError(
+                f"what the run file has to go on with {experiment.name} is damaged; begin a new run"
+            ) from None
+        journal.replay(campaign, part)
+
     def begin(self, experiment: Experiment, campaign: Campaign) -> None:
         if self._part.get("experiment") == experiment.name:
-            try:
-                campaign.go_on_from(self._part["state"])
-            except (KeyError, TypeError, ValueError, AttributeError):
-                raise WherryError(
-                    f"what the run file has to go on with {experiment.name} is damaged; begin a new run"
-                ) from None
-            journal.replay(campaign, self._part.get("heard", []))
+            self._take_up(experiment, campaign, self._part)
             self._earlier[experiment.name] = self._part["seconds"]
             self._part = {}
 

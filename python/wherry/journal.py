@@ -128,23 +128,35 @@ def check_none(run: Path) -> None:
 
 
 def _lines(path: Path) -> Iterator[dict]:
-    data = runfile.read_bytes(path)
-    for number, line in enumerate(data.split(b"\n")):
+    lines = runfile.read_bytes(path).split(b"\n")
+    for number, line in enumerate(lines):
         try:
             found = json.loads(line)
         except (ValueError, RecursionError):
             found = None
         if isinstance(found, dict):
             yield found
-        elif line and number == 0:
-            raise WherryError(f"{path} is not a journal of Wherry; remove it to go on without")
+        elif number == 0:
+            raise _none(path)
         # A last line that is cut short was under way when the run was killed.
+        elif number < len(lines) - 1:
+            raise _damaged(path, f"line {number + 1} is none of it")
 
 
-def _damaged() -> WherryError:
-    return WherryError(
-        "the journal of the run is damaged; remove it to go on without (the file that ends in .journal)"
-    )
+def _none(path: Path) -> WherryError:
+    return WherryError(f"{path} is not a journal of Wherry; {_advice(path)}")
+
+
+def _damaged(path: Path, how: str) -> WherryError:
+    return WherryError(f"{path} is damaged: {how}; {_advice(path)}")
+
+
+def _advice(path: Path) -> str:
+    """What is there without the journal."""
+    run = path.with_suffix("")
+    if run.exists() and run.stat().st_size:
+        return f"remove it to go on with what {run} has"
+    return "remove it and begin a new run"
 
 
 def _is_number(value: object) -> bool:
@@ -194,7 +206,7 @@ def read(run_path: Path) -> dict | None:
     head = next(lines, {})
     part = head.get("resume")
     if head.get("format") != FORMAT or not isinstance(part, dict):
-        raise WherryError(f"{path} is not a journal of Wherry; remove it to go on without")
+        raise _none(path)
     if head.get("format_version") != FORMAT_VERSION:
         raise WherryError(
             f"{path} is of format {head.get('format_version')}; this Wherry reads {FORMAT_VERSION}"
@@ -204,18 +216,23 @@ def read(run_path: Path) -> dict | None:
         run |= {"interrupted": True, "resume": part}
     run = runfile.checked(path, run)
     heard = list(lines)
-    if not all(_is_number(line.get("seconds", 0.0)) for line in heard):
-        raise _damaged()
+    for number, line in enumerate(heard, 2):
+        if not _is_number(line.get("seconds", 0.0)):
+            raise _damaged(path, _strange(number))
     spent = max((line.get("seconds", 0.0) for line in heard), default=0.0)
     run["seconds"] += spent
     part["seconds"] += spent
-    part["heard"] = heard
+    part["heard"], part["journal"] = heard, path
     return run
 
 
-def replay(campaign: Campaign, heard: list[dict]) -> None:
+def _strange(number: int) -> str:
+    return f"line {number} tells what no run does"
+
+
+def replay(campaign: Campaign, part: dict) -> None:
     """Lets a campaign of the same rows hear it all again."""
-    for line in heard:
+    for number, line in enumerate(part.get("heard", ()), 2):
         try:
             if "event" in line:
                 event, process = line["event"], line["process"]
@@ -230,5 +247,7 @@ def replay(campaign: Campaign, heard: list[dict]) -> None:
                 if not isinstance(line["excluded"], str):
                     raise TypeError
                 campaign.excluded.add(line["excluded"])
+            else:
+                raise ValueError
         except (KeyError, TypeError, ValueError, AttributeError, IndexError):
-            raise _damaged() from None
+            raise _damaged(part["journal"], _strange(number)) from None

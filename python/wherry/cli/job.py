@@ -115,6 +115,7 @@ class Bench:
         return self.keeper.path
 
     def run(self) -> int:
+        self.course.rehearse([own for own, _ in self.plan], self.request, self._campaign)
         if not self.as_json:
             report.heading(self.printer, self.document)
         if self.verify_first:
