@@ -335,7 +335,7 @@ def test_a_range_is_a_mix_of_the_scoreboard(bench):
     score, shown = scored(bench, *some, "--mix", "uniform:0-8K,uniform:0-8192")
     there, total = of(score, "copy")
     assert there["uniform:0-8192"]["base"] is False and total["regions"] == 1
-    assert "uniform:0-8192" in shown
+    assert "uniform:0-8192: p10 819, median 4K," in " ".join(shown.split())
 
 
 def test_a_range_is_a_row_of_mixes_and_a_built_in_one_is_there_once():
@@ -343,6 +343,19 @@ def test_a_range_is_a_row_of_mixes_and_a_built_in_one_is_there_once():
     rows = MIXES.rows(Request(caches=CACHES, mixes=found, ops=("copy",), quick=True))
     named = [row.mix for row in rows]
     assert named.count("uniform:0-64") == 1 and named[-1] == "uniform:0-8192"
+
+
+def test_the_legend_tells_of_each_range_that_is_a_row():
+    rows = MIXES.rows(Request(caches=CACHES, mixes=(mixes.from_range("log:1-40"),), ops=("copy",)))
+    rows = [row for row in rows if row.mix in ("uniform:0-16", "log:1-40")]
+    run = {"noise": {"floor": 0.01}, "rows": [], "cells": []}
+    for number, row in enumerate(rows):
+        own = {"experiment": "mixes", "row": number} | row.dimensions()
+        run["rows"].append(own | {"fastest": None, "tied": [], "lead": None})
+        run["cells"].append(own | {"routine": "libc", "aa": False, "ns": {"median": 5.0}})
+    (block,) = MIXES.blocks(run, 96)
+    assert [note.partition(": p10")[0] for note in block.notes] == ["uniform:0-16", "log:1-40"]
+    assert mixes.of_name("uniform:9-1") is None is mixes.of_name("@gcc.copy")
 
 
 def test_built_in_mixes_are_what_they_say():

@@ -135,6 +135,14 @@ def from_range(word: str) -> Mix:
     return of_range(f"{kind}:{low}-{high}", kind, low, high)
 
 
+def of_name(name: str) -> dict[str, object] | None:
+    """The record of a range, of which a run file keeps no more than its name; None for any other mix."""
+    try:
+        return from_range(name).record() if is_range(name) else None
+    except WherryError:  # a file may hold what nobody measured
+        return None
+
+
 # ---- files ----------------------------------------------------------------------------------------------------------
 
 

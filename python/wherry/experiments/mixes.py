@@ -70,18 +70,19 @@ class Mixes(Experiment):
         }
         own = (*mixes.built_in(), *mixes.shipped(runnable=False))
         records |= {f"@{mix.name}" if mix.sha256 else mix.name: mix.record() for mix in own}
-        blocks = []
+        blocks, told = [], set()
         for op in OPS:
             rows = [row for row in tables.rows_of(run, self.name) if row["op"] == op]
             if rows:
                 blocks.append(self._block(op, rows, cells, run, width))
                 # What a mix is stands under the first table that has it.
                 there = dict.fromkeys(row["mix"] for row in rows)
-                blocks[-1].notes = [
-                    f"{name.removeprefix('@')}: {mixes.in_words(records.pop(name))}"
-                    for name in there
-                    if name in records
-                ]
+                for name in there:
+                    if name not in told and (record := records.get(name) or mixes.of_name(name)):
+                        told.add(name)
+                        blocks[-1].notes.append(
+                            f"{name.removeprefix('@')}: {mixes.in_words(record)}"
+                        )
         return blocks
 
     def _block(self, op, rows, cells, run, width) -> tables.Block:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wherry import sentences, tables
-from wherry.mixes import in_words
+from wherry.mixes import in_words, of_name
 from wherry.scoreboard import regions
 from wherry.scoreboard.score import AHEAD, BEHIND, TIE
 from wherry.tables import Block, Column, Figure
@@ -38,7 +38,7 @@ def _short(name: str) -> str:
 
 def blocks(score: dict, records: Sequence[dict], width: int) -> list[Block]:
     found = []
-    told = {record["name"]: f"{record['name']}: {in_words(record)}" for record in records}
+    told = {record["name"]: record for record in records}
     for own in score["ops"]:
         function = regions.FUNCTIONS[own["op"]]
         base = [r for r in own["regions"] if r["base"]]
@@ -53,7 +53,8 @@ def blocks(score: dict, records: Sequence[dict], width: int) -> list[Block]:
         if mixes:
             title = f"scoreboard: {function}, mixes of sizes"
             found.append(_block(title, mixes, score, width, [_leaders(mixes)]))
-            found[-1].notes = [told[r["mix"]] for r in mixes if r["mix"] in told]
+            there = [(r["mix"], told.get(r["mix"]) or of_name(r["mix"])) for r in mixes]
+            found[-1].notes = [f"{name}: {in_words(record)}" for name, record in there if record]
     if found:
         found += [block for block in (_totals(score, width), _limits(score, width)) if block]
         found[-1].sentences += _circumstances(score)
