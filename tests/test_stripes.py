@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from conftest import need_root, need_tool
 from stripe_files import (
@@ -26,12 +27,14 @@ from stripe_files import (
     system,
     wait_until,
 )
-from wherry import runfile, then
+from wherry import runfile, tables, then
+from wherry.campaign import Cell
 from wherry.errors import FailedError
 from wherry.experiments import Request
 from wherry.experiments.stripes import EXPERIMENT
-from wherry.striping import fio, scratch
+from wherry.striping import fio, report, scratch, shares
 from wherry.striping.place import Place, encoded
+from wherry.striping.words import megabytes
 
 # ---- what is read -------------------------------------------------------------------------------------------------
 
@@ -68,6 +71,9 @@ def test_every_way_reads_what_was_written(wherry_run: Path, disk: Path):
             assert parts["cached"] <= 0.02, name
         if row == 0:
             assert cell["calls"] <= 9 * 32, "a cold block is read twice"
+        # Of a thread's own clock, not of ticks that may fall into a short sample or beside it.
+        assert 0 < parts["cpu_ns"] < 1.5 * parts["elapsed_ns"], name
+        assert 100 <= parts["tick_us"] <= 10000
     assert found[2, "touch"]["ns"][0] < found[2, "libc"]["ns"][0]
 
 
@@ -309,6 +315,57 @@ def test_the_command(wherry, tmp_path: Path, disk: Path):
     page = wherry("report", saved, "-o", tmp_path / "page.html", timeout=300)
     assert page.returncode == 0, page.stderr
     assert then.sheets(run, "stripes")
+
+
+def sampled(milliseconds: float, rounds: int, **parts: float) -> dict:
+    """A cell whose call is a whole sample; parts as shares of the time."""
+    ns = milliseconds * 1e6
+    own = {f"{name}_ns": share * ns for name, share in parts.items()}
+    return {
+        "calls": 1,
+        "rounds": rounds,
+        "bytes": MIB,
+        "ns": {"median": ns},
+        "parts": own | {"elapsed_ns": ns, "tick_us": 4000},
+    }
+
+
+def test_shares_of_few_ticks_are_not_told():
+    found = shares.shares(sampled(8, 1, user=2.33, system=0, cpu=0.97, machine=5.85), 2)
+    assert (found.user, found.system, found.machine) == (None, None, None)
+    assert found.cpu == 0.97 and found.waiting == pytest.approx(0.03)
+    # A second of it is enough, and one more CPU than there are is none.
+    found = shares.shares(sampled(20, 50, user=0.6, system=0.3, cpu=0.9, machine=2.04), 2)
+    assert (found.user, found.system) == (pytest.approx(0.6), pytest.approx(0.3))
+    assert found.machine == 2 and shares.shares(sampled(8, 1, user=0.6, system=0.3), 2).cpu is None
+    # Where there is little to split up, it is known.
+    found = shares.shares(sampled(20, 1, user=0, system=0.5, cpu=0.05), 2)
+    assert found.user == 0 and found.system == 0.05
+    assert shares.shares({"parts": {}}, 2) == shares.NOTHING
+
+
+def test_no_share_is_above_what_there_is():
+    own = {"experiment": "stripes", "row": 0, "op": "stripes", "size": 65536, "members": 1}
+    own |= {"raid": "none", "mapping": "kept", "cache": "warm", "routine": "touch", "aa": False}
+    cell = sampled(8, 3, user=2.33, system=0.1, cpu=1.01, machine=5.85) | {"ratio": None}
+    run = {"experiments": [], "problems": [], "machine": {"cpu": {"count": 2}}}
+    run |= {"rows": [own], "cells": [own | cell]}
+    (block,) = [b for b in report.blocks(run, 96) if "what is ours" in b.title]
+    (line,) = [text for text in tables.plain(block.lines).splitlines() if "mapped once" in text]
+    assert line.split()[-6:] == ["125", "-", "-", "0", "-", "8.192"]
+    assert any("too few here" in note for note in block.notes)
+
+
+def test_the_check_stands_beside_the_figure_of_the_tables():
+    """By the median as the run file has it: 6222.3112 ns are 10,044 MB/s, and 6222.31 are 10,045."""
+    words = (("members", 1), ("cache", "warm"), ("mapping", "fresh"), ("raid", "none"))
+    row = SimpleNamespace(size=65536, words=words)
+    ns = 6222.3112
+    cell = Cell(bytes=65536, ns={0: np.array([ns])})
+    campaign = SimpleNamespace(rows=[row], cells={(0, "read", False): cell})
+    kept = {"bytes": 65536, "ns": {"median": float(f"{ns:.6g}")}}
+    case = next(case for case in fio._CASES if case[4] == "read")
+    assert fio._ours(campaign, case) / MIB == megabytes(kept) > 10044.5
 
 
 def test_fio_under_the_drop_in(disk: Path, wherry_run: Path, monkeypatch):

@@ -27,8 +27,9 @@ static const struct scene_word words[] = {
     {"missing", NULL, "", 0, 0, true},
     {NULL, NULL, NULL, 0, 0, false},
 };
-enum { PART_USER, PART_SYSTEM, PART_MACHINE, PART_ELAPSED, PART_CACHED };
-static const char *const parts[] = {"user_ns", "system_ns", "machine_ns", "elapsed_ns", "cached", NULL};
+enum { PART_USER, PART_SYSTEM, PART_CPU, PART_MACHINE, PART_ELAPSED, PART_CACHED, PART_TICK };
+static const char *const parts[] = {"user_ns",    "system_ns", "cpu_ns",  "machine_ns",
+                                    "elapsed_ns", "cached",    "tick_us", NULL};
 
 static struct members members;
 static uint64_t cursor;
@@ -194,10 +195,11 @@ static const char *ready(struct system_row *row, const char *name, bool *wrong)
     return !why || *wrong ? why : broken(row, why);
 }
 
+/* rusage and /proc/stat go by the kernel's ticks; what the thread took in all, and what has elapsed, is exact. */
 struct clocks {
     struct rusage own;
     double machine;
-    uint64_t now;
+    uint64_t cpu, now;
 };
 
 /* Busy time of all CPUs in seconds. The kernel's own threads, a loop device's for instance, are in no process. */
@@ -212,14 +214,40 @@ static double machine_seconds(void)
     return known ? (double)(user + nice + system + hard + soft) / (double)sysconf(_SC_CLK_TCK) : NAN;
 }
 
-static void read_clocks(struct clocks *clocks, bool first)
+static uint64_t nanoseconds_of(struct timespec time)
 {
-    if (!first)
-        clocks->now = clock_ns();
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+static uint64_t cpu_ns(void)
+{
+    struct timespec now;
+    return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0 ? nanoseconds_of(now) : 0;
+}
+
+/* Of rusage and, where it is no longer, of /proc/stat. */
+static double tick_us(void)
+{
+    struct timespec grain;
+    const double least = 1e6 / (double)sysconf(_SC_CLK_TCK);
+    return clock_getres(CLOCK_REALTIME_COARSE, &grain) == 0 ? (double)nanoseconds_of(grain) / 1000 : least;
+}
+
+/* The more exact a clock, the nearer to what is timed: reading /proc/stat takes longer than a small sample. */
+static void before_sample(struct clocks *clocks)
+{
+    clocks->machine = machine_seconds();
+    getrusage(RUSAGE_THREAD, &clocks->own);
+    clocks->cpu = cpu_ns();
+    clocks->now = clock_ns();
+}
+
+static void after_sample(struct clocks *clocks)
+{
+    clocks->now = clock_ns();
+    clocks->cpu = cpu_ns();
     getrusage(RUSAGE_THREAD, &clocks->own);
     clocks->machine = machine_seconds();
-    if (first)
-        clocks->now = clock_ns();
 }
 
 static double seconds_of(struct timeval time) { return (double)time.tv_sec + (double)time.tv_usec * 1e-6; }
@@ -234,7 +262,7 @@ static const char *sample(struct system_row *row, const char *name, uint64_t cal
         cached = members_cool(&members, cursor, calls);
     }
     struct clocks before, after;
-    read_clocks(&before, true);
+    before_sample(&before);
     const char *why = NULL;
     for (uint64_t left = calls; left && !why && !host_interrupted;) {
         const uint64_t now = left < blocks - cursor ? left : blocks - cursor;
@@ -242,7 +270,7 @@ static const char *sample(struct system_row *row, const char *name, uint64_t cal
         cursor = (cursor + now) % blocks;
         left -= now;
     }
-    read_clocks(&after, false);
+    after_sample(&after);
     if (!why)
         why = members_changed(&members);
     if (why)
@@ -251,9 +279,11 @@ static const char *sample(struct system_row *row, const char *name, uint64_t cal
     figures->ns = (double)(after.now - before.now) / n;
     figures->parts[PART_USER] = (seconds_of(after.own.ru_utime) - seconds_of(before.own.ru_utime)) * 1e9 / n;
     figures->parts[PART_SYSTEM] = (seconds_of(after.own.ru_stime) - seconds_of(before.own.ru_stime)) * 1e9 / n;
+    figures->parts[PART_CPU] = (double)(after.cpu - before.cpu) / n;
     figures->parts[PART_MACHINE] = (after.machine - before.machine) * 1e9 / n;
     figures->parts[PART_ELAPSED] = figures->ns;
     figures->parts[PART_CACHED] = cached;
+    figures->parts[PART_TICK] = tick_us();
     return NULL;
 }
 

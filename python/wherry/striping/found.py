@@ -11,6 +11,7 @@ class Found:
         own = next((e for e in run["experiments"] if e["name"] == "stripes"), {})
         self.floor = own.get("noise_floor") or 0.0
         self.cross_check = own.get("cross_check") or []
+        self.cpus = (run["machine"].get("cpu") or {}).get("count")
         self.problems = [p for p in run["problems"] if p.get("experiment") == "stripes"]
         self._rows = tables.rows_of(run, "stripes")
         self._cells = tables.cells_of(run, "stripes")

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from wherry import tables
 from wherry.sentences import join, times
 from wherry.striping.found import Found
+from wherry.striping.shares import ERROR, NOTHING, shares
 from wherry.striping.words import (
     DIRECT,
     MEMBERS,
@@ -88,15 +89,15 @@ def _legend(names: list[str]) -> str:
     return "; ".join(f"{HEADS.get(name, name)}: {way_words(name)}" for name in names)
 
 
-def part(cell: dict, name: str) -> float | None:
-    """Of the time elapsed: both are means, since ticks of the kernel's clock tell nothing of one sample."""
-    own = cell.get("parts") or {}
-    value, elapsed = own.get(name), own.get("elapsed_ns")
-    return None if value is None or not elapsed else value / elapsed
-
-
 def _share(value: float | None) -> Figure:
     return tables.MISSING if value is None else Figure(f"{value * 100:.0f}")
+
+
+def _seconds(cell: dict, cpu: float | None) -> Figure:
+    """Of a CPU, for 2^30 bytes."""
+    if cpu is None:
+        return tables.MISSING
+    return Figure(f"{cpu * cell['parts']['elapsed_ns'] / cell['bytes'] * 1.073741824:.3f}")
 
 
 def _shares(found: Found, width: int) -> Block | None:
@@ -115,34 +116,38 @@ def _shares(found: Found, width: int) -> Block | None:
         cells = found.usual(**words)
         for name in names_of([cells]):
             cell = cells[name]
-            user, system = part(cell, "user_ns"), part(cell, "system_ns")
-            if user is None or system is None:
+            own = shares(cell, found.cpus)
+            if own == NOTHING:
                 continue
-            own = user + system
             body.append(
                 [
                     Figure(title),
                     Figure(HEADS.get(name, name)),
                     rate(cell),
-                    _share(user),
-                    _share(system),
-                    _share(max(1 - own, 0.0)),
-                    _share(part(cell, "machine_ns")),
-                    Figure(
-                        f"{own * cell['parts']['elapsed_ns'] / cell['bytes'] * 1.073741824:.3f}"
-                    ),
+                    _share(own.user),
+                    _share(own.system),
+                    _share(own.waiting),
+                    _share(own.machine),
+                    _seconds(cell, own.cpu),
                 ]
             )
     if not body:
         return None
+    notes = []
+    if any(figure is tables.MISSING for line in body for figure in line):
+        notes = [
+            "- in place of a share: the kernel counts it in ticks, too few here to tell it within "
+            f"{percent(ERROR)} of a CPU; more --rounds or --processes do"
+        ]
     return Block(
         "stripes: what is the kernel's and what is ours, most members, 64 KiB blocks",
         tables.layout(columns, body, width, keep=2),
         [],
         [
             "user: the copy, where the files are mapped; system: the kernel's part of the same thread (its copy in "
-            "read(), page faults, reading ahead), as it accounts for them in ticks; waiting: for the device",
+            "read(), page faults, reading ahead); waiting: for the device, or for a CPU that others had",
             "machine: all CPUs, with the kernel's own threads and with whatever else ran; GB: 2^30 bytes",
+            *notes,
         ],
     )
 
@@ -289,14 +294,9 @@ def _cold(found: Found) -> str:
         slowest, fastest = (HEADS.get(name, name) for name in ends)
         text = f"Cold, {slow:,.0f} ({slowest}) to {fast:,.0f} MB/s ({fastest}) come in"
     touch = cells.get(TOUCH)
-    if touch and (busy := _busy(touch)) is not None:
-        text += f"; bringing pages in keeps a CPU busy for {percent(min(busy, 1.0))} of the time even without a copy"
+    if touch and (busy := shares(touch, found.cpus).cpu) is not None:
+        text += f"; bringing pages in keeps a CPU busy for {percent(busy)} of the time even without a copy"
     return text + "."
-
-
-def _busy(cell: dict) -> float | None:
-    own = [part(cell, name) for name in ("user_ns", "system_ns")]
-    return None if None in own else sum(own)
 
 
 def _raid(found: Found) -> str:
