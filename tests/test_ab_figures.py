@@ -65,3 +65,8 @@ def test_no_difference_names_what_tells_more():
     assert any("wherry record" in said for said in verdict.remarks(libc, drop_in, found, None))
     # Two settings of libc have no trial.
     assert not any("wherry record" in said for said in verdict.remarks(libc, libc, found, None))
+
+
+def test_one_round_has_no_interval():
+    own = figures.of(made(np.random.default_rng(3), 0.5, 0.001, rounds=1), "cpu", 0)
+    assert not own.ratio.told and own.call == "tie" and verdict.interval(own.ratio) == "-"

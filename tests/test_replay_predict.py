@@ -185,3 +185,15 @@ def test_what_was_not_recorded_may_copy_too():
     predictions = {"wherry": predict.predict("wherry", own, found)}
     text = predict.verdict(own, predictions, found, {"wherry": "wherry ab"}, predict.NOISE)
     assert "what was not may copy too" in text and "no more" not in text
+
+
+def test_one_sample_predicts_nothing():
+    found = totals(0.8, 0.9)
+    for own in found.values():
+        own["wherry"] = replace(own["wherry"], ratio=stats.Ratio(0.8, None, None), p=1.0)
+    assert found["hot"]["wherry"].call == "tie"
+    assert predict.predict("wherry", MIX["ceiling"], found) is None
+    usable = {"wherry": "wherry exec -- CMD"}
+    said = predict.verdict(MIX["ceiling"], {}, found, usable, 0.01)
+    assert "one sample of a routine tells nothing of chance" in said and "keep libc" in said
+    assert predict.verdict(None, {}, found, usable, 0.01).startswith("One sample of a routine")

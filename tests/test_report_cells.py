@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import report_runs as runs
-from wherry import sentences, significance, tables
+from wherry import runfile, sentences, significance, tables
 from wherry.experiments import alignment
 from wherry.formats import places, shown
 from wherry.report import dimensions, page, picture, pictures, still, words
@@ -137,6 +137,28 @@ def test_the_page_says_how_it_was_measured():
     assert "CPUs 0, 1, each row to one of them" in text
     own |= {"voided": {"steal": 1}, "tried": None}
     assert "1 round thrown away: 1 robbed by the hypervisor" in words.method(run, "cells")
+    run["cells"][0]["disturbed"] = True
+    said = words.method(run, "cells")
+    assert "1 round disturbed: 1 robbed by the hypervisor; thrown away where" in said
+    assert "for want of them used in 1 cell" in said
+
+
+def test_rows_without_a_verdict_say_why_and_claim_nothing():
+    run = made([{"size": 64}, {"size": 1024}])
+    for row in run["rows"]:
+        row |= {"fastest": None, "tied": [], "lead": None, "undecided": "one sample"}
+    for cell in run["cells"]:
+        if cell["ratio"]:
+            cell["ratio"] |= {"low": None, "high": None}
+    assert runfile.fault(run) is None
+    assert words.summary(run, "cells") == []
+    said = words.method(run, "cells")
+    assert (
+        "no verdicts: one sample of a routine tells nothing of chance; give more --rounds" in said
+    )
+    run["rows"][0]["undecided"] = "noise"
+    assert "no verdicts in 1 of 2 rows: the rounds are too far apart" in words.method(run, "cells")
+    assert "no verdicts in 1 of 2 rows" in page.page([page.Run(run, "a.json")])
 
 
 def test_verdicts_of_one_process_say_what_they_do_not_know():

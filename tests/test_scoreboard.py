@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 from conftest import workbench
-from wherry import mixes, runfile
+from wherry import mixes, runfile, stats
 from wherry.campaign import Row
 from wherry.experiments import Request
 from wherry.experiments.mixes import EXPERIMENT as MIXES
 from wherry.experiments.scoreboard import EXPERIMENT
 from wherry.found_peers import Peer
+from wherry.report import regions as report_regions
+from wherry.report import words
 from wherry.scoreboard import regions
 
 FAKE = Path(__file__).with_name("fake_runner.py")
@@ -325,6 +327,27 @@ def test_a_peer_found_is_asked_for_what_it_has():
     found = (Peer("a", "a.so", has=("memset",)), Peer("b", "b.so"))
     by_op = {row.op: row.routines[2:4] for row in rows(found=found, regions=("any-16",))}
     assert by_op["copy"][0] == "b" and by_op["set"] == ("a", "b")
+
+
+def test_one_sample_is_shown_without_an_interval(bench):
+    few = ("--quick", "--processes", "1", "--rounds", "1", "--region", "fixed-64", *PEERS)
+    score, shown = scored(bench, *few)
+    region = of(score, "copy")[0]["fixed-64"]
+    assert region["to_best"]["low"] is None is region["to_best"]["high"]
+    assert region["verdict"] is None is region["fastest"] and not region["tied"]
+    assert not re.search(r"\d\.\d\d \(\d", shown) and "tied with the fastest" not in shown
+    said = " ".join(shown.split())
+    assert said.count("give more --rounds or --processes") == 1
+    assert "The samples do not tell in which it is ahead" in said
+    run = runfile.read(bench.directory / "r.json")
+    assert {row["undecided"] for row in run["rows"]} == {stats.ONE_SAMPLE}
+    assert run["experiments"][0]["correction"]["comparisons"] == 0
+    assert not any("verdict" in cell for cell in run["cells"])
+    (own, *_) = report_regions.pictures(score)
+    rule = own.views[0].spec["layer"][2]
+    assert rule["mark"]["type"] == "rule" and "isValid(datum.low)" in str(rule["transform"])
+    assert not any(own.columns["low"])
+    assert "samples do not tell" in words.summary(run, "scoreboard")[0]
 
 
 # ---- mixes -----------------------------------------------------------------------------------------------------------

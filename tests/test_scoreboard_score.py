@@ -240,3 +240,16 @@ def test_the_floor_of_regions_is_what_libc_differs_from_itself():
     own = judge(samples, rng)
     assert score.region_floor(own, twins, [ROWS], "libc") == pytest.approx(0.04, abs=0.005)
     assert score.region_floor(own, {}, [ROWS], "libc") == stats.LEAST_FLOOR
+
+
+def test_one_sample_gives_no_interval_and_no_word():
+    rng = np.random.default_rng(SEED)
+    times = {"wherry": 8.0, "libc": 10.0, "peer": 9.0}
+    own = judge(table(rng, times, processes=1, rounds=1), rng)
+    found = scored(own, ("libc", "peer"))
+    assert (found.verdict, found.fastest, found.tied) == (None, None, ())
+    for estimate in (found.to_best, found.to_libc):
+        assert not estimate.ratio().told
+    # Eight of one round each are not halved: of the second half nothing would be left to judge by.
+    own = judge(table(rng, times, processes=8, rounds=1, within=1e-3), rng)
+    assert not any(own.halved.values()) and scored(own, ("libc", "peer")).verdict == score.AHEAD

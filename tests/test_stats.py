@@ -129,3 +129,44 @@ def test_noise_of_single_processes_averages_out_of_the_floor():
     quiet = {p: np.ones(5) for p in range(9)}
     shaken = {p: np.full(5, 1 + 0.05 * (p % 3 - 1)) for p in range(9)}
     assert stats.noise_floor([(shaken, quiet)]) == stats.LEAST_FLOOR
+
+
+def test_one_sample_has_no_interval_and_no_verdict():
+    rng = np.random.default_rng(SEED)
+    one = {"libc": {0: np.array([10.0])}, "x": {0: np.array([260.0])}}
+    ratio = stats.interval(stats.log_ratios(one["x"], one["libc"]), rng)
+    assert ratio.median == pytest.approx(26) and not ratio.told
+    assert ratio.as_dict() == {"median": ratio.median, "low": None, "high": None}
+    assert stats.call(ratio, 0.01, 0.0) is None
+    assert stats.verdict(one, 0.01, rng) == stats.Verdict(None, (), None, stats.ONE_SAMPLE)
+    # Two are enough, though what they tell is little.
+    assert stats.interval([np.array([0.1, 0.2])], rng).told
+    # Whoever has one where others have more runs in no race.
+    others = {"libc": noisy(rng, 10), "wherry": noisy(rng, 8), "x": one["x"]}
+    assert stats.verdict(others, 0.01, rng).fastest == "wherry"
+
+
+def test_what_takes_many_times_as_long_is_no_tie():
+    """Two rounds that are far apart tell nothing of 26 times as long: that is no tie, and no lead either."""
+    rng = np.random.default_rng(SEED)
+    cells = {"libc": {0: np.array([10.0, 40.0])}, "x": {0: np.array([1000.0, 260.0])}}
+    assert stats.verdict(cells, 0.01, rng) == stats.Verdict(None, (), None, stats.NOISE)
+    cells["wherry"] = {0: np.array([12.0, 38.0])}
+    found = stats.verdict(cells, 0.01, rng)
+    assert set(found.tied) == {"libc", "wherry"} and found.undecided is None
+    assert stats.call(stats.Ratio(26.0, 0.5, 900.0), 0.01, 0.5) is None
+    assert stats.call(stats.Ratio(26.0, 20.0, 30.0), 40.0, 0.01) is None  # nor within a floor
+    assert stats.call(stats.Ratio(1.2, 0.5, 3.0), 0.01, 0.5) == "tie"
+
+
+def test_rounds_that_have_no_second_half_are_not_halved():
+    """Of eight processes with a round each the second half is empty, and would leave the first of a race alone."""
+    rng = np.random.default_rng(SEED)
+    cells = {
+        name: noisy(rng, centre, processes=8, rounds=1)
+        for name, centre in (("a", 10), ("b", 10.01))
+    }
+    assert set(stats.race(cells, rng).others) == {"b"} or set(stats.race(cells, rng).others) == {
+        "a"
+    }
+    assert stats.verdict(cells, 0.01, rng).fastest is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,8 +20,8 @@ def _rounded(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def _rounded_all(values: dict[str, float]) -> dict[str, float]:
-    return {key: _rounded(value) for key, value in values.items()}
+def _rounded_all(values: Mapping[str, float | None]) -> dict[str, float | None]:
+    return {key: None if value is None else _rounded(value) for key, value in values.items()}
 
 
 @dataclass
@@ -52,7 +52,9 @@ def _judge(judged: Sequence[_Judged], floor: float) -> None:
         ratio = {"to": REFERENCE} | _rounded_all(
             own.ratio.as_dict() | {"p": float(plain), "p_corrected": float(mended)}
         )
-        own.verdict = {"ratio": ratio, "verdict": stats.call(own.ratio, floor, float(mended))}
+        own.verdict = {"ratio": ratio}
+        if call := stats.call(own.ratio, floor, float(mended)):
+            own.verdict["verdict"] = call
 
 
 def noise(campaign: Campaign) -> float | None:
@@ -148,12 +150,15 @@ def digest(campaign: Campaign, first_row: int) -> tuple[list[dict], list[dict], 
     for row, verdict in zip(rows, stats.decide_all(races, least), strict=True):
         lead = None if verdict.lead is None else _rounded_all(verdict.lead.as_dict())
         row.update(fastest=verdict.fastest, tied=list(verdict.tied), lead=lead)
+        if verdict.undecided:
+            row["undecided"] = verdict.undecided
     return rows, cells, floor
 
 
 def correction(campaign: Campaign, cells: Sequence[dict]) -> dict[str, object]:
     """How the verdicts of an experiment came about, for its entry in the run file."""
-    compared = sum(1 for cell in cells if cell["ratio"] and not cell["aa"])
+    told = (cell["ratio"] for cell in cells if cell["ratio"] and not cell["aa"])
+    compared = sum(ratio["low"] is not None for ratio in told)
     return {
         "method": significance.METHOD,
         "level": significance.LEVEL,

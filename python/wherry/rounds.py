@@ -109,8 +109,9 @@ def _course(processes: Sequence[Sequence[float]]) -> dict[str, object] | None:
 # ---- in words -------------------------------------------------------------------------------------------------------
 
 
-def voided_in_words(experiment: Mapping) -> str:
-    """`12 of 312 rounds thrown away: 9 beside a slow clock or a neighbour, 3 interrupted by another program`."""
+def voided_in_words(experiment: Mapping, disturbed: int = 0) -> str:
+    """`12 of 312 rounds thrown away: 9 beside a slow clock or a neighbour, 3 interrupted by another program`.
+    `disturbed`: so many cells had no better rounds than such."""
     reasons = {name: n for name, n in (experiment.get("voided") or {}).items() if n}
     count = sum(reasons.values())
     if not count:
@@ -122,7 +123,12 @@ def voided_in_words(experiment: Mapping) -> str:
         for name, n in sorted(reasons.items(), key=lambda pair: -pair[1])
     ]
     plural = "" if count == 1 and not of else "s"
-    return f"{count:,}{of} round{plural} thrown away: {', '.join(parts)}"
+    if not disturbed:
+        return f"{count:,}{of} round{plural} thrown away: {', '.join(parts)}"
+    return (
+        f"{count:,}{of} round{plural} disturbed: {', '.join(parts)}; thrown away where others were to be had, but "
+        f"for want of them used in {disturbed:,} {'cell' if disturbed == 1 else 'cells'}"
+    )
 
 
 def drift_in_words(experiment: Mapping) -> str:

@@ -149,6 +149,23 @@ def corrected(own: Mapping | None) -> str:
     return "; ".join(said)
 
 
+_UNTOLD = {
+    "one sample": "one sample of a routine tells nothing of chance",
+    "noise": "the rounds are too far apart to tell from chance even what takes twice as long",
+}
+
+
+def untold(rows: Sequence[Mapping]) -> str:
+    """Why rows have no verdict, and what would give them one; empty where none lacks it for want of samples."""
+    said = []
+    for reason, words in _UNTOLD.items():
+        count = sum(row.get("undecided") == reason for row in rows)
+        if count:
+            where = "" if count == len(rows) else f" in {count:,} of {len(rows):,} rows"
+            said.append(f"no verdicts{where}: {words}")
+    return f"{'; '.join(said)}; give more --rounds or --processes" if said else ""
+
+
 def libc_loss(
     rows: Sequence[dict],
     cells: dict[int, dict[str, dict]],
@@ -160,7 +177,7 @@ def libc_loss(
     good = counted = 0
     for row in rows:
         own = {n: c for n, c in cells.get(row["row"], {}).items() if n not in YARDSTICKS}
-        if "libc" not in own or len(own) < 2:
+        if "libc" not in own or len(own) < 2 or row.get("undecided"):
             continue
         counted += 1
         best = min(own, key=lambda n: own[n]["ns"]["median"])

@@ -30,29 +30,43 @@ RESAMPLES = 400
 LEAST_FLOOR = 0.005
 # With fewer rounds than this, halving them for an honest pick leaves too little to pick from.
 LEAST_TO_HALVE = 8
+# Nor do fewer than this on one half tell anything about the other.
+LEAST_TO_JUDGE = 3
+# Whoever takes so many times as long is no tie: where that is not told from chance, the rounds are too few or too far
+# apart to tell anything.
+FAR = 2.0
+# Why a row has no verdict.
+ONE_SAMPLE, NOISE = "one sample", "noise"
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times as long as the other it takes, with a 95 % interval."""
+    """How many times as long as the other it takes, with a 95 % interval; of a single sample there is none."""
 
     median: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     p_corrected: float | None = None  # where it was judged among many
 
-    def as_dict(self) -> dict[str, float]:
+    @property
+    def told(self) -> bool:
+        """Whether there is an interval, and with it anything to tell the ratio from 1 by."""
+        return self.low is not None and self.high is not None
+
+    def as_dict(self) -> dict[str, float | None]:
         own = {"median": self.median, "low": self.low, "high": self.high}
         return own if self.p_corrected is None else own | {"p_corrected": self.p_corrected}
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Who leads a row: `fastest` alone, or None and all those that cannot be told apart in `tied`."""
+    """Who leads a row: `fastest` alone, or None and all those that cannot be told apart in `tied`. Neither where the
+    samples do not tell: `undecided` has the reason."""
 
     fastest: str | None
     tied: tuple[str, ...]
     lead: Ratio | None  # of the runner-up over the fastest
+    undecided: str | None = None
 
 
 def pooled(samples: Samples) -> np.ndarray:
@@ -82,6 +96,8 @@ def bootstrap(
     if not processes:
         return None
     median = float(np.median(np.concatenate(processes)))
+    if sum(map(len, processes)) < 2:
+        return Ratio(float(np.exp(median)), None, None)
     rounds = max(len(p) for p in processes)
     # Short processes are filled with NaN, drawn over by index modulo their own length.
     table = np.full((len(processes), rounds), np.nan)
@@ -92,16 +108,21 @@ def bootstrap(
     fraction = rng.random((resamples, len(processes), rounds))
     index = (fraction * lengths[chosen][:, :, None]).astype(np.intp)
     drawn = table[chosen[:, :, None], index].reshape(resamples, -1)
-    low, high = np.quantile(np.median(drawn, axis=1), (0.025, 0.975))
-    return Ratio(
-        float(np.exp(median)), float(np.exp(min(low, median))), float(np.exp(max(high, median)))
-    )
+    return between(median, np.median(drawn, axis=1))
+
+
+def between(log: float, draws: np.ndarray) -> Ratio:
+    """The ratio of this logarithm, with the 95 % interval of the resampled ones."""
+    low, high = np.quantile(draws, (0.025, 0.975))
+    return Ratio(float(np.exp(log)), float(np.exp(min(low, log))), float(np.exp(max(high, log))))
 
 
 def widened(ratio: Ratio, half: float) -> Ratio:
     """With an interval of at least so much, as a logarithm, to both sides. Two or three processes are seldom as far
     apart as many would be, and resampling makes no others of them: of two that differ every other interval would leave
     out the truth."""
+    if not ratio.told:
+        return ratio
     return replace(
         ratio,
         low=min(ratio.low, ratio.median * float(np.exp(-half))),
@@ -138,12 +159,22 @@ def _half(samples: Samples, odd: int) -> dict[int, np.ndarray]:
     return {process: values[odd::2] for process, values in samples.items()}
 
 
+def can_halve(cells: Iterable[Samples]) -> bool:
+    """Whether one half of the rounds is enough to pick on, and the other to judge by."""
+    cells = list(cells)
+    return (
+        min(len(pooled(samples)) for samples in cells) >= LEAST_TO_HALVE
+        and min(len(pooled(_half(samples, 1))) for samples in cells) >= LEAST_TO_JUDGE
+    )
+
+
 @dataclass(frozen=True)
 class Race:
     """Who was the fastest of a row on one half of the rounds, and how the others compare with it on the other half."""
 
     best: str | None
     others: Mapping[str, tuple[Ratio, np.ndarray]]  # with what is independent of the log ratios
+    undecided: str | None = None  # why nobody can be compared
 
 
 def race(
@@ -154,7 +185,11 @@ def race(
     cells = {name: samples for name, samples in cells.items() if len(pooled(samples))}
     if len(cells) < 2:
         return Race(None, {})
-    halve = min(len(pooled(samples)) for samples in cells.values()) >= LEAST_TO_HALVE
+    # Whoever has a single sample, where the others have more, runs in no race.
+    cells = {name: samples for name, samples in cells.items() if len(pooled(samples)) > 1}
+    if len(cells) < 2:
+        return Race(None, {}, ONE_SAMPLE)
+    halve = can_halve(cells.values())
     pick = {name: _half(s, 0) if halve else s for name, s in cells.items()}
     judge = {name: _half(s, 1) if halve else s for name, s in cells.items()}
     best = min(pick, key=lambda name: float(np.median(pooled(pick[name]))))
@@ -162,25 +197,23 @@ def race(
     for name in cells:
         pairs = log_ratios(judge[name], judge[best])
         ratio = None if name == best else bootstrap(pairs, rng, resamples)
-        if ratio is not None:
+        if ratio is not None and ratio.told:
             others[name] = (ratio, significance.units(pairs))
-    return Race(best, others)
+    return Race(best, others, None if others else ONE_SAMPLE)
 
 
 def decide(own: Race, floor: float, p: Mapping[str, float]) -> Verdict:
     """`p`: of each of the others, corrected for all that are judged beside it."""
-    if own.best is None:
-        return Verdict(None, (), None)
-    tied = [own.best]
-    lead = None
-    for name, (ratio, _) in own.others.items():
-        if not (ratio.median > 1 + floor and ratio.low > 1 and p[name] < significance.LEVEL):
-            tied.append(name)
-        if lead is None or ratio.median < lead.median:
-            lead = replace(ratio, p_corrected=p[name])
-    if len(tied) > 1:
-        return Verdict(None, tuple(tied), None)
-    return Verdict(own.best, (), lead)
+    if own.best is None or own.undecided:
+        return Verdict(None, (), None, own.undecided)
+    calls = {name: call(ratio, floor, p[name]) for name, (ratio, _) in own.others.items()}
+    tied = [name for name, said in calls.items() if said in ("tie", "faster")]
+    if tied:
+        return Verdict(None, (own.best, *tied), None)
+    if None in calls.values():
+        return Verdict(None, (), None, NOISE)
+    name = min(own.others, key=lambda name: own.others[name][0].median)
+    return Verdict(own.best, (), replace(own.others[name][0], p_corrected=p[name]))
 
 
 def decide_all(races: Sequence[Race], floor: float) -> list[Verdict]:
@@ -211,11 +244,13 @@ def verdict(
     return decide_all([race(cells, rng, resamples)], floor)[0]
 
 
-def call(ratio: Ratio, floor: float, p_corrected: float) -> str:
-    """What a cell is called against its reference."""
+def call(ratio: Ratio, floor: float, p_corrected: float) -> str | None:
+    """What a cell is called against its reference; None where the samples do not tell."""
+    if not ratio.told:
+        return None
     if p_corrected < significance.LEVEL:
         if ratio.median > 1 + floor and ratio.low > 1:
             return "slower"
         if ratio.median < 1 / (1 + floor) and ratio.high < 1:
             return "faster"
-    return "tie"
+    return "tie" if 1 / FAR < ratio.median < FAR else None

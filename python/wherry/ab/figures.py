@@ -73,7 +73,9 @@ def of(rounds: Sequence[tuple[Ran, Ran, Ran, Ran]], metric: str, seed: int) -> F
     unsplit = metric in ("user", "system") and bool((values <= GRAIN).any())
     ratio = None if unsplit else stats.interval([each], rng, RESAMPLES)
     p = float(significance.p_values([each])[0]) if len(each) > 1 else 1.0
-    call = "tie" if ratio is None or len(each) < FEW_ROUNDS else stats.call(ratio, floor, p)
+    call = "tie"
+    if ratio is not None and len(each) >= FEW_ROUNDS:
+        call = stats.call(ratio, floor, p) or "tie"
     return Figure(
         metric,
         a,

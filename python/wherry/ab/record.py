@@ -4,9 +4,9 @@ own `ab` block. Peak memory is no time and stands in that block alone."""
 from __future__ import annotations
 
 from wherry import machine, runfile, significance, version
-from wherry.ab.figures import METRICS, NAMES, TIMES, Figure
+from wherry.ab.figures import FEW_ROUNDS, METRICS, NAMES, TIMES, Figure
 from wherry.ab.turns import Turns
-from wherry.stats import QUANTILES
+from wherry.stats import NOISE, ONE_SAMPLE, QUANTILES
 
 EXPERIMENT = "ab"
 _UNTOLD = ("src_off", "dst_off", "walk", "mode", "threads", "huge", "src_state", "dst_state")
@@ -19,7 +19,10 @@ def _rounded(value: float) -> float:
 def _ratio(own: Figure) -> dict | None:
     if own.ratio is None:
         return None
-    values = {key: _rounded(value) for key, value in own.ratio.as_dict().items()}
+    values = {
+        key: None if value is None else _rounded(value)
+        for key, value in own.ratio.as_dict().items()
+    }
     return values | {"p": _rounded(own.p)}
 
 
@@ -28,14 +31,16 @@ def _rows(turns: Turns, found: dict[str, Figure]) -> tuple[list[dict], list[dict
 
     rows, cells = [], []
     names = [side.name for side in turns.sides]
+    few = {}
+    if len(turns.rounds) < FEW_ROUNDS:
+        few = {"undecided": NOISE if len(turns.rounds) > 1 else ONE_SAMPLE}
     for number, metric in enumerate(TIMES):
         own = found[metric]
         dims = {"experiment": EXPERIMENT, "row": number, "op": "other", "name": NAMES[metric]}
         dims |= dict.fromkeys(_UNTOLD)
         fastest = {"faster": names[1], "slower": names[0]}.get(own.call)
-        rows.append(
-            dims | {"fastest": fastest, "tied": [] if fastest else list(names), "lead": None}
-        )
+        tied = [] if fastest or few else list(names)
+        rows.append(dims | {"fastest": fastest, "tied": tied, "lead": None} | few)
         for i, name in enumerate(names):
             seconds = [
                 getattr(ran, metric) for one in turns.rounds for ran in one[2 * i : 2 * i + 2]
@@ -55,7 +60,8 @@ def _rows(turns: Turns, found: dict[str, Figure]) -> tuple[list[dict], list[dict
                 "ratio": None,
             }
             if i == 1 and (ratio := _ratio(own)) is not None:
-                cell |= {"ratio": ratio | {"to": names[0]}, "verdict": own.call}
+                cell |= {"ratio": ratio | {"to": names[0]}}
+                cell |= {} if few else {"verdict": own.call}
             cells.append(cell)
     return rows, cells
 

@@ -21,6 +21,8 @@ def change(ratio: float) -> str:
 
 
 def interval(ratio: Ratio) -> str:
+    if not ratio.told:
+        return "-"
     low, high = (change(value).removesuffix(" %") for value in (ratio.low, ratio.high))
     return f"[{low}, {high}] %"
 

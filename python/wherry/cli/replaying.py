@@ -197,6 +197,8 @@ def _peers(given, without_found: bool, taken: set[str]) -> list[str]:
 def _ratio_text(own: totals.Total | None) -> str:
     if own is None or own.ratio is None:
         return "-"
+    if not own.told:
+        return f"{own.ratio.median:.2f}"
     return f"{own.ratio.median:.2f} [{own.ratio.low:.2f}, {own.ratio.high:.2f}]"
 
 
@@ -338,7 +340,11 @@ def _record(subject, found, predictions, said, bad) -> dict:
             heat: {
                 name: {
                     "seconds": _rounded(own.seconds),
-                    "ratio": own.ratio and {k: _rounded(v) for k, v in own.ratio.as_dict().items()},
+                    "ratio": own.ratio
+                    and {
+                        key: None if value is None else _rounded(value)
+                        for key, value in own.ratio.as_dict().items()
+                    },
                     "noise_floor": _rounded(own.floor),
                     "call": own.call,
                 }

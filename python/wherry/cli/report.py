@@ -77,7 +77,11 @@ def experiment(printer: Printer, run: dict, name: str) -> None:
         + (f"; {plural(disturbed, 'cell has', 'cells have')} disturbed rounds" if disturbed else "")
         + ("" if own["complete"] else "; INTERRUPTED, so fewer")
     )
-    for line in (rounds.voided_in_words(own), rounds.drift_in_words(own), levels.in_words(own)):
+    for line in (
+        rounds.voided_in_words(own, disturbed),
+        rounds.drift_in_words(own),
+        levels.in_words(own),
+    ):
         if line:
             printer.paragraph(f"{name}: {line}")
     if "ab" in own:
@@ -86,7 +90,11 @@ def experiment(printer: Printer, run: dict, name: str) -> None:
         for block in shown.blocks(run, name, printer.width):
             printer.block(block)
         return
-    printer.paragraph(tables.LEGEND, "dim")
+    rows = tables.rows_of(run, name)
+    if untold := sentences.untold(rows):
+        printer.paragraph(f"{name}: {untold}")
+    if not untold or any(row["fastest"] or row["tied"] for row in rows):
+        printer.paragraph(tables.LEGEND, "dim")
     blocks = rooms.load(name).blocks(run | {"noise": {"floor": floor}}, printer.width)
     for block in blocks:
         printer.block(block)

@@ -34,7 +34,7 @@ def _resampled(processes: Sequence[np.ndarray], seed: int, foreign: bool) -> Sid
     ratio = stats.bootstrap(processes, np.random.default_rng(seed))
     if ratio is None:
         return None
-    error = math.log(ratio.high / ratio.low) / (2 * WIDE)
+    error = math.log(ratio.high / ratio.low) / (2 * WIDE) if ratio.told else 0.0
     count = sum(len(values) for values in processes)
     own = [float(np.median(values)) for values in processes if len(values)]
     if len(own) > 1:
@@ -108,7 +108,7 @@ class Figures:
             if paired:
                 return paired
         ratio = cell["ratio"]
-        if ratio and ratio["to"] == reference:
+        if ratio and ratio["to"] == reference and ratio["low"] is not None:
             error = max(math.log(ratio["high"] / ratio["low"]) / (2 * WIDE), LEAST_ERROR)
             log = math.log(ratio["median"])
             # Of a file that was edited the ratio may no longer be that of the times.

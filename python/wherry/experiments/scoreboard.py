@@ -175,7 +175,8 @@ def _six(value: float) -> float:
 def _ratio(estimate: score.Estimate | None) -> dict | None:
     if estimate is None:
         return None
-    return {key: _six(value) for key, value in estimate.ratio().as_dict().items()}
+    own = estimate.ratio().as_dict()
+    return {key: None if value is None else _six(value) for key, value in own.items()}
 
 
 def _figure(campaign: Campaign, rows: list[int], name: str, rate: bool) -> float | None:

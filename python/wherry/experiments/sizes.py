@@ -82,7 +82,7 @@ class Sizes(Experiment):
     def _then_and_now(rows, cells, floor: float) -> str:
         """His claim was: from a certain size on, faster than libc."""
         own = [(cells[row["row"]].get(X87), _label(row)) for row in rows]
-        compared = [(cell, label) for cell, label in own if (cell or {}).get("ratio")]
+        compared = [(cell, label) for cell, label in own if beats(cell, floor) is not None]
         if not compared:
             return ""
         won = [label for cell, label in compared if beats(cell, floor)]

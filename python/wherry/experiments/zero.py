@@ -176,13 +176,13 @@ class Zero(Experiment):
                     f", all but {rest}," if rest else ""
                 )
             said.append(f"{who} tied for the first place.")
-        if "libc" in cells and len(own) > 1:
+        if "libc" in cells and len(own) > 1 and not row.get("undecided"):
             loss = _ns(cells["libc"]) / _ns(cells[own[0]])
             if "libc" in (row["fastest"], *row["tied"]) or loss <= 1 + floor:
                 said.append("libc loses nothing here.")
             else:
                 said.append(f"libc took {sentences.slower_than(loss)} {own[0]}.")
-        if len(own) > 2:
+        if len(own) > 2 and not row.get("undecided"):
             spread = _ns(cells[own[-1]]) / _ns(cells[own[0]])
             said.append(
                 f"The slowest, {own[-1]}, took {sentences.slower_than(spread)} the fastest."

@@ -93,7 +93,7 @@ def _as_timed(
     found = [
         _range(own, share)
         for where in (SMALL_HOT[kind], kind)
-        if (own := totals.get(where, {}).get(routine)) is not None and own.ratio is not None
+        if (own := totals.get(where, {}).get(routine)) is not None and own.told
     ]
     if not found:
         return None
@@ -121,7 +121,7 @@ def predict(
         ranges = [own] if own else []
     for heat in () if TIMED in totals else ("hot", "warm"):
         own = totals.get(heat, {}).get(routine)
-        if own is not None and own.ratio is not None and heat in share:
+        if own is not None and own.told and heat in share:
             ranges.append(_range(own, share[heat]))
     if not ranges:
         return None
@@ -236,6 +236,8 @@ def verdict(
         return _without_ceiling(totals, usable)
     share = f"This run spends {percent(ceiling['likely'])} in copies (at most {percent(ceiling['at_most'])})"
     own = {name: found for name, found in predictions.items() if name in usable}
+    if not own and _once(totals, usable):
+        return f"{share}; {ONCE}; keep libc."
     if not own:
         return f"{share}; nothing that could serve it was measured; keep libc."
     best = min(own.values(), key=lambda found: found.change)
@@ -258,13 +260,20 @@ def verdict(
     return f"{share}; {said}. See whether it holds: {usable[best.routine]}"
 
 
+ONCE = "one sample of a routine tells nothing of chance: give more --rounds or --processes"
+
+
+def _once(totals: Mapping[str, Mapping[str, Total]], usable: Mapping[str, str]) -> bool:
+    """Whether there are figures, but no interval of any."""
+    own = [each[name] for each in totals.values() for name in usable if name in each]
+    return any(one.ratio for one in own) and not any(one.told for one in own)
+
+
 def _without_ceiling(totals: Mapping[str, Mapping[str, Total]], usable: Mapping[str, str]) -> str:
-    hot = {
-        name: own
-        for name, own in totals.get("hot", {}).items()
-        if name in usable and own.ratio is not None
-    }
+    hot = {name: own for name, own in totals.get("hot", {}).items() if name in usable and own.told}
     tail = "What that is of a program, this mix does not tell: wherry record does."
+    if not hot and _once(totals, usable):
+        return f"{ONCE[:1].upper()}{ONCE[1:]}. {tail}"
     if not hot:
         return f"Nothing was measured. {tail}"
     best = min(hot.values(), key=lambda own: own.ratio.median)

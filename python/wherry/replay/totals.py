@@ -41,7 +41,11 @@ class Total:
 
     @property
     def call(self) -> str:
-        return "tie" if self.ratio is None else stats.call(self.ratio, self.floor, self.p)
+        return "tie" if not self.told else stats.call(self.ratio, self.floor, self.p) or "tie"
+
+    @property
+    def told(self) -> bool:
+        return self.ratio is not None and self.ratio.told
 
 
 def rows(
@@ -212,7 +216,7 @@ def add_up(
         again = _table(campaign, parts, shares, LIBC, True)
         twin = stats.bootstrap(stats.log_ratios(again, libc), rng)
         floor = stats.LEAST_FLOOR
-        if twin is not None:
+        if twin is not None and twin.told:
             # As far as the interval of libc against itself reaches.
             floor = max(floor, twin.high - 1, 1 / twin.low - 1)
         own = {}

@@ -69,7 +69,7 @@ def _ratios(own: dict, score: dict, function: str) -> Picture:
     }
     colour, _, shape = look.encodings([BEST, LIBC], "against")
 
-    found = [p[key] for p in points for key in ("low", "high") if p[key]]
+    found = [p[key] for p in points for key in ("ratio", "low", "high") if p[key]]
     marks = decades(min(found), max(found)) if found else []
 
     def x(of: str) -> dict:
@@ -103,6 +103,7 @@ def _ratios(own: dict, score: dict, function: str) -> Picture:
         band,
         one,
         {
+            "transform": [{"filter": "isValid(datum.low) && isValid(datum.high)"}],
             "mark": {"type": "rule", "strokeWidth": 1.6, "tooltip": tooltip},
             "encoding": place | {"x": x("low"), "x2": {"field": "high"}, "color": colour},
         },

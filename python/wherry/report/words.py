@@ -8,7 +8,7 @@ from typing import TypeVar
 from wherry import experiments as rooms
 from wherry import levels, rounds, sentences, tables, then
 from wherry.report import dimensions
-from wherry.scoreboard.show import takes
+from wherry.scoreboard.show import standing, takes
 from wherry.tables import Block
 from wherry.units import percent, plural, seconds_in_words
 
@@ -74,7 +74,8 @@ def method(run: dict, name: str) -> str:
         if "ab" in own
         else f"medians of {plural(own['processes'], 'process', 'processes')} × {plural(own['rounds'], 'round')}",
         sentences.corrected(own.get("correction")),
-        attempt(lambda: rounds.voided_in_words(own), ""),
+        sentences.untold(tables.rows_of(run, name)),
+        attempt(lambda: rounds.voided_in_words(own, disturbed), ""),
         f"{plural(disturbed, 'cell has', 'cells have')} disturbed rounds" if disturbed else "",
         attempt(lambda: rounds.drift_in_words(own), ""),
         levels.in_words(own),
@@ -147,11 +148,10 @@ def _of_score(score: dict) -> list[str]:
         ]
         if not parts:
             continue
-        count = {w: sum(r["verdict"] == w for r in base) for w in ("ahead", "tie", "behind")}
         worst = next((r for r in base if r["name"] == total["worst"] and r["to_best"]), None)
         text = (
-            f"{function}: over {total['regions']} regions Wherry takes {sentences.join(parts)}; it is "
-            f"ahead in {count['ahead']}, ties in {count['tie']}, is behind in {count['behind']}"
+            f"{function}: over {total['regions']} regions Wherry takes {sentences.join(parts)}. "
+            f"{standing(base)}"
         )
         if worst and worst["verdict"] == "behind":
             text += f", most in {worst['name']}, {takes(worst['to_best'], str(worst['best']) + chr(39) + 's')}"

@@ -43,13 +43,9 @@ class Estimate:
     p: float = 1.0  # corrected for all that it was judged beside
 
     def ratio(self) -> Ratio:
-        low, high = np.quantile(self.draws, (0.025, 0.975))
-        own = Ratio(
-            float(np.exp(self.log)),
-            float(np.exp(min(low, self.log))),
-            float(np.exp(max(high, self.log))),
-        )
-        return stats.widened(own, self.half)
+        if len(self.units) < 2:
+            return Ratio(float(np.exp(self.log)), None, None)
+        return stats.widened(stats.between(self.log, self.draws), self.half)
 
 
 def _together(units: Sequence[Mapping[int, float]]) -> dict[int, float]:
@@ -84,11 +80,10 @@ class Judge:
         self.rng = rng
         self.resamples = resamples
         self.all = dict(table)
-        fewest: dict[int, int] = {}
+        of_rows: dict[int, list[Samples]] = {}
         for (row, _), samples in table.items():
-            count = len(stats.pooled(samples))
-            fewest[row] = min(count, fewest.get(row, count))
-        self.halved = {row: count >= stats.LEAST_TO_HALVE for row, count in fewest.items()}
+            of_rows.setdefault(row, []).append(samples)
+        self.halved = {row: stats.can_halve(own) for row, own in of_rows.items()}
         parts = {
             key: halves(samples) if self.halved[key[0]] else (samples, samples)
             for key, samples in table.items()
@@ -199,9 +194,13 @@ class Judge:
         return self.point(table, rows, a, b)
 
 
-def verdict(own: Estimate, floor: float) -> str:
-    """Of a time over another's: a difference within the noise floor or its own interval is a tie."""
-    return {"faster": AHEAD, "slower": BEHIND}.get(stats.call(own.ratio(), floor, own.p), TIE)
+_WORDS = {"faster": AHEAD, "slower": BEHIND, "tie": TIE, None: None}
+
+
+def verdict(own: Estimate, floor: float) -> str | None:
+    """Of a time over another's: a difference within the noise floor or its own interval is a tie. None where the
+    samples do not tell."""
+    return _WORDS[stats.call(own.ratio(), floor, own.p)]
 
 
 def region_floor(judge: Judge, twins: Table, regions: Sequence[Sequence[int]], of: str) -> float:
@@ -271,12 +270,12 @@ def settled(regions: Sequence[Scored], *, wherry: str, floor: float) -> list[Sco
         marks = {name: verdict(next(others), floor) for name in own.others}
         word = verdict(best, floor) if best else None
         # The mark and the word are of the same two, and agree.
-        if word and own.leader == own.best and wherry in marks:
+        if best and own.leader == own.best and wherry in marks:
             marks[wherry] = word
-        if word and own.leader == wherry and own.best in marks:
-            marks[own.best] = BEHIND if word == AHEAD else TIE
-        tied = tuple(name for name, mark in marks.items() if mark != BEHIND)
-        alone = own.leader if not tied else None
+        if best and own.leader == wherry and own.best in marks:
+            marks[own.best] = {AHEAD: BEHIND, None: None}.get(word, TIE)
+        tied = tuple(name for name, mark in marks.items() if mark in (TIE, AHEAD))
+        alone = own.leader if marks and set(marks.values()) == {BEHIND} else None
         found.append(
             replace(
                 own,

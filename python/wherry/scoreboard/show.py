@@ -28,8 +28,11 @@ def _value(value: float | None, region: dict) -> str:
     return _rate(value) if region["rate"] else ns_label(value)
 
 
-def _interval(ratio: dict) -> str:
-    return f"{ratio['low']:.2f}-{ratio['high']:.2f}"
+def _with_interval(ratio: dict) -> str:
+    """`0.80 (0.79-0.81)`; of a single sample the figure alone."""
+    if ratio["low"] is None:
+        return f"{ratio['median']:.2f}"
+    return f"{ratio['median']:.2f} ({ratio['low']:.2f}-{ratio['high']:.2f})"
 
 
 def _short(name: str) -> str:
@@ -111,7 +114,7 @@ def _score_line(region: dict, score: dict) -> list[Figure]:
         tables.figure(_value(figures.get(score["wherry"]), region), score["wherry"], region),
         tables.figure(_value(figures.get(best), region), best, region),
         Figure(_short(best or "-") + _upper(best, score)),
-        Figure(f"{to_best['median']:.2f} ({_interval(to_best)})" if to_best else "-"),
+        Figure(_with_interval(to_best) if to_best else "-"),
         Figure(word, style=style),
         Figure(f"{to_libc['median']:.2f}" if to_libc else "-"),
         Figure(_value(limit["figure"], region) if limit else "-", style="dim"),
@@ -153,7 +156,17 @@ def _peer_columns(
 
 def takes(ratio: dict, whose: str) -> str:
     """`0.80 (0.79-0.81) of libc's time`."""
-    return f"{ratio['median']:.2f} ({_interval(ratio)}) of {whose} time"
+    return f"{_with_interval(ratio)} of {whose} time"
+
+
+def standing(base: Sequence[dict]) -> str:
+    """`It is ahead in 9, ties in 4 and is behind in 1`."""
+    count = {word: sum(r["verdict"] == word for r in base) for word in MARKS}
+    untold = sum(r["verdict"] is None and r["to_best"] is not None for r in base)
+    if untold == len(base):
+        return "The samples do not tell in which it is ahead"
+    known = f"It is ahead in {count[AHEAD]}, ties in {count[TIE]} and is behind in {count[BEHIND]}"
+    return f"{known}, of {untold} the samples do not tell" if untold else known
 
 
 def _summary(own: dict, score: dict) -> str:
@@ -169,12 +182,10 @@ def _summary(own: dict, score: dict) -> str:
         parts.append(
             f"{takes(total['to_single'], total['single'] + chr(39) + 's')}, the best single peer"
         )
-    count = {word: sum(r["verdict"] == word for r in base) for word in MARKS}
     worst = next(r for r in base if r["name"] == total["worst"])
     return (
         f"Over {plural(total['regions'], 'region')} of equal weight (geometric mean) Wherry takes "
-        f"{sentences.join(parts)}. It is ahead in {count[AHEAD]}, ties in {count[TIE]} and is behind "
-        f"in {count[BEHIND]}; worst in {worst['name']}, "
+        f"{sentences.join(parts)}. {standing(base)}; worst in {worst['name']}, "
         f"{takes(worst['to_best'], worst['best'] + chr(39) + 's')}."
     )
 
@@ -188,9 +199,17 @@ def _leaders(own: list[dict]) -> str:
     if lost:
         told = [f"{r['name']} ({r['to_best']['median']:.2f} of {r['best']})" for r in lost]
         parts.append(f"{'' if won else 'Wherry is '}behind in {sentences.join(told)}")
+    untold = [r for r in own if r["verdict"] is None]
+    if untold and not parts:
+        return "Who leads the samples do not tell" + (
+            " here." if len(untold) == len(own) else " everywhere here."
+        )
     if not parts:
         return "Wherry ties with the best peer everywhere here."
-    return "; ".join(parts) + ("; the rest are ties." if len(won) + len(lost) < len(own) else ".")
+    if untold:
+        parts.append(f"in {sentences.join([r['name'] for r in untold])} the samples do not tell")
+    rest = len(won) + len(lost) + len(untold) < len(own)
+    return "; ".join(parts) + ("; the rest are ties." if rest else ".")
 
 
 def _how_to_read(score: dict) -> Block:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from wherry import tables
 from wherry.sentences import join, times
+from wherry.stats import FAR
 from wherry.striping.found import Found
 from wherry.striping.shares import ERROR, NOTHING, shares
 from wherry.striping.words import (
@@ -223,9 +224,14 @@ def ratio(cells: dict[str, dict], name: str, to: str) -> float | None:
     return None if a is None or b is None else a / b
 
 
-def is_tie(cell: dict, floor: float) -> bool:
-    """By the interval of the ratio; the corrected verdict of few processes calls little a difference."""
+def is_tie(cell: dict, floor: float) -> bool | None:
+    """By the interval of the ratio; the corrected verdict of few processes calls little a difference. None of a single
+    sample, and where an interval so wide that it leaves room for none says nothing."""
     own = cell["ratio"]
+    if own["low"] is None:
+        return None
+    if not 1 / FAR < own["median"] < FAR and own["low"] <= 1 <= own["high"]:
+        return None
     return own["low"] <= 1 + floor and own["high"] >= 1 - floor
 
 
@@ -251,8 +257,8 @@ def _warm(found: Found) -> str:
         f"of the latter's time page faults and mapping are {percent(stock / touch)} at most"
     )
     mine = ratio(cells, "wherry", STOCK)
-    if mine is not None:
-        tie = is_tie(cells["wherry"], found.floor)
+    tie = None if mine is None else is_tie(cells["wherry"], found.floor)
+    if tie is not None:
         text += "; Wherry's copy ties with libc's" if tie else f"; Wherry's copy is {_more(mine)}"
     return text + "."
 
@@ -264,9 +270,11 @@ def _more(value: float) -> str:
 def _kept(found: Found) -> str:
     cells = found.usual(**SOURCES[1][1])
     parts = [
-        f"{name} {'ties' if is_tie(cells[name], found.floor) else _more(value)}"
+        f"{name} {'ties' if tie else _more(value)}"
         for name in cells
-        if name not in (TOUCH, STOCK) and (value := ratio(cells, name, STOCK)) is not None
+        if name not in (TOUCH, STOCK)
+        and (value := ratio(cells, name, STOCK)) is not None
+        and (tie := is_tie(cells[name], found.floor)) is not None
     ]
     if not parts:
         return ""
@@ -302,12 +310,13 @@ def _cold(found: Found) -> str:
 def _raid(found: Found) -> str:
     cells = found.usual(**SOURCES[4][1]) or found.usual(**SOURCES[6][1])
     gain = ratio(cells, X87, STOCK)
-    if gain is None:
+    tie = None if gain is None else is_tie(cells[X87], found.floor)
+    if tie is None:
         return ""
     stock = megabytes(cells[STOCK])
     change = (
         f"it cannot be told from libc's {stock:,.0f} MB/s"
-        if is_tie(cells[X87], found.floor)
+        if tie
         else f"it changes {stock:,.0f} MB/s by {(gain - 1) * 100:+.0f} %"
     )
     return (

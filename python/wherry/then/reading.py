@@ -25,12 +25,14 @@ def speed(cells: dict[str, dict], name: str, stock: str) -> float | None:
 
 def beats(cell: dict | None, least: float) -> bool | None:
     """Whether it is faster than libc: by the run's own verdict, which is corrected for all comparisons; where there is
-    none, by more than the noise floor and its interval. None when nobody compared them."""
+    none, by more than the noise floor and its interval. None when nobody compared them, or by one sample alone."""
     ratio = (cell or {}).get("ratio")
     if not ratio:
         return None
     if verdict := cell.get("verdict"):
         return verdict == "faster"
+    if ratio["high"] is None:
+        return None
     return ratio["high"] < 1 and ratio["median"] < 1 / (1 + least)
 
 

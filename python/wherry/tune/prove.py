@@ -26,16 +26,19 @@ class Proof:
 
     @property
     def call(self) -> str:
-        if self.ratio is None:
+        if self.ratio is None or not self.ratio.told:
             return "tie"
         # The floor is shown as so many per cent either way, and a gain within it is none: of a large one its inverse
         # would be nearer.
         if self.ratio.median < 1 <= self.ratio.median + self.floor:
             return "tie"
-        return stats.call(self.ratio, self.floor, self.p)
+        return stats.call(self.ratio, self.floor, self.p) or "tie"
 
     def record(self) -> dict:
-        ratio = self.ratio and {k: float(f"{v:.5g}") for k, v in self.ratio.as_dict().items()}
+        ratio = self.ratio and {
+            key: None if value is None else float(f"{value:.5g}")
+            for key, value in self.ratio.as_dict().items()
+        }
         return {
             "cells": self.cells,
             "ratio": ratio,
@@ -68,7 +71,7 @@ def over_rows(
 def noise_floor(twins: Sequence[np.ndarray], rng: np.random.Generator) -> float:
     """As far as the interval of a plan against itself reaches."""
     ratio = stats.bootstrap(twins, rng)
-    if ratio is None:
+    if ratio is None or not ratio.told:
         return stats.LEAST_FLOOR
     return max(stats.LEAST_FLOOR, ratio.high - 1, 1 / ratio.low - 1)
 
