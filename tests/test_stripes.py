@@ -356,6 +356,27 @@ def test_no_share_is_above_what_there_is():
     assert any("too few here" in note for note in block.notes)
 
 
+@pytest.mark.parametrize(
+    ("half", "said"),
+    [
+        (10, "Cold, 1,000 (libc) to 1,100"),
+        (60, "whatever copies them"),
+        (None, "of one sample each"),
+    ],
+)
+def test_what_is_said_of_cold_members(half: float | None, said: str):
+    """Copies that differ by 10 %, and by how much each may be off."""
+
+    def cell(rate: float) -> dict:
+        ns = 65536 / (rate * MIB) * 1e9
+        ends = (None, None) if half is None else (ns - half * ns / 1e3, ns + half * ns / 1e3)
+        return {"bytes": 65536, "ns": {"median": ns, "low": ends[0], "high": ends[1]}}
+
+    own = {"libc": cell(1000), "wherry": cell(1100)}
+    found = SimpleNamespace(usual=lambda **_: own, floor=0.02, cpus=2)
+    assert said in report._cold(found)
+
+
 def test_the_check_stands_beside_the_figure_of_the_tables():
     """By the median as the run file has it: 6222.3112 ns are 10,044 MB/s, and 6222.31 are 10,045."""
     words = (("members", 1), ("cache", "warm"), ("mapping", "fresh"), ("raid", "none"))

@@ -287,12 +287,11 @@ def _cold(found: Found) -> str:
     if len(rates) < 2:
         return ""
     slow, fast = min(rates.values()), max(rates.values())
-    spread = max(
-        (c["ns"]["q90"] - c["ns"]["q10"]) / c["ns"]["median"]
-        for c in cells.values()
-        if {"q10", "q90"} <= c["ns"].keys()
-    ) if all({"q10", "q90"} <= c["ns"].keys() for c in cells.values()) else 0.0  # fmt: skip
-    if fast / slow - 1 <= spread:
+    times = [cell["ns"] for name, cell in cells.items() if name != DIRECT]
+    spreads = [(t["high"] - t["low"]) / t["median"] for t in times if t["low"] is not None]
+    if len(spreads) < len(times):
+        text = f"Cold, {slow:,.0f} to {fast:,.0f} MB/s come in, of one sample each"
+    elif fast / slow - 1 <= max(found.floor, *spreads):
         text = (
             f"Cold, {slow:,.0f} to {fast:,.0f} MB/s come in, whatever copies them: the device sets the "
             "pace, and no copy can be told from another"
