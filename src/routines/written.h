@@ -7,11 +7,11 @@
  * large destinations are new: malloc maps what is that large afresh.
  *
  * No instruction tells whether a page is there; new ones read as zeroes. So a few words of the destination's last part
- * are read, each of another page, which costs as many faults where it is new. Not from all over the destination, since
- * a huge page that is read before it is written may become small ones. Anything but zeroes: it was written. Zeroes: it
- * is new, or holds them; nobody knows where a call brings zeroes to words at which another that began at the same
- * address has found zeroes, too. A wrong answer costs time and nothing else, so nothing is locked. Zero-initialised, so
- * right before any constructor.
+ * are read, each of another page, or its last alone where it is not so large: each costs a fault where it is new. Not
+ * from all over the destination, since a huge page that is read before it is written may become small ones. Anything
+ * but zeroes: it was written. Zeroes: it is new, or holds them; nobody knows where a call brings zeroes to words at
+ * which another that began at the same address has found zeroes, too. A wrong answer costs time and nothing else, so
+ * nothing is locked. Zero-initialised, so right before any constructor.
  *
  * What is read may never have been set, which Valgrind would say of the branch on it: under it all goes by loops, which
  * need not ask (dispatch.c).
@@ -19,10 +19,11 @@
 #ifndef WHERRY_WRITTEN_H
 #define WHERRY_WRITTEN_H
 
-#define WRITTEN_FROM 262144 /* bytes, 64 pages: where it is new asking costs a twentieth there */
+#define WRITTEN_FROM 49152 /* bytes, 12 pages: where it is new asking costs a twentieth at most from there on */
 #define WRITTEN_WORDS 3
-#define WRITTEN_SHIFT 5 /* n / 32 from one to the next */
-#define WRITTEN_SEEN 8  /* addresses, each at a place of its page's */
+#define WRITTEN_WORDS_FROM 262144 /* bytes; below, one word */
+#define WRITTEN_SHIFT 5           /* n / 32 from one to the next */
+#define WRITTEN_SEEN 8            /* addresses, each at a place of its page's */
 
 /* The answers. */
 #define WRITTEN_NEW 0     /* by a loop */
@@ -31,6 +32,13 @@
 
 #ifdef __ASSEMBLER__
 /* clang-format off */
+/* How many words, of n >> WRITTEN_SHIFT in rdx. */
+#define WRITTEN_COUNT                                  \
+    cmpq    $(WRITTEN_WORDS_FROM >> WRITTEN_SHIFT), %rdx; \
+    sbbl    %eax, %eax;                                \
+    andl    $(1 - WRITTEN_WORDS), %eax;                \
+    addl    $WRITTEN_WORDS, %eax
+
 /* The answer in eax. n in rdx, the destination's address in rdi; end: its end, to within half of n. Then goes on with what is
  * left to ask, ended by WRITTEN_END. Loses 16 bytes of the red zone. LOAD(label, instruction) marks what may fault, and
  * counts as new what cannot be read. */
@@ -39,7 +47,7 @@
     movq    %rdx, -8(%rsp);                            \
     shrq    $WRITTEN_SHIFT, %rdx;                      \
     leaq    -8(end), %r8;                              \
-    movl    $WRITTEN_WORDS, %eax;                      \
+    WRITTEN_COUNT;                                     \
 774:                                                   \
     LOAD(775f, cmpq $0, (%r8));                        \
     jne     776f;                                      \
@@ -75,7 +83,7 @@
 /* Of a copy: the same words of the source, which lies `behind` the destination. */
 #define COPIED_BEFORE(end, behind)                     \
     WRITTEN_BEGIN(end);                                \
-    movl    $WRITTEN_WORDS, %eax;                      \
+    WRITTEN_COUNT;                                     \
 777:                                                   \
     addq    %rdx, %r8;                                 \
     LOAD(775f, cmpq $0, (%r8,behind));                 \
@@ -97,7 +105,7 @@ static inline __attribute__((always_inline)) int written_before(const uint8_t *d
 {
     const size_t apart = n >> WRITTEN_SHIFT;
     const uint8_t *at = dst + n - 8;
-    int left = WRITTEN_WORDS;
+    int left = n < WRITTEN_WORDS_FROM ? 1 : WRITTEN_WORDS;
     do {
         uint64_t word;
         __builtin_memcpy(&word, at, sizeof word);
@@ -108,9 +116,8 @@ static inline __attribute__((always_inline)) int written_before(const uint8_t *d
             brings |= word;
         }
         at -= apart;
-        left--;
         __asm__("" : "+r"(at), "+r"(left)); /* a loop, as written */
-    } while (left);
+    } while (--left);
     if (brings)
         return WRITTEN_NEW;
     uintptr_t *const seen = &wherry_written_zeroes[((uintptr_t)dst >> 12) % WRITTEN_SEEN];
