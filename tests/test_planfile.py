@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shlex
@@ -252,6 +253,22 @@ def test_load_and_status(program, compiled, tmp_path, reported):
         f"there is no such file ({tmp_path}/none) | sse2 {7 << 20}",
         f"0 the default plan is in force | {tier} {stream}",
     ]
+
+
+def test_a_path_that_is_no_memory_is_refused(build_dir):
+    """As open(2) refuses it; a child, since it would die."""
+    script = (
+        "import ctypes, sys\n"
+        "w = ctypes.CDLL(sys.argv[1])\n"
+        "w.wherry_plan_status.restype = ctypes.c_char_p\n"
+        "print(w.wherry_plan_load(ctypes.c_void_p(1)), w.wherry_plan_status().decode())\n"
+    )
+    env = {k: v for k, v in os.environ.items() if k != "WHERRY_PLAN"}
+    said = run(sys.executable, "-c", script, build_dir / "src/libwherry.so", env=env).stdout
+    assert said == (
+        f"{errno.EFAULT} the default plan is in force; the plan last asked for was not used: "
+        "it cannot be opened (its name is no readable memory)\n"
+    )
 
 
 def test_the_library_reads_the_environment(wherry_run, compiled):

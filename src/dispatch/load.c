@@ -80,9 +80,13 @@ static int load(const char *path, const char *asked, const struct wherry_cpu *cp
         wherry_line_add(&line, asked);
         wherry_line_add(&line, " was not used: ");
         wherry_line_add(&line, reason);
-        wherry_line_add(&line, " (");
-        wherry_line_add(&line, path);
-        wherry_line_add(&line, ")");
+        if (error == EFAULT) { /* what the kernel could not read faults here */
+            wherry_line_add(&line, " (its name is no readable memory)");
+        } else {
+            wherry_line_add(&line, " (");
+            wherry_line_add(&line, path);
+            wherry_line_add(&line, ")");
+        }
     }
     publish_status(&line);
     return error;
