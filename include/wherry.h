@@ -148,8 +148,7 @@ int wherry_nofault_init_hosted(void);
 
 /* From a handler of SIGSEGV or SIGBUS (with SA_SIGINFO), with its three arguments: is this a fault of one of these
  * copies? Then the copy goes on when the handler returns. Else false, and nothing was done. */
-#if defined(_DEFAULT_SOURCE) || defined(_GNU_SOURCE) || (defined(_POSIX_C_SOURCE) && _POSIX_C_SOURCE >= 199309L) ||    \
-    (defined(_XOPEN_SOURCE) && _XOPEN_SOURCE + 0 >= 500)
+#ifdef SI_USER /* signal.h has it where it has siginfo_t, whatever feature macros say by now */
 bool wherry_nofault_handle(int signo, siginfo_t *info, void *ucontext);
 #else /* strict ISO C has no siginfo_t, nor had POSIX before 1993 */
 bool wherry_nofault_handle(int signo, void *info, void *ucontext);

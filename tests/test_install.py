@@ -117,6 +117,7 @@ def test_a_cpp_program(installed: Installed, tmp_path: Path):
         "-std=c11 -D_POSIX_C_SOURCE=1",
         "-std=c11 -D_POSIX_C_SOURCE=200809L",
         "-std=gnu11 -D_POSIX_SOURCE",
+        "-std=c99 -D_XOPEN_SOURCE=1 -D_XOPEN_SOURCE_EXTENDED",
         "-std=gnu11 -D_GNU_SOURCE",
         "-std=c++11 -x c++ -Wshadow -Wold-style-cast",
         "-std=c++17 -x c++ -D_XOPEN_SOURCE",
@@ -128,6 +129,18 @@ def test_the_header_alone(tmp_path: Path, words: str):
     (tmp_path / "h.c").write_text("#include <wherry.h>\n#include <wherry.h>\n")
     options = (*STRICT, "-I", ROOT / "include", "-fsyntax-only")
     run(*CC, *words.split(), *options, "h.c", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang", "musl-gcc"])
+def test_feature_macros_that_come_too_late(tmp_path: Path, compiler: str):
+    """Behind a header of libc they change nothing but themselves."""
+    need_tool(compiler, {"musl-gcc": "musl-tools"}.get(compiler, compiler))
+    (tmp_path / "h.c").write_text(
+        "#include <stdio.h>\n#define _POSIX_C_SOURCE 200809L\n#include <wherry.h>\n"
+    )
+    for standard in ("c99", "c17"):
+        options = (f"-std={standard}", *STRICT, "-I", ROOT / "include", "-fsyntax-only")
+        run(compiler, *options, "h.c", cwd=tmp_path)
 
 
 @pytest.mark.parametrize("architecture", ["-m32", "-mx32"])
