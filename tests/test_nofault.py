@@ -61,6 +61,13 @@ def program(build_dir: Path, name: str) -> Path:
     return build_dir / "tests/c/nofault" / f"nofault-{name}"
 
 
+def play(*command: str | Path):
+    done = run(*command, check=False, timeout=300)
+    if done.returncode == 77:
+        pytest.skip("there are no protection keys here")
+    assert done.returncode == 0, done.stderr
+
+
 def test_every_scene_is_played(build_dir: Path):
     assert run(program(build_dir, "own")).stdout.split() == SCENES
     assert len(SCENES) >= 20
@@ -68,7 +75,7 @@ def test_every_scene_is_played(build_dir: Path):
 
 @pytest.mark.parametrize("scene", SCENES)
 def test_scene(build_dir: Path, scene: str):
-    run(program(build_dir, "own"), scene, timeout=300)
+    play(program(build_dir, "own"), scene)
 
 
 UNNOTICED = (
@@ -261,7 +268,7 @@ def test_other_processors(emulated: Path, request: pytest.FixtureRequest, model:
             "this qemu ends in an assertion when a process queues itself a signal with the code of a fault "
             "(tests/c/nofault/emulator.c, which knows nothing of the library)"
         )
-    run(emulator, "-cpu", model, emulated, scene, "briefly", timeout=300)
+    play(emulator, "-cpu", model, emulated, scene, "briefly")
 
 
 # --- before the library ---------------------------------------------------------------------------

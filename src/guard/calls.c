@@ -6,8 +6,10 @@
  *
  * process_vm_readv stores into dst as the program would, but looks src up in the tables of a process that may be
  * another, and refuses some memory that a load reads: mapped for writing only, of a device, of memfd_secret. For such a
- * source process_vm_writev, which looks up the other side, brings it to the stack first.
+ * source process_vm_writev, which looks up the other side, brings it to the stack first. So it does every source where
+ * there are protection keys: what denies them to a thread is a register, which counts for its own loads alone.
  */
+#include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -24,6 +26,7 @@ enum side { SIDE_NONE, SIDE_SOURCE, SIDE_DESTINATION };
 
 struct way {
     bool pipe;
+    bool keys;   /* the source may be denied by a protection key */
     int ends[2]; /* -1: not open */
     int error;   /* EFAULT, or why there is no way */
     enum side side;
@@ -52,7 +55,45 @@ static long vm_write(void *dst, const void *src, size_t n)
     return vm_call(SYS_process_vm_writev, &from, &to);
 }
 
-/* A piece that process_vm_readv has refused. */
+/* May there be protection keys? Not what they deny now: Linux denies all but one from the start. CPUID is slow under a
+ * hypervisor, so it is asked once. */
+static bool has_keys(void)
+{
+    enum { UNKNOWN, NO, YES };
+    static atomic_int known;
+    int now = atomic_load_explicit(&known, memory_order_relaxed);
+    if (now == UNKNOWN) {
+        unsigned eax, ebx, ecx = 0, edx;
+        now = __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && ecx & bit_OSPKE ? YES : NO;
+        atomic_store_explicit(&known, now, memory_order_relaxed);
+    }
+    return now == YES;
+}
+
+/* Can a load read this page? The kernel reads the set of signals before it refuses what to do with it. */
+static bool readable(const void *src)
+{
+    const int no_such_way = 99;
+    const long set = (long)((uintptr_t)src & ~(uintptr_t)(sizeof(uint64_t) - 1));
+    return kernel_call(SYS_rt_sigprocmask, no_such_way, set, 0, sizeof(uint64_t), 0, 0) == -EINVAL;
+}
+
+/* As many bytes as go at once. Returns how many, or an error, negative. */
+static long vm_copy(const struct way *way, void *dst, const void *src, size_t n)
+{
+    char bounce[PAGE];
+    if (!way->keys)
+        return vm_read(dst, src, least(n, LONGEST));
+    const long there = vm_write(bounce, src, least(n, PAGE));
+    if (there > 0)
+        return vm_read(dst, bounce, (size_t)there);
+    if (there == -EFAULT)
+        return there;
+    /* A sandbox forbids it. A key that denies the page only now is seen too late. */
+    return readable(src) ? vm_read(dst, src, least(n, rest_of_page(src))) : -EFAULT;
+}
+
+/* A piece that vm_copy has refused. */
 static bool piece_by_way_of_the_stack(struct way *way, char *dst, const char *src, size_t n)
 {
     char bounce[BOUNCE];
@@ -61,7 +102,8 @@ static bool piece_by_way_of_the_stack(struct way *way, char *dst, const char *sr
         const size_t some = least(n - done, BOUNCE);
         /* Where a sandbox forbids the other call what can be looked up has to do. */
         const long result = vm_write(bounce, src + done, some);
-        if (result != (long)some && (result == -EFAULT || vm_read(bounce, src + done, some) != (long)some)) {
+        if (result != (long)some && (result == -EFAULT || (way->keys && !readable(src + done)) ||
+                                     vm_read(bounce, src + done, some) != (long)some)) {
             way->side = SIDE_SOURCE;
             return false;
         }
@@ -109,7 +151,7 @@ static long again(long number, int fd, const void *at, size_t n)
 static bool piece(struct way *way, void *dst, const void *src, size_t n)
 {
     if (!way->pipe) {
-        const long result = vm_read(dst, src, n);
+        const long result = vm_copy(way, dst, src, n);
         if (result == (long)n)
             return true;
         if (result == -EFAULT || result >= 0)
@@ -150,10 +192,9 @@ static size_t forward(struct way *way, char *dst, const char *src, size_t n)
     size_t done = 0;
     while (done < n) {
         if (!way->pipe) {
-            const size_t much = least(n - done, LONGEST);
-            const long result = vm_read(dst + done, src + done, much);
+            const long result = vm_copy(way, dst + done, src + done, n - done);
             done += result > 0 ? (size_t)result : 0;
-            if (result == (long)much)
+            if (result > 0)
                 continue;
         }
         const size_t some = least(n - done, least(rest_of_page(dst + done), rest_of_page(src + done)));
@@ -226,7 +267,7 @@ static size_t overlapping(struct way *way, char *dst, const char *src, size_t n)
 
 size_t wherry_guard_copy_by_calls(void *dst, const void *src, size_t n, struct wherry_fault *fault)
 {
-    struct way way = {.ends = {-1, -1}};
+    struct way way = {.keys = has_keys(), .ends = {-1, -1}};
     const uintptr_t ahead = (uintptr_t)dst - (uintptr_t)src;
     const bool apart = ahead >= n && -ahead >= n;
     size_t done = apart ? forward(&way, dst, src, n) : overlapping(&way, dst, src, n);

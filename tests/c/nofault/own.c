@@ -569,6 +569,51 @@ static void writable_only(void)
     }
 }
 
+/* What a protection key denies to loads no way may read. Three pages: before, locked, behind. */
+static void keys(void)
+{
+    enum { DENY_ALL = 1, DENY_STORES = 2, BYTES = 3 * PAGE };
+    const int closed = key_that_denies(DENY_ALL), constant = key_that_denies(DENY_STORES);
+    if (closed < 0 || constant < 0)
+        exit(77);
+    static unsigned char kept[BYTES], to[BYTES + 1];
+    unsigned char *at = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *const locked = at + PAGE;
+    CHECK(at != MAP_FAILED);
+    for (size_t i = 0; i < BYTES; i++)
+        kept[i] = at[i] = (unsigned char)(i * 7 + i / 256 + 1);
+    for (int table = 0; table < 2; table++) {
+        if (table)
+            begin();
+        CHECK(status_now().path == (table ? WHERRY_NOFAULT_BY_TABLE : by_calls()));
+        struct wherry_fault fault;
+        for (size_t there = 0; there <= PAGE; there += there < 70 ? 1 : 671) {
+            const size_t n = there + 1 + there % 5 * 1000;
+            uint32_t sum = 0;
+            lock_page(locked, closed);
+            memset(to, 0, sizeof to);
+            CHECK(wherry_copy_nofault(to, locked - there, n, &fault) == n - there);
+            CHECK(fault.addr == locked && !fault.writing && (table ? fault.signo == SIGSEGV : fault.code == EFAULT));
+            CHECK(memcmp(to, locked - there, there) == 0 && to[there] == 0 && to[n - 1] == 0);
+            CHECK(wherry_csum_copy_nofault(to + 1, locked - there, n, &sum, &fault) == n - there);
+            CHECK(memcmp(to + 1, locked - there, there) == 0 && to[there + 1] == 0 && fault.addr == locked);
+            CHECK(wherry_csum_fold(sum) == wherry_csum_fold(wherry_csum_partial(to + 1, there, 0)));
+            if (there > 0) /* up by one: the destination is denied first */
+                CHECK(wherry_copy_nofault(locked - there + 1, locked - there, n, &fault) == n - there + 1 &&
+                      fault.writing);
+            lock_page(locked, constant);
+            memcpy(at, kept, PAGE);
+            CHECK(wherry_copy_nofault(to, locked - there, n, NULL) == 0 && memcmp(to, locked - there, n) == 0);
+            CHECK(wherry_copy_nofault(locked - there, to, n, &fault) == n - there);
+            CHECK(fault.addr == locked && fault.writing && memcmp(at, kept, BYTES) == 0);
+            CHECK(wherry_set_nofault(locked - there, kept[PAGE - there], n, &fault) == n - there);
+            CHECK(fault.addr == locked && fault.writing && memcmp(locked, kept + PAGE, BYTES - PAGE) == 0);
+            memcpy(at, kept, PAGE);
+        }
+        CHECK(wherry_copy_nofault(to, at, BYTES, NULL) == 0 && memcmp(to, kept, BYTES) == 0);
+    }
+}
+
 /* --- beyond 4 GiB ------------------------------------------------------------------------------------------------- */
 /* For an emulator, where 4 GiB by a pipe take 14 s. */
 static bool briefly;
@@ -633,6 +678,7 @@ static const struct {
     SCENE(blocked),
     SCENE(uninitialised),
     SCENE(writable_only),
+    SCENE(keys),
     SCENE(huge),
     SCENE(one_signal),
 #undef SCENE

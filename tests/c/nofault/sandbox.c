@@ -134,6 +134,19 @@ static void before(void)
     CHECK(strstr(status.message, "rt_sigaction") && all_right(false));
 }
 
+/* What a protection key denies is read by no way. */
+static void locked(void)
+{
+    const int key = key_that_denies(1);
+    if (key < 0)
+        return;
+    unsigned char *edge = edge_of(false), to[9] = "old";
+    struct wherry_fault fault;
+    lock_page(edge, key);
+    CHECK(wherry_copy_nofault(to, edge - 2, sizeof to, &fault) == sizeof to - 2 && to[1] == edge[-1] && to[2] == 'd');
+    CHECK(fault.addr == edge && fault.code == EFAULT && !fault.writing);
+}
+
 /* What is there is found by process_vm_readv alone; it reads no memory that is mapped for writing only. */
 static void readv_alone(void)
 {
@@ -141,6 +154,7 @@ static void readv_alone(void)
     struct wherry_fault fault;
     forbid(SYS_process_vm_writev);
     CHECK(status_now().path == WHERRY_NOFAULT_BY_VM && all_right(false));
+    locked();
     CHECK(mprotect(edge - PAGE, PAGE, PROT_WRITE) == 0);
     CHECK(wherry_copy_nofault(to, edge - PAGE, sizeof to, &fault) == sizeof to && to[0] == 'o');
     CHECK(fault.addr == edge - PAGE && fault.code == EFAULT && !fault.writing);
@@ -194,6 +208,7 @@ int main(int argc, char **argv)
         CHECK(status_now().path == WHERRY_NOFAULT_BY_PIPE);
         CHECK(all_right(false));
         overlap();
+        locked();
         CHECK(wherry_nofault_init() == 0 && all_right(true));
         return 0;
     }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -103,6 +104,14 @@ static inline int end_of(void (*f)(void))
     int status;
     CHECK(waitpid(pid, &status, 0) == pid);
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* A protection key that denies this thread what `denied` says; -1: there are none here. */
+static inline int key_that_denies(unsigned denied) { return (int)syscall(SYS_pkey_alloc, 0, denied); }
+
+static inline void lock_page(void *page, int key)
+{
+    CHECK(syscall(SYS_pkey_mprotect, page, PAGE, PROT_READ | PROT_WRITE, key) == 0);
 }
 
 static inline struct wherry_nofault_status status_now(void)
