@@ -139,7 +139,7 @@ size_t wherry_csum_copy_nofault(void *dst, const void *src, size_t n, uint32_t *
 /* Installs handlers of SIGSEGV and SIGBUS, before those in force, to which everything goes that is not a fault of these
  * copies. To be called once, early, and again when another handler was installed later; calls of it when all is well
  * change nothing. From any thread, not from a signal handler. Returns 0, or an errno value: ENOSPC after sixteen
- * different handlers, of which those of another copy of this library that takes its turn anew are one each time. */
+ * different handlers, whatever their flags and masks, of which those of another copy of this library that takes its turn anew are one each time. */
 int wherry_nofault_init(void);
 
 /* For programs that own SIGSEGV and SIGBUS themselves: says that the handlers in force call wherry_nofault_handle.

@@ -11,12 +11,21 @@
 #include "guard/guard.h"
 #include "guard/kernel.h"
 
-enum { SIGNALS = 2, INSTALLATIONS = 16, EACH = 2, HANDLERS = INSTALLATIONS * EACH, KERNEL_RESTORER = 0x04000000 };
+enum {
+    SIGNALS = 2,
+    FUNCTIONS = 16,
+    INSTALLATIONS = FUNCTIONS + 2 /* the default action, and to ignore */,
+    EACH = 2,
+    HANDLERS = INSTALLATIONS * EACH,
+    KERNEL_RESTORER = 0x04000000
+};
 
 static const int signals[SIGNALS] = {SIGSEGV, SIGBUS};
 
 struct previous {
-    struct kernel_action action;
+    uintptr_t handler;
+    atomic_ulong flags; /* these two as it was installed last: a fault meanwhile may see one of each */
+    _Atomic(uint64_t) mask;
     atomic_bool reset;       /* it had SA_RESETHAND and has been called */
     atomic_uint leading;     /* which of its handler functions leads to it; EACH: none */
     struct previous *before; /* where the others lead */
@@ -84,10 +93,10 @@ static bool is_function(uintptr_t handler) { return handler != (uintptr_t)SIG_DF
 
 static void hand_on(struct previous *to, int signo, siginfo_t *info, void *ucontext)
 {
-    const struct kernel_action *action = &to->action;
+    const unsigned long flags = atomic_load(&to->flags);
     const bool forced = info->si_code > 0 && !(signo == SIGBUS && info->si_code == BUS_MCEERR_AO);
-    uintptr_t handler = action->handler;
-    if (action->flags & SA_RESETHAND && atomic_exchange(&to->reset, true))
+    uintptr_t handler = to->handler;
+    if (flags & SA_RESETHAND && atomic_exchange(&to->reset, true))
         handler = (uintptr_t)SIG_DFL;
     if (ignored_by_kernel(handler, forced))
         return;
@@ -95,8 +104,8 @@ static void hand_on(struct previous *to, int signo, siginfo_t *info, void *ucont
         die_of(signo, info);
         return;
     }
-    uint64_t mask = *(const uint64_t *)&((ucontext_t *)ucontext)->uc_sigmask | action->mask;
-    if (!(action->flags & SA_NODEFER))
+    uint64_t mask = *(const uint64_t *)&((ucontext_t *)ucontext)->uc_sigmask | atomic_load(&to->mask);
+    if (!(flags & SA_NODEFER))
         mask |= kernel_bit(signo);
     kernel_sigmask(SIG_SETMASK, &mask, NULL);
     ((void (*)(int, siginfo_t *, void *))handler)(signo, info, ucontext);
@@ -111,7 +120,7 @@ static void on_signal(unsigned handler, int signo, siginfo_t *info, void *uconte
 }
 
 #define EIGHT(X, i) X(i##0) X(i##1) X(i##2) X(i##3) X(i##4) X(i##5) X(i##6) X(i##7)
-#define EACH_HANDLER(X) EIGHT(X, 0) EIGHT(X, 01) EIGHT(X, 02) EIGHT(X, 03) /* octal */
+#define EACH_HANDLER(X) EIGHT(X, 0) EIGHT(X, 01) EIGHT(X, 02) EIGHT(X, 03) X(040) X(041) X(042) X(043) /* octal */
 /* Emulators have handlers begin with a stack that is not aligned as functions expect it. */
 #define HANDLER(i)                                                                                                     \
     __attribute__((force_align_arg_pointer)) static void handler_##i(int signo, siginfo_t *info, void *ucontext)       \
@@ -132,11 +141,6 @@ static unsigned index_of(uintptr_t handler)
 }
 
 static bool is_ours(uintptr_t handler) { return index_of(handler) < HANDLERS; }
-
-static bool same(const struct kernel_action *a, const struct kernel_action *b)
-{
-    return a->handler == b->handler && a->flags == b->flags && a->mask == b->mask;
-}
 
 /* What is blocked while our handler runs, until it returns or hand_on sets the mask of the handler before: whatever
  * somebody sends. Signals sent in a flood then wait in place of nesting until the stack is used up; and a handler that
@@ -159,18 +163,23 @@ static unsigned long flags_beside(const struct kernel_action *before)
     return always | (before->flags & (SA_ONSTACK | SA_RESTART));
 }
 
-/* Has a handler function of ours lead to what is in force, and those that led to the same function, as it may have been
- * installed with other flags, to what was before. Returns the function's index. */
+/* Has a handler function of ours lead to what is in force, and the one that led there so far to what was before.
+ * Returns the function's index. */
 static unsigned lead(unsigned signal, struct previous *to)
 {
-    struct previous *const all = previous[signal];
     const unsigned old = atomic_load(&to->leading);
-    for (unsigned i = 0; is_function(to->action.handler) && i < installed[signal]; i++)
-        if (all[i].action.handler == to->action.handler)
-            atomic_store(&all[i].leading, EACH);
-    const unsigned leading = !is_function(to->action.handler) || old >= EACH ? 0 : (old + 1) % EACH;
+    const unsigned leading = !is_function(to->handler) || old >= EACH ? 0 : (old + 1) % EACH;
     atomic_store(&to->leading, leading);
-    return (unsigned)(to - all) * EACH + leading;
+    return (unsigned)(to - previous[signal]) * EACH + leading;
+}
+
+/* Is there a place for one more handler? */
+static bool has_room(unsigned signal, uintptr_t handler)
+{
+    unsigned functions = 0;
+    for (unsigned i = 0; i < installed[signal]; i++)
+        functions += is_function(previous[signal][i].handler);
+    return !is_function(handler) || functions < FUNCTIONS;
 }
 
 static int install(unsigned signal)
@@ -189,18 +198,18 @@ static int install(unsigned signal)
         return 0;
     }
     unsigned i = 0;
-    while (i < installed[signal] && !same(&all[i].action, &now))
+    while (i < installed[signal] && all[i].handler != now.handler)
         i++;
-    if (i == INSTALLATIONS)
-        return ENOSPC;
     if (i == installed[signal]) {
+        if (!has_room(signal, now.handler))
+            return ENOSPC;
         struct previous *before = innermost[signal] ? innermost[signal] : &nobody[signal];
-        while (before != &nobody[signal] && before->action.handler == now.handler)
-            before = before->before;
-        all[i].action = now;
+        all[i].handler = now.handler;
         all[i].before = before;
         atomic_store(&all[i].leading, EACH);
     }
+    atomic_store(&all[i].flags, now.flags);
+    atomic_store(&all[i].mask, now.mask);
     atomic_store(&all[i].reset, false);
     const unsigned handler = lead(signal, &all[i]);
     atomic_thread_fence(memory_order_seq_cst);

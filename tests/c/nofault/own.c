@@ -502,14 +502,28 @@ static void again(void)
         CHECK(status_now().path == WHERRY_NOFAULT_BY_TABLE);
     }
     CHECK(all_right(true));
-    int refused = 0;
-    for (int i = 0; i < 20 && !refused; i++) { /* twenty different ones */
-        struct sigaction action = {.sa_sigaction = host_jumps, .sa_flags = SA_SIGINFO};
+    for (int i = 0; i < 40; i++) { /* with another mask each time it is the same one */
+        struct sigaction action = {.sa_sigaction = host_looks, .sa_flags = SA_SIGINFO};
         sigemptyset(&action.sa_mask);
-        sigaddset(&action.sa_mask, 10 + i);
+        sigaddset(&action.sa_mask, SIGRTMIN + i % 20);
+        sigaction(SIGSEGV, &action, NULL);
+        begin();
+        if (sigsetjmp(escape, 1) == 0)
+            crash_by((char *)edge);
+        CHECK(sigismember(&mask_seen, SIGRTMIN + i % 20) && !sigismember(&mask_seen, SIGRTMIN + (i + 19) % 20));
+        if (i % 3 == 0) { /* nor is the default action one */
+            signal(SIGSEGV, SIG_DFL);
+            begin();
+        }
+    }
+    int refused = 0, met = 2;
+    while (!refused && met < 20) { /* different ones, which nobody calls */
+        struct sigaction action = {.sa_handler = (void (*)(int))((uintptr_t)host_jumps_plain + (uintptr_t)met)};
         sigaction(SIGSEGV, &action, NULL);
         refused = wherry_nofault_init();
+        met += !refused;
     }
+    CHECK(met == 16);
     CHECK(refused == ENOSPC && status_now().path == by_calls() && all_right(false));
     CHECK(strstr(status_now().message, "too many"));
 }
