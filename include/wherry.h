@@ -139,11 +139,13 @@ size_t wherry_csum_copy_nofault(void *dst, const void *src, size_t n, uint32_t *
 /* Installs handlers of SIGSEGV and SIGBUS, before those in force, to which everything goes that is not a fault of these
  * copies. To be called once, early, and again when another handler was installed later; calls of it when all is well
  * change nothing. From any thread, not from a signal handler. Returns 0, or an errno value: ENOSPC after sixteen
- * different handlers, whatever their flags and masks, of which those of another copy of this library that takes its turn anew are one each time. */
+ * different handlers, whatever their flags and masks, of which those of another copy of this library that takes its turn anew are one each time; EPERM, say, where a sandbox forbids
+ * rt_sigaction and these handlers were not in force when it was entered. */
 int wherry_nofault_init(void);
 
 /* For programs that own SIGSEGV and SIGBUS themselves: says that the handlers in force call wherry_nofault_handle.
- * Installs nothing. Returns 0, or EINVAL when a signal has no handler. */
+ * Installs nothing. Returns 0, or an errno value: EINVAL when a signal has no handler; EPERM, say, where a sandbox
+ * forbids rt_sigaction and it was never known who has them. */
 int wherry_nofault_init_hosted(void);
 
 /* From a handler of SIGSEGV or SIGBUS (with SA_SIGINFO), with its three arguments: is this a fault of one of these
@@ -165,7 +167,7 @@ enum wherry_nofault_owner {
     WHERRY_NOFAULT_OURS,    /* this library's handler */
     WHERRY_NOFAULT_HOST,    /* one that calls wherry_nofault_handle: it has, or wherry_nofault_init_hosted said so */
     WHERRY_NOFAULT_NOBODY,  /* the default action, or ignored */
-    WHERRY_NOFAULT_SOMEBODY /* any other */
+    WHERRY_NOFAULT_SOMEBODY /* any other, or unknown */
 };
 
 struct wherry_nofault_status {
@@ -179,7 +181,7 @@ struct wherry_nofault_status {
 
 /* Asks the kernel who owns SIGSEGV and SIGBUS now, and has calls take the path that fits. To be called after anything
  * that may install handlers; status may be NULL. In a sandbox that forbids rt_sigaction, where nobody can install any,
- * they are taken to be as when the kernel was last asked. Returns 0. */
+ * they are taken to be as when the kernel was last asked; where it never answered, WHERRY_NOFAULT_SOMEBODY. Returns 0. */
 int wherry_nofault_status(struct wherry_nofault_status *status);
 
 /* Packets in buffers with room to spare. Copies n bytes from src to dst, inline and in whole lines of 64 bytes: one up

@@ -17,7 +17,8 @@ int wherry_guard_install(void);
 /* What the last wherry_guard_install failed of; 0: nothing. */
 int wherry_guard_refused(void);
 
-/* Takes the handlers in force for ones that call wherry_nofault_handle. 0, or EINVAL when a signal has none. */
+/* Takes the handlers in force for ones that call wherry_nofault_handle. 0, EINVAL when a signal has none, or what the
+ * kernel answers instead of telling. */
 int wherry_guard_trust(void);
 
 /* A fault was fixed for a handler that is not ours: it is one that calls wherry_nofault_handle. */

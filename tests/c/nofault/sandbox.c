@@ -131,6 +131,7 @@ static void before(void)
     CHECK(wherry_nofault_init() == EPERM && wherry_nofault_init_hosted() == EPERM);
     const struct wherry_nofault_status status = status_now();
     CHECK(status.path == by_calls() && status.sigsegv == WHERRY_NOFAULT_SOMEBODY && !status.initialised);
+    CHECK(status.sigbus == WHERRY_NOFAULT_SOMEBODY && !status.sigsegv_handler && !status.sigbus_handler);
     CHECK(strstr(status.message, "rt_sigaction") && all_right(false));
 }
 
