@@ -139,8 +139,9 @@ size_t wherry_csum_copy_nofault(void *dst, const void *src, size_t n, uint32_t *
 /* Installs handlers of SIGSEGV and SIGBUS, before those in force, to which everything goes that is not a fault of these
  * copies. To be called once, early, and again when another handler was installed later; calls of it when all is well
  * change nothing. From any thread, not from a signal handler. Returns 0, or an errno value: ENOSPC after sixteen
- * different handlers, whatever their flags and masks, of which those of another copy of this library that takes its turn anew are one each time; EPERM, say, where a sandbox forbids
- * rt_sigaction and these handlers were not in force when it was entered. */
+ * different handlers, whatever their flags and masks, of which those of another copy of this library that takes its
+ * turn anew are one each time; EPERM, say, where a sandbox forbids rt_sigaction and these handlers were not in force
+ * when it was entered. */
 int wherry_nofault_init(void);
 
 /* For programs that own SIGSEGV and SIGBUS themselves: says that the handlers in force call wherry_nofault_handle.
@@ -181,7 +182,8 @@ struct wherry_nofault_status {
 
 /* Asks the kernel who owns SIGSEGV and SIGBUS now, and has calls take the path that fits. To be called after anything
  * that may install handlers; status may be NULL. In a sandbox that forbids rt_sigaction, where nobody can install any,
- * they are taken to be as when the kernel was last asked; where it never answered, WHERRY_NOFAULT_SOMEBODY. Returns 0. */
+ * they are taken to be as when the kernel was last asked; where it never answered, WHERRY_NOFAULT_SOMEBODY. Returns 0.
+ */
 int wherry_nofault_status(struct wherry_nofault_status *status);
 
 /* Packets in buffers with room to spare. Copies n bytes from src to dst, inline and in whole lines of 64 bytes: one up
@@ -239,6 +241,9 @@ static __inline__ __attribute__((__always_inline__)) void wherry_padded_line(voi
     }
 }
 
+/* For the compiler alone: n has been compared with the room already. */
+#define WHERRY_PADDED_MAY_HOLD(room, bytes) (!__builtin_constant_p(room) || (room) >= (bytes))
+
 static __inline__ void *wherry_copy_padded(void *dst, size_t dst_cap, const void *src, size_t src_cap, size_t n)
 {
     const size_t room = dst_cap < src_cap ? dst_cap : src_cap;
@@ -246,7 +251,6 @@ static __inline__ void *wherry_copy_padded(void *dst, size_t dst_cap, const void
     const char *from = (const char *)src;
     /* From two lines of the smallest blocks on a call costs no more, since the library has wider ones. */
     const size_t most = WHERRY_PADDED_BLOCK > 16 ? 256 : 64;
-    size_t at;
     /* Of 0 bytes too: then neither need point to anything. One comparison tells it together with n > most. */
     if (n == 0 || n > most || ((n + 63) & ~(size_t)63) > room)
         return wherry_memcpy(dst, src, n);
@@ -259,8 +263,12 @@ static __inline__ void *wherry_copy_padded(void *dst, size_t dst_cap, const void
         }
         return dst;
     }
-    for (at = 0; at < n; at += 64)
-        wherry_padded_line(to + at, from + at);
+    /* Three lines at most, since four had room. No loop: GCC unrolls it past a room that it knows, and warns. */
+    wherry_padded_line(to, from);
+    if (n > 64 && WHERRY_PADDED_MAY_HOLD(room, 128))
+        wherry_padded_line(to + 64, from + 64);
+    if (n > 128 && WHERRY_PADDED_MAY_HOLD(room, 192))
+        wherry_padded_line(to + 128, from + 128);
     return dst;
 }
 #endif
