@@ -6,8 +6,10 @@
  *
  * process_vm_readv stores into dst as the program would, but looks src up in the tables of a process that may be
  * another, and refuses some memory that a load reads: mapped for writing only, of a device, of memfd_secret. For such a
- * source process_vm_writev, which looks up the other side, brings it to the stack first. So it does every source where
- * there are protection keys: what denies them to a thread is a register, which counts for its own loads alone.
+ * source process_vm_writev, which looks up the other side, brings it to the stack first. So it does small sources where
+ * there are protection keys: what denies them to a thread is a register, which counts for its own loads alone. Of large
+ * ones it brings a byte of each page, and process_vm_readv the rest; a key that denies a page only between the two is
+ * seen too late.
  */
 #include <cpuid.h>
 #include <errno.h>
@@ -78,18 +80,35 @@ static bool readable(const void *src)
     return kernel_call(SYS_rt_sigprocmask, no_such_way, set, 0, sizeof(uint64_t), 0, 0) == -EINVAL;
 }
 
+/* How many of n bytes loads can read, one of each page tried: an error, negative, when not the first, or when a sandbox
+ * forbids the call. */
+static long readable_pages(const char *src, size_t n)
+{
+    enum { PAGES = 64 };
+    char tried[PAGES];
+    struct iovec each[PAGES];
+    size_t count = 0, at = 0;
+    for (; at < n && count < PAGES; at += rest_of_page(src + at))
+        each[count++] = (struct iovec){(void *)(src + at), 1};
+    const struct iovec to = {tried, count};
+    const long process = kernel_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    const long there = kernel_call(SYS_process_vm_writev, process, (long)each, (long)count, (long)&to, 1, 0);
+    if (there <= 0)
+        return there;
+    return (long)((size_t)there == count ? least(at, n) : rest_of_page(src) + (size_t)(there - 1) * PAGE);
+}
+
 /* As many bytes as go at once. Returns how many, or an error, negative. */
 static long vm_copy(const struct way *way, void *dst, const void *src, size_t n)
 {
-    char bounce[PAGE];
+    char bounce[BOUNCE];
     if (!way->keys)
         return vm_read(dst, src, least(n, LONGEST));
-    const long there = vm_write(bounce, src, least(n, PAGE));
+    const long there = n > BOUNCE ? readable_pages(src, n) : vm_write(bounce, src, n);
     if (there > 0)
-        return vm_read(dst, bounce, (size_t)there);
+        return vm_read(dst, n > BOUNCE ? src : bounce, (size_t)there);
     if (there == -EFAULT)
         return there;
-    /* A sandbox forbids it. A key that denies the page only now is seen too late. */
     return readable(src) ? vm_read(dst, src, least(n, rest_of_page(src))) : -EFAULT;
 }
 
