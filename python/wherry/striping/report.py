@@ -288,10 +288,8 @@ def _cold(found: Found) -> str:
         return ""
     slow, fast = min(rates.values()), max(rates.values())
     times = [cell["ns"] for name, cell in cells.items() if name != DIRECT]
-    spreads = [(t["high"] - t["low"]) / t["median"] for t in times if t["low"] is not None]
-    if len(spreads) < len(times):
-        text = f"Cold, {slow:,.0f} to {fast:,.0f} MB/s come in, of one sample each"
-    elif fast / slow - 1 <= max(found.floor, *spreads):
+    spread = max((t["q95"] - t["q05"]) / t["median"] for t in times)
+    if fast / slow - 1 <= max(found.floor, spread):
         text = (
             f"Cold, {slow:,.0f} to {fast:,.0f} MB/s come in, whatever copies them: the device sets the "
             "pace, and no copy can be told from another"
