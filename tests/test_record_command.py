@@ -8,7 +8,9 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -112,6 +114,50 @@ def test_a_command_that_ran_untouched_is_named_whatever_its_children_left(monkey
         verdict, command="sh", path="/bin/sh", program="/bin/sh", helps=True
     )
     assert running.unrecorded(ran, merger, other, Path(), {}) == []
+
+
+def test_a_process_without_the_recorder_is_told_though_its_program_left_a_record_elsewhere(
+    recorder, tmp_path
+):
+    env = {**os.environ, "LD_PRELOAD": str(recorder), "WHERRY_RECORD": str(tmp_path)}
+    # The same program in the same process, again.
+    words = ["sh", "-c", 'read x; exec env -i "$0" -c "read x; :"', shutil.which("sh")]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, env=env, stdin=pipe, text=True) as process:
+        look = running._Look(process.pid, tmp_path, merge.Merger())
+
+        def look_until(done) -> None:
+            deadline = time.monotonic() + 60
+            while not done():
+                assert time.monotonic() < deadline
+                look._look()
+
+        program = str(Path(words[-1]).resolve())
+        look_until(lambda: b"libwherry-recorder" in Path(f"/proc/{process.pid}/maps").read_bytes())
+        look._look()
+        assert look.without == {} and look.seen[program] == {process.pid}
+        process.stdin.write("\n")
+        process.stdin.flush()
+        look_until(lambda: look.without)
+        process.communicate("\n", timeout=60)
+    assert look.without == {program: {process.pid}}
+    merger = merge.Merger()
+    merger.programs[program] = 1
+    ran = running.Ran(0, 0, 1.0, 1.0, 0.1, look.seen, 0, without=look.without)
+    both = ran.followed_by(dataclasses.replace(ran, without={program: {1}}))
+    verdict = preloading.examine(program)
+    for some, count in ((ran, 1), (both, 2)):
+        (row,) = running.unrecorded(some, merger, verdict, Path(), os.environ)
+        assert row == {"program": program, "reason": running.NO_RECORD, "count": count}
+
+
+def test_what_is_being_loaded_or_read_by_half_is_not_without_the_recorder():
+    libc, own = b"1-2 r-xp 0 0:0 1 /lib/libc.so.6\n", b"3-4 r-xp 0 0:0 1 /a/libwherry-recorder.so\n"
+    stack = b"5-6 rw-p 0 0:0 0 [stack]\n"
+    assert running._without(libc + stack) is True
+    assert running._without(libc.replace(b".so.6", b"-2.31.so (deleted)") + stack) is True
+    assert running._without(libc + own + stack) is False
+    assert [running._without(maps) for maps in (b"", stack, libc)] == [None] * 3
 
 
 BELOW_ZERO = r"""

@@ -6,6 +6,7 @@ import collections
 import contextlib
 import dataclasses
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 LOOK_S = 0.02
 # From so many files on, those of processes that have ended are merged while the command still runs.
 MANY_FILES = 500
+RECORDER = b"/libwherry-recorder.so"
+# Of glibc, among a process's mappings.
+LIBC = re.compile(rb"/libc(?:\.so\.6|-2\.\d+\.so)(?: \(deleted\))?$", re.MULTILINE)
 
 
 @dataclasses.dataclass
@@ -40,26 +44,42 @@ class Ran:
     seen: dict[str, set[int]]  # program file -> processes seen running it
     still: int  # processes that outlived the command
     watched: Mapping[int, Watched] = dataclasses.field(default_factory=dict)
+    # of `seen` those that ran it without the recorder
+    without: Mapping[str, set[int]] = dataclasses.field(default_factory=dict)
     look_s: float = LOOK_S  # the longest time between two looks
     unrecorded_s: float = 0.0  # processor time of what was not recorded, at least
     runs: int = 1
 
     def followed_by(self, other: Ran) -> Ran:
         """Both in one; the exit status is the later's."""
-        seen = {program: set(pids) for program, pids in self.seen.items()}
-        for program, pids in other.seen.items():
-            seen.setdefault(program, set()).update(pids)
         return dataclasses.replace(
             other,
             elapsed_s=self.elapsed_s + other.elapsed_s,
             user_s=self.user_s + other.user_s,
             system_s=self.system_s + other.system_s,
-            seen=seen,
+            seen=_joined(self.seen, other.seen),
+            without=_joined(self.without, other.without),
             still=self.still + other.still,
             watched={},
             unrecorded_s=self.unrecorded_s + other.unrecorded_s,
             runs=self.runs + other.runs,
         )
+
+
+def _joined(some: Mapping[str, set[int]], more: Mapping[str, set[int]]) -> dict[str, set[int]]:
+    return {
+        program: some.get(program, set()) | more.get(program, set()) for program in {**some, **more}
+    }
+
+
+@dataclasses.dataclass
+class _Asked:
+    """What is known of what a process executes."""
+
+    image: tuple[str, ...]
+    since_ns: int  # of processor time, when it was first seen
+    # From how much on it is asked again whether it has a record; None: it has one.
+    again_ns: int | None
 
 
 class _Look(threading.Thread):
@@ -69,13 +89,12 @@ class _Look(threading.Thread):
         super().__init__(daemon=True)
         self.root = root
         self.seen: dict[str, set[int]] = {}
+        self.without: dict[str, set[int]] = {}
         self.alive: set[int] = set()
         self.watched: dict[int, Watched] = {}
         self.longest_s = LOOK_S
         self._looked = time.monotonic()
-        # By process, what it executes and at which processor time it is asked again whether it has a record; None: it
-        # has one.
-        self._asked: dict[int, tuple[str, int | None]] = {}
+        self._asked: dict[int, _Asked] = {}
         self._directory = directory
         self._merger = merger
         self._done = threading.Event()
@@ -109,7 +128,7 @@ class _Look(threading.Thread):
                 continue
             met.add(pid)
             with contextlib.suppress(OSError):
-                program = blocks.program_of(str(Path(f"/proc/{pid}/exe").readlink()))
+                program = _program(pid)
                 self.seen.setdefault(program, set()).add(pid)
                 self._watch(pid, program)
             with contextlib.suppress(OSError):
@@ -124,16 +143,21 @@ class _Look(threading.Thread):
         cpu_ns = processor.of_process(pid)
         if cpu_ns is None:
             return
-        before, again = self._asked.get(pid, ("", 0))
-        if before != program:
-            again = 0
-        if again is not None and cpu_ns >= again:
-            has = os.fsencode(self._directory) in Path(f"/proc/{pid}/maps").read_bytes()
-            # What has none yet will hardly have one later: ask less and less.
-            again = None if has else cpu_ns + cpu_ns // 8 + 1_000_000
-            self._asked[pid] = program, again
+        image = (program, *_image(pid))
+        asked = self._asked.get(pid)
+        if asked is None or asked.image != image:
+            asked = self._asked[pid] = _Asked(image, cpu_ns, cpu_ns)
+        if asked.again_ns is not None and cpu_ns >= asked.again_ns:
+            maps = Path(f"/proc/{pid}/maps").read_bytes()
+            without = _without(maps)
+            # What was another program's, had it begun one meanwhile.
+            if without and _program(pid) == program:
+                self.without.setdefault(program, set()).add(pid)
+            # What has none yet will hardly have one later, unless it is being loaded: ask less and less.
+            more = (cpu_ns - asked.since_ns) // 8 + (1 if without is None else 1_000_000)
+            asked.again_ns = None if os.fsencode(self._directory) in maps else cpu_ns + more
         seen = self.watched.setdefault(pid, Watched())
-        seen.look(cpu_ns, time.monotonic_ns(), again is None)
+        seen.look(cpu_ns, time.monotonic_ns(), asked.again_ns is None)
 
     def _merge_ended(self) -> None:
         parts = leftovers.parts(self._directory)
@@ -188,12 +212,36 @@ def _hand_on(process: subprocess.Popen, number: int) -> None:
         process.send_signal(number)
 
 
-def running(pid: int) -> bool:
+def _program(pid: int) -> str:
+    return blocks.program_of(str(Path(f"/proc/{pid}/exe").readlink()))
+
+
+def _stat(pid: int) -> list[str]:
+    """From the state on, which proc(5) has as the third; empty: it is gone."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
+        return []
+    return stat.rpartition(b")")[2].decode().split()
+
+
+def _image(pid: int) -> list[str]:
+    """Where its stack began, its arguments and its environment: another exec, also of the same program, has others."""
+    words = _stat(pid)
+    return words[25:26] + words[45:49]
+
+
+def _without(maps: bytes) -> bool | None:
+    """Whether the recorder is not there and will not come, by a process's mappings; None: nobody knows. What is
+    preloaded is there before libc. They are in the order of addresses, with the stack behind all libraries: without it
+    the process ended, or executed another program, while they were read."""
+    if RECORDER in maps:
         return False
-    return stat.rpartition(")")[2].split()[:1] not in ([], ["Z"], ["X"])
+    return True if LIBC.search(maps) and b"[stack]" in maps else None
+
+
+def running(pid: int) -> bool:
+    return _stat(pid)[:1] not in ([], ["Z"], ["X"])
 
 
 def run(
@@ -255,7 +303,8 @@ def run(
         for number, handler in {**previous, **others}.items():
             signal.signal(number, handler)
     if counting is not None:
-        look.seen.pop(str(Path(counting.program).resolve()), None)
+        for found in (look.seen, look.without):
+            found.pop(str(Path(counting.program).resolve()), None)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return Ran(
         128 - code if code < 0 else code,
@@ -266,6 +315,7 @@ def run(
         look.seen,
         sum(running(pid) for pid in look.alive if pid != process.pid),
         look.watched,
+        look.without,
         look.longest_s,
     )
 
@@ -278,9 +328,10 @@ FILE_LIMIT = "its record would be larger than files may be (ulimit -f)"
 def unrecorded(
     ran: Ran, merger: Merger, verdict: Verdict, directory: Path, env: Mapping[str, str]
 ) -> list[dict]:
-    """Programs that ran and left nothing, with the reason and how many processes are known of; what left a record was
-    recorded, also where nothing would have been preloaded into it as the command. `verdict`: on the command itself,
-    which may have been too short to be seen."""
+    """Programs that ran and left nothing, with the reason and how many processes are known of; of those that left
+    records elsewhere in the run the processes that had no recorder. What left a record was recorded, also where nothing
+    would have been preloaded into it as the command. `verdict`: on the command itself, which may have been too short
+    to be seen."""
     from wherry import preloading
 
     counts: collections.Counter[tuple[str, str]] = collections.Counter()
@@ -289,7 +340,8 @@ def unrecorded(
         own = preloading.examine(program, env)
         for pid in pids & refused.keys():
             counts[program, _refusal(refused.pop(pid), directory)] += 1
-        if program not in merger.programs and (some := pids - merger.refused.keys()):
+        missing = ran.without.get(program, set()) if program in merger.programs else pids
+        if some := missing - merger.refused.keys():
             counts[program, NO_RECORD if own.helps else own.reason or ""] += len(some)
     rows = refused_unseen(refused, directory)
     itself = os.path.realpath(verdict.program or verdict.path or verdict.command)
