@@ -205,6 +205,15 @@ def test_callers_are_named(recorded, tmp_path):
     assert 0.9 * 7e7 <= row["bytes"] <= 1.1 * 7e7
 
 
+def test_callers_are_named_when_the_first_thread_has_ended(recorded):
+    from wherry.recording import callers
+
+    found = recorded("survivor")
+    (row,) = [r for r in callers.named(found.merger.callers) if r["calls"] > 500]
+    assert row["function"].startswith("times") and Path(row["module"]).name == "recorder-known"
+    assert Path(found.processes[0].program).name == "recorder-known"
+
+
 PHASES = r"""
 #include <stdlib.h>
 #include <string.h>

@@ -196,7 +196,7 @@ static bool begin_file(void)
     file->header_bytes = HEADER_BYTES;
     file->pid = (uint32_t)pid;
     note_times(file);
-    const long length = CALL(SYS_readlink, "/proc/self/exe", file->program, sizeof file->program - 1);
+    const long length = CALL(SYS_readlink, "/proc/thread-self/exe", file->program, sizeof file->program - 1);
     file->program[length > 0 ? length : 0] = '\0';
     const char magic[8] = {'W', 'H', 'E', 'R', 'R', 'Y', 'R', 'C'};
     for (unsigned i = 0; i < sizeof magic; i++)

@@ -1,5 +1,6 @@
-/* Which file an address is of: read from /proc/self/maps, by system calls alone, when an address is met that is in none
- * of the mappings known. One thread at a time; others leave theirs to a later turn. */
+/* Which file an address is of: read from the thread's maps (those of the process are empty once its first thread has
+ * ended), by system calls alone, when an address is met that is in none of the mappings known. One thread at a time;
+ * others leave theirs to a later turn. */
 #include "recorder.h"
 
 #include <fcntl.h>
@@ -76,7 +77,7 @@ static bool take_line(const char *line, uintptr_t address)
 static void read_maps(uintptr_t address)
 {
     const long descriptor =
-        recorder_syscall(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+        recorder_syscall(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
     if (descriptor < 0)
         return;
     size_t held = 0;

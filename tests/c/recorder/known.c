@@ -1,5 +1,6 @@
 /* recorder-known MODE [N]: makes calls of which the number is known, so that a test can hold the recorder to it. The
  * base of every mode are calls of sizes that nothing else uses. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -183,6 +184,20 @@ static void without_descriptors(void)
     thousand();
 }
 
+/* Copies when the first thread has ended for good: the maps of the process are empty then. */
+static void *survivor(void *unused)
+{
+    char byte;
+    ssize_t got;
+    do {
+        const int maps = open("/proc/self/maps", O_RDONLY);
+        got = read(maps, &byte, 1);
+        close(maps);
+    } while (got > 0);
+    thousand();
+    return unused;
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
@@ -234,6 +249,10 @@ int main(int argc, char **argv)
             for (int i = 0; i < 8; i++)
                 pthread_join(all[i], NULL);
         }
+    } else if (strcmp(mode, "survivor") == 0) {
+        pthread_t one;
+        pthread_create(&one, NULL, survivor, NULL);
+        pthread_exit(NULL);
     } else if (strcmp(mode, "abort") == 0) {
         thousand();
         abort();
