@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import errno
 import re
+import struct
 from pathlib import Path
 
 # Those of the compilers that put memory routines, or guards of them, of their own into a program: symbols of which it
@@ -140,6 +141,18 @@ def _read(file) -> Elf:
         soname,
         _exports(elf),
     )
+
+
+def executable(path: Path) -> bool:
+    """Whether the kernel would execute what begins as an ELF file: it looks at less than `read`. Raises OSError."""
+    with path.open("rb") as file:
+        head, size = file.read(64).ljust(64, b"\0"), file.seek(0, 2)
+    if head[16:18] not in (b"\2\0", b"\3\0"):
+        return False
+    if head[4] != 2 or head[18:20] != b"\x3e\0":  # EM_X86_64: others are others' affair
+        return True
+    place, entry_bytes, count = struct.unpack("<32xQ14xHH6x", head)
+    return entry_bytes == 56 and count > 0 and place + entry_bytes * count <= size
 
 
 def read(path: Path) -> Elf:

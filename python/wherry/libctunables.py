@@ -21,7 +21,7 @@ _LINE = re.compile(
 )
 HWCAPS = "glibc.cpu.hwcaps"
 # Kinds of programs (wherry.preloading) that run without a glibc, or with one that reads no GLIBC_TUNABLES.
-_WITHOUT = {"musl", "other libc", "damaged", "no program", "script"}
+_WITHOUT = {"musl", "other libc", "damaged", "refused", "no loader", "no program", "script"}
 _PRIVILEGED = {"set-user-ID", "set-group-ID", "given capabilities"}
 _STATIC = {"static", "static-pie"}
 _NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)", re.ASCII)

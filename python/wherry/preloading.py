@@ -241,6 +241,15 @@ def _head(path: str) -> bytes | None:
         return None
 
 
+def _more_formats() -> bool:
+    """Whether the kernel may execute what is neither (binfmt_misc)."""
+    try:
+        names = os.listdir("/proc/sys/fs/binfmt_misc")  # noqa: PTH208
+    except OSError:
+        return False
+    return not {*names} <= {"register", "status"}
+
+
 def _no_new_privileges() -> bool:
     try:
         status = Path("/proc/self/status").read_bytes()
@@ -335,6 +344,8 @@ def _no(command: str, path: str | None, kind: str, reason: str, **more: object) 
     return Verdict(command, path, more.pop("program", path), False, reason, kind=kind, **more)
 
 
+# Of kinds that cannot be executed at all.
+_EXIT_CODES = {"no loader": NOT_FOUND, "refused": NOT_EXECUTABLE}
 _FIRST = "whose memory routines must come first"
 # They have none, but what they check should be what the program does elsewhere.
 _CHECKED = dict.fromkeys(
@@ -346,6 +357,8 @@ def _of_elf(path: str, env: Mapping[str, str]) -> tuple[str, str | None, tuple[s
     """(kind, why nothing can be preloaded or None, notes) of a program that is no script."""
     granted = _privileges(path)
     try:
+        if not elf.executable(Path(path)):
+            return "refused", "its file is no ELF program that the kernel would execute", ()
         found = elf.read(Path(path))
     except OSError as error:
         if granted:
@@ -364,8 +377,6 @@ def _of_elf(path: str, env: Mapping[str, str]) -> tuple[str, str | None, tuple[s
             f"it is a program for {what}, and the drop-in is for x86-64",
             (),
         )
-    if found.kind == "other":
-        return "no program", "it is an ELF file, but no program", ()
     if found.soname is not None and re.match(_LOADER_OF_GLIBC, found.soname):
         return "dynamic", None, ("it is the loader: this says nothing of the program it is given",)
     if found.interpreter is None and found.kind == "shared" and not found.pie and found.soname:
@@ -379,6 +390,8 @@ def _of_elf(path: str, env: Mapping[str, str]) -> tuple[str, str | None, tuple[s
             (),
         )
     loader = Path(found.interpreter).name
+    if not Path(found.interpreter).exists():
+        return "no loader", f"its loader {found.interpreter} does not exist", ()
     if "musl" in loader:
         return (
             "musl",
@@ -411,8 +424,6 @@ def _of_elf(path: str, env: Mapping[str, str]) -> tuple[str, str | None, tuple[s
         notes.append(
             "it is written in Go, whose own copies do not go through libc: only those of its C parts do"
         )
-    if not Path(found.interpreter).exists():
-        notes.append(f"its loader {found.interpreter} is missing, so it will not start")
     return "dynamic", None, tuple(notes)
 
 
@@ -445,29 +456,32 @@ def examine(command: str, env: Mapping[str, str] | None = None) -> Verdict:
                     path,
                     "script",
                     "its interpreter is a script of a script too deep",
+                    exit_code=NOT_EXECUTABLE,
                     **more,
                 )
             target, taken = words[0], None
             # The kernel looks nowhere but where it is told: a name alone is one in this directory.
-            found, _ = find(target if "/" in target else f"./{target}", env)
+            found, code = find(target if "/" in target else f"./{target}", env)
             if found and Path(target).name == "env" and len(words) > 1:
                 wanted, taken = _of_env(words[1])
                 target = wanted or target
+                # What it cannot find is its own to tell: it may look elsewhere.
                 found, _ = find(target, env)
             if found is None:
-                why = f"its interpreter {target} cannot be executed"
+                what = "does not exist" if code == NOT_FOUND else "cannot be executed"
+                why = f"its interpreter {target} {what}"
                 if words[-1].endswith("\r"):
                     why += " (its lines end as on Windows; dos2unix mends that)"
-                return _no(command, path, "script", why, **more)
+                return _no(command, path, "script", why, exit_code=code, **more)
             if taken:
                 return _no(command, path, "script", taken, **more)
             at = found
             continue
         if head is not None and not head.startswith(b"\x7fELF"):
             if b"\0" in head or len(chain) > 1:
-                return _no(
-                    command, path, "damaged", "it is neither a script nor an ELF program", **more
-                )
+                why = "it is neither a script nor an ELF program"
+                code = 0 if _more_formats() else NOT_EXECUTABLE
+                return _no(command, path, "damaged", why, exit_code=code, **more)
             kind, reason, notes = _of_elf("/bin/sh", env)
             return Verdict(
                 command,
@@ -482,4 +496,5 @@ def examine(command: str, env: Mapping[str, str] | None = None) -> Verdict:
                 True,
             )
         kind, reason, notes = _of_elf(at, env)
-        return Verdict(command, path, at, reason is None, reason, notes, tuple(chain), 0, kind)
+        code = _EXIT_CODES.get(kind, 0)
+        return Verdict(command, path, at, reason is None, reason, notes, tuple(chain), code, kind)

@@ -144,7 +144,7 @@ def command(
     verdict = preloading.examine(command[0])
     if check:
         return _check(verdict, as_json, _asked_plan(plan, isa))
-    if verdict.path is None:
+    if verdict.exit_code:
         _say(f"{preloading.named(command[0])}: {verdict.reason}")
         return verdict.exit_code
     env = preloading.own_environment()

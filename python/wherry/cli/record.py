@@ -196,7 +196,7 @@ def _record(asked: _Asked, quiet: bool) -> int:
     from wherry import preloading
 
     verdict = preloading.examine(asked.command[0])
-    if verdict.path is None:
+    if verdict.exit_code:
         telling.say(f"{preloading.named(asked.command[0])}: {verdict.reason}")
         return verdict.exit_code
     _tell_leftovers()

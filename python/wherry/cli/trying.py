@@ -108,7 +108,7 @@ def _tunables(given: str) -> str:
 def _examine(command: str, pair: tuple[sides.Side, sides.Side], force: bool) -> None:
     """Before anything runs: is there such a program, and can the sides differ for it?"""
     found = preloading.examine(command)
-    if found.path is None:
+    if found.exit_code:
         raise WherryError(
             f"{preloading.named(command)}: {found.reason}; give a program that can be run"
         )
