@@ -341,15 +341,25 @@ def test_loading_is_paid_by_each_process(monkeypatch):
     from wherry.cli import replaying
     from wherry.replay import loading
 
-    monkeypatch.setattr(loading, "seconds", lambda: 0.0002)
+    monkeypatch.setattr(loading, "seconds", lambda: loading.Cost(0.0002, 0.00014, 0.00028))
     subject = parts.Subject("x", (), {"cpu_s": 2.0}, processes=100)
-    assert replaying._loading(subject) == pytest.approx(0.01)
-    own = predict.Prediction("wherry", -0.02, -0.025, -0.015, True, True, True)
-    paid = predict.with_loading(own, 0.01)
+    share = replaying._loading(subject)
+    assert (share.middle, share.low, share.high) == pytest.approx((0.01, 0.007, 0.014))
+    own = predict.Prediction("wherry", -0.02, -0.024, -0.017, True, True, True)
+    paid = predict.with_loading(own, share)
+    # Each end is as far off as both spreads together.
     assert (paid.change, paid.low, paid.high) == pytest.approx((-0.01, -0.015, -0.005))
-    assert not predict.with_loading(own, 0.02).measurable
+    assert not predict.with_loading(own, share.times(2)).measurable
+    ceiling = {"likely": 0.0001, "at_most": 0.0002}
+    own = predict.with_loading(predict.Prediction("wherry", 0.0, 0.0, 0.0, False), share.times(4))
+    said = predict.verdict(
+        ceiling, {"wherry": own}, {}, {"wherry": ""}, 0.01, replaying._of_loading(subject)
+    )
+    assert "+4.0 % [+2.8, +5.6] % of its CPU time with wherry, with 1.0 % for loading" in said
+    assert "for loading the library into 100 processes; keep libc." in said
     # Of a mix that tells of no run nothing is known.
-    assert replaying._loading(parts.Subject("x", (), None)) == 0
+    none = parts.Subject("x", (), None)
+    assert replaying._loading(none) == loading.NOTHING and replaying._of_loading(none) == ""
 
 
 def test_what_loading_costs_is_measured_once(monkeypatch, tmp_path):
@@ -357,7 +367,7 @@ def test_what_loading_costs_is_measured_once(monkeypatch, tmp_path):
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     first = loading.seconds()
-    assert 0 <= first < 0.1
+    assert 0 <= first.low <= first.middle <= first.high < 1
     monkeypatch.setattr(loading, "_measure", lambda: pytest.fail("measured again"))
     assert loading.seconds() == first
 

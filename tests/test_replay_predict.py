@@ -11,6 +11,7 @@ from wherry import stats
 from wherry.recording.trial import Change
 from wherry.recording.turns import Turned
 from wherry.replay import predict
+from wherry.replay.loading import Cost
 from wherry.replay.totals import Total
 
 
@@ -143,7 +144,7 @@ def test_no_more_than_the_ceiling_is_claimed():
     assert own.measurable
     capped = predict.within_ceiling(own, ceiling)
     assert (capped.low, capped.change, capped.beyond) == (-0.54, -0.54, True)
-    assert not predict.with_loading(capped, 0.01).measurable
+    assert not predict.with_loading(capped, Cost(0.01, 0.01, 0.01)).measurable
     said = predict.verdict(ceiling, {"wherry": capped}, {}, {"wherry": "wherry ab"}, predict.NOISE)
     assert "not measurable, since more than that was found" in said and "See whether" not in said
     # An interval ends there; the claim stays. What was not recorded may copy too.

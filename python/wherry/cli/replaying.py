@@ -76,7 +76,7 @@ def replay(
     if ceiling:
         predictions = _predictions(subject, routines[1:], identities, found, noise / 100)
     said = (
-        predict.verdict(ceiling, predictions, found, usable, noise / 100)
+        predict.verdict(ceiling, predictions, found, usable, noise / 100, _of_loading(subject))
         if found
         else "Nothing was measured."
     )
@@ -169,15 +169,24 @@ def _predictions(subject, routines, identities, found, noise) -> dict[str, Predi
     }
 
 
-def _loading(subject) -> float:
+def _loading(subject) -> loading.Cost:
     """Share of the program's CPU time that it takes to load one more library in each of its processes."""
     cpu_s = (subject.ceiling or {}).get("cpu_s", 0)
     if cpu_s <= 0 or not subject.processes:
-        return 0.0
+        return loading.NOTHING
     try:
-        return subject.processes * loading.seconds() / cpu_s
+        return loading.seconds().times(subject.processes / cpu_s)
     except (FailedError, OSError):  # it is not built, or nothing can be started here
-        return 0.0
+        return loading.NOTHING
+
+
+def _of_loading(subject) -> str:
+    """In words; empty where it is too little to be told."""
+    share = _loading(subject).middle
+    if share < LEAST_TOLD:
+        return ""
+    processes = "one process" if subject.processes == 1 else f"{subject.processes:,} processes"
+    return f"with {percent(share)} for loading the library into {processes}"
 
 
 def _peers(given, without_found: bool, taken: set[str]) -> list[str]:
@@ -301,11 +310,8 @@ def _show(printer, subject, campaign, places, routines, found, predictions, said
             else "tried: of calls of more than 1 KiB, by what they took when the recorded program gave some of them to "
             "these routines; the interval takes in how far a program may be from its single calls"
         )
-    if predictions and (share := _loading(subject)) >= LEAST_TOLD:
-        notes.append(
-            f"with {percent(share)} for loading the library into "
-            + ("one process" if subject.processes == 1 else f"{subject.processes:,} processes")
-        )
+    if predictions and (more := _of_loading(subject)):
+        notes.append(more)
     printer.block(
         Block(
             "Time of all calls over libc's, with a 95 % interval",

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 
 from wherry.recording.trial import Change
 from wherry.recording.turns import Turned
+from wherry.replay.loading import Cost
 from wherry.replay.totals import LIBC, REST, SMALL_HOT, TIMED, Total
 from wherry.units import percent, signed
 
@@ -179,9 +180,11 @@ def within_ceiling(own: Prediction, ceiling: Mapping) -> Prediction:
     )
 
 
-def with_loading(own: Prediction, share: float, noise: float = NOISE) -> Prediction:
+def with_loading(own: Prediction, share: Cost, noise: float = NOISE) -> Prediction:
     """`share`: of the program's CPU time, that it takes more to load the library in all its processes."""
-    change, low, high = own.change + share, own.low + share, own.high + share
+    change = own.change + share.middle
+    low = change - math.hypot(own.change - own.low, share.middle - share.low)
+    high = change + math.hypot(own.high - own.change, share.high - share.middle)
     clear = _clear(low, high, change, noise) and not own.beyond
     return replace(own, change=change, low=low, high=high, measurable=clear)
 
@@ -230,8 +233,10 @@ def verdict(
     totals: Mapping[str, Mapping[str, Total]],
     usable: Mapping[str, str],
     noise: float,
+    loading: str = "",
 ) -> str:
-    """One or two sentences. `usable`: of the routines that a program can be given, how."""
+    """One or two sentences. `usable`: of the routines that a program can be given, how. `loading`: what of the change
+    is for loading the library."""
     if not ceiling:
         return _without_ceiling(totals, usable)
     share = f"This run spends {percent(ceiling['likely'])} in copies (at most {percent(ceiling['at_most'])})"
@@ -242,7 +247,7 @@ def verdict(
         return f"{share}; nothing that could serve it was measured; keep libc."
     best = min(own.values(), key=lambda found: found.change)
     how = ", by what was tried in the program" if best.tried else ""
-    said = f"replay predicts {best.words()} of its CPU time with {best.routine}{how}"
+    said = f"replay predicts {best.words()} of its CPU time with {best.routine}{how}{loading and f', {loading}'}"
     if ceiling.get("incomplete"):
         share += " that were recorded; what was not may copy too"
     elif ceiling["at_most"] < SMALL_SHARE:
