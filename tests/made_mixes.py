@@ -49,7 +49,7 @@ def full() -> dict:
         },
         "run": {
             "exit": 0, "recovered": False, "runs": 1, "elapsed_s": 1.0, "user_s": 1.0, "system_s": 0.1, "processes": 1,
-            "threads": 1, "uncounted": 1, "unrecorded": [{"program": "/a", "reason": "static", "count": 1}],
+            "execs": 1, "threads": 1, "uncounted": 1, "unrecorded": [{"program": "/a", "reason": "static", "count": 1}],
             "unseen": {"entered": 3, "inside_libc": 1, "error": "none"},
         },
         "callers": [{

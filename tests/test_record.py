@@ -356,7 +356,7 @@ def test_vfork_counts_for_the_parent(recorded):
     found = recorded("vfork")
     assert found.count(701) == 1
     assert found.count(700) == 1500
-    assert found.merger.processes == 2
+    assert (found.merger.processes, found.merger.execs) == (2, 0)
 
 
 def test_exec_loses_nothing(recorded):
@@ -364,6 +364,8 @@ def test_exec_loses_nothing(recorded):
     assert found.count(700) == 1500
     assert len(found.processes) == 2
     assert len({p.pid for p in found.processes}) == 1
+    assert len({p.started for p in found.processes}) == 1 and found.processes[0].started
+    assert (found.merger.processes, found.merger.threads, found.merger.execs) == (1, 1, 1)
 
 
 def test_threads_take_over_blocks(recorded):

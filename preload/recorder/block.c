@@ -151,6 +151,27 @@ static uint64_t clock_ns(int clock)
     return now.seconds * 1000000000 + now.nanoseconds;
 }
 
+/* By /proc/self/stat: the twentieth word behind the name, which ends with the last bracket. 0: nobody knows. */
+static uint64_t started(void)
+{
+    char line[512];
+    const long descriptor = CALL(SYS_openat, AT_FDCWD, "/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return 0;
+    const long got = CALL(SYS_read, descriptor, line, sizeof line);
+    CALL(SYS_close, descriptor);
+    long at = got;
+    while (at > 0 && line[at - 1] != ')')
+        at--;
+    uint64_t ticks = 0;
+    for (int word = 0; at < got && word <= 20; at++) {
+        word += line[at] == ' ';
+        if (word == 20 && line[at] >= '0' && line[at] <= '9')
+            ticks = ticks * 10 + (uint64_t)(line[at] - '0');
+    }
+    return ticks;
+}
+
 /* By which it can be told afterwards how much of the run's processor time is of processes that were recorded. At the
  * end only the processor's clock is read: a program may have forbidden itself system calls by then. */
 static void note_times(struct recorder_file *file)
@@ -196,6 +217,7 @@ static bool begin_file(void)
     file->header_bytes = HEADER_BYTES;
     file->pid = (uint32_t)pid;
     note_times(file);
+    file->started = started();
     const long length = CALL(SYS_readlink, "/proc/thread-self/exe", file->program, sizeof file->program - 1);
     file->program[length > 0 ? length : 0] = '\0';
     const char magic[8] = {'W', 'H', 'E', 'R', 'R', 'Y', 'R', 'C'};

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum {
-    RECORDER_VERSION = 6,
+    RECORDER_VERSION = 7,
     PAGE = 4096,
     OPS = 3,          /* copy, move, set */
     FUNCTIONS = 32,   /* room for recorder_function */
@@ -155,6 +155,7 @@ struct recorder_file {
     uint32_t names_used;
     uint64_t cpu_ns, clock_ns, begin_ticks; /* of the process, of the system (monotonic) and of the processor: here */
     uint64_t end_ticks;                     /* 0: it ended otherwise than by exit() */
+    uint64_t started; /* the process, in ticks since boot: an exec begins another file of it; or 0 */
     char program[PROGRAM];
     struct recorder_module module[MODULES];
     char names[NAMES];

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-MAGIC, VERSION = b"WHERRYRC", 6
+MAGIC, VERSION = b"WHERRYRC", 7
 PAGE = 4096
 OPS = ("copy", "move", "set")
 FUNCTIONS = (
@@ -72,7 +72,7 @@ _BLOCK = np.dtype(
         ("log", "<u8", (LOG, 3)),
     ]
 )
-_HEADER = struct.Struct("<8sIIIIQIIIIIIQQQQ4096s")
+_HEADER = struct.Struct("<8sIIIIQIIIIIIQQQQQ4096s")
 _MODULE = struct.Struct("<QQQQQII")
 # When a turn ends, how long turns are, what was counted when this one began, how many were; then pairs of them: of both
 # sides ticks, calls, those of more than EXACT bytes and the bytes of these.
@@ -138,6 +138,8 @@ class Process:
     blocks: tuple[np.void, ...]
     turns: np.ndarray  # pairs of turns, sides, TURN_FIELDS
     span: Span
+    started: int  # in ticks since boot, whatever it executed since; 0: nobody knows
+    exited: bool  # by exit()
 
     def module_of(self, address: int) -> Module | None:
         # A later one may lie where an earlier one was unloaded.
@@ -217,7 +219,7 @@ def read(path: Path) -> Process:
     _, version, block_bytes, header_bytes, pid, uncounted, count, modules, *rest = (
         _HEADER.unpack_from(data)
     )
-    _, complete, parent, _, cpu_ns, clock_ns, begin_ticks, end_ticks, program = rest
+    _, complete, parent, _, cpu_ns, clock_ns, begin_ticks, end_ticks, started, program = rest
     if version != VERSION or block_bytes != BLOCK_BYTES or header_bytes != HEADER_BYTES:
         raise DamagedError("it was written by a recorder of another version")
     if not complete or len(data) < HEADER_BYTES:
@@ -243,6 +245,8 @@ def read(path: Path) -> Process:
         tuple(blocks),
         turned.reshape(turns, 2, TURN_FIELDS),
         Span(pid, parent, cpu_ns, clock_ns, begin_ticks, max(end_ticks, turn_began, begin_ticks)),
+        started,
+        end_ticks != 0,
     )
 
 

@@ -21,8 +21,12 @@ _EXACT_SIZES = np.arange(blocks.EXACT + 1, dtype=np.uint64)
 
 class Merger:
     def __init__(self) -> None:
-        self.processes = 0
-        self.threads = 0
+        # Files, of which a process has one for each program that it executed.
+        self.records = 0
+        # By number and start of a process, its records and how many of them ended by exit().
+        self._records: dict[tuple[int, int], list[int]] = {}
+        self._unknown = 0  # records of which the process is not known to have others
+        self._claims = 0
         self.uncounted = 0
         # Ticks of the processor's clock that went into counting, and not into the programs.
         self.aside = 0
@@ -64,13 +68,19 @@ class Merger:
         except (blocks.DamagedError, OSError) as error:
             self.damaged.append(f"what process {path.name.partition('-')[0]} left: {error}")
             return
-        self.processes += 1
+        self.records += 1
+        if process.started:
+            own = self._records.setdefault((process.pid, process.started), [0, 0])
+            own[0] += 1
+            own[1] += process.exited
+        else:
+            self._unknown += 1
         self.uncounted += process.uncounted
         self.programs[process.program] += 1
         self.spans.append(process.span)
         self.turns[-1].append(process.turns)
         for block in process.blocks:
-            self.threads += int(block["claims"])
+            self._claims += int(block["claims"])
             self.aside += int(block["aside"])
             self._functions += block["functions"]
             self._sizes += block["sizes"]
@@ -87,6 +97,22 @@ class Merger:
             if calls:
                 self._add_callers(process, block)
                 self._add_bursts(block, calls)
+
+    @property
+    def processes(self) -> int:
+        """What ended by exit() executed nothing after that: so another with its number and start, as there may be in
+        namespaces of their own, is another process."""
+        return self._unknown + sum(max(exited, 1) for _, exited in self._records.values())
+
+    @property
+    def execs(self) -> int:
+        """In processes that had a record before."""
+        return self.records - self.processes
+
+    @property
+    def threads(self) -> int:
+        """One that executes a program goes on in it."""
+        return max(self._claims - self.execs, 0)
 
     def _add_callers(self, process: blocks.Process, block: np.void) -> None:
         table = block["callers"]

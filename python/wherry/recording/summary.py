@@ -167,6 +167,7 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
     run, ops = document["run"], document["ops"]
     say()
     runs = f" of {_several(ran.runs, 'run')}" if ran.runs > 1 else ""
+    execs = f" (with {_several(merger.execs, 'exec')})" if merger.execs else ""
     ended = f"signal {ran.signal}" if ran.signal else f"exit status {run['exit']}"
     ended += (
         f" after {seconds(run['elapsed_s'])} (user {seconds(run['user_s'])}, "
@@ -178,7 +179,8 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
         )
     paragraph(
         "recorded",
-        f"{_several(sum(p['calls'] for p in ops.values()), 'call')} in {_several(run['processes'], 'process')} and "
+        f"{_several(sum(p['calls'] for p in ops.values()), 'call')} in "
+        f"{_several(run['processes'], 'process')}{execs} and "
         f"{_several(run['threads'], 'thread')}{runs}; {ended}",
     )
     if ops:

@@ -189,6 +189,7 @@ def document(
             "user_s": round(ran.user_s, 6),
             "system_s": round(ran.system_s, 6),
             "processes": merger.processes,
+            "execs": merger.execs,
             "threads": merger.threads,
             "uncounted": merger.uncounted,
             "unrecorded": [{**row, "program": _printable(row["program"])} for row in unrecorded],

@@ -62,7 +62,7 @@ class Subject:
     tried_plan: str | None = None  # of the recording's trial
     turned: Turned | None = None  # what its turns tell of the whole program
     outlasting: Change | None = None  # what the trial made of calls that outlast a turn
-    processes: int = 0  # of the recording
+    processes: int = 0  # of the recording, an exec in one as another: each loads libraries
     beyond: int = 0  # calls of more bytes than are measured, which are in no part
     elsewhere: str = ""  # how the machine that it was recorded on is not this one
 
@@ -226,7 +226,7 @@ def subject(
         )
     if not parts:
         raise WherryError(f"{given}: nothing was copied in it; there is nothing to replay")
-    how = recording.document.get("how") or {}
+    how, run = recording.document.get("how") or {}, recording.document.get("run") or {}
     found = Subject(
         recording.name,
         tuple(parts),
@@ -235,7 +235,7 @@ def subject(
         (recording.document.get("trial") or {}).get("plan"),
         turns.of(recording.document),
         trial.outlasting(recording.document),
-        (recording.document.get("run") or {}).get("processes") or 0,
+        run.get("processes", 0) + run.get("execs", 0),
         beyond,
     )
     elsewhere = host.other(recording.document.get("machine") or {}, here) if here else ""
