@@ -319,6 +319,26 @@ def test_trying_a_place_leaves_no_directory(tmp_path):
     assert [p.name for p in (tmp_path / "runs/a").iterdir()] == ["b.json"]
 
 
+def test_a_directory_that_was_made_is_said(tmp_path, capsys, wherry):
+    for place, quiet in (("runs/a", False), ("b", True)):
+        runfile.write_bytes(tmp_path / place / "c.json", b"{}", quiet)
+        runfile.write_bytes(tmp_path / place / "d.json", b"{}", quiet)
+    assert (
+        capsys.readouterr().err == f"wherry: {tmp_path}/runs/a was no directory yet; it was made\n"
+    )
+    done = wherry("plan", "default", "-o", tmp_path / "e/own.toml")
+    assert f"{tmp_path}/e was no directory yet" in done.stderr and done.returncode == 0
+
+
+def test_a_dash_is_no_file(tmp_path, wherry):
+    for words in (("record", "-o", "-", "--", "true"), ("plan", "default", "-o", "-")):
+        done = wherry(*words, cwd=tmp_path)
+        assert (
+            done.returncode == 2 and "cannot save to -: that is not standard output" in done.stderr
+        )
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

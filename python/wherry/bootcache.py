@@ -75,7 +75,7 @@ def kept(
     entries = {key: own for key, own in _entries(place).items() if key != known}
     entries = dict([*[*entries.items()][1 - MOST_KEPT :], (known, made)])
     try:
-        runfile.write_bytes(place, json.dumps({"kept": entries}).encode())
+        runfile.write_bytes(place, json.dumps({"kept": entries}).encode(), quiet=True)
     except (OSError, WherryError):
         pass  # then it is made again
     return made

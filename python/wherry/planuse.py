@@ -106,7 +106,7 @@ def _aside(found: Sequence[Plan]) -> Path:
         made = home / f"{hashlib.sha256(data).hexdigest()[:32]}.plan"
         try:
             if not made.is_file() or made.read_bytes() != data:
-                runfile.write_bytes(made, data)
+                runfile.write_bytes(made, data, quiet=True)
         except (FailedError, OSError):
             continue
         return made

@@ -10,6 +10,7 @@ import math
 import os
 import re
 import stat
+import sys
 import tempfile
 import zlib
 from collections.abc import Iterable, Sequence
@@ -17,10 +18,12 @@ from errno import EEXIST
 from pathlib import Path
 
 from wherry import schemas
-from wherry.errors import FailedError, WherryError
+from wherry.errors import FailedError, WherryError, printable
 
 FORMAT = "wherry-run"
 FORMAT_VERSION = 1
+# Where runs go, unless another place is named.
+RUNS = Path("runs")
 # The journal of a run, beside it (journal.py).
 JOURNAL, JOURNAL_FORMAT = ".journal", "wherry-journal"
 _JOURNAL_BEGINS = f'{{"format":"{JOURNAL_FORMAT}"'.encode()
@@ -279,6 +282,10 @@ def refuse_own(path: Path, source: Path, what: str) -> None:
 
 def _refuse_what_is_there(path: Path) -> None:
     """OSError where nobody can tell: a directory on the way that may not be entered, a name that is too long."""
+    if str(path) == "-":
+        raise WherryError(
+            "cannot save to -: that is not standard output here; give the name of a file"
+        )
     if path.is_dir():
         raise WherryError(f"cannot save to {path}: it is a directory; give a file name")
     if path.exists() and not path.is_file():
@@ -307,23 +314,31 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
-def write_bytes(path: Path, data: bytes) -> None:
-    """Whole or not at all, as a run is."""
+def write_bytes(path: Path, data: bytes, quiet: bool = False) -> None:
+    """Whole or not at all, as a run is. `quiet`: in a directory that nobody named, nothing is said of making it."""
     with contextlib.suppress(OSError):  # told when it is written
         _refuse_what_is_there(path)
-    _save(path, data)
+    _save(path, data, quiet)
 
 
-def _save(path: Path, data: bytes) -> None:
+def _save(path: Path, data: bytes, quiet: bool = False) -> None:
     try:
-        _write(path, data, keep=True)
+        made = _write(path, data, keep=True)
     except OSError as error:
         raise FailedError(
             f"could not save {path}: {error.strerror}; nothing was left behind there"
         ) from None
+    if made and not quiet and path.parent != RUNS:
+        # It may be a name that was mistyped. Standard error may be gone, the file is there all the same.
+        with contextlib.suppress(OSError):
+            print(
+                printable(f"wherry: {path.parent} was no directory yet; it was made"),
+                file=sys.stderr,
+            )
 
 
-def _write(path: Path, data: bytes, keep: bool) -> None:
+def _write(path: Path, data: bytes, keep: bool) -> list[Path]:
+    """The directories that were made for it."""
     # Renaming onto a symbolic link would replace the link, not the file that it names.
     path = Path(os.path.realpath(path))
     made = [home for home in path.parents if not home.exists()]
@@ -335,6 +350,7 @@ def _write(path: Path, data: bytes, keep: bool) -> None:
         raise
     if not kept:
         _without(made)
+    return made
 
 
 def _without(made: Sequence[Path]) -> None:

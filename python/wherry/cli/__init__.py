@@ -95,7 +95,10 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     help="Show the version and exit.",
 )
 def wherry() -> None:
-    """Measures, verifies and explains memory routines: memcpy, memmove, memset and their relatives."""
+    """Measures, verifies and explains memory routines: memcpy, memmove, memset and their relatives.
+
+    Where a file is to be written into a directory that is missing, the directory is made, and a line on standard error
+    says so. A file is whole or not there."""
 
 
 def _say(line: str) -> None:

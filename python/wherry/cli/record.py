@@ -310,7 +310,10 @@ def _recover(home: Path, output: str | None, note: str, quiet: bool) -> int:
     "then wherry replay gcc.mix.json",
 )
 @click.option(
-    "-o", "--output", metavar="FILE", help="Where to write the mix (default: CMD.mix.json)."
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Where to write the mix (default: CMD.mix.json). A directory that is missing is made, which is said.",
 )
 @click.option("--note", metavar="TEXT", default="", help="A sentence to keep in the mix.")
 @click.option(

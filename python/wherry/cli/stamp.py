@@ -17,10 +17,12 @@ def now() -> str:
 
 def path(ending: str) -> Path:
     """runs/TIME-HOST and the ending, with a number between where another run of that second has the name."""
+    from wherry import runfile
+
     stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     host = re.sub(r"[^\w.-]", "-", os.uname().nodename) or "host"
     numbers = ("", *(f"-{number}" for number in range(2, 1000)))
-    names = [Path("runs") / f"{stamp}-{host}{number}{ending}" for number in numbers]
+    names = [runfile.RUNS / f"{stamp}-{host}{number}{ending}" for number in numbers]
     return next((name for name in names if not os.path.lexists(name)), names[0])
 
 
