@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
 from conftest import ROOT
 from made_mixes import full
 from wherry import mixes, recordings
+from wherry.errors import WherryError
 from wherry.replay import parts
 from wherry.report import mixpage
 
@@ -67,3 +69,32 @@ def test_what_may_be_absent_is_not_missed(tmp_path, monkeypatch, field, absent):
     caches = {"L1": 32768, "L2": 1 << 20, "L3": 1 << 25}
     for here in (None, full()["machine"]):
         assert parts.subject(str(path), caches, here=here).parts
+
+
+@pytest.mark.parametrize(
+    ("way", "value"),
+    [
+        (("ceiling", "parts", 0, "likely_s"), "x"),
+        (("ceiling", "parts", 0, "at_most_s"), -1),
+        (("ceiling", "parts", 0, "up_to"), []),
+        (("ceiling", "parts", 0, "calls"), [None]),
+        (("ceiling", "parts", 0, "op"), True),
+        (("run", "runs"), 1 << 64),
+        (("run", "execs"), 1 << 64),
+    ],
+)
+def test_what_no_recorder_writes_is_refused_with_its_place(way, value):
+    document = holder = full()
+    *before, last = way
+    for key in before:
+        holder = holder[key]
+    holder[last] = value
+    with pytest.raises(WherryError, match=re.escape(f"at {'.'.join(map(str, way))}: ")):
+        recordings.parse(json.dumps(document).encode(), "m")
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "Infinity"])
+def test_no_number_is_refused_whatever_its_key(number):
+    data = json.dumps(full()).replace('"format"', f'"unknown": [{number}], "format"', 1).encode()
+    with pytest.raises(WherryError, match=r"is no number of JSON|is beyond the numbers"):
+        recordings.parse(data, "m")

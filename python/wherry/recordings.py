@@ -14,6 +14,7 @@ import collections
 import functools
 import itertools
 import json
+import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -431,6 +432,8 @@ def parse(data: bytes, where: str) -> Recording:
 def _number(text: str) -> int | float:
     """16.0 is 16: JSON has one kind of numbers, and some write all of them so."""
     number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:20]} is beyond the numbers that can be read")
     return int(number) if number.is_integer() and abs(number) < 1 << 53 else number
 
 
