@@ -310,6 +310,12 @@ def test_a_missing_dropin_is_named(tmp_path, monkeypatch):
         preloading.library("dropin")
 
 
+def test_a_name_that_is_no_text_is_told_by_its_bytes(wherry):
+    for words in ((), ("--check",)):
+        done = wherry("exec", *words, "--", os.fsdecode(b"\xff\xfe"))
+        assert "\\xff\\xfe: " in done.stdout + done.stderr
+
+
 def test_a_name_that_is_no_text_as_json(wherry, tmp_path):
     program = tmp_path / os.fsdecode(b"a\xffb")
     shutil.copy("/bin/true", program)

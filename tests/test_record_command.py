@@ -17,7 +17,7 @@ import pytest
 from conftest import need_root, need_tool, run
 from test_record import known, phases, record, recorded, recorder
 from wherry import preloading, recordings
-from wherry.recording import blocks, leftovers, merge, running
+from wherry.recording import blocks, leftovers, merge, running, summary
 
 __all__ = ["known", "phases", "record", "recorded", "recorder"]  # fixtures
 
@@ -269,6 +269,14 @@ def test_odd_paths_are_paths(record, phases, tmp_path):
         assert row["function"] == "early"
         assert row["module"] == os.fsencode(home / "phases").decode(errors="replace")
         assert re.fullmatch(r"[0-9a-f]{40}", row["build_id"])
+
+
+def test_who_was_not_recorded_in_words():
+    row = {"program": "/bin/it", "reason": "why", "count": 1}
+    assert summary.unrecorded_in_words(row) == "/bin/it (at least 1 process): why"
+    (row,) = running.refused_unseen({1: True, 2: True}, Path())
+    said = summary.unrecorded_in_words(row)
+    assert said == f"at least 2 processes, too short to be named: {running.FILE_LIMIT}"
 
 
 @pytest.mark.parametrize("why", ["limit", "room"])

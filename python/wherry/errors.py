@@ -31,7 +31,13 @@ class FailedError(WherryError):
 
 def escaped(text: str) -> str:
     """With what a terminal would obey as an escape: names of files, and files that others wrote, may hold anything."""
-    return "".join(c if c.isprintable() or c in " \n\t" else ascii(c)[1:-1] for c in text)
+    return "".join(c if c.isprintable() or c in " \n\t" else _escape(c) for c in text)
+
+
+def _escape(letter: str) -> str:
+    # A byte of a name that is no text, as Python hands it on.
+    byte = ord(letter) - 0xDC00
+    return f"\\x{byte:02x}" if 0x80 <= byte <= 0xFF else ascii(letter)[1:-1]
 
 
 def printable(text: str) -> str:

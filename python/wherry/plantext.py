@@ -93,6 +93,11 @@ def _plan(table: Mapping) -> Plan:
     )
 
 
+# How the keys of sizes end, and what such a text is.
+_SIZES = ("_from", "_to", "last_level")
+_SIZE = re.compile(r"[0-9]{1,15} ?(?:B|KiB|MiB|GiB)")
+
+
 def _odd(value: object, where: str) -> str | None:
     """A number with a point, which JSON's schema takes for a whole one, or a line's end in a text."""
     if isinstance(value, dict):
@@ -109,6 +114,27 @@ def _odd(value: object, where: str) -> str | None:
         return (
             f"{where} is {value!r}, which has a line's end or another sign that cannot be printed"
         )
+    return None
+
+
+def _is_size(value: object) -> bool:
+    """Also the words, of which the schema tells where they may stand."""
+    if isinstance(value, str):
+        return value in ("off", "any") or _SIZE.fullmatch(value) is not None
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _no_size(tables: object) -> str | None:
+    """What is no size in the place of one, in other words than the schema's."""
+    for number, table in enumerate(tables if isinstance(tables, list) else ()):
+        for part in ("cpu", "copy", "set"):
+            own = table.get(part) if isinstance(table, dict) else None
+            for key, value in own.items() if isinstance(own, dict) else ():
+                if key.endswith(_SIZES) and not _is_size(value):
+                    return (
+                        f"plan[{number}].{part}.{key} is {_value(value)[:40]}; give a whole number and B, KiB, MiB or "
+                        'GiB: "24 KiB"'
+                    )
     return None
 
 
@@ -135,11 +161,13 @@ def from_text(path: Path, data: bytes) -> list[Plan]:
         raise UnusableError(
             path, f"is not a right plan: it has {len(tables)} plans, more than {MOST_PLANS}"
         )
-    wrong = schemas.fault(document, "plan")
-    if wrong:
+    if isinstance(tables, dict):
+        raise UnusableError(
+            path, "is not a right plan: it has [plan]; write [[plan]], as there may be several"
+        )
+    # The schema's words come last: they tell of the schema.
+    if wrong := _odd(document, "") or _no_size(tables) or schemas.fault(document, "plan"):
         raise UnusableError(path, f"is not a right plan: {wrong}")
-    if odd := _odd(document, ""):
-        raise UnusableError(path, f"is not a right plan: {odd}")
     for table in document["plan"]:
         if wrong := _as_off(table):
             raise UnusableError(path, f"is not a right plan: '{table['name']}' has {wrong}")

@@ -322,6 +322,7 @@ def run(
 
 NO_RECORD = "it was started without LD_PRELOAD, or could not write the record"
 NO_ROOM = "there was no room for its record in {}"
+UNNAMED = "too short to be named"
 FILE_LIMIT = "its record would be larger than files may be (ulimit -f)"
 
 
@@ -357,7 +358,7 @@ def refused_unseen(refused: Mapping[int, bool], directory: Path) -> list[dict]:
     """Of processes that could begin no record, and that nobody saw: by Merger.refused."""
     counts = collections.Counter(_refusal(limit, directory) for limit in refused.values())
     return [
-        {"program": "(too short to be named)", "reason": reason, "count": count}
+        {"program": f"({UNNAMED})", "reason": reason, "count": count}
         for reason, count in sorted(counts.items())
     ]
 

@@ -12,7 +12,7 @@ from wherry import tables
 from wherry.errors import printable
 from wherry.recording import trial, turns, unseen
 from wherry.recording.merge import Merger
-from wherry.recording.running import Ran
+from wherry.recording.running import UNNAMED, Ran
 from wherry.recording.telling import in_shell
 from wherry.tables import Column, Figure, layout
 from wherry.units import percent, size_in_words, size_label
@@ -147,6 +147,14 @@ def ceiling_in_words(ceiling: Mapping) -> str:
     )
 
 
+def unrecorded_in_words(row: Mapping) -> str:
+    # Of those that lived between two looks nobody knows.
+    times = f"at least {_several(row['count'], 'process')}"
+    if row["program"] == f"({UNNAMED})":
+        return f"{times}, {UNNAMED}: {row['reason']}"
+    return f"{row['program']} ({times}): {row['reason']}"
+
+
 def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
     def say(text: str = "") -> None:
         print(text, file=sys.stderr)
@@ -204,9 +212,7 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
                 paragraph(label, own)
     paragraph("not seen", unseen.in_words(run["unseen"]))
     for row in run["unrecorded"][:PROGRAMS_SHOWN]:
-        # Of those that lived between two looks nobody knows.
-        times = f"at least {_several(row['count'], 'process')}"
-        paragraph("not recorded", printable(f"{row['program']} ({times}): {row['reason']}"))
+        paragraph("not recorded", printable(unrecorded_in_words(row)))
     if len(run["unrecorded"]) > PROGRAMS_SHOWN:
         more = _several(len(run["unrecorded"]) - PROGRAMS_SHOWN, "more program")
         paragraph("", f"and {more}, in the mix")

@@ -208,8 +208,7 @@ def page(recording: Recording) -> str:
         processes = plural(run["processes"], "process", "processes")
         pairs.append(("run", f"{times}; {processes}, {plural(run['threads'], 'thread')}{runs}"))
     pairs += [
-        ("not recorded", f"{row['program']} ({row['count']}): {row['reason']}")
-        for row in run.get("unrecorded", ())[:20]
+        ("not recorded", summary.unrecorded_in_words(row)) for row in run.get("unrecorded", ())[:20]
     ]
     ceiling = document.get("ceiling")
     said = "Ceiling: " + summary.ceiling_in_words(ceiling) + "." if ceiling else ""
