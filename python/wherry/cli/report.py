@@ -74,11 +74,11 @@ def experiment(printer: Printer, run: dict, name: str) -> None:
         + (f"; {said}" if (said := sentences.corrected(own.get("correction"))) else "")
         + _thinned(own.get("thinned"))
         + ("; the time was up before all processes had ended" if own.get("cut_short") else "")
-        + (f"; {plural(disturbed, 'cell has', 'cells have')} disturbed rounds" if disturbed else "")
         + ("" if own["complete"] else "; INTERRUPTED, so fewer")
     )
+    some = f"{plural(disturbed, 'cell has', 'cells have')} disturbed rounds" if disturbed else ""
     for line in (
-        rounds.voided_in_words(own, disturbed),
+        rounds.voided_in_words(own, disturbed) or some,
         rounds.drift_in_words(own),
         levels.in_words(own),
     ):

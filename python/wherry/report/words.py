@@ -75,8 +75,8 @@ def method(run: dict, name: str) -> str:
         else f"medians of {plural(own['processes'], 'process', 'processes')} × {plural(own['rounds'], 'round')}",
         sentences.corrected(own.get("correction")),
         sentences.untold(tables.rows_of(run, name)),
-        attempt(lambda: rounds.voided_in_words(own, disturbed), ""),
-        f"{plural(disturbed, 'cell has', 'cells have')} disturbed rounds" if disturbed else "",
+        attempt(lambda: rounds.voided_in_words(own, disturbed), "")
+        or (f"{plural(disturbed, 'cell has', 'cells have')} disturbed rounds" if disturbed else ""),
         attempt(lambda: rounds.drift_in_words(own), ""),
         levels.in_words(own),
         attempt(lambda: _counters(run, own), ""),
