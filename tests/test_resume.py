@@ -574,9 +574,9 @@ def test_a_run_that_is_under_way_is_not_disturbed(alone, words):
 
 def test_a_journal_is_locked_while_it_is_written(tmp_path):
     own = journal.Journal(tmp_path / "run.json", {}, {"state": {"done": []}})
-    assert journal.is_under_way(own.path)
+    assert runfile.is_locked(own.path)
     own.close()
-    assert not journal.is_under_way(own.path)
+    assert not runfile.is_locked(own.path)
 
 
 def test_a_full_disk_costs_no_row_that_was_there(tmp_path, monkeypatch):

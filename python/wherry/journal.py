@@ -96,24 +96,12 @@ class Journal:
 # ---- what is there already ------------------------------------------------------------------------------------------
 
 
-def is_under_way(path: Path) -> bool:
-    """Whether somebody still writes that journal."""
-    try:
-        with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        pass
-    return False
-
-
 def check_none(run: Path) -> None:
     """Before a new run takes the place: what a killed one measured is in its journal alone."""
     path = runfile.journal_beside(run)
     if path is None:
         return
-    if is_under_way(path):
+    if runfile.is_locked(path):
         raise WherryError(
             f"cannot save to {run}: a run that is under way will be saved there ({path} is its journal); wait for its "
             "end, or give another name"
@@ -198,7 +186,7 @@ def read(run_path: Path) -> dict | None:
     path = runfile.journal_beside(run_path)
     if path is None:
         return None
-    if is_under_way(path):
+    if runfile.is_locked(path):
         raise WherryError(
             f"cannot resume {run_path}: its run is still under way; wait for its end, or end it with Ctrl-C first"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import fcntl
 import gzip
 import json
 import math
@@ -271,6 +272,18 @@ def check_save(path: Path, kind: str = FORMAT) -> None:
         raise WherryError(
             f"cannot save to {path}: what is there is not {what}, and would be lost; give another name, or remove it"
         )
+
+
+def is_locked(path: Path) -> bool:
+    """Whether somebody still writes what is locked as long as it is written."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
 
 
 def refuse_own(path: Path, source: Path, what: str) -> None:

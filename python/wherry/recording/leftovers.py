@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from wherry import runfile
 from wherry.errors import WherryError
 
 PREFIX = "wherry-record-"
@@ -114,17 +115,6 @@ def _read(home: Path) -> Leftover | None:
             return None
 
 
-def _under_way(home: Path) -> bool:
-    try:
-        with (home / STATE).open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        pass
-    return False
-
-
 def read(home: Path) -> Leftover:
     """That one, or an error that says why it cannot be had."""
     found = _read(home)
@@ -133,7 +123,7 @@ def read(home: Path) -> Leftover:
             f"{home}: no recording of yours is there that could be recovered; give the directory that wherry record "
             "named"
         )
-    if _under_way(home):
+    if runfile.is_locked(home / STATE):
         raise WherryError(f"{home}: that recording is under way; its wherry record saves it")
     if busy := found.busy():
         raise WherryError(
@@ -151,5 +141,5 @@ def every() -> Iterator[Leftover]:
             continue
         for home in homes:
             found = None if home.is_symlink() else _read(home)
-            if found is not None and not _under_way(home):
+            if found is not None and not runfile.is_locked(home / STATE):
                 yield found
