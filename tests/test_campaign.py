@@ -1,6 +1,7 @@
 """A campaign goes on after a crash, a hang or a wrong routine, and keeps what it measured when interrupted. The runner
 is a fake one (fake_runner.py): a good one does not crash on request."""
 
+import fcntl
 import json
 import os
 import resource
@@ -214,6 +215,37 @@ def test_runs_that_begin_together_do_not_take_each_others_file(fake):
     files = list((fake.directory / "runs").iterdir())
     assert len(files) == 4
     assert all(json.loads(path.read_text())["cells"] for path in files)
+
+
+# The name was free when it was chosen; since then another run has begun.
+CHOSEN_BEFORE = """
+from pathlib import Path
+from wherry.cli import stamp
+from wherry.__main__ import main
+stamp.run_path = lambda rows: Path("runs/x.json")
+main()
+"""
+
+
+@pytest.mark.parametrize("held", [("x.json", "x.json.journal"), ("x.json.journal",)])
+def test_a_default_name_that_another_run_took_meanwhile(fake, held):
+    runs = fake.directory / "runs"
+    runs.mkdir()
+    for name in held:
+        (runs / name).write_text("another run\n")
+    with (runs / "x.json.journal").open("rb") as journal:
+        fcntl.flock(journal, fcntl.LOCK_EX)
+        done = subprocess.run(
+            [sys.executable, "-c", CHOSEN_BEFORE, "bench", "sizes", "--size", "64"],
+            cwd=fake.directory,
+            env=fake.environment,
+            capture_output=True,
+            text=True,
+        )
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in runs.iterdir()) == sorted([*held, "x-2.json"])
+    assert all((runs / name).read_text() == "another run\n" for name in held)
+    assert json.loads((runs / "x-2.json").read_text())["cells"]
 
 
 def test_interrupted_before_anything_was_measured(fake):

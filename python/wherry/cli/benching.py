@@ -126,9 +126,13 @@ def bench(
     )
     plan, left_out = whole.plan(chosen, request, every)
     path = Path(save) if save else stamp.run_path(sum(len(rows) for _, rows in plan))
-    runfile.check_save(path)
-    if run is None:
-        journal.check_none(path)
+    if save:
+        runfile.check_save(path)
+        if run is None:
+            journal.check_none(path)
+    else:
+        # Taken when the run begins (keeping.py), past what others have taken until then.
+        runfile.check_target(path)
     if raw:
         runfile.check_target(raw_samples(path))
     reporting.check_beside(path, picture, page, [experiment.name for experiment, _ in plan])

@@ -69,12 +69,13 @@ class Keeper:
         stem, dot_json, packed = self.path.name.rpartition(".json")
         with contextlib.suppress(OSError):  # the writing that follows tells of it
             for number in itertools.count(2):
-                try:
+                with contextlib.suppress(FileExistsError):
                     self.path.touch(exist_ok=False)
                     self.named = True
-                    return
-                except FileExistsError:
-                    self.path = self.path.with_name(f"{stem}-{number}{dot_json}{packed}")
+                    if runfile.journal_beside(self.path) is None:
+                        return
+                    self._give_name_back()  # the journal is of a run whose file somebody has removed
+                self.path = self.path.with_name(f"{stem}-{number}{dot_json}{packed}")
 
     def _give_name_back(self) -> None:
         """An empty file only held the name; an older save stays."""
