@@ -222,7 +222,7 @@ CHOSEN_BEFORE = """
 from pathlib import Path
 from wherry.cli import stamp
 from wherry.__main__ import main
-stamp.run_path = lambda rows: Path("runs/x.json")
+stamp.run_path = stamp.path = lambda _: Path("runs/x.json")
 main()
 """
 
@@ -246,6 +246,20 @@ def test_a_default_name_that_another_run_took_meanwhile(fake, held):
     assert sorted(path.name for path in runs.iterdir()) == sorted([*held, "x-2.json"])
     assert all((runs / name).read_text() == "another run\n" for name in held)
     assert json.loads((runs / "x-2.json").read_text())["cells"]
+
+
+def test_an_ab_whose_default_name_was_taken_meanwhile(fake):
+    runs = fake.directory / "runs"
+    runs.mkdir()
+    (runs / "x.json").write_text("another\n")
+    done = subprocess.run(
+        [sys.executable, "-c", CHOSEN_BEFORE, "ab", "--runs", "2", "--", "true"],
+        cwd=fake.directory,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0 and "Saved as runs/x-2.json" in done.stdout, done.stderr
+    assert (runs / "x.json").read_text() == "another\n"
 
 
 def test_interrupted_before_anything_was_measured(fake):

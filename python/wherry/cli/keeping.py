@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import signal
 from pathlib import Path
 
 from wherry import runfile
+from wherry.cli import stamp
 from wherry.errors import FailedError
 from wherry.journal import Journal
+
+
+def save(path: Path, document: dict, *, explicit: bool) -> Path:
+    """A document that comes at once; where it is, which is elsewhere when a default name was taken meanwhile."""
+    with _deaf():
+        taken = None
+        if not explicit:
+            with contextlib.suppress(OSError):  # the writing that follows tells of it
+                path = taken = stamp.take(path)
+        try:
+            runfile.write(path, document)
+        except FailedError:
+            if taken:
+                taken.unlink(missing_ok=True)
+            raise
+    return path
 
 
 class Keeper:
@@ -61,21 +77,10 @@ class Keeper:
             self.journal = None
 
     def _take_name_once(self) -> None:
-        if not self.explicit and not self.named:
-            self._take_name()
-
-    def _take_name(self) -> None:
         """The default name, or the next one: another bench may have begun in the same second."""
-        stem, dot_json, packed = self.path.name.rpartition(".json")
-        with contextlib.suppress(OSError):  # the writing that follows tells of it
-            for number in itertools.count(2):
-                with contextlib.suppress(FileExistsError):
-                    self.path.touch(exist_ok=False)
-                    self.named = True
-                    if runfile.journal_beside(self.path) is None:
-                        return
-                    self._give_name_back()  # the journal is of a run whose file somebody has removed
-                self.path = self.path.with_name(f"{stem}-{number}{dot_json}{packed}")
+        if not self.explicit and not self.named:
+            with contextlib.suppress(OSError):  # the writing that follows tells of it
+                self.path, self.named = stamp.take(self.path), True
 
     def _give_name_back(self) -> None:
         """An empty file only held the name; an older save stays."""

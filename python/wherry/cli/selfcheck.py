@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from wherry import machine, runfile, selfcheck, tables, version
-from wherry.cli import names, stamp
+from wherry.cli import keeping, names, stamp
 from wherry.cli.printer import Printer
 from wherry.cli.progress import Progress
 from wherry.errors import EXIT_FAILED, EXIT_OK, EXIT_UNDECIDED, WherryError
@@ -36,8 +36,12 @@ class _Check:
     ):
         names.check_pin(pin)
         self.as_json = as_json
+        self.explicit = bool(save)
         self.path = Path(save) if save else stamp.path("-self-check.json")
-        runfile.check_save(self.path, FORMAT)
+        if save:
+            runfile.check_save(self.path, FORMAT)
+        else:
+            runfile.check_target(self.path)
         self.quick, self.pin = quick, pin
         self.seed = secrets.randbits(32) if seed is None else seed
         self.printer = Printer()
@@ -80,7 +84,7 @@ class _Check:
             "passed": passed,
             "claims": [claim.as_dict() for claim in claims],
         }
-        runfile.write(self.path, document)
+        self.path = keeping.save(self.path, document, explicit=self.explicit)
         if self.as_json:
             self.printer.write(runfile.encode(document).decode())
         else:

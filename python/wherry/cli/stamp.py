@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import itertools
 import os
 import re
 from pathlib import Path
@@ -24,6 +26,23 @@ def path(ending: str) -> Path:
     numbers = ("", *(f"-{number}" for number in range(2, 1000)))
     names = [runfile.RUNS / f"{stamp}-{host}{number}{ending}" for number in numbers]
     return next((name for name in names if not os.path.lexists(name)), names[0])
+
+
+def take(path: Path) -> Path:
+    """Makes that file, which nobody named, empty; where the name was taken since it was chosen, the next free one.
+    OSError where none can be made."""
+    from wherry import runfile
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stem, dot_json, packed = path.name.rpartition(".json")
+    names = (path.with_name(f"{stem}-{number}{dot_json}{packed}") for number in itertools.count(2))
+    for name in itertools.chain((path,), names):
+        with contextlib.suppress(FileExistsError):
+            name.touch(exist_ok=False)
+            if runfile.journal_beside(name) is None:
+                return name
+            name.unlink()  # the journal is of a run whose file somebody has removed
+    raise AssertionError("names do not end")
 
 
 def run_path(rows: int) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wherry import libctunables, preloading, runfile
 from wherry.ab import figures, record, running, sides, turns, verdict
-from wherry.cli import stamp
+from wherry.cli import keeping, stamp
 from wherry.cli.ending import interrupted_status
 from wherry.cli.printer import Printer
 from wherry.cli.progress import Progress
@@ -29,7 +29,10 @@ def ab(words, *, runs, seconds, limit, by, force, seed, save, as_json, **options
     seed = time.time_ns() % 2**32 if seed is None else seed
     program = _program(words, limit or RUN_LIMIT, options)
     path = Path(save) if save else stamp.path("-ab.json")
-    runfile.check_save(path)
+    if save:
+        runfile.check_save(path)
+    else:
+        runfile.check_target(path)
     started = stamp.now()
     wanted = -(-(runs or DEFAULT_RUNS) // 2)
     # What was asked for by number is measured; else a slow program gets fewer.
@@ -54,7 +57,12 @@ def ab(words, *, runs, seconds, limit, by, force, seed, save, as_json, **options
     )
     document = record.document(taken, found, by, said, ["wherry", *sys.argv[1:]], seed, started)
     # Saved before it is shown, as a reader of our output may leave; shown all the same where that fails.
-    unsaved = _save(path, document) if found else None
+    unsaved = None
+    if found:
+        try:
+            path = keeping.save(path, document, explicit=bool(save))
+        except FailedError as error:
+            unsaved = error
     printer = Printer()
     if as_json:
         printer.write(runfile.encode(document).decode())
@@ -69,14 +77,6 @@ def ab(words, *, runs, seconds, limit, by, force, seed, save, as_json, **options
         print(f"wherry: interrupted after {after}", file=sys.stderr)
         return interrupted_status[0]
     return EXIT_OK
-
-
-def _save(path: Path, document: dict) -> FailedError | None:
-    try:
-        runfile.write(path, document)
-    except FailedError as error:
-        return error
-    return None
 
 
 def _sides(options: dict, base: dict[str, str]) -> tuple[sides.Side, sides.Side]:
