@@ -1,5 +1,6 @@
 """The command line as a user runs it, with the real runner: what it prints, and how it answers bad input."""
 
+import itertools
 import json
 import os
 import re
@@ -72,7 +73,19 @@ def test_list_routines(wherry):
     assert {"rep_movsb", "move_avx2"} <= {row["name"] for row in rows}
     assert {"op", "needs", "era", "source", "idea", "quantum"} <= set(rows[0])
     text = wherry("list", "routines").stdout
-    assert all(row["name"] in text for row in rows)
+    starts = [(text.index(f"\n  {row['name']} "), row) for row in rows]
+    starts.sort(key=lambda own: own[0])
+    told = {}
+    for (start, row), (end, _) in itertools.pairwise([*starts, (len(text), None)]):
+        told[row["name"]] = " ".join(text[start:end].split())
+        assert f"({row['source']})" in told[row["name"]]
+    for name, effect in (
+        ("x87_fild64", "saves and restores the x87 state"),
+        ("mmx_movq", "loses the MMX and x87 state"),
+        ("int4x8", "multiples of 32 bytes only"),
+    ):
+        assert effect in told[name]
+    assert re.search(r"^  copy: +sides that do not overlap$", text, re.MULTILINE)
 
 
 def test_list_experiments(wherry):

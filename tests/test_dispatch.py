@@ -24,7 +24,9 @@ def test_calls_before_constructors_and_relocation(build_dir):
 
 
 @pytest.mark.skipif(not shutil.which("qemu-x86_64"), reason="needs the Debian package qemu-user")
-@pytest.mark.parametrize(("model", "tier"), [("Nehalem", "sse2"), ("Haswell", "avx2")])
+@pytest.mark.parametrize(
+    ("model", "tier"), [("Nehalem", "sse2"), ("Haswell", "avx2"), ("EPYC", "avx2")]
+)
 def test_the_tier_follows_the_cpu(build_dir, model, tier):
     program = build_dir / "tests" / "c" / "early-static"
     assert f"isa {tier}" in run(["qemu-x86_64", "-cpu", model, program])

@@ -284,6 +284,14 @@ def test_the_commands(wherry, tmp_path):
         "no: the default plan is in force; WHERRY_PLAN was not used: it is for family 2"
         in done.stdout
     )
+    done = wherry("plan", "check", "--json", foreign, env=env)
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["taken"]) == (1, False) and "family 2" in told["status"]
+    done = wherry("plan", "check", "--json", tmp_path / "none.toml", env=env)
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["taken"]) == (1, False) and "none.toml" in told["status"]
+    done = wherry("plan", "check", "--json", text, env=env)
+    assert json.loads(done.stdout)["taken"] and done.returncode == 0
     for out in ("both.plan", "both.toml"):
         assert wherry("plan", "bundle", foreign, text, "-o", tmp_path / out).returncode == 0
         assert len(plans.read(tmp_path / out)) == 2

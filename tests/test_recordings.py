@@ -423,8 +423,11 @@ def test_a_user_without_a_home_has_costs_too(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(bootcache, "key", lambda version, natives: "key")
     good = {kind: {op: {"64": 2.0} for op in ceiling.OPS} for kind in ceiling.KINDS}
-    monkeypatch.setattr(ceiling, "_measure", lambda progress: good)
-    assert ceiling.costs() == good
+    monkeypatch.setattr(ceiling, "_measure", lambda: good)
+    begun = []
+    assert ceiling.costs(lambda: begun.append(1)) == good and begun
+    begun.clear()
+    assert ceiling.costs(lambda: begun.append(1)) == good and not begun
     (kept,) = tmp_path.glob("*/costs.json")
     assert json.loads(kept.read_text())["kept"] == {"key": good}
     monkeypatch.setattr(bootcache, "own_directories", lambda: iter(()))
@@ -435,7 +438,7 @@ def test_a_damaged_cache_of_costs_is_measured_again(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     good = {kind: {op: {"64": 2.0} for op in ceiling.OPS} for kind in ceiling.KINDS}
     monkeypatch.setattr(bootcache, "key", lambda version, natives: "key")
-    monkeypatch.setattr(ceiling, "_measure", lambda progress: good)
+    monkeypatch.setattr(ceiling, "_measure", lambda: good)
     path = tmp_path / "wherry" / "costs.json"
     deep = 100_000 * "["
     for text in (

@@ -59,9 +59,12 @@ def kept(
     good: Callable[[object], bool],
     make: Callable[[], dict],
     fresh: bool,
+    begins: Callable[[], None] = lambda: None,
 ) -> dict:
-    """What lies at `place` under the key `known`, when it is `good`; else it is made and put there."""
+    """What lies at `place` under the key `known`, when it is `good`; else it is made, which `begins` may tell of, and
+    put there."""
     if place is None:
+        begins()
         return make()
     if not fresh:
         try:
@@ -70,6 +73,7 @@ def kept(
                 return found
         except (ValueError, KeyError, TypeError, AttributeError):
             pass
+    begins()
     made = make()
     # Read again: another may have put its own there meanwhile.
     entries = {key: own for key, own in _entries(place).items() if key != known}

@@ -67,7 +67,7 @@ def _rows() -> list[tuple[str, str, int, str]]:
     return rows
 
 
-def _measure(progress: Callable[[float], None] | None) -> dict:
+def _measure() -> dict:
     rows = _rows()
     lines = []
     for number, (kind, op, size, state) in enumerate(rows):
@@ -84,8 +84,6 @@ def _measure(progress: Callable[[float], None] | None) -> dict:
         for event in stream:
             if event.get("event") == "cell" and not event.get("aa") and event.get("ns"):
                 took[event["id"], event["routine"]] = sorted(event["ns"])[:2][-1]
-            if event.get("event") == "rowend" and progress:
-                progress((event["id"] + 1) / len(rows))
     for number, (kind, op, size, _) in enumerate(rows):
         whole, floor = took.get((number, "libc")), took.get((number, FLOOR))
         if whole and floor:
@@ -101,11 +99,12 @@ def _measure(progress: Callable[[float], None] | None) -> dict:
 # ---- kept as long as the machine runs -------------------------------------------------------------------------------
 
 
-def costs(progress: Callable[[float], None] | None = None, fresh: bool = False) -> dict:
+def costs(begins: Callable[[], None] = lambda: None, fresh: bool = False) -> dict:
     """Nanoseconds a call: costs["hot" | "repeated" | "cold"][op][size]: in the nearest cache that holds them, of sizes
-    that nobody can predict and of one size again and again, and in memory. From the cache when it is of this boot."""
+    that nobody can predict and of one size again and again, and in memory. From the cache when it is of this boot;
+    else `begins` is called before the seconds that it takes."""
     key = bootcache.key(VERSION, [Path(runner.path())])
-    return bootcache.kept(bootcache.path("costs"), key, _good, lambda: _measure(progress), fresh)
+    return bootcache.kept(bootcache.path("costs"), key, _good, _measure, fresh, begins)
 
 
 def _good(found: object) -> bool:

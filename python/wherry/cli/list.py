@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import click
 
 # In the order in which routines are listed.
@@ -17,6 +19,16 @@ OPS = (
     "iszero",
     "pagezero",
 )
+# What a routine does to its caller beside its work, by the traits of src/routines/registry.h.
+EFFECTS = {
+    "x87-saved": "saves and restores the x87 state",
+    "x87-clobbered": "leaves the x87 stack empty",
+    "mmx-clobbered": "loses the MMX and x87 state and leaves the stack empty",
+    "reads-first": "reads before it writes",
+    "calls-libc": "calls libc",
+}
+# Ops whose two sides may not overlap.
+DISJOINT = ("copy", "copy_csum", "copy_crc32c")
 
 
 @click.command("list", epilog="Example: wherry list routines --json")
@@ -99,26 +111,27 @@ def _routines(as_json: bool) -> None:
     rows.sort(key=lambda r: (order.get(r["op"], 9), r["era"]))
     columns = [
         Column("routine", left=True),
-        Column("op", left=True),
         Column("needs", left=True),
-        Column("quantum"),
         Column("era"),
-        Column("idea", left=True, wraps=True),
+        Column("idea; what else it does (source)", left=True, wraps=True),
     ]
     table = []
-    for row in rows:
-        style = "dim" if row.get("unavailable") else ""
-        quantum = f"{row['quantum']} B" if row["quantum"] != 1 else ""
-        table.append(
-            [
-                Figure(row["name"], style=style or "title"),
-                Figure(row["op"], style=style),
-                Figure(row["needs"] + (" (not here)" if style else ""), style=style),
-                Figure(quantum, style=style),
-                Figure(str(row["era"]), style=style),
-                Figure(row["idea"], style=style),
-            ]
-        )
+    for op, rows_of_op in itertools.groupby(rows, key=lambda r: r["op"]):
+        of_op = [f"{op}:", "", "", "sides that do not overlap" if op in DISJOINT else ""]
+        table += [[Figure("")] * len(columns)] * bool(table)
+        table.append([Figure(text, style="title") for text in of_op])
+        for row in rows_of_op:
+            style = "dim" if row.get("unavailable") else ""
+            told = [row["idea"], *(EFFECTS[own] for own in row["traits"] if own in EFFECTS)]
+            if row["quantum"] != 1:
+                told.append(f"multiples of {row['quantum']} bytes only")
+            cells = (
+                row["name"],
+                row["needs"] + (" (not here)" if style else ""),
+                str(row["era"]),
+                f"{'; '.join(told)} ({row['source']})",
+            )
+            table.append([Figure(text, style=style) for text in cells])
     # No parts: the sentences of the last column wrap.
     printer.lines(layout(columns, table, 10_000))
     printer.text()

@@ -67,17 +67,22 @@ def show(file: Path, text: bool, as_json: bool) -> None:
 
 @command.command(epilog="Example: wherry plan check mine.toml")
 @click.argument("file", type=FileName())
-def check(file: Path) -> int:
+@click.option("--json", "as_json", is_flag=True, help="As JSON, for a program.")
+def check(file: Path, as_json: bool) -> int:
     """Loads FILE into the library here; exit status 1 when it is not taken, and why."""
-    from wherry import plans
+    from wherry import plans, runfile
+    from wherry.cli.printer import Printer
 
     try:
         plans.read(file)
         taken, status = _in_library(file)
     except WherryError as error:
-        print(f"no: {error}")
-        return EXIT_FAILED
-    print(f"{'yes' if taken else 'no'}: {status}")
+        taken, status = False, str(error)
+    if as_json:
+        told = {"file": str(file), "taken": taken, "status": status}
+        Printer().write(runfile.encode(told).decode())
+    else:
+        print(f"{'yes' if taken else 'no'}: {status}")
     return 0 if taken else EXIT_FAILED
 
 

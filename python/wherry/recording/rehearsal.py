@@ -10,6 +10,7 @@ import json
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from wherry import bootcache, ceiling, preloading, runner
@@ -22,11 +23,12 @@ LIMIT_S = 60.0
 LEAST_CALLS = 8
 
 
-def hot(fresh: bool = False) -> dict:
-    """Ticks of the processor's clock: hot["ticks_per_ns"], and hot[op][least size of a class], a call."""
+def hot(begins: Callable[[], None] = lambda: None, fresh: bool = False) -> dict:
+    """Ticks of the processor's clock: hot["ticks_per_ns"], and hot[op][least size of a class], a call. `begins`
+    is called before the seconds that it takes."""
     natives = [Path(runner.path()), preloading.library("recorder")]
     place = bootcache.path("rehearsal")
-    return bootcache.kept(place, bootcache.key(VERSION, natives), _good, _measure, fresh)
+    return bootcache.kept(place, bootcache.key(VERSION, natives), _good, _measure, fresh, begins)
 
 
 def _good(found: object) -> bool:

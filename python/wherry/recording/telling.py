@@ -31,6 +31,12 @@ def say(line: str) -> None:
         print(printable(f"wherry record: {line}"), file=sys.stderr)
 
 
+def measures() -> None:
+    """Whoever sits before a terminal is told why nothing comes yet."""
+    if sys.stderr.isatty():
+        say("measuring what copies cost here, once after each boot: some seconds")
+
+
 def in_shell(path: str) -> str:
     """A path as a word of a shell that names it, whatever bytes it has, and of letters that can be printed."""
     if path.startswith("-"):

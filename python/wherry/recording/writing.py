@@ -52,7 +52,7 @@ def _rehearsed() -> dict | None:
     from wherry.recording import rehearsal
 
     try:
-        return rehearsal.hot()
+        return rehearsal.hot(telling.measures)
     except WherryError as error:
         telling.say(f"what was timed is left out: {error}")
         return None
@@ -100,7 +100,7 @@ def _ceiling(
         # Where nothing could be recorded, nothing is known; a program that was recorded and copied nothing is another.
         return (None if incomplete else ceiling.of({}, cpu_s, {})), {}
     try:
-        costs = ceiling.costs()
+        costs = ceiling.costs(telling.measures)
     except WherryError as error:
         telling.say(f"no ceiling: {error}")
         return None, {}
@@ -130,7 +130,7 @@ def unrecorded_s(ran: Ran, merger: Merger, ending: Ending) -> float:
 
     try:
         with ending.can_be_left():
-            rate = rehearsal.hot()["ticks_per_ns"]
+            rate = rehearsal.hot(telling.measures)["ticks_per_ns"]
     except KeyboardInterrupt:
         return 0.0
     except WherryError:
