@@ -376,6 +376,16 @@ def test_threads_take_over_blocks(recorded):
     assert found.merger.uncounted == 0
 
 
+def test_what_each_thread_copied(recorded):
+    found = recorded("named")
+    rows = [row for row in found.merger.by_thread() if row["name"] in ("reader", "writer")]
+    told = [(row["name"], row["threads"], row["calls"], row["bytes"]) for row in rows]
+    assert told == [("reader", 2, 2000, 600000), ("writer", 1, 1000, 300000)]
+    # Both readers had one counter, so which copied more is not known.
+    assert [row.get("most_bytes") for row in rows] == [None, 300000]
+    assert all(row["program"].endswith("recorder-known") for row in rows)
+
+
 def test_signal_handlers_lose_no_count(recorded):
     found = recorded("signals")
     assert found.count(900) == 20000000

@@ -452,3 +452,12 @@ def test_the_drop_in_alone_is_not_recorded(wherry, tmp_path):
     assert done.returncode == 0
     assert "nothing of this is recorded" in done.stderr
     assert wherry("exec", "--", "true").stderr == ""
+
+
+def test_threads_by_name_are_told(record, build_dir):
+    done, mix = record("--no-ceiling", "--", build_dir / "tests/c/recorder/recorder-known", "named")
+    assert "By thread, those of one name together:" in done.stderr
+    assert re.search(r"586 KiB +2,000 +reader \(2 threads\) in recorder-known", done.stderr)
+    assert {row["name"] for row in mix["threads"]} >= {"reader", "writer"}
+    done, _ = record("--no-ceiling", "--", "true")
+    assert "By thread" not in done.stderr

@@ -177,11 +177,13 @@ def test_what_timing_adds_is_not_known(monkeypatch, capsys):
     from wherry.recording import rehearsal, running, writing
     from wherry.recording.merge import Merger
 
-    def fails():
+    def fails(begins):
         raise FailedError("no clock")
 
     flat = {op: {"0": 2.0, "4096": 2.0} for op in ceiling.OPS}
-    monkeypatch.setattr(ceiling, "costs", lambda: {"hot": flat, "repeated": flat, "cold": flat})
+    monkeypatch.setattr(
+        ceiling, "costs", lambda begins: {"hot": flat, "repeated": flat, "cold": flat}
+    )
     monkeypatch.setattr(rehearsal, "hot", fails)
     ops = {"copy": {"sizes": [[10, 10, 1000, 10000]]}}
     ran = running.Ran(0, 0, 1.0, 0.9, 0.1, {}, 0)

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -248,8 +249,18 @@ static bool begin_process(void)
     return good;
 }
 
-static struct recorder_block *prepare(struct recorder_block *block, uint32_t thread)
+static bool equal(const char *name, const char *other)
 {
+    for (unsigned i = 0; i < THREAD_NAME; i++)
+        if (name[i] != other[i])
+            return false;
+    return true;
+}
+
+static struct recorder_block *prepare(struct recorder_block *block, uint32_t thread, const char *name)
+{
+    for (unsigned i = 0; i < THREAD_NAME; i++)
+        block->name[i] = name[i];
     if (!block->claims) {
         block->random = 0x9e3779b97f4a7c15u * (thread + 1);
         block->sample_at = 1;
@@ -262,7 +273,8 @@ static struct recorder_block *prepare(struct recorder_block *block, uint32_t thr
     return block;
 }
 
-static struct recorder_block *take_over(uint32_t thread)
+/* One of a thread that has ended; `any`: of one with another name, too. */
+static struct recorder_block *take_over(uint32_t thread, const char *name, bool any)
 {
     const uint32_t count = __atomic_load_n(&recorder_file->blocks, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < count && i < BLOCKS; i++) {
@@ -271,15 +283,15 @@ static struct recorder_block *take_over(uint32_t thread)
             continue;
         uint32_t owner = __atomic_load_n(&block->owner, __ATOMIC_ACQUIRE);
         if (owner == thread)
-            return prepare(block, thread); /* of a thread that had the same number */
-        if (owner && CALL(SYS_tgkill, recorder_file->pid, owner, 0) == -ESRCH &&
+            return prepare(block, thread, name); /* of a thread that had the same number */
+        if (owner && (any || equal(block->name, name)) && CALL(SYS_tgkill, recorder_file->pid, owner, 0) == -ESRCH &&
             __atomic_compare_exchange_n(&block->owner, &owner, thread, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-            return prepare(block, thread);
+            return prepare(block, thread, name);
     }
     return NULL;
 }
 
-static struct recorder_block *add_block(uint32_t thread)
+static struct recorder_block *add_block(uint32_t thread, const char *name)
 {
     const long descriptor = CALL(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (descriptor < 0)
@@ -293,7 +305,7 @@ static struct recorder_block *add_block(uint32_t thread)
     if (!block)
         return NULL;
     block->owner = thread;
-    prepare(block, thread);
+    prepare(block, thread, name);
     __atomic_store_n(&blocks[place], block, __ATOMIC_RELEASE);
     return block;
 }
@@ -316,10 +328,14 @@ struct recorder_block *recorder_claim(void)
     struct recorder_block *block = NULL;
     if (*recorder_alive || begin_process()) {
         const uint32_t thread = (uint32_t)CALL(SYS_gettid, 0);
+        char name[THREAD_NAME] = {0};
+        CALL(SYS_prctl, PR_GET_NAME, name);
         if (recorder_file->blocks < BLOCKS || blocks[BLOCKS - 1]) {
-            block = take_over(thread);
+            block = take_over(thread, name, recorder_file->blocks >= NAMED_BLOCKS);
             if (!block && recorder_file->blocks < BLOCKS)
-                block = add_block(thread);
+                block = add_block(thread, name);
+            if (!block)
+                block = take_over(thread, name, true);
         }
         if (!block) {
             /* It stays so: each further call is counted as one that was not. */

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum {
-    RECORDER_VERSION = 7,
+    RECORDER_VERSION = 8,
     PAGE = 4096,
     OPS = 3,          /* copy, move, set */
     FUNCTIONS = 32,   /* room for recorder_function */
@@ -39,9 +39,11 @@ enum {
     ORDER_EACH = 64,      /* of calls of more than EXACT bytes, */
     ORDER_SOME = 8,       /* the first so many are looked at for that */
     MODULES = 256,
-    NAMES = 1 << 16, /* bytes of their paths */
-    PROGRAM = 4096,  /* no path that the kernel tells is longer */
-    BLOCKS = 4096,   /* threads at one time */
+    NAMES = 1 << 16,   /* bytes of their paths */
+    PROGRAM = 4096,    /* no path that the kernel tells is longer */
+    BLOCKS = 4096,     /* threads at one time */
+    THREAD_NAME = 16,  /* bytes, as the kernel has it */
+    NAMED_BLOCKS = 64, /* while there are no more, threads of other names do not share one */
     /* The permissions of a file that could not be begun tell why: no room in the directory, a limit on file sizes. */
     NO_ROOM = 0200,
     FILE_LIMIT = 0400,
@@ -90,6 +92,7 @@ struct recorder_order {
 struct recorder_block {
     _Alignas(64) uint32_t owner; /* thread; 0: nobody's */
     uint32_t claims;             /* threads that it has counted, one after the other */
+    char name[THREAD_NAME];      /* of the last of them, as it was at its first call */
     uint64_t until_sample;       /* calls from the last event to the next */
     uint64_t samples;            /* so far */
     uint64_t next_burst;         /* samples until one begins */

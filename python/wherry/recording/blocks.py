@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-MAGIC, VERSION = b"WHERRYRC", 7
+MAGIC, VERSION = b"WHERRYRC", 8
 PAGE = 4096
 OPS = ("copy", "move", "set")
 FUNCTIONS = (
@@ -32,6 +32,7 @@ _BLOCK = np.dtype(
     [
         ("owner", "<u4"),
         ("claims", "<u4"),
+        ("name", "S16"),
         ("until_sample", "<u8"),
         ("samples", "<u8"),
         ("next_burst", "<u8"),

@@ -12,11 +12,20 @@ from wherry.recording import blocks
 
 # In the file: about as many calls as a processor cannot learn, and few enough to be read.
 KEPT_BURSTS = 96
+KEPT_THREADS = 64
 # From so many runs on their differences tell more than those within one.
 LEAST_RUNS = 3
 DISTANCES = ("same", "near", "alias", "far")
 OVERLAPS = ("none", "above", "below", "same")
 _EXACT_SIZES = np.arange(blocks.EXACT + 1, dtype=np.uint64)
+
+
+def _class_bytes(sizes: np.ndarray, log_bytes: np.ndarray) -> np.ndarray:
+    """Of the classes above the exact sizes. The last has no end: what is asked for there (a size below zero, as a
+    rule) is no memory's, and the sum of a few such calls beyond 64 bits. So each counts as the least of them."""
+    found = log_bytes.copy()
+    found[-1] = sizes[-1] * np.uint64(blocks.size_range(blocks.SIZES - 1)[0])
+    return found
 
 
 class Merger:
@@ -38,6 +47,11 @@ class Merger:
         self.programs: collections.Counter[str] = collections.Counter()
         # (op, module path, device, inode, offset in the file) -> calls and bytes drawn, then those noted always
         self._callers: dict[tuple, list[float]] = {}
+        # (program, name) -> of threads how many, their calls and bytes; bytes of each block that counted one alone
+        self._threads: dict[tuple[str, str], list[int]] = {}
+        self._alone: collections.defaultdict[tuple[str, str], list[int]] = collections.defaultdict(
+            list
+        )
         self._functions = np.zeros(32, np.uint64)
         self._sizes = np.zeros((3, blocks.SIZES), np.uint64)
         self._log_bytes = np.zeros((3, blocks.SIZES - blocks.EXACT - 1), np.uint64)
@@ -95,6 +109,7 @@ class Merger:
                 self._trials[:, :, :, self._group] += block["trials"].sum(axis=3)
             calls = int(block["sizes"].sum())
             if calls:
+                self._add_thread(process, block, calls)
                 self._add_callers(process, block)
                 self._add_bursts(block, calls)
 
@@ -113,6 +128,32 @@ class Merger:
     def threads(self) -> int:
         """One that executes a program goes on in it."""
         return max(self._claims - self.execs, 0)
+
+    def _add_thread(self, process: blocks.Process, block: np.void, calls: int) -> None:
+        exact = block["sizes"][:, : blocks.EXACT + 1] @ _EXACT_SIZES
+        total = sum(exact.tolist()) + sum(
+            int(_class_bytes(*own).sum())
+            for own in zip(block["sizes"], block["log_bytes"], strict=True)
+        )
+        who = (process.program, block["name"].decode(errors="surrogateescape"))
+        entry = self._threads.setdefault(who, [0, 0, 0])
+        for place, some in enumerate((int(block["claims"]), calls, total)):
+            entry[place] += some
+        if block["claims"] == 1:
+            self._alone[who].append(total)
+
+    def by_thread(self) -> list[dict]:
+        """Those of one program and name together, as the kernel had it at their first call; the most bytes first."""
+        found = []
+        for who, own in self._threads.items():
+            row = dict(zip(("program", "name"), who, strict=True))
+            row |= dict(zip(("threads", "calls", "bytes"), own, strict=True))
+            alone = self._alone[who]
+            if len(alone) == own[0]:
+                row["most_bytes"] = max(alone)
+            found.append(row)
+        found.sort(key=lambda row: (-row["bytes"], -row["calls"]))
+        return found[:KEPT_THREADS]
 
     def _add_callers(self, process: blocks.Process, block: np.void) -> None:
         table = block["callers"]
@@ -182,11 +223,7 @@ class Merger:
         }
 
     def _class_bytes(self, number: int) -> np.ndarray:
-        """Of the classes above the exact sizes. The last has no end: what is asked for there (a size below zero, as a
-        rule) is no memory's, and the sum of a few such calls beyond 64 bits. So each counts as the least of them."""
-        found = self._log_bytes[number].copy()
-        found[-1] = self._sizes[number][-1] * np.uint64(blocks.size_range(blocks.SIZES - 1)[0])
-        return found
+        return _class_bytes(self._sizes[number], self._log_bytes[number])
 
     def _op(self, number: int, op: str) -> dict:
         rows = []

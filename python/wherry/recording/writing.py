@@ -196,6 +196,10 @@ def document(
             "unseen": dict(unseen) if unseen else None,
         },
         "ops": ops,
+        "threads": [
+            {**row, "program": _printable(row["program"]), "name": _printable(row["name"])}
+            for row in merger.by_thread()
+        ],
         "sequences": merger.sequences(),
         "callers": callers.named(merger.callers),
         "ceiling": found,

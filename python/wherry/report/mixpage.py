@@ -155,6 +155,15 @@ def _callers(document: Mapping) -> str:
     return f"<h2>Who called</h2>{hypertext.paragraph(note, 'note')}{table}" if rows else ""
 
 
+def _threads(document: Mapping) -> str:
+    rows = [
+        [summary.thread(row), size_in_words(row["bytes"]), f"{row['calls']:,}"]
+        for row in summary.busiest(document.get("threads", ()))
+    ]
+    table = hypertext.table(["thread", "bytes", "calls"], rows, "By thread")
+    return f"<h2>By thread</h2>{table}" if rows else ""
+
+
 def _places(recording: Recording) -> str:
     rows = []
     for op in recording.ops:
@@ -224,6 +233,7 @@ def page(recording: Recording) -> str:
         mixtimes.taken(recording),
         _places(recording),
         _callers(document),
+        _threads(document),
         hypertext.paragraph(
             f"Not seen: {unseen.in_words((document.get('run') or {}).get('unseen'))}.", "note"
         ),

@@ -185,6 +185,14 @@ static void without_descriptors(void)
 }
 
 /* Copies when the first thread has ended for good: the maps of the process are empty then. */
+static void *named(void *name)
+{
+    pthread_setname_np(pthread_self(), name);
+    for (int i = 0; i < 1000; i++)
+        copy(to, from, 300);
+    return NULL;
+}
+
 static void *survivor(void *unused)
 {
     char byte;
@@ -248,6 +256,14 @@ int main(int argc, char **argv)
                 pthread_create(&all[i], NULL, thread, (void *)(uintptr_t)100000);
             for (int i = 0; i < 8; i++)
                 pthread_join(all[i], NULL);
+        }
+    } else if (strcmp(mode, "named") == 0) {
+        /* One after the other, so that those of one name share a block. */
+        static const char *const names[] = {"reader", "writer", "reader"};
+        for (unsigned i = 0; i < 3; i++) {
+            pthread_t one;
+            pthread_create(&one, NULL, named, (void *)(uintptr_t)names[i]);
+            pthread_join(one, NULL);
         }
     } else if (strcmp(mode, "survivor") == 0) {
         pthread_t one;
