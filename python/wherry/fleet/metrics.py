@@ -1,4 +1,5 @@
-"""A run's main figures as OpenMetrics text, for those who watch a fleet with Prometheus."""
+"""A run's main figures as OpenMetrics text, for those who watch a fleet with Prometheus. It is also right in the older
+text format, the only one that node_exporter reads from a directory: all families are gauges, since that has no info."""
 
 from __future__ import annotations
 
@@ -66,12 +67,10 @@ def text(fleet: Fleet) -> str:
         _cells(fleet, host, who, put)
     lines = []
     for name, (unit, about) in FAMILIES.items():
-        # The family of an info metric is its name without the ending.
-        family = name.removesuffix("_info")
-        lines.append(f"# TYPE {family} {'gauge' if family == name else 'info'}")
+        lines.append(f"# TYPE {name} gauge")
         if unit:
-            lines.append(f"# UNIT {family} {unit}")
-        lines += [f"# HELP {family} {about}", *samples[name]]
+            lines.append(f"# UNIT {name} {unit}")
+        lines += [f"# HELP {name} {about}", *samples[name]]
     return "\n".join([*lines, "# EOF"]) + "\n"
 
 
