@@ -92,6 +92,24 @@ def test_truncated_while_it_is_read(wherry_run: Path, disk: Path, name: str):
     assert f"{4 * MIB} bytes, and {8 * MIB} before" in events[-1]["message"]
 
 
+def test_grown_while_it_is_read(wherry_run: Path, disk: Path):
+    """Each process looks at the lengths: the next would call the others short."""
+    paths = members(disk, 2, 2 * MIB)
+    row = f"id=1 op=stripes routines=read members=2 files={listed(paths)} rounds=1000 calls=2000\n"
+    with subprocess.Popen(
+        [wherry_run, "system"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as own:
+        timer = threading.Timer(0.7, os.truncate, (paths[1], 3 * MIB))
+        timer.start()
+        try:
+            out, _ = own.communicate(row, timeout=300)
+        finally:
+            timer.join()
+    last = json.loads(out.splitlines()[-1])
+    assert last["event"] == "broken", last
+    assert f"member 2 ({paths[1]}) grew while it was read: {3 * MIB} bytes" in last["message"]
+
+
 @pytest.mark.parametrize("name", ["read", "libc", "nofault"])
 def test_a_device_that_fails(wherry_run: Path, disk: Path, name: str):
     """A loop device over a file that is cut gives an error for what is gone, as a disk for a bad sector."""

@@ -156,9 +156,9 @@ const char *members_open_direct(struct members *members)
 
 static const char *length_changed(const struct members *members, const struct member *member, uint64_t now)
 {
-    return SAY(
-        "member %u (%s) was truncated while it was read: %llu bytes, and %llu before; put it back and begin anew",
-        number_of(members, member), member->path, (unsigned long long)now, (unsigned long long)member->bytes);
+    return SAY("member %u (%s) %s while it was read: %llu bytes, and %llu before; put it back and begin anew",
+               number_of(members, member), member->path, now < member->bytes ? "was truncated" : "grew",
+               (unsigned long long)now, (unsigned long long)member->bytes);
 }
 
 const char *members_changed(struct members *members)
@@ -168,7 +168,7 @@ const char *members_changed(struct members *members)
         const struct member *member = &members->own[i];
         if (fstat(member->fd, &about) < 0 || !S_ISREG(about.st_mode))
             continue;
-        if ((uint64_t)about.st_size < member->bytes)
+        if ((uint64_t)about.st_size != member->bytes)
             return length_changed(members, member, (uint64_t)about.st_size);
         if (member->named && !about.st_nlink)
             return SAY("member %u (%s) is missing: it was removed while it was read; put it back and begin anew",
