@@ -115,6 +115,19 @@ def test_files_in_memory_are_never_cold(wherry_run: Path):
     assert len(skips) == 1 and "stay in the page cache" in skips[0] and not cells(events)
 
 
+def test_sparse_files_are_never_cold(wherry_run: Path, disk: Path):
+    """What was never written comes from no device, and would be the fastest of all."""
+    paths = members(disk, 2)
+    os.truncate(paths[1], 0)
+    os.truncate(paths[1], 2 * MIB)
+    for cache, measured in (("cold", 0), ("warm", 1)):
+        row = f"id=1 op=stripes routines=read members=2 files={listed(paths)} cache={cache} rounds=1\n"
+        events, _ = system(wherry_run, row)
+        skips = [e["reason"] for e in events if e["event"] == "skip"]
+        assert len(cells(events)) == measured and len(skips) == 1 - measured, events
+        assert all(f"member 2 ({paths[1]}) has a hole at byte 0" in reason for reason in skips)
+
+
 # ---- bad members --------------------------------------------------------------------------------------------------
 
 

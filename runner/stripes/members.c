@@ -218,6 +218,18 @@ static bool part_of(const struct members *members, size_t i, uint64_t first, uin
     return *begin < *end;
 }
 
+const char *members_with_holes(struct members *members)
+{
+    for (size_t i = 0; i < members->count; i++) {
+        const struct member *member = &members->own[i];
+        const off_t hole = lseek(member->fd, 0, SEEK_HOLE);
+        if (hole >= 0 && (uint64_t)hole < member->bytes)
+            return SAY("member %zu (%s) has a hole at byte %llu: no device is read for it; give one written whole",
+                       i + 1, member->path, (unsigned long long)hole);
+    }
+    return NULL;
+}
+
 /* The page cache may keep a file in folios of up to 2 MiB, and one that is to go in part stays whole. */
 void members_drop(struct members *members, uint64_t first, uint64_t count)
 {

@@ -53,6 +53,8 @@ static inline uint64_t members_offset(const struct members *members, uint64_t bl
 /* NULL, or which member is no longer as long as it was, or has been removed. A page that a truncation cuts reads as
  * zeros without a fault, so that lengths have to be looked at. */
 const char *members_changed(struct members *members);
+/* NULL, or which member is sparse: what was never written comes from no device, however cold it is. */
+const char *members_with_holes(struct members *members);
 /* A failure in words: a read that gave `got` (negative: errno is set) where `wanted` were asked for. */
 const char *members_read_failed(struct members *members, const struct member *member, uint64_t offset, size_t wanted,
                                 long got);

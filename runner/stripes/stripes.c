@@ -129,7 +129,8 @@ static const char *open_row(struct system_row *row)
     cursor = 0;
     if (is_cold(row)) {
         scattered[is_raid(row)] = true;
-        why = cannot_cool();
+        why = members_with_holes(&members);
+        why = why ? why : cannot_cool();
         return why ? why : choose_calls(row);
     }
     const struct way read = {WAY_READ, NULL};
