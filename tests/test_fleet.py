@@ -330,6 +330,16 @@ def test_an_answer_is_json_whatever_it_holds(tmp_path, wherry):
     }
 
 
+def test_json_loses_no_column_of_two_that_have_one_name(tmp_path, wherry):
+    pytest.importorskip("duckdb", reason="needs the extra fleet (tools/setup test brings it)")
+    run = usual(1).save(tmp_path / "a.json")
+    sql = "SELECT r.host, c.host FROM runs r JOIN cells c USING (run) LIMIT 1"
+    done = wherry("fleet", "query", sql, str(run), "--json")
+    assert done.returncode == 2 and not done.stdout
+    assert "two columns are named 'host'" in done.stderr and done.stderr.count("\n") == 1
+    assert wherry("fleet", "query", sql, str(run)).stdout.split()[:2] == ["host", "host"]
+
+
 @pytest.mark.parametrize(
     ("sql", "said"),
     [

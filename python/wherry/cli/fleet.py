@@ -138,6 +138,7 @@ def query(sql, runs, timeout, as_json) -> None:
     Tables: runs (a line a run), cells (a line a cell of a run), problems. DESCRIBE is SELECT * FROM cells LIMIT 1."""
     from wherry import runfile
     from wherry.cli.printer import Printer
+    from wherry.errors import WherryError
     from wherry.fleet import query as room
     from wherry.fleet import words
     from wherry.report.dimensions import clean
@@ -150,6 +151,10 @@ def query(sql, runs, timeout, as_json) -> None:
     heads, rows = room.ask(fleet, sql, timeout)
     printer = Printer()
     if as_json:
+        if twice := next((head for head in heads if heads.count(head) > 1), None):
+            raise WherryError(
+                f"--json: two columns are named '{clean(twice)}'; give one another name: AS NAME"
+            )
         found = [room.plain(dict(zip(heads, row, strict=True))) for row in rows]
         text = json.dumps(found, allow_nan=False)
         printer.write(runfile.plain_json(text) + "\n")
