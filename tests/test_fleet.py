@@ -289,6 +289,33 @@ def test_hosts_are_told_apart_by_boot_and_runs_of_one_are_joined(tmp_path):
     page.page(summary.report(fleet))
 
 
+def test_a_wrong_routine_is_told_beside_many_skips_and_after_other_experiments(tmp_path):
+    """A CPU without AVX-512 has dozens of skips in a run; and another experiment there clears nothing."""
+    skips = [{"kind": "skip", "routine": f"r{i}", "message": "needs AVX-512"} for i in range(1200)]
+    bad = usual(1)
+    wrong = {"kind": "wrong", "routine": "bad", "message": "byte 3", "experiment": "sizes"}
+    bad.run["problems"] = [*skips, wrong, wrong | {"message": "byte 4"}]
+    bad.run["experiments"][0]["name"] = "sizes"
+    for own in (*bad.run["rows"], *bad.run["cells"]):
+        own["experiment"] = "sizes"
+    bad.save(tmp_path / "a.json")
+    for name, cleared in (("zero", False), ("sizes", True)):
+        later = usual(1)
+        later.run["started"] = "2026-11-22T08:00:00Z"
+        later.run["experiments"][0]["name"] = name
+        for own in (*later.run["rows"], *later.run["cells"]):
+            own["experiment"] = name
+        later.save(tmp_path / "b.json")
+        fleet = loading.read(loading.expand([str(tmp_path)]))
+        assert len(fleet.runs[0].problems) == 1000
+        (host,) = grouping.hosts(fleet)
+        found = grouping.failures(fleet, host)
+        assert {p[:2] for p in found} == (set() if cleared else {("wrong", "bad")})
+        assert ("wrong routine" in {f.kind for f in summary.report(fleet).findings}) != cleared
+        assert "\nwherry_wrong_routines{" in metrics.text(fleet)
+        assert f"}} {int(not cleared)}\n# EOF" in metrics.text(fleet)
+
+
 # ---- SQL ------------------------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 from wherry import version
 from wherry.errors import EXIT_INTERRUPTED, FailedError, WherryError
-from wherry.fleet import document, facts, hosts, shown
+from wherry.fleet import document, facts, grouping, hosts, shown
 from wherry.fleet import scheduler as scheduler_room
 from wherry.fleet.cells import UnfitError
 from wherry.fleet.hosts import Host, experiments_of, options_of
@@ -131,7 +131,7 @@ class Fleet:
                 own = facts.of(name, run)
             except (UnfitError, OSError):
                 continue
-            if not any(kind == "wrong" for kind, _, _ in own.problems):
+            if not any(kind == "wrong" for kind, *_ in own.problems):
                 done |= set(own.experiments)
         left = [name for name in wanted if name not in done]
         if not left:
@@ -223,7 +223,7 @@ class Fleet:
             except UnfitError as error:
                 self.again(host, "garbled", f"what it sent back {error}")
                 return
-            bad = [p for p in own.problems if p[0] in ("wrong", "crash", "hang")]
+            bad = [p for p in own.problems if p[0] in grouping.FAILURES]
             if bad:
                 host.state, host.words = bad[0][0], f"{bad[0][1]}: {bad[0][2]}"
             elif own.interrupted:

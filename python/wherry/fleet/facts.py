@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from wherry import machine as machine_room
 from wherry.report.dimensions import clean
 
+# Of a run; honest ones have a few hundred, a stranger's could have millions.
+MOST_PROBLEMS = 1000
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
@@ -36,7 +38,7 @@ class Facts:
     floor: float | None
     pace: dict[str, float]  # core, memory: median over the best; share of rounds above
     voided: float | None  # share of the rounds
-    problems: list[tuple[str, str, str]]
+    problems: list[tuple[str, str, str, str | None]]  # kind, routine, message, experiment
     plan: str
     source: bool  # another tool's run
     experiments: list[str] = dataclasses.field(default_factory=list)
@@ -149,6 +151,18 @@ def _plan(machine: dict) -> str:
     return choice or "not told"
 
 
+def _problems(own: list[object]) -> list[tuple[str, str, str, str | None]]:
+    """What is left out of too many is of the harmless kind, of which one CPU without AVX-512 has dozens."""
+    found = []
+    for problem in own:
+        if isinstance(problem, dict) and (kind := _text(problem, "kind")):
+            words = (_text(problem, "routine", "?"), _text(problem, "message", "", 200))
+            found.append((kind, *words, _text(problem, "experiment")))
+    if len(found) > MOST_PROBLEMS:
+        found.sort(key=lambda problem: problem[0] == "skip")
+    return found[:MOST_PROBLEMS]
+
+
 def of(path: str, run: dict) -> Facts:
     machine = run["machine"]
     cpu = _dict(machine, "cpu")
@@ -158,11 +172,6 @@ def of(path: str, run: dict) -> Facts:
     numbers = tuple(_whole(cpu, key) for key in ("family", "model_number", "stepping"))
     boot = _text(machine, "boot")
     mark = boot or repr((host, model, numbers))
-    problems = []
-    for problem in run["problems"]:
-        if isinstance(problem, dict) and (kind := _text(problem, "kind")) and len(problems) < 20:
-            words = (_text(problem, "routine", "?"), _text(problem, "message", "", 200))
-            problems.append((kind, *words))
     started = run.get("started")
     return Facts(
         path=path,
@@ -184,7 +193,7 @@ def of(path: str, run: dict) -> Facts:
         floor=_figure(_dict(run, "noise"), "floor"),
         pace=_pace(experiments),
         voided=_voided(experiments),
-        problems=problems,
+        problems=_problems(run["problems"]),
         plan=_plan(machine),
         source=isinstance(run.get("source"), dict),
         experiments=[

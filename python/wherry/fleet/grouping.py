@@ -11,6 +11,7 @@ from wherry.fleet.cells import AT
 from wherry.fleet.facts import Facts
 from wherry.fleet.loading import Fleet
 
+FAILURES = ("wrong", "crash", "hang")
 # Fewer hosts say little about what is usual for them.
 LEAST = 5
 
@@ -49,6 +50,16 @@ def hosts(fleet: Fleet, which: list[int] | None = None) -> list[Host]:
         runs.sort(key=lambda i: (fleet.runs[i].started, i))
         out.append(Host(fleet.runs[runs[-1]], runs))
     return out
+
+
+def failures(fleet: Fleet, host: Host) -> list[tuple]:
+    """Its problems with routines that were wrong, crashed or hung, of the latest run of each experiment."""
+    found: list[tuple] = []
+    later: set[str] = set()
+    for run in (fleet.runs[i] for i in reversed(host.runs)):
+        found += [p for p in run.problems if p[0] in FAILURES and p[3] not in later]
+        later.update(run.experiments)
+    return found
 
 
 def groups(found: list[Host]) -> list[Group]:

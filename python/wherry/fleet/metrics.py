@@ -62,8 +62,8 @@ def text(fleet: Fleet) -> str:
         put("wherry_run_started_timestamp_seconds", _seconds(facts), **who)
         put("wherry_noise_floor_ratio", facts.floor, **who)
         put("wherry_voided_rounds_ratio", facts.voided, **who)
-        bad = sum(kind in ("wrong", "crash", "hang") for kind, _, _ in facts.problems)
-        put("wherry_wrong_routines", bad, **who)
+        bad = {routine for _, routine, _, _ in grouping.failures(fleet, host)}
+        put("wherry_wrong_routines", len(bad), **who)
         _cells(fleet, host, who, put)
     lines = []
     for name, (unit, about) in FAMILIES.items():

@@ -268,20 +268,18 @@ def _by_settings(groups: list[Group]) -> list[Finding]:
     return found
 
 
-def _by_problems(groups: list[Group]) -> list[Finding]:
+def _by_problems(fleet: Fleet, groups: list[Group]) -> list[Finding]:
     found = []
     for group in groups:
         for host in group.hosts:
-            for kind, routine, message in host.facts.problems:
-                if kind in ("wrong", "crash", "hang"):
-                    found.append(Finding(host, group, f"{kind} routine", f"{routine}: {message}"))
-                    break
+            for kind, routine, message, _ in grouping.failures(fleet, host)[:1]:
+                found.append(Finding(host, group, f"{kind} routine", f"{routine}: {message}"))
     return found
 
 
 def find(fleet: Fleet, groups: list[Group]) -> tuple[list[Seen], list[Finding]]:
     seen = [look(fleet, group) for group in groups]
-    found = _by_problems(groups) + _by_settings(groups) + _by_figures(seen)
+    found = _by_problems(fleet, groups) + _by_settings(groups) + _by_figures(seen)
     found += _by_cells(fleet, seen, {id(f.host) for f in found})
     # One kind a host, with the clearest reason.
     best: dict[tuple[int, str], Finding] = {}
