@@ -118,8 +118,8 @@ def test_the_savings_are_those_of_the_mail():
     assert ["%", "-1.4", "-4.2", "-3.8", "-3.9"] in rows
     assert ["%", "+22.6", "+11.4", "+13.2", "+5.9"] in rows
     assert block.sentences == [
-        "Child's and parent's together, of elapsed time: x87 +35 cycles (+1.2 %) a switch; the mail "
-        "adds up 165 cycles (+5.8 %), of user+system. Both per cents are of what opt takes, as the "
+        "Child's and parent's together, of elapsed time: x87 +70 cycles (+1.2 %) a round trip; the "
+        "mail adds up 165 cycles (+5.8 %), of user+system. Both per cents are of what opt takes, as the "
         "mail reckons."
     ]
 

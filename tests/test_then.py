@@ -92,6 +92,10 @@ def test_the_page_has_every_figure_of_the_experiments_that_are_beside():
                 assert f"| {figures(record[name])} |" in text
     for record in history.tables("alignment")[0].records():
         assert f"| {record['time']} |" in text
+    for table in history.tables("switch"):
+        for record in table.records():
+            for name in ("user", "system", "user+system", "elapsed"):
+                assert re.search(rf"\| {record[name]}0* \|", text), record
 
 
 # ---- the command line -----------------------------------------------------------------------------------------------

@@ -274,8 +274,8 @@ def _savings(found: Found, width: int) -> Block | None:
         "switch: what saving only what is in use saves",
         tables.layout(columns, body, width, keep=3),
         [
-            f"Child's and parent's together, of elapsed time: {join(sums)} a switch; the mail adds up 165 "
-            "cycles (+5.8 %), of user+system. Both per cents are of what opt takes, as the mail reckons."
+            f"Child's and parent's together, of elapsed time: {join(sums)} a round trip; the mail adds "
+            "up 165 cycles (+5.8 %), of user+system. Both per cents are of what opt takes, as the mail reckons."
         ]
         if sums
         else [],
@@ -288,12 +288,13 @@ def _savings(found: Found, width: int) -> Block | None:
 
 
 def _together(found: Found, six: dict, words: str) -> list[str]:
-    """The mail's fairer estimate: the child's and the parent's savings in one sum, of what is left."""
+    """The mail's fairer estimate: the child's and the parent's savings in one sum, of what is left. What it calls a
+    switch is one of the parent's, a whole round trip."""
     pairs = [[six.get((method, who)) for who in ("child", "parent")] for method in (ALWAYS, IN_USE)]
     if any(cell is None for own in pairs for cell in own):
         return []
     before, after = (sum(cell["ns"]["median"] for cell in own) for own in pairs)
-    one = (before - after) / 4
+    one = (before - after) / 2
     cycles = found.clock.cycles(one)
     told = f"{one:+.1f} ns" if cycles is None else f"{cycles:+,.0f} cycles"
     return [f"{words} {told} ({(before / after - 1) * 100:+.1f} %)"]

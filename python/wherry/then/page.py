@@ -17,7 +17,7 @@ def page(run: dict) -> str:
         "# Then and now",
         "",
         "Five mails made Wherry: people who wrote a memory routine, timed it and mailed the table. Here is every "
-        "figure that they published, beside what one machine does today. What can be compared over the years is not "
+        "table that they published, beside what one machine does today. What can be compared over the years is not "
         "nanoseconds but ratios: to the stock routine of the same table, and bytes a cycle.",
         "",
         "This page is written by a command from a run; do not edit it:",
@@ -31,8 +31,9 @@ def page(run: dict) -> str:
         "wherry bench --show RUN --then --markdown > docs/then-and-now.md     # writes this page",
         "```",
         "",
-        "The figures of the mails are in [history/](../history/README.md) as they were mailed; `wherry list history` "
-        "prints them. Here they are rounded. A ratio is of speeds, above 1 faster, unless it says time.",
+        "The figures of the mails, with those that stand in sentences, are in [history/](../history/README.md) as they "
+        "were mailed; `wherry list history` prints them. Here they are rounded. A ratio is of speeds, above 1 faster, "
+        "unless it says time.",
         "",
         "## This machine",
         "",

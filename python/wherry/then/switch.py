@@ -7,6 +7,7 @@ from wherry import history, tables
 from wherry.switching.found import Found
 from wherry.switching.words import ALWAYS, IN_USE, SEED_TOTAL
 from wherry.then import sheet
+from wherry.then.alone import of_table
 from wherry.then.clock import Clock
 from wherry.then.sheet import MISSING, Sheet, figures
 from wherry.units import ns_label
@@ -32,9 +33,11 @@ def sheets(run: dict, clock: Clock) -> list[Sheet]:
     now = took(Found(run))
     if not now:
         return []
-    table = next(t for t in history.tables("switch") if t.id == "ping-pong")
+    tables_then = history.tables("switch")
+    table = next(t for t in tables_then if t.id == "ping-pong")
     then = {(r["kernel"], r["x87 used by"]): r for r in table.records()}
-    return [_absolute(table, then, now), _comparable(table, then, now, clock)]
+    beside = [_absolute(table, then, now), _comparable(table, then, now, clock)]
+    return [*beside, *map(of_table, tables_then)]
 
 
 def _absolute(table: history.Table, then, now) -> Sheet:
@@ -80,6 +83,7 @@ def _comparable(table: history.Table, then, now, clock: Clock) -> Sheet:
     columns = [
         tables.Column("x87 used by", left=True),
         tables.Column("then\nopt saves", "%"),
+        tables.Column("then, of\nuser+system", "%"),
         tables.Column("now, own\nopt saves", "%"),
         tables.Column("then\nnoopt", "cycles"),
         tables.Column("now\nkernel", "cycles"),
@@ -89,7 +93,7 @@ def _comparable(table: history.Table, then, now, clock: Clock) -> Sheet:
     rows = []
     for who in WHO:
         line = [who]
-        for own, part in ((then, "elapsed"), (now, None)):
+        for own, part in ((then, "elapsed"), (then, "user+system"), (now, None)):
             saved = _saved(own, ("noopt", who), ("opt", who), part)
             line.append(MISSING if saved is None else f"{saved * 100:+.1f}")
         elapsed = then["noopt", who]["elapsed"] / SEED_TOTAL * 1e9
@@ -108,12 +112,17 @@ def _comparable(table: history.Table, then, now, clock: Clock) -> Sheet:
 
 
 def _then(then) -> str:
-    saved = {who: _saved(then, ("noopt", who), ("opt", who), "elapsed") * 100 for who in WHO}
+    saved, used = (
+        {who: _saved(then, ("noopt", who), ("opt", who), part) * 100 for who in WHO}
+        for part in ("elapsed", "user+system")
+    )
     cycles = history.statement("richter-1998", "both-saved-cycles").value
     return (
         f"Then saving on demand saved {saved['no']:+.1f} % of the time when nobody used the unit, "
         f"{saved['child']:+.1f} % when the child did and "
-        f"{saved['parent']:+.1f} % when the parent did: {cycles:.0f} cycles a switch, he says."
+        f"{saved['parent']:+.1f} % when the parent did. Of user and system time it was {used['no']:+.1f}, "
+        f"{used['child']:+.1f} and {used['parent']:+.1f} %; the latter two together are "
+        f"{cycles:.0f} cycles a round trip, he says."
     )
 
 
