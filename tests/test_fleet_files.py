@@ -7,7 +7,9 @@ import contextlib
 import functools
 import gzip
 import json
+import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from made_runs import usual
 from wherry import cli, runfile
 from wherry.errors import WherryError
 from wherry.fleet import cells, decoders, document, loading
+from wherry.fleet.store import Store
 
 
 @functools.cache
@@ -262,3 +265,31 @@ def test_a_file_that_kills_its_reader_is_named(tmp_path, monkeypatch):
     fleet = loading.read(paths)
     assert len(fleet.runs) == 19
     assert fleet.unfit == [(str(paths[7]), "ended the process that read it")]
+
+
+def test_a_directory_that_may_not_be_looked_into_is_not_called_empty(tmp_path, monkeypatch):
+    (tmp_path / "mailed" / "shut").mkdir(parents=True)
+    (tmp_path / "mailed" / "a.json").write_text("{}")
+    (tmp_path / "mailed" / "more.json").mkdir()
+    (tmp_path / "mailed" / "more.json" / "b.json.gz").write_text("{}")
+    names = [path.name for path in loading.expand([str(tmp_path / "mailed")])]
+    assert names == ["a.json", "b.json.gz"]
+    usual_way = os.scandir
+
+    def scandir(path):
+        if str(path).endswith("shut"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return usual_way(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(WherryError, match=r"cannot read .*mailed.*shut"):
+        loading.expand([str(tmp_path / "mailed")])
+
+
+def test_out_that_may_not_be_looked_at_is_told_in_words(tmp_path, monkeypatch):
+    def barred(self):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "exists", barred)
+    with pytest.raises(WherryError, match=r"--out .* cannot be used: Permission denied; give"):
+        Store(str(tmp_path / "out"))

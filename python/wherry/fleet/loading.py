@@ -106,6 +106,11 @@ def _some(paths: list[Path]):
     return os.getpid(), start, _cells.keys[start:], found
 
 
+def _refuse(error: OSError) -> None:
+    """A directory that may not be looked into is no empty one."""
+    raise error
+
+
 def expand(given: Iterable[str]) -> list[Path]:
     """Files as named, and of directories every .json and .json.gz in them."""
     found: list[Path] = []
@@ -113,13 +118,14 @@ def expand(given: Iterable[str]) -> list[Path]:
         path = Path(name)
         try:
             if path.is_dir():
-                inside = [
-                    p
-                    for p in sorted(path.rglob("*.json*"))
-                    if p.name.endswith((".json", ".json.gz"))
-                    and not p.name.startswith(".")
-                    and not p.name.endswith(_OTHERS)
-                ]
+                inside = sorted(
+                    Path(place, name)
+                    for place, _, names in os.walk(path, onerror=_refuse)
+                    for name in names
+                    if name.endswith((".json", ".json.gz"))
+                    and not name.startswith(".")
+                    and not name.endswith(_OTHERS)
+                )
                 if not inside:
                     raise WherryError(f"{path} has no run files (*.json, *.json.gz)")
                 found += inside

@@ -16,8 +16,13 @@ class Store:
         self._remote = None
         if "://" not in where or where.startswith("file://"):
             self._path = Path(where.removeprefix("file://"))
-            if self._path.exists() and not self._path.is_dir():
-                raise WherryError(f"--out {where} is not a directory")
+            try:
+                if self._path.exists() and not self._path.is_dir():
+                    raise WherryError(f"--out {where} is not a directory")
+            except OSError as error:
+                raise WherryError(
+                    f"--out {where} cannot be used: {error.strerror}; give another directory"
+                ) from None
             return
         import fsspec
 

@@ -16,7 +16,8 @@ from wherry.units import size_in_words
 def gather(words: Sequence[str]) -> tuple[str, ...]:
     """The paths behind `--members`: files and block devices, or one directory of them, in the order of their names."""
     paths = [Path(word) for word in words]
-    if len(paths) == 1 and paths[0].is_dir():
+    # Path.is_dir would raise where the way to it is barred; that is told of the member itself.
+    if len(paths) == 1 and os.path.isdir(paths[0]):  # noqa: PTH112
         directory = paths[0]
         try:
             paths = sorted(own for own in directory.iterdir() if not own.name.startswith("."))
