@@ -276,6 +276,7 @@ def test_no_package_index_is_said(setup, tmp_path: Path):
     result = setup(*TOOLCHAIN, PYTHON=sys.executable, HOME=str(tmp_path), **nowhere)
     assert result.returncode == 2
     assert "check the network" in result.stderr
+    assert "Connection refused" in result.stderr, "what lies behind pip's 'no matching distribution'"
     assert (tree / ".venv/busy").exists()  # so that the next set-up begins anew
 
 
