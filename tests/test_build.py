@@ -276,8 +276,31 @@ def test_no_package_index_is_said(setup, tmp_path: Path):
     result = setup(*TOOLCHAIN, PYTHON=sys.executable, HOME=str(tmp_path), **nowhere)
     assert result.returncode == 2
     assert "check the network" in result.stderr
-    assert "Connection refused" in result.stderr, "what lies behind pip's 'no matching distribution'"
+    assert "Connection refused" in result.stderr, (
+        "what lies behind pip's 'no matching distribution'"
+    )
     assert (tree / ".venv/busy").exists()  # so that the next set-up begins anew
+
+
+@pytest.mark.parametrize("status", [0, 100])
+def test_extras_go_on_without_a_package_and_tell_of_failure(tmp_path: Path, status: int):
+    for name, script in {
+        "id": "echo 0",
+        "apt-get": f'[ "$1" = update ] || {{ echo "$@" > "{tmp_path}/asked"; exit {status}; }}',
+        "apt-cache": '[ $1 = policy ] || exit 0; shift; for p; do [ $p != chromium-driver ] || continue; echo "$p:"; '
+        "[ $p = chromium ] && echo '  Candidate: (none)' || echo '  Candidate: 1.0-1'; done",
+        "go": "exit 0",
+        "grep": 'case $* in *avx512bw*) exit 0;; esac; exec /bin/grep "$@"',
+    }.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    result = run(ROOT / "tools/extras", check=False, env={"PATH": path})
+    assert result.returncode == status
+    for name in ("chromium", "chromium-driver"):
+        assert f"no package {name} here" in result.stderr
+    asked = (tmp_path / "asked").read_text().split()
+    assert "fio" in asked and not {"chromium", "chromium-driver"} & set(asked)
 
 
 def test_no_requirement_names_a_host():
