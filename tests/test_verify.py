@@ -74,6 +74,7 @@ WRONG = {
     "fninit_memcpy": "x87 control word",
     "upper_memcpy": "upper",
     "stack_memcpy": "stack",
+    "smash_memcpy": "damaged memory",
     "unfenced_memcpy": "sfence",
     "crash_memcpy": "illegal instruction",
     "abort_memcpy": "abort()",

@@ -75,6 +75,7 @@ static void on_signal(int signo, siginfo_t *info, void *opaque)
     caught = signo;
     caught_address = (uintptr_t)info->si_addr;
     caught_writing = signo == SIGSEGV && (regs[REG_ERR] & 2);
+    inside = 0; /* the frame it goes back to may be overwritten, and a fault there must not come back here for ever */
     siglongjmp(escape, 1);
 }
 
