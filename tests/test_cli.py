@@ -309,6 +309,8 @@ MISUSE = [
     (["bench", "--peer", "x=empty.so"], "has none of memcpy"),
     (["bench", "--peer", "x=other.so"], "AArch64"),
     (["bench", "--peer", "wherry=empty.so"], "taken"),
+    (["bench", "--peer", "x\udcff=empty.so"], "x\\xff=empty.so': a NAME has printable"),
+    (["verify", "--peer", "x\x1b=empty.so"], "x\\x1b=empty.so': a NAME has printable"),
     (["bench", "--peer", "tcp=empty.so"], "the name tcp is taken"),
     (["bench", "--peer", "all=empty.so"], "the name all is taken"),
     (["bench", "--peer", f"{'n' * 80}=empty.so"], "is longer than 79 bytes"),

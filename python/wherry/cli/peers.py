@@ -30,6 +30,9 @@ def check(specs: Sequence[str], limit: float = LOADING_LIMIT) -> list[Problem]:
     taken = set()
     for spec in specs:
         name = name_of(spec)
+        # It stands in tables and run files, which are text.
+        if not name.isprintable():
+            raise WherryError(f"--peer '{spec}': a NAME has printable characters only")
         if name in taken or name in _NO_NAMES:
             raise WherryError(f"--peer '{spec}': the name {name} is taken; choose another")
         taken.add(name)
