@@ -168,6 +168,7 @@ def bad_files(good):
         "list": (b"[]\n", "not a run file"),
         "object": (b"{}\n", "not a run file"),
         "nan": (b'{"format": NaN}', "not a run file"),
+        "beyond": (b'{"format": -1e999}', "not a run file"),
         "deep": (b"[" * 100_000, "nested"),
         "newer": (newer, "format 2"),
         "no_cells": (no_cells, "'cells' is a required property"),

@@ -108,6 +108,12 @@ def _no_constant(word: str) -> float:
     raise ValueError(f"{word} is not a number JSON has")
 
 
+def _finite(word: str) -> float:
+    """1e999 is JSON, but would come back as infinity, which is none."""
+    number = float(word)
+    return number if math.isfinite(number) else _no_constant(word)
+
+
 # What a value of JSON may begin with that is not one yet, where it was not understood.
 _BEGUN = re.compile(
     r"-?|\.|(?:\.\d+)?[eE][-+]?|t(?:r(?:u(?:e)?)?)?|f(?:a(?:l(?:s(?:e)?)?)?)?|n(?:u(?:l(?:l)?)?)?|u[0-9a-fA-F]{0,4}"
@@ -130,8 +136,10 @@ def parse(path: Path, data: bytes, kind: str = "a run file", nan: bool = False) 
     if not data.strip():
         raise WherryError(f"{path} is empty")
     try:
-        constant = (lambda _: None) if nan else _no_constant
-        return json.loads(_CONTROLS.sub("?", data.decode("utf-8")), parse_constant=constant)
+        constant, number = (lambda _: None, None) if nan else (_no_constant, _finite)
+        return json.loads(
+            _CONTROLS.sub("?", data.decode("utf-8")), parse_constant=constant, parse_float=number
+        )
     except UnicodeDecodeError as error:
         what = "is cut short" if cut_short(error) else "is not text"
         raise WherryError(f"{path} is not {kind}: it {what}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from wherry import runfile
@@ -10,6 +11,9 @@ from wherry.formats import benchfmt, benchtests, google_benchmark
 
 # What a file may be, as it is said to the user.
 READS = "a run file, google-benchmark JSON, Go benchmark text or glibc benchtests JSON"
+
+# What may have become null, or, as 1e999, infinity.
+_NO_NUMBER = re.compile(rb"NaN|Infinity|\d[eE]\+?\d{3}")
 
 
 def load(path: Path, ghz: float | None = None, foreign: bool = False) -> dict:
@@ -24,7 +28,7 @@ def load(path: Path, ghz: float | None = None, foreign: bool = False) -> dict:
         if isinstance(document, dict) and document.get("format") == runfile.FORMAT:
             if foreign:
                 raise WherryError(f"{path} is a run file already; wherry bench --show prints it")
-            if b"NaN" in data or b"Infinity" in data:  # where ours has null
+            if _NO_NUMBER.search(data):  # where ours has null
                 document = runfile.parse(path, data)
         return _document(path, document, ghz)
     try:
