@@ -319,3 +319,16 @@ def test_rates_of_a_network_have_the_units_of_its_tables(via, unit, kind, rate):
         assert kind in {form for _, _, form in found.tips}
         ns = run["cells"][-1]["ns"]["median"]
         assert found.columns["rate"][-1] == pytest.approx(rate / ns)
+
+
+def test_libc_loses_only_where_it_is_told_to_take_longer():
+    score = runs.score()
+    run = {"experiments": [{"name": "scoreboard", "score": score}]}
+    said = words.summary(run, "scoreboard")
+    assert said[0].startswith("memcpy: over 5 regions") and "loses most in region-0" in said[1]
+    (own,) = score["ops"]
+    own["regions"], own["total"]["regions"] = own["regions"][:1], 1
+    for told in ((1.02, 0.92, 1.14), (0.98, 0.92, 1.14), (0.99, 0.98, 0.995), (0.5, None, None)):
+        own["regions"][0]["to_libc"] = dict(zip(("median", "low", "high"), told, strict=True))
+        said = words.summary(run, "scoreboard")
+        assert len(said) == 1 and said[0].startswith("memcpy: over 1 region Wherry")
