@@ -99,6 +99,18 @@ def test_samples_are_raw_or_said_to_be_quantiles(run_file):
     assert kinds == {None, "mean", "median", "stddev", "cv"}
 
 
+@pytest.mark.parametrize(
+    ("shared_by", "count"), [("0-1", 2), ("3", 1), ("0-3,8-11,16", 9), ("", 0), (None, 0), ("x", 0)]
+)
+def test_how_many_share_a_cache_is_exported(run_file, shared_by, count):
+    cache = {"level": 3, "type": "unified", "bytes": 1 << 25}
+    if shared_by is not None:
+        cache["shared_by"] = shared_by
+    run = runfile.read(run_file) | {"machine": MACHINE | {"caches": [cache]}}
+    written = google_benchmark.write(run, Samples(run))
+    assert [own["num_sharing"] for own in written["context"]["caches"]] == [count]
+
+
 def test_go_text_keeps_the_format(run_file):
     run = runfile.read(run_file)
     lines = benchfmt.write(run, Samples(run)).splitlines()

@@ -169,6 +169,15 @@ def write(run: dict, samples: Samples) -> dict:
     return {"context": _context(run, samples), "benchmarks": list(_entries(run, samples))}
 
 
+def _count(cpus: str | None) -> int:
+    """Of a list of CPUs as the kernel writes it, 0-3,8; 0, as google-benchmark has it, where it is not known."""
+    found = re.fullmatch(r"\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?)*", cpus or "")
+    if not found:
+        return 0
+    ends = [[int(end) for end in part.split("-")] for part in found[0].split(",")]
+    return sum(max(own[-1] - own[0] + 1, 0) for own in ends)
+
+
 def _context(run: dict, samples: Samples) -> dict:
     machine = run["machine"]
     cpu = machine["cpu"]
@@ -186,7 +195,7 @@ def _context(run: dict, samples: Samples) -> dict:
                 "type": _CACHE_TYPES.get(cache["type"], cache["type"]),
                 "level": cache["level"],
                 "size": cache["bytes"],
-                "num_sharing": 0,
+                "num_sharing": _count(cache.get("shared_by")),
             }
             for cache in machine["caches"]
         ],
