@@ -141,6 +141,16 @@ def test_a_narrow_system_is_no_fault_of_the_routine(wherry_run, limit, value):
         assert "refuses the memory" in done.stdout
 
 
+def test_no_case_is_nothing_verified(wherry_run):
+    room = 300_000_000
+    done = run(
+        *(wherry_run, "verify", "rep_movsb", "--brief", "--family", "huge"),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (room, room)),
+    )
+    assert "refuses the memory" in done.stdout and "all right" not in done.stdout
+    assert "nothing verified: 0 cases" in done.stdout
+
+
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_standard_streams(wherry_run, closed):
     result = subprocess.run(

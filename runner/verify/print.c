@@ -194,6 +194,8 @@ void print_end(const struct verify_options *o, const struct verify_counts *count
     }
     close_line();
     printf("%s: %" PRIu64 " cases in %.1f s, %" PRIu64 " failure%s, %" PRIu64 " skipped\n",
-           counts->failures ? "wrong" : "all right", counts->cases, counts->seconds, counts->failures,
-           counts->failures == 1 ? "" : "s", counts->skipped);
+           counts->failures ? "wrong"
+           : counts->cases  ? "all right"
+                            : "nothing verified",
+           counts->cases, counts->seconds, counts->failures, counts->failures == 1 ? "" : "s", counts->skipped);
 }
