@@ -11,7 +11,7 @@
 #include <time.h>
 #include <wherry.h>
 
-enum { OTHER = 256 << 10, ROUNDS = 15 };
+enum { OTHER = 256 << 10, ROUNDS = 15, LEAST = 1024 };
 
 typedef void *copier(void *dst, const void *src, size_t n);
 
@@ -97,7 +97,12 @@ static char *touched(size_t n)
 
 int main(int argc, char **argv)
 {
-    const size_t most = argc > 1 ? strtoull(argv[1], NULL, 0) : (size_t)128 << 20;
+    char *end = NULL;
+    const size_t most = argc > 1 ? strtoull(argv[1], &end, 0) : (size_t)128 << 20;
+    if (end && (*end || argv[1][0] == '-' || most < LEAST)) {
+        fprintf(stderr, "streaming: '%s': give the largest size, in bytes, %d or more\n", argv[1], LEAST);
+        return 2;
+    }
     static const char *const where[] = {"the same bytes again", "new bytes each time"};
     src = touched(most);
     dst = touched(most);
@@ -108,7 +113,7 @@ int main(int argc, char **argv)
         for (int i = 0; i < READERS; i++)
             printf(" %16s %13s", "wherry_memcpy ns", "stream/memcpy");
         putchar('\n');
-        for (size_t n = 1024; n <= most; n *= 4) {
+        for (size_t n = LEAST; n <= most; n *= 4) {
             span = walk ? most : n;
             printf("%12zu", n);
             for (int reader = NOBODY; reader < READERS; reader++) {
