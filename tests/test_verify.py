@@ -278,7 +278,7 @@ def test_events_of_a_right_routine(runner):
     ("arguments", "expected"),
     [
         (["rep_movbs"], "did you mean rep_movsb"),
-        (["--family", "swep"], "no family 'swep'"),
+        (["--family", "swep"], "no family 'swep'; wherry-run verify --help lists them"),
         (["--case", "sweep:n=x"], "cannot read 'n=x'"),
         (["--case", "nonsense"], "begins with no family"),
         (["--case", "threads:n=999999"], "has room for 16384 bytes"),

@@ -146,7 +146,7 @@ static int read_families(struct request *r, const char *text)
                     r->wanted[r->wanted_count++] = found;
             }
         if (!found)
-            return misuse("verify: no family '%s'; leave out --family, or name others", word);
+            return misuse("verify: no family '%s'; wherry-run verify --help lists them", word);
     }
     return 0;
 }

@@ -23,7 +23,11 @@ import click
 @click.option("--full", is_flag=True, help="Everything (about 20 minutes).")
 @click.option("--quick", is_flag=True, help="Two minutes; the default.")
 @click.option("--brief", is_flag=True, help="What make bench runs, half a minute.")
-@click.option("--family", metavar="NAME,...", help="Only these families of checks.")
+@click.option(
+    "--family",
+    metavar="NAME,...",
+    help="Only these families of checks, which wherry-run verify --help lists.",
+)
 @click.option("--isa", metavar="TIER", help="The public functions forced to this tier.")
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="Repeat a run's random choices.")
 @click.option("--jobs", type=click.IntRange(1, 4096), help="Processes at once (default: CPUs).")
