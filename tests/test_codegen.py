@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, need_tool, run
+from conftest import ROOT, meson_build, need_tool, run
 from disassembly import (
     Instruction,
     Object,
@@ -400,6 +400,17 @@ def test_what_is_set_apart_refers_to_nothing_outside(build_dir: Path):
     assert re.search(r"\btimed_loops\s+PROGBITS\b.* AX ", sections)
     relocated = run("readelf", "--relocs", "--wide", path).stdout
     assert "'.rela.text'" in relocated and "'.relatimed_loops'" not in relocated
+
+
+@pytest.mark.parametrize("optimization", ["0", "s"])
+def test_upper_halves_are_cleared_however_the_rest_is_optimized(tmp_path: Path, optimization: str):
+    options = ("-Dtests=false", "-Drunner=false", f"-Doptimization={optimization}")
+    env = {"CFLAGS": "-Os"} if optimization == "s" else {}
+    targets = ("src/libroutines-avx2.a",)
+    build = meson_build(ROOT, tmp_path / "build", *options, targets=targets, env=env)
+    objects = sorted(build.glob("src/libroutines-avx2.a.p/*.o"))
+    assert len(objects) >= len({row.file for row in ROWS if row.needs == "AVX2"})
+    assert {path.name: left for path in objects if (left := uppers_left(load(path)))} == {}
 
 
 # --- each of them sees what it looks for ---------------------------------------------------------------------------
