@@ -279,8 +279,9 @@ static __inline__ void *wherry_copy_padded(void *dst, size_t dst_cap, const void
  *
  * Puts the compiled plan at path in force, or the default again when path is NULL. Returns 0, or an errno value, and
  * then the plan in force stays: EINVAL when it is no plan, cut short, damaged, or absurd; EOPNOTSUPP when its format is
- * another; ENODEV when it is for another CPU; EBUSY when another thread is loading one; that of open() or read() else.
- * Other threads may copy meanwhile: each of their calls is right, by the old plan, the new one or something between. */
+ * another; ENODEV when it is for another CPU; EBUSY when another thread is loading one, or this one, which a signal
+ * interrupted; that of open() or read() else. Other threads may copy meanwhile: each of their calls is right, by the
+ * old plan, the new one or something between. */
 int wherry_plan_load(const char *path);
 
 /* One line that tells which plan is in force and from where, or why one was not used. The string stays as it is until
