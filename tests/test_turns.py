@@ -298,3 +298,28 @@ def test_more_runs_are_asked_for_where_turns_tell_too_little(half, runs, said):
     trial = {"routines": "dropin", "plan": "default", "turns": own}
     words = turns.in_words({"trial": trial, "run": {"runs": runs}})
     assert (said in words) if said else "--runs" not in words
+
+
+def test_turns_that_tell_too_little_are_called_so_where_no_number_of_runs_helps():
+    own = {"measure": "calls", "pairs": 26, "covered": 1.0, "change": 0.059, "half": 0.98}
+    trial = {"routines": "dropin", "plan": "default", "turns": own}
+    words = turns.in_words({"trial": trial, "run": {"runs": 1}})
+    assert words.endswith("; too wide to predict by")
+
+
+@pytest.mark.parametrize(
+    ("change", "ceiling", "doubted"),
+    [
+        (-0.78, {"likely": 0.005, "at_most": 0.009}, True),
+        (-0.78, {"likely": 0.005, "at_most": 0.009, "incomplete": True}, False),
+        (-0.78, None, False),
+        (-0.05, {"likely": 0.06, "at_most": 0.09}, False),
+        (0.78, {"likely": 0.005, "at_most": 0.009}, False),
+    ],
+)
+def test_a_gain_that_is_more_than_the_ceiling_is_doubted(change, ceiling, doubted):
+    own = {"measure": "calls", "pairs": 26, "covered": 1.0, "change": change, "half": 0.02}
+    trial = {"routines": "dropin", "plan": "default", "turns": own}
+    ceiling = ceiling and {"cpu_s": 0.3, **ceiling}
+    words = turns.in_words({"trial": trial, "ceiling": ceiling, "ops": {}})
+    assert ("would gain 0.9 % at most, so it is not theirs" in words) == doubted

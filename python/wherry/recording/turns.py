@@ -156,14 +156,33 @@ def in_words(document: Mapping) -> str | None:
     if own is None:
         return None
     low, high = signed(own.low), signed(own.high)
-    more = ""
+    said = (
+        f"the whole program's time changes by {signed(own.change)} % [{low}, {high}] in turns with {whom(document)}, "
+        f"against turns with libc ({own.pairs:,} pairs of turns, {percent(own.covered)} of the run)"
+    )
+    return "; ".join([said, *_doubts(document, own)])
+
+
+def _doubts(document: Mapping, own: Turned) -> list[str]:
+    found = []
+    most = _most(document)
+    if most is not None and own.change < -most:
+        found.append(
+            f"copies that cost nothing would gain {percent(most)} at most, so it is not theirs"
+        )
     if not own.tells:
+        found.append("too wide to predict by")
         # An interval narrows with the root of what was seen.
         runs = (document.get("run") or {}).get("runs") or 1
         wanted = math.ceil(runs * (own.half / MOST_HALF) ** 2)
         if wanted <= MOST_RUNS:
-            more = f"; too wide to predict by, --runs {max(wanted, LEAST_RUNS)} may narrow it"
-    return (
-        f"the whole program's time changes by {signed(own.change)} % [{low}, {high}] in turns with {whom(document)}, "
-        f"against turns with libc ({own.pairs:,} pairs of turns, {percent(own.covered)} of the run){more}"
-    )
+            found[-1] += f", --runs {max(wanted, LEAST_RUNS)} may narrow it"
+    return found
+
+
+def _most(document: Mapping) -> float | None:
+    """What there is to gain at most, as far as all of the run was recorded."""
+    ceiling = document.get("ceiling")
+    if not ceiling or ceiling.get("incomplete"):
+        return None
+    return max(ceiling["at_most"], ceiling["likely"])
