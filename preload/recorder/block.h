@@ -51,6 +51,11 @@ enum {
 
 enum recorder_op { OP_COPY, OP_MOVE, OP_SET };
 
+/* A caller in what was unloaded is known by the number of its module and its offset in that file. */
+#define CALLER_ADDRESS (((uint64_t)1 << 61) - 1)
+#define CALLER_SETTLED ((uint64_t)1 << 61)
+#define CALLER_OFFSET_BITS 52
+
 struct recorder_caller {
     uint64_t address;                /* where the call returns to, its low bits; the op in the two highest */
     uint64_t sampled, sampled_bytes; /* drawn: one in SAMPLE_EACH of those that are not noted always */
@@ -144,6 +149,7 @@ struct recorder_turns {
 struct recorder_module {
     uint64_t begin, end, offset, device, inode;
     uint32_t name, name_bytes; /* its path, in recorder_file.names */
+    uint64_t gone;             /* unloaded; callers in it are noted otherwise */
 };
 
 struct recorder_file {

@@ -14,7 +14,8 @@ static bool known(uintptr_t address)
 {
     const uint32_t count = __atomic_load_n(&recorder_file->modules, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < count && i < MODULES; i++)
-        if (address >= recorder_file->module[i].begin && address < recorder_file->module[i].end)
+        if (address >= recorder_file->module[i].begin && address < recorder_file->module[i].end &&
+            !__atomic_load_n(&recorder_file->module[i].gone, __ATOMIC_ACQUIRE))
             return true;
     return false;
 }
@@ -31,6 +32,29 @@ static uint64_t number(const char **at, unsigned base)
             return value;
         value = value * base + digit;
     }
+}
+
+static bool same_name(const struct recorder_module *module, const char *name)
+{
+    for (uint32_t i = 0; i < module->name_bytes; i++)
+        if (recorder_file->names[module->name + i] != name[i])
+            return false;
+    return !name[module->name_bytes];
+}
+
+/* What was unloaded, and is where it was before, is no other. */
+static bool take_again(const struct recorder_module *found, const char *name)
+{
+    for (uint32_t i = 0; i < recorder_file->modules && i < MODULES; i++) {
+        struct recorder_module *module = &recorder_file->module[i];
+        if (module->gone && module->begin == found->begin && module->end == found->end &&
+            module->offset == found->offset && module->device == found->device && module->inode == found->inode &&
+            same_name(module, name)) {
+            __atomic_store_n(&module->gone, 0, __ATOMIC_RELEASE);
+            return true;
+        }
+    }
+    return false;
 }
 
 /* `line` ends with a zero: begin-end perms offset major:minor inode path */
@@ -53,23 +77,20 @@ static bool take_line(const char *line, uintptr_t address)
     const uint64_t inode = number(&at, 10);
     while (*at == ' ')
         at++;
+    struct recorder_module found = {
+        .begin = begin, .end = end, .offset = offset, .device = major << 32 | minor, .inode = inode};
     const uint32_t place = recorder_file->modules;
-    if (place >= MODULES)
+    if (take_again(&found, at) || place >= MODULES)
         return true;
-    struct recorder_module *module = &recorder_file->module[place];
-    module->begin = begin;
-    module->end = end;
-    module->offset = offset;
-    module->device = major << 32 | minor;
-    module->inode = inode;
     const uint32_t from = recorder_file->names_used;
     uint32_t length = 0;
     for (; at[length] && from + length < NAMES; length++)
         recorder_file->names[from + length] = at[length];
     /* Half a path would be another's. */
-    module->name_bytes = at[length] ? 0 : length;
-    module->name = from;
-    recorder_file->names_used = from + module->name_bytes;
+    found.name_bytes = at[length] ? 0 : length;
+    found.name = from;
+    recorder_file->names_used = from + found.name_bytes;
+    recorder_file->module[place] = found;
     __atomic_store_n(&recorder_file->modules, place + 1, __ATOMIC_RELEASE);
     return true;
 }

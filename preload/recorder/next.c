@@ -101,20 +101,22 @@ static void *address_of(const struct table *table, const ElfW(Sym) * symbol)
 void *recorder_own(enum recorder_function function);
 
 /* Of the objects behind this one that have it the first, or, `past` it, the next; NULL: there is none. */
-static void *find(enum recorder_function function, bool past)
+static void *find(const char *name, bool past)
 {
     const struct link_map *map = _r_debug.r_map;
     while (map && map->l_ld != _DYNAMIC)
         map = map->l_next;
     for (map = map ? map->l_next : NULL; map; map = map->l_next) {
         const struct table table = open_table(map);
-        const ElfW(Sym) *symbol = look_up(&table, names[function]);
+        const ElfW(Sym) *symbol = look_up(&table, name);
         if (symbol && !past)
             return address_of(&table, symbol);
         past = past && !symbol;
     }
     return NULL;
 }
+
+void *recorder_find(const char *name) { return &_r_debug && _r_debug.r_map ? find(name, false) : NULL; }
 
 bool recorder_find_next(void)
 {
@@ -127,7 +129,7 @@ bool recorder_find_next(void)
     const bool trial = recorder_is_trial();
     for (unsigned i = 0; i < RECORDER_FUNCTIONS; i++) {
         const enum recorder_function function = (enum recorder_function)i;
-        void *first = find(function, false), *second = trial ? find(function, true) : NULL;
+        void *first = find(names[i], false), *second = trial ? find(names[i], true) : NULL;
         if (!first)
             first = recorder_own(function);
         recorder_tried[i] = first;

@@ -296,6 +296,7 @@ void *recorder_own(enum recorder_function function)
 /* So that a process that copies nothing is known to have been recorded. */
 __attribute__((constructor)) static void begin(void)
 {
+    recorder_find_dlclose();
     if (recorder_find_next() && !*recorder_alive)
         recorder_claim();
 }

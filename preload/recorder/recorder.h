@@ -24,6 +24,8 @@ extern void *recorder_called[RECORDER_FUNCTIONS];
 extern bool recorder_trying;
 /* next.c: finds them. False when this object has not been relocated, so that nobody can tell. */
 bool recorder_find_next(void);
+/* That name in the objects behind this one, or NULL. */
+void *recorder_find(const char *name);
 
 /* block.c: this thread's block, claimed when it has none; NULL when it cannot be counted now. */
 struct recorder_block *recorder_claim(void);
@@ -55,6 +57,10 @@ static inline unsigned recorder_overlap(uintptr_t dst, uintptr_t src, size_t n)
 
 /* modules.c: notes in the file which mapping the address is in, if it is not there yet. */
 void recorder_note_module(uintptr_t address);
+
+/* unload.c: looks for dlclose, best as long as no other thread loads or unloads. Older C libraries have it in an object
+ * of their own, which may not be there yet. */
+void recorder_find_dlclose(void);
 
 /* sample.c: what is done now and then. True: this call is one to be timed. */
 bool recorder_event(struct recorder_block *block, enum recorder_op op, uintptr_t dst, uintptr_t src, size_t n,

@@ -17,7 +17,7 @@ uint64_t recorder_about(struct recorder_block *block, uint64_t mean)
 
 void recorder_note_caller(struct recorder_block *block, enum recorder_op op, size_t n, uintptr_t caller, bool always)
 {
-    const uint64_t key = ((uint64_t)op << 62) | (caller & (((uint64_t)1 << 62) - 1));
+    const uint64_t key = ((uint64_t)op << 62) | (caller & CALLER_ADDRESS);
     uint64_t at = (key * 0x9e3779b97f4a7c15u) >> 40;
     for (unsigned tries = 0; tries < 32; tries++, at++) {
         struct recorder_caller *entry = &block->callers[at & (CALLERS - 1)];

@@ -26,6 +26,8 @@ PLACES = SET_PLACES * ALIGNMENTS * DISTANCES * OVERLAPS
 CALLERS, BURST, BURSTS, MODULES, NAMES = 512, 256, 32, 256, 1 << 16
 TIME_CLASSES, FOLLOWED, PLACES_KNOWN, LOG = 80, 4, 3, 128
 TRIAL_GROUPS, TURNS = 6, 2048
+# A caller in what was unloaded, by its module's number and its offset there.
+_SETTLED, _OFFSETS = 1 << 61, 1 << 52
 TIME_FIELDS = 6 + PLACES_KNOWN * PLACES_KNOWN
 
 _BLOCK = np.dtype(
@@ -74,7 +76,7 @@ _BLOCK = np.dtype(
     ]
 )
 _HEADER = struct.Struct("<8sIIIIQIIIIIIQQQQQ4096s")
-_MODULE = struct.Struct("<QQQQQII")
+_MODULE = struct.Struct("<QQQQQIIQ")
 # When a turn ends, how long turns are, what was counted when this one began, how many were; then pairs of them: of both
 # sides ticks, calls, those of more than EXACT bytes and the bytes of these.
 _TURNS = struct.Struct("<2Q4QQ")
@@ -116,6 +118,7 @@ class Module:
     device: int
     inode: int
     path: str
+    gone: bool = False  # unloaded
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,9 +145,16 @@ class Process:
     started: int  # in ticks since boot, whatever it executed since; 0: nobody knows
     exited: bool  # by exit()
 
-    def module_of(self, address: int) -> Module | None:
-        # A later one may lie where an earlier one was unloaded.
-        return next((m for m in reversed(self.modules) if m.begin <= address < m.end), None)
+    def caller(self, key: int) -> tuple[str, Module | None, int]:
+        """Of a block's caller: the op, where it was, and the offset in that file."""
+        op, address = OPS[min(key >> 62, 2)], key & (_SETTLED - 1)
+        if key & _SETTLED:
+            number, offset = divmod(address, _OFFSETS)
+            return op, self.modules[number] if number < len(self.modules) else None, offset
+        # One that was unloaded unseen may lie where a later one is.
+        lying = (m for m in reversed(self.modules) if m.begin <= address < m.end)
+        module = min(lying, key=lambda m: m.gone, default=None)
+        return op, module, address - module.begin + module.offset if module else 0
 
 
 def _text(data: bytes) -> str:
@@ -227,9 +237,10 @@ def read(path: Path) -> Process:
         raise DamagedError("its process ended before it had begun")
     found = []
     for at in range(min(modules, MODULES)):
-        *numbers, name, length = _MODULE.unpack_from(data, _HEADER.size + at * _MODULE.size)
+        *numbers, name, length, gone = _MODULE.unpack_from(data, _HEADER.size + at * _MODULE.size)
         begin = _NAMES_AT + min(name, NAMES)
-        found.append(Module(*numbers, _text(data[begin : begin + min(length, NAMES - name)])))
+        path = _text(data[begin : begin + min(length, NAMES - name)])
+        found.append(Module(*numbers, path, gone != 0))
     _, _, turn_began, *_, turns = _TURNS.unpack_from(data, _TURNS_AT)
     turns = min(turns // 2, TURNS)
     turned = np.frombuffer(data, "<u8", turns * 2 * TURN_FIELDS, _TURNS_AT + _TURNS.size)

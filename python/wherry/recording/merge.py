@@ -158,12 +158,10 @@ class Merger:
     def _add_callers(self, process: blocks.Process, block: np.void) -> None:
         table = block["callers"]
         for key, *counted in table[table[:, 0] != 0].tolist():
-            address = key & ((1 << 62) - 1)
-            module = process.module_of(address)
-            where = (blocks.OPS[min(key >> 62, 2)], "", 0, 0, 0)
+            op, module, offset = process.caller(key)
+            where = (op, "", 0, 0, 0)
             if module:
-                offset = address - module.begin + module.offset
-                where = (where[0], module.path, module.device, module.inode, offset)
+                where = (op, module.path, module.device, module.inode, offset)
             entry = self._callers.setdefault(where, [0, 0, 0, 0])
             for place, some in enumerate(counted):
                 entry[place] += some
