@@ -311,6 +311,13 @@ def test_peer_that_crashes_while_it_is_loaded(runner, build_dir):
     assert "crashed while it was loaded" in done.stderr
 
 
+def test_a_peer_calls_its_own_functions(runner, build_dir):
+    """Not libc's of the same name, which would then be what is verified and measured."""
+    inner = build_dir / "tests" / "fixtures" / "libinner.so"
+    done = runner("--only-peers", "--peer", f"mine={inner}:outer_", "--family", "sweep", "--brief")
+    assert done.returncode == 1 and "77 bytes" in done.stdout, done.stdout + done.stderr
+
+
 def test_one_extent_of_verification(wherry):
     done = wherry("verify", "--full", "--quick", "rep_movsb")
     assert (done.returncode, done.stdout) == (2, "")
