@@ -443,3 +443,10 @@ def test_as_a_user_without_lwip_runs_it(wherry, tmp_path: Path):
     done = wherry("bench", "network", *words, cwd=tmp_path, env={"WHERRY_PEERS": ""})
     assert done.returncode == 0, done.stderr
     assert "liblwip-dev" in done.stdout + done.stderr
+
+
+def test_one_size_of_frame_is_no_range():
+    from wherry.networking import answer
+
+    assert answer._between((60, 1.39), (60, 1.39)) == "1.39 times"
+    assert answer._between((60, 1.39), (1514, 1.1)) == "1.39 (at 60 bytes) to 1.10 times (at 1,514)"

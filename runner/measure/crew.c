@@ -42,6 +42,7 @@ static void on_fault(int signo)
         return;
     }
     fault_signal = signo;
+    inside = 0; /* the frame that it goes to may be overwritten, and a fault there must not come back here for ever */
     siglongjmp(way_out, 1);
 }
 

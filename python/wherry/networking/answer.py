@@ -135,6 +135,12 @@ def _frames(found: Found) -> str:
     rates = [f"{name} {1000 / took(cell):.0f}" for name, cell in own.items() if name in FRAME_WORDS]
     return (
         f"Frames of {told[0][0]} bytes go from ring to ring at {1000 / took(own[STOCK]):.0f} million a second with "
-        f"libc's copy ({', '.join(rates)}); padded copies have {best[1]:.2f} (at {best[0]:,} bytes) to {worst[1]:.2f} "
-        f"times (at {worst[0]:,}) libc's rate."
+        f"libc's copy ({', '.join(rates)}); padded copies have {_between(best, worst)} libc's rate."
     )
+
+
+def _between(best: tuple[int, float], worst: tuple[int, float]) -> str:
+    """Of sizes and ratios."""
+    if best == worst:
+        return f"{best[1]:.2f} times"
+    return f"{best[1]:.2f} (at {best[0]:,} bytes) to {worst[1]:.2f} times (at {worst[0]:,})"
