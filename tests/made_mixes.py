@@ -52,6 +52,7 @@ def full() -> dict:
             "execs": 1, "threads": 1, "uncounted": 1, "unrecorded": [{"program": "/a", "reason": "static", "count": 1}],
             "unseen": {"entered": 3, "inside_libc": 1, "error": "none"},
         },
+        "threads": [{"program": "/a", "name": "t", "threads": 2, "calls": 4, "bytes": 4024, "most_bytes": 4000}],
         "callers": [{
             "op": "copy", "module": "/a", "build_id": "5a", "offset": 9, "function": "f", "source": "f.c:1",
             "inlined_into": ["g"], "calls": 2, "bytes": 24,

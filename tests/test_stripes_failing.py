@@ -8,8 +8,7 @@ import json
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -75,42 +74,36 @@ def test_unreadable_members(wherry_run: Path, tmp_path: Path):
         given.gather([str(empty)])
 
 
-@pytest.mark.parametrize("name", ["read", "libc", "wherry", "nofault", "touch", "direct"])
-def test_truncated_while_it_is_read(wherry_run: Path, disk: Path, name: str):
-    paths = members(disk, 3, 8 * MIB)
-    row = (
-        f"id=1 op=stripes routines={name} members=3 files={listed(paths)} rounds=1000 calls=2000\n"
-    )
+def spoilt(wherry_run: Path, paths: list[Path], words: str, deed: Callable[[], object]):
+    """What the runner says of a row in the middle of which that is done: once it has worked for a while, and so many
+    calls that no machine is through with them by then."""
+    row = f"id=1 op=stripes members={len(paths)} files={listed(paths)} rounds=1000 {words}\n"
     with subprocess.Popen(
         [wherry_run, "system"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as own:
-        timer = threading.Timer(1.0, os.truncate, (paths[1], 4 * MIB))
-        timer.start()
-        try:
-            out, _ = own.communicate(row, timeout=300)
-        finally:
-            timer.join()
-    events = [json.loads(line) for line in out.splitlines()]
+        own.stdin.write(row)
+        own.stdin.close()
+        assert wait_until(lambda: processor_seconds(own.pid) > 0.5)
+        deed()
+        events = [json.loads(line) for line in own.stdout]
     assert own.returncode == 1 and events[-1]["event"] == "broken", events[-1]
-    assert f"member 2 ({paths[1]}) was truncated while it was read" in events[-1]["message"]
-    assert f"{4 * MIB} bytes, and {8 * MIB} before" in events[-1]["message"]
+    return events
+
+
+@pytest.mark.parametrize("name", ["read", "libc", "wherry", "nofault", "touch", "direct"])
+def test_truncated_while_it_is_read(wherry_run: Path, disk: Path, name: str):
+    paths = members(disk, 3, 8 * MIB)
+    words = f"routines={name} calls=10000000"
+    *_, last = spoilt(wherry_run, paths, words, lambda: os.truncate(paths[1], 4 * MIB))
+    assert f"member 2 ({paths[1]}) was truncated while it was read" in last["message"]
+    assert f"{4 * MIB} bytes, and {8 * MIB} before" in last["message"]
 
 
 def test_grown_while_it_is_read(wherry_run: Path, disk: Path):
     """Each process looks at the lengths: the next would call the others short."""
     paths = members(disk, 2, 2 * MIB)
-    row = f"id=1 op=stripes routines=read members=2 files={listed(paths)} rounds=1000 calls=2000\n"
-    with subprocess.Popen(
-        [wherry_run, "system"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as own:
-        timer = threading.Timer(0.7, os.truncate, (paths[1], 3 * MIB))
-        timer.start()
-        try:
-            out, _ = own.communicate(row, timeout=300)
-        finally:
-            timer.join()
-    last = json.loads(out.splitlines()[-1])
-    assert last["event"] == "broken", last
+    words = "routines=read calls=50000"
+    *_, last = spoilt(wherry_run, paths, words, lambda: os.truncate(paths[1], 3 * MIB))
     assert f"member 2 ({paths[1]}) grew while it was read: {3 * MIB} bytes" in last["message"]
 
 
@@ -139,16 +132,9 @@ def test_a_device_that_fails(wherry_run: Path, disk: Path, name: str):
 def test_a_cut_within_a_page_is_seen(wherry_run: Path, tmp_path: Path):
     """The rest of the page reads as zeros without a fault."""
     paths = members(tmp_path, 2)
-    row = f"id=1 op=stripes routines=libc members=2 files={listed(paths)} rounds=1000 calls=2000\n"
-    with subprocess.Popen(
-        [wherry_run, "system"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as own:
-        timer = threading.Timer(0.7, os.truncate, (paths[0], 2 * MIB - 100))
-        timer.start()
-        out, _ = own.communicate(row, timeout=300)
-        timer.join()
-    last = json.loads(out.splitlines()[-1])
-    assert last["event"] == "broken" and "member 1 " in last["message"], last
+    words = "routines=libc calls=50000"
+    *_, last = spoilt(wherry_run, paths, words, lambda: os.truncate(paths[0], 2 * MIB - 100))
+    assert "member 1 " in last["message"]
 
 
 # ---- in the middle of a run ---------------------------------------------------------------------------------------
@@ -211,18 +197,7 @@ def test_between_two_rows(wherry_run: Path, tmp_path: Path, deed, said: str):
 def test_removed_while_it_is_read(wherry_run: Path, tmp_path: Path):
     """Whoever has it open can read it still; what was measured of the row until then comes with it."""
     paths = members(tmp_path)
-    row = f"id=1 op=stripes routines=read,libc members=3 files={listed(paths)} rounds=1000 calls=1000\n"
-    with subprocess.Popen(
-        [wherry_run, "system"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as own:
-        own.stdin.write(row)
-        own.stdin.close()
-        # By then it has read them for some rounds, of which a thousand would take twenty times as long.
-        assert wait_until(lambda: processor_seconds(own.pid) > 1)
-        paths[2].unlink()
-        out = own.stdout.read()
-    events = [json.loads(line) for line in out.splitlines()]
-    assert events[-1]["event"] == "broken"
+    events = spoilt(wherry_run, paths, "routines=read,libc calls=5000", paths[2].unlink)
     assert f"member 3 ({paths[2]}) is missing: it was removed" in events[-1]["message"]
     kept = {e["routine"]: len(e["ns"]) for e in events if e["event"] == "cell"}
     assert kept.keys() == {"read", "libc"} and all(0 < n < 1000 for n in kept.values()), kept

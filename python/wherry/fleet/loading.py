@@ -134,7 +134,8 @@ def expand(given: Iterable[str]) -> list[Path]:
             else:
                 found.append(path)
         except (OSError, ValueError) as error:
-            raise WherryError(f"cannot read {clean(name)}: {error}") from None
+            why = getattr(error, "strerror", None) or error
+            raise WherryError(f"cannot read {clean(name)}: {why}") from None
     return list(dict.fromkeys(found))
 
 

@@ -235,7 +235,8 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
     else:
         paragraph(
             "",
-            "no call was seen: nothing was copied through libc's names, or nothing could be recorded",
+            "no call was seen: nothing was copied through libc's names, or nothing could be recorded (a program that "
+            "is started without LD_PRELOAD and ends within 20 ms is not even named)",
         )
     if document["ceiling"]:
         paragraph("ceiling", ceiling_in_words(document["ceiling"]))
