@@ -337,6 +337,15 @@ def test_a_plan_of_the_environment_is_judged_whatever_its_path(wherry, dropin, t
     assert done.stderr.endswith("the default plan is: it is damaged: its checksum is wrong\n")
 
 
+def test_a_plan_of_the_environment_is_found_from_other_directories(wherry, dropin, tmp_path):
+    spoiled(wherry, tmp_path, "flip")
+    wherry("plan", "compile", tmp_path / "mine.toml", "-o", tmp_path / "right.plan")
+    for named, told in (("right.plan", f"{tmp_path}/right.plan"), ("mine.plan", "mine.plan")):
+        done = wherry("exec", "--", "sh", "-c", "cd /; echo $WHERRY_PLAN", cwd=tmp_path,
+            env={"WHERRY_PLAN": named})  # fmt: skip
+        assert done.stdout == f"{told}\n", named
+
+
 def test_a_plan_that_cannot_be_read_is_misuse(wherry, dropin, tmp_path):
     for words in (("true",), ("--check", "true")):
         for plan in ("/nosuch", tmp_path):

@@ -26,6 +26,8 @@ def _plan_for(plan: str | None, isa: str | None) -> Path | None:
         return found
     if told := planuse.of_environment(os.environ):
         _say_unused(f"{told[0]} (WHERRY_PLAN)", told[1])
+        # With its whole path: what the program starts elsewhere looks for it, too.
+        return None if told[1] else Path(told[0])
     return None
 
 
