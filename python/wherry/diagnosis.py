@@ -394,7 +394,8 @@ def next_command(record: Mapping, plan: str = "") -> tuple[str, str]:
     if planuse.unused_by(status, plan) is not None:
         return _check(plan), "shows what is wrong with the plan that was asked for"
     if status.startswith("plan '"):
-        return "wherry ab -- CMD", "measures whether your program gains by the plan in force"
+        own = f"--plan {shlex.quote(escaped(plan))} " if plan else ""
+        return f"wherry ab {own}-- CMD", "measures whether your program gains by the plan in force"
     return (
         "wherry record -- CMD",
         "tells what your program copies, and what the fastest copy could save it",
