@@ -141,3 +141,12 @@ def test_the_page_counts_processes_and_threads(tmp_path, number, said):
     path = tmp_path / "m.mix.json"
     path.write_bytes(recordings.encode(document))
     assert f"; {said}<" in mixpage.page(recordings.read(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("", "?"), ("   ", "?"), ("a\nb", "a b"), ("\x1b[31m", "\\x1b[31m"), ("\x7f", "\\x7f")],
+)
+def test_a_thread_is_told_whatever_its_name(name, told):
+    row = {"program": "/bin/x", "name": name, "threads": 1, "calls": 1, "bytes": 1}
+    assert summary.thread(row) == f"{told} in x"

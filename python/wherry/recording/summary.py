@@ -132,7 +132,8 @@ def thread(row: Mapping) -> str:
         share = row.get("most_bytes", 0) / row["bytes"] if row["bytes"] else 0
         busiest = f", the busiest {percent(share)} of these" if share else ""
         several = f" ({row['threads']:,} threads{busiest})"
-    return f"{row['name'] or '?'}{several} in {Path(row['program']).name}"
+    # The kernel takes any bytes as a name, and blanks alone too.
+    return f"{printable(row['name']) or '?'}{several} in {Path(row['program']).name}"
 
 
 def _threads(rows: Sequence[Mapping]) -> str:
