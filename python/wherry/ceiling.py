@@ -232,10 +232,10 @@ def of(
         most += system_s
     # A run cannot have spent more than it took.
     likely, most = min(likely, cpu_s), min(most, cpu_s)
-    for part, whole in ((1, likely), (2, most)):
-        together = sum(own[part] for own in parts.values())
-        for own in parts.values():
-            own[part] *= min(whole / together, 1) if together > 0 else 1
+    together = sum(own[1] for own in parts.values())
+    for own in parts.values():
+        own[1] *= min(likely / together, 1) if together > 0 else 1
+        own[2] = min(own[2], most)  # each may be it, though not all together
     share = [s / cpu_s if cpu_s > 0 else 0.0 for s in (likely, most)]
     return {
         "cpu_s": round(cpu_s, 6),
