@@ -215,7 +215,8 @@ def test_a_lost_host_is_reported_and_a_lost_scheduler_ends_the_call(cluster, fle
     thread.join()
     assert done.returncode == 1
     assert "second call goes on" in done.stderr
-    assert hosts["alpha"]["state"] != "done"
+    # Nobody tries again: neither waiting nor measuring is how it ended.
+    assert (hosts["alpha"]["state"], hosts["alpha"]["words"]) == ("lost", "the scheduler was lost")
 
 
 def test_doctor_one_per_model_and_other_places(cluster, fleet, tmp_path):

@@ -24,6 +24,8 @@ PROBE = 20.0
 GRACE = 45.0
 # The scheduler's list of workers is long where there are many: it is asked for once a second for so many hosts.
 LISTED = 500
+# States of a host that has not ended.
+UNDER_WAY = ("waiting", "measuring")
 # The scheduler, too, unpickles what is called, and need not have Wherry; a worker without it must be able to say so. So
 # these two are handed over as Python's own `eval` of a constant text.
 PROBING = "__import__('wherry.fleet.agent', fromlist=['probe']).probe()"
@@ -261,7 +263,7 @@ class Fleet:
         last = 0.0
         while True:
             now = time.monotonic()
-            open_ = [h for h in self.hosts.values() if h.state in ("waiting", "measuring")]
+            open_ = [h for h in self.hosts.values() if h.state in UNDER_WAY]
             if not open_:
                 return
             alive = None
@@ -311,6 +313,12 @@ class Fleet:
                 host.tries += 1
                 self.again(host, "lost", host.words or "its worker is gone")
 
+    def abandon(self) -> None:
+        """The scheduler is gone: who had not ended is out of reach, and nobody goes on trying."""
+        for host in self.hosts.values():
+            if host.state in UNDER_WAY:
+                host.state, host.words = "lost", "the scheduler was lost"
+
     def stop(self) -> None:
         for host in self.hosts.values():
             if host.future is not None:
@@ -351,6 +359,7 @@ def conduct(
     except (OSError, TimeoutError) as error:
         if fleet is None:
             raise
+        fleet.abandon()
         shown.end(fleet, as_json)
         raise FailedError(
             f"the scheduler was lost ({' '.join(str(error).split())[:120]}); a second call goes on with what is missing"
