@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -191,6 +192,14 @@ def test_go_benchmarks_are_read(tmp_path):
     assert of(run, "Memmove")["size"] == 4096 and of(run, "Memmove")["op"] == "move"
     assert of(run, "Thing")["ns"]["median"] == 1500
     assert "1 lines left out: no time in ns/op or sec/op" in run["source"]["notes"]
+
+
+def test_figures_without_a_date_are_as_old_as_their_file(tmp_path):
+    path = saved(tmp_path / "go.txt", GO)
+    os.utime(path, (1e9, 1e9))
+    assert files.load(path)["started"] == files.load(path)["finished"] == "2001-09-09T01:46:40Z"
+    dated = saved(tmp_path / "dated.txt", "date: 2026-11-21T10:00:00+02:00\n" + GO)
+    assert files.load(dated)["started"] == "2026-11-21T08:00:00Z"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 from wherry import runfile
 from wherry.errors import WherryError
 from wherry.formats import benchfmt, benchtests, google_benchmark
+from wherry.formats.foreign import written
 
 # What a file may be, as it is said to the user.
 READS = "a run file, google-benchmark JSON, Go benchmark text or glibc benchtests JSON"
@@ -53,6 +54,8 @@ def _document(path: Path, document: object, ghz: float | None) -> dict:
 
 
 def _imported(path: Path, run: dict) -> dict:
+    if run["started"] is None:
+        run["started"] = run["finished"] = written(path)
     wrong = runfile.fault(run)
     if wrong:
         raise WherryError(f"{path} cannot be taken as a run: {wrong}")

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -131,9 +132,21 @@ def moment(text: object) -> str | None:
         found = datetime.datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
         if found.tzinfo is None:
             found = found.replace(tzinfo=datetime.timezone.utc)
-        return found.astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return _utc(found)
     except (ValueError, OverflowError):
         return None
+
+
+def written(path: Path) -> str:
+    """When the file was, for figures of a tool that tells no date."""
+    try:
+        return _utc(datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.timezone.utc))
+    except (OSError, ValueError, OverflowError):  # no date of a calendar
+        return _utc(datetime.datetime.now(datetime.timezone.utc))
+
+
+def _utc(found: datetime.datetime) -> str:
+    return found.astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def positive(value: object) -> float | None:
@@ -192,9 +205,6 @@ def build(cells: Sequence[Cell], source: Source, verified: bool | None = None) -
     for number, head in heads.items():
         if len(routines[number]) > 1 and head.get("name") in routines[number]:
             head["name"] = AS_NAMED
-    when = source.when or datetime.datetime.now(datetime.timezone.utc).strftime(
-        "%Y-%m-%dT%H:%M:%SZ"
-    )
     machine = unknown_machine() | _cleaned(source.machine)
     machine["uncontrolled"] = [
         {
@@ -217,8 +227,8 @@ def build(cells: Sequence[Cell], source: Source, verified: bool | None = None) -
         "format_version": runfile.FORMAT_VERSION,
         "wherry": version(),
         "runner": {},
-        "started": when,
-        "finished": when,
+        "started": source.when,  # None is filled in by whoever knows the file
+        "finished": source.when,
         "seconds": 0.0,
         "interrupted": False,
         "machine": machine,
