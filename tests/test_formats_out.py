@@ -99,6 +99,16 @@ def test_samples_are_raw_or_said_to_be_quantiles(run_file):
     assert kinds == {None, "mean", "median", "stddev", "cv"}
 
 
+def test_what_samples_of_an_import_are_is_said(tmp_path):
+    def about(*entries):
+        return Samples(files.load(saved(tmp_path / "g.json", gbench(*entries)))).about
+
+    alone = entry("BM_memcpy/8_median", 2.0, "aggregate", aggregate_name="median", repetitions=9)
+    assert about(alone) == about(entry("BM_memcpy/8", 2.0)) == "one of each cell, its median"
+    several = about(*(entry("BM_memcpy/8", time) for time in (2.0, 3.0, 4.0)))
+    assert several.startswith("quantiles") and "--raw" not in several
+
+
 @pytest.mark.parametrize(
     ("shared_by", "count"), [("0-1", 2), ("3", 1), ("0-3,8-11,16", 9), ("", 0), (None, 0), ("x", 0)]
 )

@@ -65,11 +65,16 @@ class Samples:
         self.cells = [cell for cell in run["cells"] if not cell["aa"]]
         self.raw = raw or Raw()
         self.whole = bool(self.raw.cells) and all(self._matches(cell) for cell in self.cells)
-        self.about = (
-            "raw, one a round"
-            if self.whole
-            else "quantiles of the rounds (0, 5, 25, 50, 75, 95, 100 %); wherry bench --raw keeps them all"
-        )
+        self.about = self._about(imported=bool(run.get("source")))
+
+    def _about(self, imported: bool) -> str:
+        if self.whole:
+            return "raw, one a round"
+        if all(len(self.of(cell)) == 1 for cell in self.cells):
+            return "one of each cell, its median"
+        words = "quantiles of the rounds (0, 5, 25, 50, 75, 95, 100 %)"
+        # No option of ours brings back what another tool's file has told.
+        return words if imported else f"{words}; wherry bench --raw keeps them all"
 
     def _matches(self, cell: dict) -> bool:
         own = self.raw.of(cell)
