@@ -1,5 +1,6 @@
 /* Loading peers: look at the file first, so that each thing that can be wrong gets its own plain sentence. Then load it
  * in a child, since a constructor may end the process in ways that nothing in it can catch. */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -214,6 +215,25 @@ static void try_loading(const char *name, const char *path)
     exit(1);
 }
 
+static unsigned threads(void)
+{
+    unsigned found = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    while (tasks && readdir(tasks))
+        found++;
+    if (tasks)
+        closedir(tasks);
+    return found;
+}
+
+/* A runtime that begins in a thread of its own once it is loaded, as Go's: in a child that is forked before it has, a
+ * call would wait for it for ever. Nothing tells when it has. */
+static void let_begin(void)
+{
+    const struct timespec a_while = {.tv_nsec = 300000000};
+    nanosleep(&a_while, NULL);
+}
+
 static void *load(const char *name, const char *path)
 {
     char *absolute = realpath(path, NULL); /* dlopen searches for a bare file name instead of opening it here */
@@ -222,7 +242,10 @@ static void *load(const char *name, const char *path)
     struct surroundings before;
     surroundings_keep(&before);
     without_input_and_output(-1);
+    const unsigned before_it = threads();
     void *handle = dlopen(file, HOW_TO_LOAD);
+    if (handle && threads() > before_it)
+        let_begin();
     surroundings_restore(&before);
     free(absolute);
     return handle;

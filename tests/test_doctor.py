@@ -316,3 +316,40 @@ def test_every_source_is_there(wherry):
         assert finding["what"].split(":")[0][:40] in re.sub(r"\s+", " ", done.stdout)
     if record["libc"] and record["libc"].startswith("glibc 2.3"):
         assert record["doctor"]["libc"]["tunables"]
+
+
+@pytest.mark.parametrize(
+    ("files", "cpus"),
+    [
+        ({}, None),
+        ({"/proc/self/cgroup": "0::/a/b", "/sys/fs/cgroup/a/b/cpu.max": "max 100000"}, None),
+        ({"/proc/self/cgroup": "0::/a/b", "/sys/fs/cgroup/a/cpu.max": "50000 100000"}, 0.5),
+        ({"/proc/self/cgroup": "0::/", "/sys/fs/cgroup//cpu.max": "150000 100000"}, 1.5),
+        (
+            {
+                "/proc/self/cgroup": "5:cpuacct,cpu:/a\n0::/",
+                "/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us": "20000",
+                "/sys/fs/cgroup/cpu/a/cpu.cfs_period_us": "100000",
+            },
+            0.2,
+        ),
+        (
+            {
+                "/proc/self/cgroup": "4:cpu:/a",
+                "/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us": "-1",
+                "/sys/fs/cgroup/cpu/a/cpu.cfs_period_us": "100000",
+            },
+            None,
+        ),
+    ],
+)
+def test_a_cpu_quota(files, cpus):
+    assert machine.cpu_quota(lambda path: files.get(path, "")) == cpus
+
+
+def test_a_cpu_quota_is_told(monkeypatch):
+    record = machine.record()
+    monkeypatch.setattr(machine, "cpu_quota", lambda: 0.5)
+    assert "CPU quota of 0.5" in [item["what"] for item in machine.uncontrolled(record)]
+    monkeypatch.setattr(machine, "cpu_quota", lambda: float(len(record["cpu"]["usable"])))
+    assert not any("quota" in item["what"] for item in machine.uncontrolled(record))

@@ -318,6 +318,13 @@ def test_a_peer_calls_its_own_functions(runner, build_dir):
     assert done.returncode == 1 and "77 bytes" in done.stdout, done.stdout + done.stderr
 
 
+def test_a_peer_whose_runtime_begins_in_a_thread(runner, build_dir):
+    """Each try is a fork, which has no such thread."""
+    late = build_dir / "tests" / "fixtures" / "liblate.so"
+    done = runner("--only-peers", "--peer", f"late={late}", "--family", "sweep", "--brief")
+    assert done.returncode == 0 and "all right" in done.stdout, done.stdout + done.stderr
+
+
 def test_one_extent_of_verification(wherry):
     done = wherry("verify", "--full", "--quick", "rep_movsb")
     assert (done.returncode, done.stdout) == (2, "")

@@ -9,6 +9,7 @@ import platform
 import re
 import socket
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from wherry import runner
@@ -92,6 +93,28 @@ def _boot() -> str | None:
     """Tells two runs of one boot without handing on the id itself."""
     own = _read("/proc/sys/kernel/random/boot_id")
     return hashlib.sha256(own.encode()).hexdigest()[:16] if own else None
+
+
+def cpu_quota(read: Callable[[str], str] = _read) -> float | None:
+    """How many CPUs' time the control groups of this process allow it, in both versions of these; None: no limit, or
+    none that can be seen from here."""
+    found = []
+    for line in read("/proc/self/cgroup").splitlines():
+        number, _, rest = line.partition(":")
+        controllers, _, own = rest.partition(":")
+        places = [Path(own), *Path(own).parents] if own.startswith("/") else []
+        if number == "0" and not controllers:
+            pairs = [read(f"/sys/fs/cgroup{place}/cpu.max").split() for place in places]
+        elif "cpu" in controllers.split(","):
+            homes = [f"/sys/fs/cgroup/{controllers}{place}/cpu.cfs_" for place in places]
+            homes += [f"/sys/fs/cgroup/cpu{place}/cpu.cfs_" for place in places]
+            pairs = [[read(f"{home}quota_us"), read(f"{home}period_us")] for home in homes]
+        else:
+            continue
+        for pair in pairs:
+            if len(pair) == 2 and all(word.isdecimal() for word in pair) and int(pair[1]):
+                found.append(int(pair[0]) / int(pair[1]))
+    return min(found, default=None)
 
 
 def record() -> dict:
@@ -182,6 +205,13 @@ def uncontrolled(machine: dict) -> list[dict[str, str]]:
             "SMT siblings active",
             "another thread on the same core takes half of its ports and its L1",
             "echo off > /sys/devices/system/cpu/smt/control (as root)",
+        )
+    quota = cpu_quota()
+    if quota is not None and quota < len(machine["cpu"]["usable"]):
+        note(
+            f"CPU quota of {quota:.3g}",
+            "a control group allows that many CPUs' time: whatever has used it up is stopped until the next period",
+            "give the container or service more, or no limit (cpu.max, cpu.cfs_quota_us)",
         )
     busy = machine["load"][0]
     if busy > 0.5:

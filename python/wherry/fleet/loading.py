@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from wherry.errors import WherryError
+from wherry.errors import WherryError, printable
 from wherry.fleet.cells import Cells, UnfitError
 from wherry.fleet.document import load
 from wherry.fleet.facts import Facts, of
@@ -134,8 +134,9 @@ def expand(given: Iterable[str]) -> list[Path]:
             else:
                 found.append(path)
         except (OSError, ValueError) as error:
+            place = getattr(error, "filename", None) or name
             why = getattr(error, "strerror", None) or error
-            raise WherryError(f"cannot read {clean(name)}: {why}") from None
+            raise WherryError(f"cannot read {printable(str(place))}: {why}") from None
     return list(dict.fromkeys(found))
 
 
