@@ -180,6 +180,14 @@ def test_verdicts(hot, warm, ceiling, said):
     assert ("keep libc" in text) == ("See whether" not in text)
 
 
+def test_a_share_that_few_calls_tell_is_called_so():
+    own = {"likely": 1.0, "at_most": 1.0, "few_timed": True}
+    found = totals(0.8, 0.9)
+    predictions = {"wherry": predict.predict("wherry", own, found)}
+    text = predict.verdict(own, predictions, found, {"wherry": "wherry ab"}, predict.NOISE)
+    assert "(at most 100 %: too few of its largest calls were timed to tell less)" in text
+
+
 def test_what_was_not_recorded_may_copy_too():
     own = {"likely": 0.001, "at_most": 0.002, "incomplete": True}
     found = totals(0.8, 0.9)

@@ -239,7 +239,10 @@ def verdict(
     is for loading the library."""
     if not ceiling:
         return _without_ceiling(totals, usable)
-    share = f"This run spends {percent(ceiling['likely'])} in copies (at most {percent(ceiling['at_most'])})"
+    few = (
+        ": too few of its largest calls were timed to tell less" if ceiling.get("few_timed") else ""
+    )
+    share = f"This run spends {percent(ceiling['likely'])} in copies (at most {percent(ceiling['at_most'])}{few})"
     own = {name: found for name, found in predictions.items() if name in usable}
     if not own and _once(totals, usable):
         return f"{share}; {ONCE}; keep libc."
