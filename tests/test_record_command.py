@@ -461,3 +461,10 @@ def test_threads_by_name_are_told(record, build_dir):
     assert {row["name"] for row in mix["threads"]} >= {"reader", "writer"}
     done, _ = record("--no-ceiling", "--", "true")
     assert "By thread" not in done.stderr
+
+
+def test_rows_that_are_left_out_are_told(record, build_dir):
+    done, mix = record("--no-ceiling", "--", build_dir / "tests/c/recorder/recorder-known", "names")
+    left = len(mix["callers"]) - 8
+    assert left > 0
+    assert f"  and {left} more, in the mix\n" in done.stderr

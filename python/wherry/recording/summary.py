@@ -189,6 +189,11 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
     def say(text: str = "") -> None:
         print(text, file=sys.stderr)
 
+    def left_out(rows: int) -> None:
+        if rows > 0:
+            say(f"  and {rows:,} more, in the mix")
+        say()
+
     def paragraph(label: str, text: str) -> None:
         indent = " " * 12
         say(
@@ -228,11 +233,11 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
         if document["callers"]:
             say("Who called (estimated from one call in 61 and all of 16 KiB and more):")
             say(_callers(document["callers"]))
-            say()
+            left_out(len(document["callers"]) - CALLERS_SHOWN)
         if rows := busiest(document["threads"]):
             say("By thread, those of one name together:")
             say(_threads(rows))
-            say()
+            left_out(len(document["threads"]) - len(rows))
     else:
         paragraph(
             "",
