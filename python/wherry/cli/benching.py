@@ -8,7 +8,7 @@ from pathlib import Path
 from wherry import found_peers, inputs, journal, runfile, runner
 from wherry import then as then_room
 from wherry.cli import dimensions as dimension_room
-from wherry.cli import names, reporting, stamp, thennow, whole
+from wherry.cli import keeping, names, reporting, stamp, thennow, whole
 from wherry.cli import peers as peer_room
 from wherry.cli.job import Bench
 from wherry.errors import unknown
@@ -126,13 +126,9 @@ def bench(
     )
     plan, left_out = whole.plan(chosen, request, every)
     path = Path(save) if save else stamp.run_path(sum(len(rows) for _, rows in plan))
-    if save:
-        runfile.check_save(path)
-        if run is None:
-            journal.check_none(path)
-    else:
-        # Taken when the run begins (keeping.py), past what others have taken until then.
-        runfile.check_target(path)
+    keeping.check(path, explicit=bool(save))
+    if save and run is None:
+        journal.check_none(path)
     if raw:
         runfile.check_target(raw_samples(path))
     reporting.check_beside(path, picture, page, [experiment.name for experiment, _ in plan])

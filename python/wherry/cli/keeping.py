@@ -12,6 +12,15 @@ from wherry.errors import FailedError
 from wherry.journal import Journal
 
 
+def check(path: Path, *, explicit: bool, kind: str = runfile.FORMAT) -> None:
+    """Before anything is measured: can it be saved there? A default name is taken when there is something to save,
+    past what others have taken until then."""
+    if explicit:
+        runfile.check_save(path, kind)
+    else:
+        runfile.check_target(path)
+
+
 def save(path: Path, document: dict, *, explicit: bool) -> Path:
     """A document that comes at once; where it is, which is elsewhere when a default name was taken meanwhile."""
     with _deaf():

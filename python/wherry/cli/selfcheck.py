@@ -38,10 +38,7 @@ class _Check:
         self.as_json = as_json
         self.explicit = bool(save)
         self.path = Path(save) if save else stamp.path("-self-check.json")
-        if save:
-            runfile.check_save(self.path, FORMAT)
-        else:
-            runfile.check_target(self.path)
+        keeping.check(self.path, explicit=self.explicit, kind=FORMAT)
         self.quick, self.pin = quick, pin
         self.seed = secrets.randbits(32) if seed is None else seed
         self.printer = Printer()

@@ -29,10 +29,7 @@ def ab(words, *, runs, seconds, limit, by, force, seed, save, as_json, **options
     seed = time.time_ns() % 2**32 if seed is None else seed
     program = _program(words, limit or RUN_LIMIT, options)
     path = Path(save) if save else stamp.path("-ab.json")
-    if save:
-        runfile.check_save(path)
-    else:
-        runfile.check_target(path)
+    keeping.check(path, explicit=bool(save))
     started = stamp.now()
     wanted = -(-(runs or DEFAULT_RUNS) // 2)
     # What was asked for by number is measured; else a slow program gets fewer.
