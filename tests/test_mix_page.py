@@ -150,3 +150,15 @@ def test_the_page_counts_processes_and_threads(tmp_path, number, said):
 def test_a_thread_is_told_whatever_its_name(name, told):
     row = {"program": "/bin/x", "name": name, "threads": 1, "calls": 1, "bytes": 1}
     assert summary.thread(row) == f"{told} in x"
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "ticks"),
+    [
+        (11400, 37000, [12288, 16384, 24576, 32768]),
+        (520, 780, [768]),
+        (0.5, 1 << 20, [2.0**k for k in range(-1, 21, 2)]),
+    ],
+)
+def test_the_sizes_on_the_axis_are_plain_ones(least, most, ticks):
+    assert mixpage._ticks(least, most) == ticks

@@ -3,6 +3,7 @@ there is to gain."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -53,9 +54,20 @@ def _points(recording: Recording, op: str) -> list[dict]:
     return points
 
 
+def _ticks(least: float, most: float) -> list[float]:
+    """Powers of two, twelve at most; in less than three octaves what lies halfway too, so that there is one always."""
+    first, last = math.floor(math.log2(least)), math.ceil(math.log2(most))
+    if last - first > 3:
+        return [2.0**k for k in range(first, last + 1, -(-(last - first) // 12))]
+    halves = [n * 2.0**k for k in range(first, last + 1) for n in (1, 1.5)]
+    return [tick for tick in halves if least <= tick <= most]
+
+
 def spec(recording: Recording) -> dict:
     ops = list(recording.ops)
     colours = [own[0] for own in (look.WHERRY, *look.OTHERS)]
+    points = [point for op in ops for point in _points(recording, op)]
+    sizes = [point["size"] for point in points] or [1]
     names = {"title": None, "legend": {"orient": "top", "symbolType": "stroke"}}
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
@@ -69,7 +81,7 @@ def spec(recording: Recording) -> dict:
         "config": look.config(dark=False, still=True),
         "width": still.WIDTH - 80,
         "height": 320,
-        "data": {"values": [point for op in ops for point in _points(recording, op)]},
+        "data": {"values": points},
         "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 2},
         "encoding": {
             "x": {
@@ -77,7 +89,7 @@ def spec(recording: Recording) -> dict:
                 "type": "quantitative",
                 "scale": {"type": "log", "base": 2, "nice": False},
                 "title": "size of one call, bytes",
-                "axis": {"labelExpr": _AXIS, "tickCount": 12},
+                "axis": {"labelExpr": _AXIS, "values": _ticks(min(sizes), max(sizes))},
             },
             "y": {
                 "field": "share",
