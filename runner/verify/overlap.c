@@ -130,10 +130,14 @@ static void generate(struct unit *unit)
             one.s = k % 16 < 8 ? 0 : below(unit, 64);
             run(unit, &one);
         }
-    /* Short ones at sizes that lie between those above and those below. */
-    for (unsigned k = 0; k < (full ? 512u : unit->few ? 128u : 32u) && !unit->failed; k++) {
-        const int64_t distance = 1 + (int64_t)below(unit, 256);
-        one.n = 16384 + below(unit, (uint64_t)16384 << k / 2 % 6);
+    /* Short ones at sizes that lie between those above and those below: of each power of two some within one line, two,
+     * three and four, and not as chance has it. */
+    const unsigned octaves = 6, lines = 4;
+    prepare((size_t)16384 << octaves, 256, unit->seed);
+    for (unsigned k = 0; k < 2 * octaves * lines * (full ? 12 : unit->few ? 4 : 1) && !unit->failed; k++) {
+        const unsigned octave = k / 2 % octaves, line = k / 2 / octaves % lines;
+        const int64_t distance = 64 * line + 1 + (int64_t)below(unit, 64);
+        one.n = ((size_t)16384 << octave) + below(unit, (uint64_t)16384 << octave);
         one.dist = k % 2 ? distance : -distance;
         one.s = below(unit, 64);
         run(unit, &one);
