@@ -13,7 +13,7 @@ import re
 import pytest
 from conftest import ROOT
 from made_mixes import CEILING, SMALL
-from wherry import bootcache, ceiling, mixes, raking, recordings
+from wherry import bootcache, ceiling, mixes, raking, recordedcalls, recordings
 from wherry.cli import tuning
 from wherry.errors import WherryError
 from wherry.recording import trial
@@ -157,7 +157,7 @@ def test_calls_that_nobody_measures_are_left_out_and_named(wherry, tmp_path):
     recordings.write(tmp_path / "big.mix.json", document)
     found = recordings.read(tmp_path / "big.mix.json")
     assert found.shares("copy")[0] == {10: 3} and found.shares("set")[0] == {}
-    assert {call[0] for run in found.table("copy", count=99) for call in run} == {10}
+    assert {call[0] for run in recordedcalls.table(found, "copy", count=99) for call in run} == {10}
     subject = parts.subject(str(tmp_path / "big.mix.json"), {"L1": 32768})
     assert [(part.op, part.mean, part.largest) for part in subject.parts] == [("copy", 10, 10)]
     assert subject.beyond == 3
@@ -203,7 +203,7 @@ def test_damage_is_refused_or_harmless(wherry, tmp_path):
         data = bytearray(whole)
         data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
         try:
-            recordings.parse(bytes(data), "F").table("copy", count=100)
+            recordedcalls.table(recordings.parse(bytes(data), "F"), "copy", count=100)
         except WherryError:
             refused += 1
     assert refused > 10
@@ -221,9 +221,9 @@ def test_a_table_keeps_the_proportions(name):
     """Though the sampled runs have others: of what is longer than a run some phases are seen too often."""
     found = recordings.shipped(name)
     for op in found.ops:
-        runs = found.table(op)
+        runs = recordedcalls.table(found, op)
         calls = [call for run in runs for call in run]
-        assert len(calls) >= recordings.TABLE
+        assert len(calls) >= recordedcalls.TABLE
         rows = found.sizes(op)
         whole = sum(row[2] for row in rows)
         for low, high in ((0, 16), (17, 64), (65, 1024), (1025, 1 << 30)):
@@ -251,17 +251,19 @@ def test_runs_are_weighed_to_the_proportions_of_the_whole():
 
 def test_a_table_of_a_range_of_sizes():
     found = recordings.shipped("sqlite")
-    sizes = {call[0] for run in found.table("copy", 65, 300, count=2000) for call in run}
+    sizes = {
+        call[0] for run in recordedcalls.table(found, "copy", 65, 300, count=2000) for call in run
+    }
     assert min(sizes) >= 65
     assert max(sizes) <= 300
-    assert recordings.Recording(SMALL).table("copy", 5000) == []
-    assert recordings.Recording(SMALL).table("set") == []
+    assert recordedcalls.table(recordings.Recording(SMALL), "copy", 5000) == []
+    assert recordedcalls.table(recordings.Recording(SMALL), "set") == []
 
 
 def test_drawn_places_are_of_their_class():
     found = recordings.Recording(SMALL)
     seen = collections.Counter()
-    for run in found.table("copy", ordered=False, count=500):
+    for run in recordedcalls.table(found, "copy", ordered=False, count=500):
         for size, source, delta, distance in run:
             seen[size] += 1
             assert distance is None
@@ -273,7 +275,7 @@ def test_drawn_places_are_of_their_class():
                 assert (size, source, delta) == (2000, 0, 0)
     assert seen[12] > 150
     assert seen[2000] > 150
-    for run in found.table("move", count=50):
+    for run in recordedcalls.table(found, "move", count=50):
         assert all(0 < d < 64 and d % 16 == 8 for _, _, _, d in run)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from conftest import ROOT
 from made_mixes import full
-from wherry import mixes, recordings
+from wherry import mixes, recordedcalls, recordings
 from wherry.errors import WherryError
 from wherry.replay import parts
 from wherry.report import mixpage
@@ -49,9 +49,9 @@ NULLABLE = [
 )
 def test_what_may_be_absent_is_not_missed(tmp_path, monkeypatch, field, absent):
     monkeypatch.setattr(mixpage, "picture", lambda *_: b"<svg></svg>")
-    table = recordings.Recording.table
+    table = recordedcalls.table
     few = lambda *given, **more: table(*given, **{**more, "count": 64})  # noqa: E731
-    monkeypatch.setattr(recordings.Recording, "table", few)
+    monkeypatch.setattr(recordedcalls, "table", few)
     document = full()
     *way, last = OPTIONAL[field]
     holder = document

@@ -6,7 +6,7 @@ import json
 import subprocess
 
 import pytest
-from wherry import recordings
+from wherry import recordedcalls, recordings
 
 
 @pytest.fixture
@@ -30,10 +30,10 @@ def measured(wherry_run, tmp_path):
 @pytest.mark.parametrize("op", ["copy", "move", "set", "zero"])
 @pytest.mark.parametrize("state", ["L1", "L2", "DRAM"])
 def test_calls_are_measured_and_verified(measured, op: str, state: str):
-    runs = recordings.shipped("sqlite").table(
-        "move" if op == "move" else "copy", most=2000, count=5000
+    runs = recordedcalls.table(
+        recordings.shipped("sqlite"), "move" if op == "move" else "copy", most=2000, count=5000
     )
-    done = measured(recordings.runner_text(runs), op, f"src_state={state} dst_state={state}")
+    done = measured(recordedcalls.runner_text(runs), op, f"src_state={state} dst_state={state}")
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, done.stderr
     cells = [event for event in events if event["event"] == "cell"]

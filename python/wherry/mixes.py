@@ -313,7 +313,7 @@ def _recorded(path: Path, name: str, told: Callable[[str], object]) -> list[Mix]
 
 def of_recording(recording, name: str = "", *, runnable: bool = True) -> list[Mix]:
     """One for each of its ops. Those that are not `runnable` are for showing alone: making the calls takes time."""
-    from wherry import recordings
+    from wherry import recordedcalls, recordings
 
     found = []
     for op in recording.ops:
@@ -322,7 +322,7 @@ def of_recording(recording, name: str = "", *, runnable: bool = True) -> list[Mi
             continue  # what there is has more bytes than are measured
         # The same content is the same mix, however its file is laid out.
         digest = hashlib.sha256(recordings.encode(recording.document["ops"][op])).hexdigest()
-        spec = recordings.keep(recording.table(op)) if runnable else ""
+        spec = recordedcalls.keep(recordedcalls.table(recording, op)) if runnable else ""
         found.append(_mix(f"{name or recording.name}.{op}", spec, (op,), shares, digest))
     return found
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from wherry import mixes, recordings
+from wherry import mixes, recordedcalls, recordings
 from wherry.ceiling import Timed
 from wherry.errors import WherryError, unknown
 from wherry.mixfiles import LARGEST_SIZE
@@ -126,12 +126,12 @@ def _of_recording(recording: Recording, caches: Mapping[str, int], seed: int) ->
                 if left < 0:
                     usual = row[1]
                     break
-            runs = recording.table(op, low, high, seed=seed)
+            runs = recordedcalls.table(recording, op, low, high, seed=seed)
             found.append(
                 Part(
                     op,
                     f"to {size_label(high)}" if high < LARGEST_SIZE else "larger",
-                    recordings.keep(runs),
+                    recordedcalls.keep(runs),
                     calls,
                     total / calls,
                     min(inside[-1][1], high),
