@@ -386,6 +386,27 @@ def test_what_each_thread_copied(recorded):
     assert all(row["program"].endswith("recorder-known") for row in rows)
 
 
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("late", {"by itself": 1, "by prctl, and o": 1, "by others": 1}),
+        ("many-late", {"by itself": 100}),
+    ],
+)
+def test_threads_are_told_under_the_name_that_they_get_later(recorded, mode, expected):
+    told = {row["name"]: row for row in recorded(mode).merger.by_thread()}
+    assert {name: told[name]["threads"] for name in expected} == expected
+    for name, count in expected.items():
+        assert (told[name]["calls"], told[name]["bytes"]) == (count * 1000, count * 300000)
+
+
+def test_a_name_that_comes_later_is_not_that_of_others(recorded):
+    found = recorded("kept")
+    told = {row["name"]: row for row in found.merger.by_thread()}
+    assert "by itself" not in told
+    assert told["reader"]["threads"] >= 2
+
+
 def test_signal_handlers_lose_no_count(recorded):
     found = recorded("signals")
     assert found.count(900) == 20000000
@@ -460,7 +481,7 @@ def test_it_wants_nothing_but_weak_things(recorder):
     wanted = ["__libc_stack_end", "_r_debug", "dl_iterate_phdr"]
     assert sorted(r for r in rows if len(r) == 2) == [["w", name] for name in wanted]
     assert sorted(row[-1] for row in rows if len(row) == 3) == sorted(
-        [*blocks.FUNCTIONS, "dlclose"]
+        [*blocks.FUNCTIONS, "dlclose", "prctl", "pthread_setname_np"]
     )
 
 

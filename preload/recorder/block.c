@@ -27,6 +27,7 @@ enum { STATE_NONE, STATE_ON, STATE_BUSY, STATE_OFF, ATTEMPTS = 64, DIRECTORY = 4
 static uint32_t never;
 uint32_t *recorder_alive = &never;
 __thread struct recorder_block *recorder_mine __attribute__((tls_model("initial-exec")));
+__thread char recorder_before[THREAD_NAME] __attribute__((tls_model("initial-exec")));
 struct recorder_file *recorder_file;
 
 /* The page that is wiped in the child of a fork. */
@@ -249,7 +250,7 @@ static bool begin_process(void)
     return good;
 }
 
-static bool equal(const char *name, const char *other)
+bool recorder_same_name(const char *name, const char *other)
 {
     for (unsigned i = 0; i < THREAD_NAME; i++)
         if (name[i] != other[i])
@@ -259,8 +260,10 @@ static bool equal(const char *name, const char *other)
 
 static struct recorder_block *prepare(struct recorder_block *block, uint32_t thread, const char *name)
 {
-    for (unsigned i = 0; i < THREAD_NAME; i++)
+    for (unsigned i = 0; i < THREAD_NAME; i++) {
+        recorder_before[i] = block->name[i];
         block->name[i] = name[i];
+    }
     if (!block->claims) {
         block->random = 0x9e3779b97f4a7c15u * (thread + 1);
         block->sample_at = 1;
@@ -284,7 +287,8 @@ static struct recorder_block *take_over(uint32_t thread, const char *name, bool 
         uint32_t owner = __atomic_load_n(&block->owner, __ATOMIC_ACQUIRE);
         if (owner == thread)
             return prepare(block, thread, name); /* of a thread that had the same number */
-        if (owner && (any || equal(block->name, name)) && CALL(SYS_tgkill, recorder_file->pid, owner, 0) == -ESRCH &&
+        if (owner && (any || recorder_same_name(block->name, name)) &&
+            CALL(SYS_tgkill, recorder_file->pid, owner, 0) == -ESRCH &&
             __atomic_compare_exchange_n(&block->owner, &owner, thread, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
             return prepare(block, thread, name);
     }
@@ -346,5 +350,12 @@ struct recorder_block *recorder_claim(void)
         __atomic_fetch_add(&head->uncounted, 1, __ATOMIC_RELAXED);
     }
     recorder_mine = block;
+    if (block) {
+        /* Whoever named it meanwhile found no block. */
+        char name[THREAD_NAME] = {0};
+        CALL(SYS_prctl, PR_GET_NAME, name);
+        if (!recorder_same_name(name, block->name))
+            recorder_note_name(recorder_thread(), name);
+    }
     return block;
 }

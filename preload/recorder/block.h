@@ -97,7 +97,7 @@ struct recorder_order {
 struct recorder_block {
     _Alignas(64) uint32_t owner; /* thread; 0: nobody's */
     uint32_t claims;             /* threads that it has counted, one after the other */
-    char name[THREAD_NAME];      /* of the last of them, as it was at its first call */
+    char name[THREAD_NAME];      /* of the last of them (naming.c) */
     uint64_t until_sample;       /* calls from the last event to the next */
     uint64_t samples;            /* so far */
     uint64_t next_burst;         /* samples until one begins */

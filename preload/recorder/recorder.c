@@ -297,6 +297,7 @@ void *recorder_own(enum recorder_function function)
 __attribute__((constructor)) static void begin(void)
 {
     recorder_find_dlclose();
+    recorder_find_naming();
     if (recorder_find_next() && !*recorder_alive)
         recorder_claim();
 }

@@ -38,6 +38,10 @@ extern __thread struct recorder_block *recorder_mine __attribute__((tls_model("i
 void recorder_note_end(void);
 /* No block: being claimed, by what a signal handler of ours has interrupted. */
 #define CLAIMING ((struct recorder_block *)1)
+/* Of the kernel's, THREAD_NAME bytes each. */
+bool recorder_same_name(const char *name, const char *other);
+/* The name that the thread's block had when it was taken over. */
+extern __thread char recorder_before[THREAD_NAME] __attribute__((tls_model("initial-exec")));
 extern struct recorder_file *recorder_file;
 
 /* count.c: counts the call and does what else is due. `placed`: it was given a place, but the log had ended. True: the
@@ -61,6 +65,12 @@ void recorder_note_module(uintptr_t address);
 /* unload.c: looks for dlclose, best as long as no other thread loads or unloads. Older C libraries have it in an object
  * of their own, which may not be there yet. */
 void recorder_find_dlclose(void);
+
+/* naming.c: looks for the functions that name threads. */
+void recorder_find_naming(void);
+/* The thread is known by its thread pointer, which is what glibc's pthread_t is; this thread's. */
+void recorder_note_name(uintptr_t thread, const char *name);
+uintptr_t recorder_thread(void);
 
 /* sample.c: what is done now and then. True: this call is one to be timed. */
 bool recorder_event(struct recorder_block *block, enum recorder_op op, uintptr_t dst, uintptr_t src, size_t n,

@@ -143,7 +143,7 @@ class Merger:
             self._alone[who].append(total)
 
     def by_thread(self) -> list[dict]:
-        """Those of one program and name together, as the kernel had it at their first call; the most bytes first."""
+        """Those of one program and name together, the last that they were given; the most bytes first."""
         found = []
         for who, own in self._threads.items():
             row = dict(zip(("program", "name"), who, strict=True))

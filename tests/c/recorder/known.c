@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -193,6 +194,44 @@ static void *named(void *name)
     return NULL;
 }
 
+/* Gets its name after it has copied: gives it itself, one way or the other, or waits for whoever does. */
+struct late {
+    const char *name;
+    enum { BY_PTHREAD, BY_PRCTL, BY_OTHERS } by;
+    pthread_barrier_t *copied, *done;
+};
+
+static void *late(void *given)
+{
+    const struct late *how = given;
+    for (int i = 0; i < 200; i++)
+        copy(to, from, 300);
+    if (how->by == BY_PTHREAD)
+        pthread_setname_np(pthread_self(), how->name);
+    else if (how->by == BY_PRCTL)
+        prctl(PR_SET_NAME, how->name, 0, 0, 0);
+    pthread_barrier_wait(how->copied);
+    pthread_barrier_wait(how->done);
+    for (int i = 0; i < 800; i++)
+        copy(to, from, 300);
+    return NULL;
+}
+
+static void run_late(const char *name, int by)
+{
+    pthread_barrier_t copied, done;
+    pthread_barrier_init(&copied, NULL, 2);
+    pthread_barrier_init(&done, NULL, 2);
+    struct late how = {name, by, &copied, &done};
+    pthread_t one;
+    pthread_create(&one, NULL, late, &how);
+    pthread_barrier_wait(&copied);
+    if (by == BY_OTHERS)
+        pthread_setname_np(one, name);
+    pthread_barrier_wait(&done);
+    pthread_join(one, NULL);
+}
+
 static void *survivor(void *unused)
 {
     char byte;
@@ -265,6 +304,21 @@ int main(int argc, char **argv)
             pthread_create(&one, NULL, named, (void *)(uintptr_t)names[i]);
             pthread_join(one, NULL);
         }
+    } else if (strcmp(mode, "late") == 0) {
+        run_late("by itself", BY_PTHREAD);
+        run_late("by prctl, and of many letters", BY_PRCTL);
+        run_late("by others", BY_OTHERS);
+    } else if (strcmp(mode, "many-late") == 0) {
+        /* More, one after the other, than have a block each. */
+        for (int i = 0; i < 100; i++)
+            run_late("by itself", BY_PTHREAD);
+    } else if (strcmp(mode, "kept") == 0) {
+        /* One that keeps its name, and one that follows it in its block. */
+        pthread_t one;
+        pthread_create(&one, NULL, named, "reader");
+        pthread_join(one, NULL);
+        pthread_setname_np(pthread_self(), "reader");
+        run_late("by itself", BY_PTHREAD);
     } else if (strcmp(mode, "survivor") == 0) {
         pthread_t one;
         pthread_create(&one, NULL, survivor, NULL);
