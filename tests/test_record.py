@@ -495,6 +495,25 @@ def record(wherry, tmp_path):
     return call
 
 
+@pytest.mark.parametrize("table", ["sizes", "places", "functions"])
+def test_counters_that_contradict_each_other_are_left_out(recorder, known, tmp_path, table):
+    """As where the program wrote over them; what other threads left is kept."""
+    env = {**os.environ, "LD_PRELOAD": str(recorder), "WHERRY_RECORD": str(tmp_path)}
+    assert run(known, "late", env=env).returncode == 0
+    (path,) = tmp_path.iterdir()
+    left = blocks.read(path)
+    assert not left.damaged and len(left.blocks) == 4
+    data = bytearray(path.read_bytes())
+    at = blocks.HEADER_BYTES + blocks.BLOCK_BYTES + blocks._BLOCK.fields[table][1]
+    data[at + 2] ^= 1
+    path.write_bytes(data)
+    merger = Merger()
+    merger.add(path)
+    assert len(merger.damaged) == 1 and merger.damaged[0].startswith("what a thread of process ")
+    assert merger.threads == 3
+    assert sum(row["calls"] for row in merger.by_thread() if row["name"].startswith("by ")) == 2000
+
+
 def test_damaged_parts_are_told(tmp_path):
     merger = Merger()
     for name, data in {

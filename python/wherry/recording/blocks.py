@@ -75,6 +75,8 @@ _BLOCK = np.dtype(
         ("log", "<u8", (LOG, 3)),
     ]
 )
+# So many calls of a block may be counted in part: that which was under way, and those of handlers within it.
+CUT_OFF = 64
 _HEADER = struct.Struct("<8sIIIIQIIIIIIQQQQQ4096s")
 _MODULE = struct.Struct("<QQQQQIIQ")
 # When a turn ends, how long turns are, what was counted when this one began, how many were; then pairs of them: of both
@@ -144,6 +146,7 @@ class Process:
     span: Span
     started: int  # in ticks since boot, whatever it executed since; 0: nobody knows
     exited: bool  # by exit()
+    damaged: int = 0  # blocks that were left out
 
     def caller(self, key: int) -> tuple[str, Module | None, int]:
         """Of a block's caller: the op, where it was, and the offset in that file."""
@@ -220,6 +223,39 @@ def _class_of(size: int) -> int:
     return EXACT + 1 + (octave - 10) * OCTAVE + (size >> (octave - 4)) % OCTAVE
 
 
+def _agrees(block: np.void) -> bool:
+    """Whether sizes, places and names tell of as many calls of each op, but for those that the end cut off between."""
+    named = np.zeros(len(OPS), np.uint64)
+    for function, calls in zip(FUNCTIONS, block["functions"], strict=False):
+        named[OPS.index(OP_OF[function])] += calls
+    placed = [*block["places"].sum(axis=1).tolist(), int(block["set_places"].sum())]
+    sized = block["sizes"].sum(axis=1).tolist()
+    return not block["functions"][len(FUNCTIONS) :].any() and all(
+        abs(size - other) <= CUT_OFF
+        for others in (placed, named.tolist())
+        for size, other in zip(sized, others, strict=True)
+    )
+
+
+def _blocks(path: Path, data: bytes, count: int) -> tuple[list[np.void], int]:
+    """Those that counted, and how many of them are damaged: a program may write where it should not."""
+    good, again, damaged = [], None, 0
+    for place in range(min(count, (len(data) - HEADER_BYTES) // BLOCK_BYTES)):
+        at = HEADER_BYTES + place * BLOCK_BYTES
+        block = np.frombuffer(data, _BLOCK, 1, at)[0]
+        if not block["claims"]:
+            continue
+        settled = _settled(block)
+        if not _agrees(settled):
+            # One that still counts was read in the midst of that.
+            again = again or path.read_bytes()
+            if again[at : at + BLOCK_BYTES] == data[at : at + BLOCK_BYTES]:
+                damaged += 1
+                continue
+        good.append(settled)
+    return good, damaged
+
+
 def read(path: Path) -> Process:
     mode = path.stat().st_mode & 0o777
     if mode in (_NO_ROOM, _FILE_LIMIT):
@@ -239,16 +275,12 @@ def read(path: Path) -> Process:
     for at in range(min(modules, MODULES)):
         *numbers, name, length, gone = _MODULE.unpack_from(data, _HEADER.size + at * _MODULE.size)
         begin = _NAMES_AT + min(name, NAMES)
-        path = _text(data[begin : begin + min(length, NAMES - name)])
-        found.append(Module(*numbers, path, gone != 0))
+        file = _text(data[begin : begin + min(length, NAMES - name)])
+        found.append(Module(*numbers, file, gone != 0))
     _, _, turn_began, *_, turns = _TURNS.unpack_from(data, _TURNS_AT)
     turns = min(turns // 2, TURNS)
     turned = np.frombuffer(data, "<u8", turns * 2 * TURN_FIELDS, _TURNS_AT + _TURNS.size)
-    blocks = []
-    for place in range(min(count, (len(data) - HEADER_BYTES) // BLOCK_BYTES)):
-        block = np.frombuffer(data, _BLOCK, 1, HEADER_BYTES + place * BLOCK_BYTES)[0]
-        if block["claims"]:
-            blocks.append(_settled(block))
+    blocks, damaged = _blocks(path, data, count)
     return Process(
         pid,
         program_of(_text(program)),
@@ -259,6 +291,7 @@ def read(path: Path) -> Process:
         Span(pid, parent, cpu_ns, clock_ns, begin_ticks, max(end_ticks, turn_began, begin_ticks)),
         started,
         end_ticks != 0,
+        damaged,
     )
 
 

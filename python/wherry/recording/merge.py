@@ -82,6 +82,12 @@ class Merger:
         except (blocks.DamagedError, OSError) as error:
             self.damaged.append(f"what process {path.name.partition('-')[0]} left: {error}")
             return
+        if process.damaged:
+            some = "a thread" if process.damaged == 1 else f"{process.damaged} threads"
+            self.damaged.append(
+                f"what {some} of process {process.pid} left: its counters contradict each other, so "
+                "something wrote over them"
+            )
         self.records += 1
         if process.started:
             own = self._records.setdefault((process.pid, process.started), [0, 0])
