@@ -217,8 +217,10 @@ def test_the_plan_is_told(wherry, tmp_path):
     spaced = {"WHERRY_PLAN": "/no/such; plan"}
     record = json.loads(wherry("doctor", "--json", env=spaced).stdout)
     assert record["doctor"]["next"] == "wherry plan check '/no/such; plan'"
-    compiled = tmp_path / "mine.plan"
-    wherry("plan", "default", "-o", tmp_path / "mine.toml", env={"WHERRY_PLAN": ""})
+    compiled, source = tmp_path / "mine.plan", tmp_path / "mine.toml"
+    wherry("plan", "default", "-o", source, env={"WHERRY_PLAN": ""})
+    record = json.loads(wherry("doctor", "--json", env={"WHERRY_PLAN": str(source)}).stdout)
+    assert record["doctor"]["next"] == f"wherry plan compile {shlex.quote(str(source))}"
     wherry("plan", "compile", tmp_path / "mine.toml", "-o", compiled)
     record = json.loads(wherry("doctor", "--json", env={"WHERRY_PLAN": str(compiled)}).stdout)
     assert record["reported"]["plan"]["status"] == f"plan 'default' is in force, from {compiled}"

@@ -315,13 +315,20 @@ def _about_plan(reported: Mapping, plan: str) -> list[Finding]:
         Finding(
             f"the plan of WHERRY_PLAN is not used: {why}",
             f"the default plan serves in its place ({escaped(plan)})",
-            f"{_check(plan)}; wherry tune -o mine.toml makes one for this CPU",
+            f"{_mend(why, plan)[0]}; wherry tune -o mine.toml makes one for this CPU",
         )
     ]
 
 
-def _check(plan: str) -> str:
-    return f"wherry plan check {shlex.quote(escaped(plan))}"
+def _mend(why: str, plan: str) -> tuple[str, str]:
+    """What to run, and what for: wherry plan check takes a text, and finds nothing wrong with it."""
+    named = shlex.quote(escaped(plan))
+    if "wherry plan compile" in why:
+        return (
+            f"wherry plan compile {named}",
+            "makes what WHERRY_PLAN takes, if that is the text of a plan",
+        )
+    return f"wherry plan check {named}", "shows what is wrong with the plan that was asked for"
 
 
 def build_in_words(reported: Mapping) -> str | None:
@@ -391,8 +398,9 @@ def findings(record: Mapping, view: Mapping, plan: str = "") -> list[Finding]:
 def next_command(record: Mapping, plan: str = "") -> tuple[str, str]:
     """What to run next, and what for."""
     status = (record["reported"].get("plan") or {}).get("status", "")
-    if planuse.unused_by(status, plan) is not None:
-        return _check(plan), "shows what is wrong with the plan that was asked for"
+    why = planuse.unused_by(status, plan)
+    if why is not None:
+        return _mend(why, plan)
     if status.startswith("plan '"):
         own = f"--plan {shlex.quote(escaped(plan))} " if plan else ""
         return f"wherry ab {own}-- CMD", "measures whether your program gains by the plan in force"
