@@ -145,7 +145,14 @@ def test_the_page_counts_processes_and_threads(tmp_path, number, said):
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    [("", "?"), ("   ", "?"), ("a\nb", "a b"), ("\x1b[31m", "\\x1b[31m"), ("\x7f", "\\x7f")],
+    [
+        (None, "several names"),
+        ("", "?"),
+        ("   ", "?"),
+        ("a\nb", "a b"),
+        ("\x1b[31m", "\\x1b[31m"),
+        ("\x7f", "\\x7f"),
+    ],
 )
 def test_a_thread_is_told_whatever_its_name(name, told):
     row = {"program": "/bin/x", "name": name, "threads": 1, "calls": 1, "bytes": 1}

@@ -404,7 +404,16 @@ def test_a_name_that_comes_later_is_not_that_of_others(recorded):
     found = recorded("kept")
     told = {row["name"]: row for row in found.merger.by_thread()}
     assert "by itself" not in told
-    assert told["reader"]["threads"] >= 2
+    assert (told[None]["threads"], told[None]["calls"]) == (2, 2000)
+
+
+def test_threads_of_more_names_than_counters_are_told_as_several(recorded):
+    told = {row["name"]: row for row in recorded("many-names").merger.by_thread()}
+    alone = [row for name, row in told.items() if name and name.startswith("worker")]
+    assert all((row["threads"], row["calls"]) == (1, 1000) for row in alone)
+    several = told[None]
+    assert len(alone) + several["threads"] == 100 and several["threads"] > 36
+    assert several["calls"] == several["threads"] * 1000
 
 
 def test_signal_handlers_lose_no_count(recorded):

@@ -258,12 +258,19 @@ bool recorder_same_name(const char *name, const char *other)
     return true;
 }
 
+void recorder_name(struct recorder_block *block, const char *name)
+{
+    for (unsigned i = 0; i < THREAD_NAME; i++)
+        block->name[i] = name ? name[i] : 0;
+    if (!name)
+        block->name[THREAD_NAME - 1] = SEVERAL_NAMES;
+}
+
 static struct recorder_block *prepare(struct recorder_block *block, uint32_t thread, const char *name)
 {
-    for (unsigned i = 0; i < THREAD_NAME; i++) {
+    for (unsigned i = 0; i < THREAD_NAME; i++)
         recorder_before[i] = block->name[i];
-        block->name[i] = name[i];
-    }
+    recorder_name(block, !block->claims || recorder_same_name(block->name, name) ? name : NULL);
     if (!block->claims) {
         block->random = 0x9e3779b97f4a7c15u * (thread + 1);
         block->sample_at = 1;

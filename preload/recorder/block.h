@@ -44,6 +44,7 @@ enum {
     BLOCKS = 4096,     /* threads at one time */
     THREAD_NAME = 16,  /* bytes, as the kernel has it */
     NAMED_BLOCKS = 64, /* while there are no more, threads of other names do not share one */
+    SEVERAL_NAMES = 1, /* the last byte of a name, where the kernel has a zero; the others are zero then */
     /* The permissions of a file that could not be begun tell why: no room in the directory, a limit on file sizes. */
     NO_ROOM = 0200,
     FILE_LIMIT = 0400,
@@ -97,7 +98,7 @@ struct recorder_order {
 struct recorder_block {
     _Alignas(64) uint32_t owner; /* thread; 0: nobody's */
     uint32_t claims;             /* threads that it has counted, one after the other */
-    char name[THREAD_NAME];      /* of the last of them (naming.c) */
+    char name[THREAD_NAME];      /* that all of them had at last (naming.c); or SEVERAL_NAMES */
     uint64_t until_sample;       /* calls from the last event to the next */
     uint64_t samples;            /* so far */
     uint64_t next_burst;         /* samples until one begins */

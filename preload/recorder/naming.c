@@ -1,6 +1,6 @@
 /* Threads that get their names after their first call, as each of Rust's and many of C++'s do. The two functions of
  * libc that name threads pass through here, so that no call that is counted has to ask for a name. What a thread
- * counted before is told under its new name, too, but for one whose block has the counts of others that kept theirs.
+ * counted before is told under its new name, too, but for one whose block has the counts of others of another name.
  * Nothing is asked of the kernel but what the caller asks: it may have forbidden itself system calls. */
 #include "recorder.h"
 
@@ -38,10 +38,7 @@ void recorder_note_name(uintptr_t thread, const char *name)
     char given[THREAD_NAME] = {0};
     for (unsigned i = 0; i < THREAD_NAME - 1 && name[i]; i++)
         given[i] = name[i];
-    if (block->claims > 1 && !recorder_same_name(given, before))
-        return;
-    for (unsigned i = 0; i < THREAD_NAME; i++)
-        block->name[i] = given[i];
+    recorder_name(block, block->claims == 1 || recorder_same_name(given, before) ? given : NULL);
 }
 
 __attribute__((visibility("default"))) int pthread_setname_np(uintptr_t thread, const char *name)

@@ -40,6 +40,8 @@ void recorder_note_end(void);
 #define CLAIMING ((struct recorder_block *)1)
 /* Of the kernel's, THREAD_NAME bytes each. */
 bool recorder_same_name(const char *name, const char *other);
+/* NULL: threads of several names have counted there. */
+void recorder_name(struct recorder_block *block, const char *name);
 /* The name that the thread's block had when it was taken over. */
 extern __thread char recorder_before[THREAD_NAME] __attribute__((tls_model("initial-exec")));
 extern struct recorder_file *recorder_file;

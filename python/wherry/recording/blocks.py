@@ -26,6 +26,7 @@ PLACES = SET_PLACES * ALIGNMENTS * DISTANCES * OVERLAPS
 CALLERS, BURST, BURSTS, MODULES, NAMES = 512, 256, 32, 256, 1 << 16
 TIME_CLASSES, FOLLOWED, PLACES_KNOWN, LOG = 80, 4, 3, 128
 TRIAL_GROUPS, TURNS = 6, 2048
+_SEVERAL_NAMES = b"\0" * 15 + b"\1"
 # A caller in what was unloaded, by its module's number and its offset there.
 _SETTLED, _OFFSETS = 1 << 61, 1 << 52
 TIME_FIELDS = 6 + PLACES_KNOWN * PLACES_KNOWN
@@ -163,6 +164,12 @@ class Process:
 def _text(data: bytes) -> str:
     """A path as Python has those that are no text, so that it can be compared and opened."""
     return data.split(b"\0", 1)[0].decode(errors="surrogateescape")
+
+
+def thread_name(block: np.void) -> str | None:
+    """What all of its threads were called at last; None: they had several names."""
+    name = bytes(block["name"])
+    return None if name == _SEVERAL_NAMES else name.decode(errors="surrogateescape")
 
 
 def program_of(path: str) -> str:

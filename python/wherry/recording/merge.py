@@ -48,7 +48,7 @@ class Merger:
         # (op, module path, device, inode, offset in the file) -> calls and bytes drawn, then those noted always
         self._callers: dict[tuple, list[float]] = {}
         # (program, name) -> of threads how many, their calls and bytes; bytes of each block that counted one alone
-        self._threads: dict[tuple[str, str], list[int]] = {}
+        self._threads: dict[tuple[str, str | None], list[int]] = {}
         self._alone: collections.defaultdict[tuple[str, str], list[int]] = collections.defaultdict(
             list
         )
@@ -141,7 +141,7 @@ class Merger:
             int(_class_bytes(*own).sum())
             for own in zip(block["sizes"], block["log_bytes"], strict=True)
         )
-        who = (process.program, block["name"].decode(errors="surrogateescape"))
+        who = (process.program, blocks.thread_name(block))
         entry = self._threads.setdefault(who, [0, 0, 0])
         for place, some in enumerate((int(block["claims"]), calls, total)):
             entry[place] += some
@@ -149,7 +149,8 @@ class Merger:
             self._alone[who].append(total)
 
     def by_thread(self) -> list[dict]:
-        """Those of one program and name together, the last that they were given; the most bytes first."""
+        """Those of one program and name together, the last that they were given, and those whose counters do not tell
+        which of several it was (None); the most bytes first."""
         found = []
         for who, own in self._threads.items():
             row = dict(zip(("program", "name"), who, strict=True))

@@ -133,7 +133,8 @@ def thread(row: Mapping) -> str:
         busiest = f", the busiest {percent(share)} of these" if share else ""
         several = f" ({row['threads']:,} threads{busiest})"
     # The kernel takes any bytes as a name, and blanks alone too.
-    return f"{printable(row['name']) or '?'}{several} in {Path(row['program']).name}"
+    name = "several names" if row["name"] is None else printable(row["name"]) or "?"
+    return f"{name}{several} in {Path(row['program']).name}"
 
 
 def _threads(rows: Sequence[Mapping]) -> str:

@@ -197,7 +197,11 @@ def document(
         },
         "ops": ops,
         "threads": [
-            {**row, "program": _printable(row["program"]), "name": _printable(row["name"])}
+            {
+                **row,
+                "program": _printable(row["program"]),
+                "name": None if row["name"] is None else _printable(row["name"]),
+            }
             for row in merger.by_thread()
         ],
         "sequences": merger.sequences(),

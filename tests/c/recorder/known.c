@@ -304,12 +304,20 @@ int main(int argc, char **argv)
             pthread_create(&one, NULL, named, (void *)(uintptr_t)names[i]);
             pthread_join(one, NULL);
         }
+    } else if (strcmp(mode, "many-names") == 0) {
+        /* More, one after the other, than have a block each. */
+        for (int i = 0; i < 100; i++) {
+            char name[16];
+            snprintf(name, sizeof name, "worker%d", i);
+            pthread_t one;
+            pthread_create(&one, NULL, named, name);
+            pthread_join(one, NULL);
+        }
     } else if (strcmp(mode, "late") == 0) {
         run_late("by itself", BY_PTHREAD);
         run_late("by prctl, and of many letters", BY_PRCTL);
         run_late("by others", BY_OTHERS);
     } else if (strcmp(mode, "many-late") == 0) {
-        /* More, one after the other, than have a block each. */
         for (int i = 0; i < 100; i++)
             run_late("by itself", BY_PTHREAD);
     } else if (strcmp(mode, "kept") == 0) {
