@@ -259,3 +259,15 @@ def test_turns(wherry, tmp_path: Path):
     assert {c["calls"] for c in run["cells"] if c["via"] == "pipe"} == {60}
     refused = wherry("bench", "sizes", "--turns", "60", cwd=tmp_path)
     assert refused.returncode == 2 and "sizes does not take --turns; switch does" in refused.stderr
+
+
+@pytest.mark.parametrize(("apart", "said"), [(2000, "has 2,000 in place of 10,000"), (10_000, "")])
+def test_the_table_says_that_samples_between_two_cpus_are_shorter(apart, said):
+    def rows(**_):
+        for place, calls in (("same", 10_000), ("apart", apart)):
+            row = {"via": "pipe", "partners": "processes", "place": place}
+            yield row, {"no": {"ns": {"median": 5000.0}, "calls": calls}}
+
+    found = SimpleNamespace(rows=rows, clock=SimpleNamespace(cycles=lambda _: None))
+    (note,) = report._ways(found, 100).notes
+    assert note.endswith(said) if said else "in place of" not in note

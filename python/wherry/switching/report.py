@@ -119,9 +119,11 @@ def _ways(found: Found, width: int) -> Block | None:
         Column("", "cycles"),
     ]
     body = []
+    trips: dict[str, int] = {}
     for row, cells in found.rows(size=0, live="avx512"):
         if row["via"] not in ("pipe", "eventfd", "futex") or "no" not in cells:
             continue
+        trips[row["place"]] = cells["no"]["calls"]
         took = cells["no"]["ns"]["median"]
         both = cells["both"]["ns"]["median"] if "both" in cells else None
         body.append(
@@ -142,8 +144,19 @@ def _ways(found: Found, width: int) -> Block | None:
         "switch: the kernel's, other ways to hand over; a round trip",
         tables.layout(columns, body, width, keep=3),
         [],
-        ["two: each hand-over wakes the other CPU, and no state is saved and loaded in between"],
+        [
+            "two: each hand-over wakes the other CPU, and no state is saved and loaded in between"
+            + _fewer(trips)
+        ],
     )
+
+
+def _fewer(trips: dict[str, int]) -> str:
+    """Where samples between two CPUs are shorter than the others."""
+    one, two = trips.get("same"), trips.get("apart")
+    if one is None or two is None or one == two:
+        return ""
+    return f"; a round trip takes so much longer that a sample has {two:,} in place of {one:,}"
 
 
 def _stacks(found: Found, width: int) -> Block | None:
