@@ -125,9 +125,10 @@ def test_a_pilot_says_how_long_it_takes():
     def run(seconds_a_row):
         tried = []
 
-        def pilot(rows):
+        def pilot(rows, until):
             tried.append(len(rows))
             time.sleep(seconds_a_row * len(rows))
+            return range(len(rows))
 
         whole = Budget(20, [experiment], Request(), 1)
         whole.full["a"] = replace(whole.full["a"], processes=400)
@@ -141,6 +142,53 @@ def test_a_pilot_says_how_long_it_takes():
     assert (
         len(slow.only or slow.rows) * slow.processes < len(fast.only or fast.rows) * fast.processes
     )
+
+
+class Uneven(Made):
+    """One row of ten takes a hundred times as long, as those of `zero` do."""
+
+    def rows(self, request):
+        return [
+            replace(row, batch_us=20_000 if row.size % 10 == 0 else 200)
+            for row in super().rows(request)
+        ]
+
+
+def test_what_thinning_draws_fits_also_where_rows_differ():
+    full = budget.whole(Uneven("x", "", "", "copy", ("copy",), (), 2, 20), Request())
+    least = cost(thin(full, 1e6, 1).rows, 2)
+    for part in (0.02, 0.1, 0.3, 0.6):
+        for seed in range(20):
+            found = thin(full, least * part, seed)
+            rows = [found.rows[i] for i in found.only]
+            assert found.expected == cost(rows, 2)
+            assert found.expected <= least * part or len(rows) == 1
+            assert len(rows) > 1 or rows[0].batch_us == 200
+
+
+def test_a_pilot_has_its_time_too():
+    experiment = made("a", processes=400)
+
+    def run(pilot):
+        whole = Budget(20, [experiment], Request(), 1)
+        entitled = whole._seconds("a")
+        found = whole.share(experiment, pilot)
+        return whole, entitled, found
+
+    def slow(rows, until):
+        ends.append(until - time.monotonic())
+        time.sleep(0.3)
+        return []
+
+    ends: list[float] = []
+    whole, entitled, found = run(slow)
+    assert ends and ends[0] <= budget.PILOT_MOST * entitled
+    assert whole.paces["a"] > 1.2, "it was not enough for one row"
+    assert found.deadline < found.latest <= whole.began + whole.seconds + 1e-6
+
+    whole = Budget(20, [experiment], Request(), 1, began=time.monotonic() - 100)
+    ends.clear()
+    assert len(whole.share(experiment, slow).only) == 1 and not ends, "no time, no pilot"
 
 
 def test_the_short_form_comes_before_thinning():

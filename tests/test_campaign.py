@@ -403,3 +403,25 @@ def test_as_many_turns_as_in_the_mail_are_no_hang():
         experiments.load("switch").rows(Request(catalogue=(), quick=True)), processes=1
     )
     assert all(usual._silence(i) <= HANG_LIMIT for i in range(len(usual.rows)))
+
+
+@pytest.mark.parametrize(("at_least_one", "measured"), [(True, 1), (False, 0)])
+def test_a_row_does_not_outlast_its_time(fake, monkeypatch, at_least_one, measured):
+    """Two routines a row, each a second."""
+    for name, value in fake.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("WHERRY_FAKE_SLOW", "1")
+    rows = [Row("x", "copy", ("libc", "slow"), size) for size in (64, 128, 256, 512)]
+    now = time.monotonic()
+    campaign = Campaign(
+        rows,
+        processes=1,
+        peers=[f"slow={fake.directory / 'peer.so'}"],
+        deadline=now + 10,
+        latest=now + 0.5,
+        at_least_one=at_least_one,
+    )
+    campaign.run()
+    assert campaign.out_of_time and len(campaign.done) == measured
+    assert {row for row, _, _ in campaign.cells} == {row for _, row in campaign.done}
+    assert not campaign.problems and not campaign.excluded

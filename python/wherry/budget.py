@@ -26,6 +26,8 @@ RESERVE, RESERVE_EACH = 0.02, 0.3
 # Rows by which it is found out how long an experiment takes here, where the estimate says that it does not fit; some
 # take ten times as long beside a neighbour, or a tenth.
 PILOT_ROWS, PILOT_SHARE = 16, 0.05
+# What a pilot may really take of its experiment's time, whatever was expected of it.
+PILOT_MOST = 0.25
 # An experiment that turns out slower may take some of what the others have left, so that no row is lost to a little.
 OVERRUN = 1.15
 
@@ -65,7 +67,8 @@ class Share:
     processes: int
     planned_rows: int  # that it would have had
     only: tuple[int, ...] | None = None  # numbers of the rows to measure
-    deadline: float | None = None  # of time.monotonic()
+    deadline: float | None = None  # of time.monotonic(); the row under way then is the last
+    latest: float | None = None  # likewise; the row under way then is given up
     expected: float = 0.0  # seconds, by the estimate alone
     quick: bool = False  # the short form, since the long one did not fit
 
@@ -114,15 +117,29 @@ def thin(full: Share, seconds: float, seed: int, pace: float = 1.0) -> Share:
     """Fewer rows, each with the least of rounds and processes; at least one."""
     processes = min(full.processes, LEAST_PROCESSES)
     rows = _slowed(full.rows, 0)
-    each = (cost(rows, processes) - processes * PROCESS_COST) / len(rows) * pace
-    count = int((seconds - processes * PROCESS_COST) / each)
-    only = _drawn(len(rows), min(max(count, 1), len(rows)), seed)
-    expected = cost([rows[i] for i in only], processes)
-    return replace(full, rows=rows, processes=processes, only=only, expected=expected)
+
+    def needed(only: Sequence[int]) -> float:
+        return cost([rows[i] for i in only], processes)
+
+    each = (needed(range(len(rows))) - processes * PROCESS_COST) / len(rows) * pace
+    count = min(int((seconds - processes * PROCESS_COST) / each), len(rows))
+    only: tuple[int, ...] = ()
+    while count > 1:
+        only = _drawn(len(rows), count, seed)
+        if needed(only) * pace <= seconds:
+            break
+        count -= 1  # rows that take longer than the mean were among them
+    if count <= 1:
+        # Of an experiment whose rows differ by a hundred times the dear ones would take the time of many others.
+        costs = [needed((i,)) for i in range(len(rows))]
+        cheap = [i for i, own in enumerate(costs) if own <= 1.5 * min(costs)]
+        only = (random.Random(seed).choice(cheap),)
+    return replace(full, rows=rows, processes=processes, only=only, expected=needed(only))
 
 
-# Measures some rows in one process and forgets them.
-Pilot = Callable[[Sequence[Row]], None]
+# Measures some rows in one process, no longer than until a time of time.monotonic(), and forgets them; the numbers of
+# those that it got through.
+Pilot = Callable[[Sequence[Row], float], Sequence[int]]
 
 
 class Budget:
@@ -178,16 +195,22 @@ class Budget:
             open_names -= content
 
     def try_out(self, full: Share, seconds: float, pilot: Pilot) -> float:
-        """How many times as long as expected it takes, by a few of its rows."""
+        """How many times as long as expected it takes, by a few of its rows; by nothing new, where there is no time
+        to try."""
         rows = _slowed(full.rows, 0)
-        for count in (PILOT_ROWS, PILOT_ROWS // 4):
+        most = PILOT_MOST * seconds
+        for count in (PILOT_ROWS, PILOT_ROWS // 4, 1):
             some = [rows[i] for i in _drawn(len(rows), min(count, len(rows)), self.seed)]
             # The estimate may be ten times too small; then a few rows are what there is time for.
-            if cost(some, 1) * self.pace() <= PILOT_SHARE * seconds or count < PILOT_ROWS:
+            if cost(some, 1) * self.pace() <= PILOT_SHARE * seconds:
                 break
+        if cost(some, 1) > most:
+            return self.pace()
         began = time.monotonic()
-        pilot(some)
-        return max(time.monotonic() - began, 1e-3) / cost(some, 1)
+        done = [some[i] for i in pilot(some, began + most)]
+        took = max(time.monotonic() - began, 1e-3)
+        # When it got through none, the time was not enough for the dearest.
+        return took / (cost(done, 1) if done else max(cost([row], 1) for row in some))
 
     def share(self, experiment: Experiment, pilot: Pilot | None = None) -> Share:
         """What to measure of the next experiment. Takes it off the list."""
@@ -209,4 +232,5 @@ class Budget:
         self.left.remove(name)
         end = self.began + self.seconds * (1 - RESERVE)
         limit = time.monotonic() + max(seconds, found.expected * pace) * OVERRUN + 1
-        return replace(found, deadline=min(limit, end))
+        deadline = min(limit, end)
+        return replace(found, deadline=deadline, latest=deadline + self.seconds * RESERVE)

@@ -123,6 +123,8 @@ class Campaign:
         hang_limit: float = HANG_LIMIT,
         watcher: Watcher | None = None,
         deadline: float | None = None,
+        latest: float | None = None,
+        at_least_one: bool = True,
         only: Sequence[int] | None = None,
         raw: bool = False,
         counters: str | None = None,
@@ -142,6 +144,8 @@ class Campaign:
         self.interrupted = False
         self.broken = ""  # what has failed for good, so that nothing more can be measured
         self.deadline = deadline  # of time.monotonic(); the row under way is the last
+        self.latest = latest  # the row under way then is given up
+        self.at_least_one = at_least_one  # but not before a row is done
         self.out_of_time = False
         self.done: set[tuple[int, int]] = set()  # process and row
         self.state: dict | None = None  # what an interrupted one needs to go on
@@ -360,12 +364,16 @@ class Campaign:
         arguments = self._arguments(process, self.rows[pending[0]])
         with runner.Stream(arguments, lines, limit) as stream:
             try:
+                stream.until = self._latest()
                 for event in stream:
                     if self.journal:
                         self.journal.event(process, event)
                     self._event(event, process, pending, state)
                     # Once all were tried only the runner knows whose turn it is: it is given the time to tell.
                     stream.limit = max(limit, RUNNER_TELLS) if self._all_tried(state) else limit
+                    stream.until = self._latest()
+            except runner.LateError:
+                raise _OutOfTimeError from None
             except runner.HangError:
                 self._blame("hang", state, f"no sign of life for {stream.limit:g} s; stopped")
                 return
@@ -392,6 +400,9 @@ class Campaign:
                     state,
                     f"the runner {runner.ended_by(status)}" + (f": {said}" if said else ""),
                 )
+
+    def _latest(self) -> float | None:
+        return None if self.at_least_one and not self.done else self.latest
 
     def _all_tried(self, state: _PassState) -> bool:
         row, routine = state.trying or (None, "")

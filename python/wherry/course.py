@@ -143,6 +143,7 @@ class Course:
             planned_rows=own["planned_rows"],
             only=None if own["only"] is None else tuple(own["only"]),
             deadline=share.deadline,
+            latest=share.latest,
             quick=own["quick"] and not request.quick,
         )
         if len(share.rows) == len(own["rounds"]):

@@ -27,6 +27,10 @@ class HangError(Exception):
     """Nothing was heard of the runner for longer than the limit."""
 
 
+class LateError(Exception):
+    """The time that the runner was given is over."""
+
+
 class BadLineError(Exception):
     """The runner wrote something that is not an event."""
 
@@ -211,6 +215,7 @@ class Stream:
 
     def __init__(self, arguments: Sequence[str], lines: Sequence[str] = (), limit: float = 60):
         self.limit = limit
+        self.until: float | None = None  # of time.monotonic(); from then on it is ended
         self._errors = tempfile.TemporaryFile()
         # A file, not a pipe: thousands of rows must not wait for a reader that is busy measuring.
         with tempfile.TemporaryFile() as rows:
@@ -239,13 +244,15 @@ class Stream:
         self._errors.close()
 
     def __iter__(self) -> Iterator[Event]:
-        """Events until the output or the program ends; HangError after `limit` seconds of silence."""
+        """Events until the output or the program ends; HangError after `limit` seconds of silence, LateError when the
+        time is over."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             rest = b""
             while True:
                 deadline = time.monotonic() + self.limit
                 while not selector.select(LOOK_AGAIN):
+                    self._check_time()
                     # Its output may stay open in a process that a peer has started.
                     if self._process.poll() is not None and not selector.select(0):
                         return
@@ -259,6 +266,12 @@ class Stream:
                 for line in lines:
                     if line.strip():
                         yield self._event(line)
+                self._check_time()
+
+    def _check_time(self) -> None:
+        if self.until is not None and time.monotonic() >= self.until:
+            _kill_session(self._process)
+            raise LateError
 
     @staticmethod
     def _event(line: bytes) -> Event:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from pathlib import Path
 
 from wherry import found_peers, inputs, journal, runfile, runner
@@ -55,6 +56,7 @@ def bench(
     scratch=None,
     **dimensions,
 ) -> int:
+    began = time.monotonic()
     thennow.check_json(then, as_json)
     picture = reporting.check_plot(plot)
     limit = whole.seconds(budget, every, processes, rounds)
@@ -141,7 +143,7 @@ def bench(
         then=then,
         asked=asked or {},
         left_out=left_out,
-        course=whole.course_of(plan, request, limit, seed, run),
+        course=whole.course_of(plan, request, limit, seed, run, began),
         as_json=as_json,
         explicit=bool(save),
         peers=good_specs,

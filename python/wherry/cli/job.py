@@ -212,11 +212,12 @@ class Bench:
             **how,
         )
 
-    def _pilot(self, rows) -> None:
-        pilot = self._campaign(rows, processes=1)
+    def _pilot(self, rows, until: float) -> list[int]:
+        pilot = self._campaign(rows, processes=1, deadline=until, latest=until, at_least_one=False)
         pilot.run()
         if pilot.interrupted:
             raise KeyboardInterrupt
+        return [row for _, row in pilot.done]
 
     def _measure(self, experiment: Experiment) -> None:
         began = time.monotonic()
@@ -227,7 +228,11 @@ class Bench:
             return
         rows = share.rows
         campaign = self._campaign(
-            rows, processes=share.processes, only=share.only, deadline=share.deadline
+            rows,
+            processes=share.processes,
+            only=share.only,
+            deadline=share.deadline,
+            latest=share.latest,
         )
         self.course.begin(experiment, campaign)
         campaign.journal = self.keeper.begin(

@@ -178,13 +178,16 @@ def course_of(
     limit: float | None,
     seed: int,
     run: dict | None,
+    began: float,
 ) -> course.Course:
+    """`began`: of time.monotonic(), when the command did. What it took until now is of the budget, too: the recorded
+    mixes that come with Wherry take some seconds to make ready."""
     if limit is None:
         return course.Course(run=run)
     spent = run["seconds"] if run else 0.0
     left = max(limit - spent, LEAST_TO_RESUME * limit)
     own = [experiment for experiment, _ in plan]
-    return course.Course(budgets.Budget(left, own, request, seed), run)
+    return course.Course(budgets.Budget(left, own, request, seed, began), run)
 
 
 def go_on(own: course.Course, fresh: dict, path: Path) -> tuple[dict, float, set[str]]:
