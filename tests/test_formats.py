@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -192,6 +193,42 @@ def test_go_benchmarks_are_read(tmp_path):
     assert of(run, "Memmove")["size"] == 4096 and of(run, "Memmove")["op"] == "move"
     assert of(run, "Thing")["ns"]["median"] == 1500
     assert "1 lines left out: no time in ns/op or sec/op" in run["source"]["notes"]
+
+
+def _events(text, package, pieces):
+    """What `go test -json` makes of a text: each line is an output, or several."""
+    told = [{"Action": "start", "Package": package}]
+    for line in text.splitlines(keepends=True):
+        at = line.find("\t") + 1 if pieces else 0
+        told += [
+            {"Action": "output", "Package": package, "Output": piece}
+            for piece in (line[:at], line[at:])
+            if piece
+        ]
+    return told
+
+
+@pytest.mark.parametrize("pieces", [False, True])
+def test_go_benchmarks_in_events_are_those_of_the_text(tmp_path, pieces):
+    other = "pkg: example.org/b\nBenchmarkMemcpy/64-8 \t 100\t 9.000 ns/op\n"
+    first, second = _events(GO, "example.org/mem", pieces), _events(other, "example.org/b", pieces)
+    mixed = first[:-3] + second + first[-3:]
+    lines = "".join(json.dumps(event) + "\n" for event in mixed)
+    run = files.load(saved(tmp_path / "go.json", lines))
+    plain = files.load(saved(tmp_path / "go.txt", GO + other))
+    assert (run["cells"], run["rows"]) == (plain["cells"], plain["rows"])
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ('{"Action":"start"}\n{"Action":"output","Output":"PASS\\n"}\n', "go test -bench . -json"),
+        ('{"Action":"start"}\n{"Action":"out', "line 2: no event of go test -json"),
+    ],
+)
+def test_events_without_benchmarks_are_told(tmp_path, lines, said):
+    with pytest.raises(WherryError, match=re.escape(said)):
+        files.load(saved(tmp_path / "go.json", lines))
 
 
 def test_figures_without_a_date_are_as_old_as_their_file(tmp_path):

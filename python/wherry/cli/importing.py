@@ -20,9 +20,9 @@ import click
 )
 @click.option("--json", "as_json", is_flag=True, help="The run to standard output instead.")
 def command(file: str, output: str | None, ghz: float | None, as_json: bool) -> None:
-    """Makes a run file of another tool's: google-benchmark's JSON, Go's benchmark text, the JSON of glibc's
-    benchtests. It is shown, compared, exported and reported like a run of ours; what the tool does not tell (the
-    machine, say) stays unknown."""
+    """Makes a run file of another tool's: google-benchmark's JSON, Go's benchmark text (also out of go test -json), the
+    JSON of glibc's benchtests. It is shown, compared, exported and reported like a run of ours; what the tool does not
+    tell (the machine, say) stays unknown."""
     from wherry import runfile
     from wherry.cli.printer import Printer
     from wherry.formats import files

@@ -1,4 +1,5 @@
-"""Reads whatever holds figures: our run files, google-benchmark's JSON, Go's benchmark text, glibc's benchtests."""
+"""Reads whatever holds figures: our run files, google-benchmark's JSON, Go's benchmark text (also in
+`go test -json`), glibc's benchtests."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from pathlib import Path
 
 from wherry import runfile
 from wherry.errors import WherryError
-from wherry.formats import benchfmt, benchtests, google_benchmark
+from wherry.formats import benchfmt, benchtests, google_benchmark, gotest
 from wherry.formats.foreign import written
 
 # What a file may be, as it is said to the user.
@@ -23,6 +24,14 @@ def load(path: Path, ghz: float | None = None, foreign: bool = False) -> dict:
     data = runfile.run_bytes(path)
     if not data.strip():
         raise WherryError(f"{path} is empty")
+    if gotest.fits(data):
+        text = gotest.text(data, path.name)
+        if not benchfmt.fits(text):
+            raise WherryError(
+                f"{path} is the output of go test -json and has no benchmark in it; "
+                "go test -bench . -json runs them"
+            )
+        return _imported(path, benchfmt.read(text, path.name))
     if data.lstrip()[:1] in (b"{", b"["):
         # google-benchmark writes NaN for a counter that has no value; the times beside it are none the worse.
         document = runfile.parse(path, data, READS, nan=True)
