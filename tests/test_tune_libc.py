@@ -130,6 +130,31 @@ def test_no_time_for_a_proof_is_said(monkeypatch):
     assert "too little time" in tuninglibc.sentence(found)
 
 
+def test_some_values_are_tried_where_there_is_no_time_for_all(monkeypatch):
+    # 0.5 and 2 times the last-level cache, of six values; rows take so long that eight processes have no room.
+    there = tunables.listed(LISTED)
+    made = MadeLibc(monkeypatch, {"glibc.cpu.x86_non_temporal_threshold=16777216": 0.5}, 6.0)
+    usual = made.measure
+
+    def measure(rows, *how):
+        made.seconds = 2.6 * len(rows)
+        return usual(rows, *how)
+
+    monkeypatch.setattr(libc, "_measure", measure)
+    monkeypatch.setattr(libc.os, "sched_getaffinity", lambda _: {0, 1})
+    only = {"x86_non_temporal_threshold": there["x86_non_temporal_threshold"]}
+    found = made.search(replace(libc.QUICK, seconds=50)).run(only)
+    (own,) = found.settings
+    assert {setting for _, setting in made.processes if setting} == {
+        f"{tunables.PREFIX}x86_non_temporal_threshold={16 << 20}",
+        f"{tunables.PREFIX}x86_non_temporal_threshold={64 << 20}",
+    }
+    assert (own.tried, own.values) == (2, 6) and own.outcome.endswith("; 2 of 6 values tried")
+    assert tuninglibc._record(found)["settings"][0]["values_tried"] == 2
+    own.best, own.proof = None, None
+    assert "Of x86_non_temporal_threshold not all values were tried." in tuninglibc.sentence(found)
+
+
 def test_what_is_left_in_the_end_is_for_proofs(monkeypatch):
     """One that took longer than its part to choose is proved in the time that others did not need."""
     made = MadeLibc(monkeypatch, {MOVSB: 0.5}, 0.5)

@@ -58,10 +58,12 @@ def tune(given, output: str | None, *, quick: bool, seed: int | None, as_json: b
 def sentence(found: libc.Found) -> str:
     if found.interrupted:
         return "Interrupted: not all was tried."
-    late = [own.name for own in found.settings if own.outcome in (libc.NO_TIME, libc.UNPROVED)]
+    late = [own.name for own in found.settings if own.late]
     lacking = f" There was too little time for {', '.join(late)}." if late else ""
+    if fewer := [own.name for own in found.settings if own.tried < own.values and not own.late]:
+        lacking += f" Of {', '.join(fewer)} not all values were tried."
     if found.line is None:
-        if late:
+        if lacking:
             return f"No setting was proved to beat your libc's default.{lacking}"
         return (
             "Your libc is already tuned: no setting that was tried beats its default beyond the noise "

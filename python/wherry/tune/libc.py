@@ -42,6 +42,8 @@ FULL = Extent(3, 8, 5, 165.0)
 QUICK = Extent(1, 4, 3, 60.0)
 # Fewer turns prove nothing.
 LEAST_PROOFS = 4
+# Where there is no time for all of a tunable's values: fewer say nothing of it.
+LEAST_VALUES = 2
 # Rows that tell how long the others take.
 FEW_ROWS = 6
 # Of a tunable's part of the time, for choosing.
@@ -74,11 +76,22 @@ class Setting:
     proved: bool = False
     kept: bool = False  # in the line
     untried: str | None = None
+    values: int = 0  # that there are to try
+    tried: int = 0  # that there was time for
 
     @property
     def outcome(self) -> str:
         if self.untried:
             return self.untried
+        fewer = f"; {self.tried} of {self.values} values tried"
+        return self._outcome() + (fewer if self.tried < self.values else "")
+
+    @property
+    def late(self) -> bool:
+        """There was too little time to try it, or to prove it."""
+        return self.untried == NO_TIME or (self.best is not None and self.proof is None)
+
+    def _outcome(self) -> str:
         if self.kept:
             return TAKEN
         if self.proved:
@@ -94,6 +107,8 @@ class Setting:
             "best": self.best,
             "expected_gain": None if self.expected is None else float(f"{self.expected:.4g}"),
             "proof": self.proof and self.proof.record(),
+            "values": self.values,
+            "values_tried": self.tried,
             "kept": self.kept,
             "outcome": self.outcome,
         }
@@ -239,7 +254,7 @@ class Search:
     def _fitting(self, rows: list[Row], processes: int, seconds: float) -> tuple[list[Row], float]:
         """As many of the rows, evenly, as so many processes can measure in that time, and what one process takes, both
         by what a few of them take."""
-        few = rows[:: max(len(rows) // FEW_ROWS, 1)]
+        few = rows[:: max(math.ceil(len(rows) / FEW_ROWS), 1)]
         began = time.monotonic()
         self._one(few, None)
         each = (time.monotonic() - began) / len(few) * len(rows)
@@ -269,7 +284,7 @@ class Search:
                     self._prove_one(own, now + part)
             # What is left is for those that their parts did not suffice for, the most telling first.
             for own in sorted(found.settings, key=lambda own: -(own.expected or 0)):
-                if own.outcome == UNPROVED:
+                if own.best is not None and own.proof is None:
                     self.until = self.ends
                     self._prove_one(own, self.ends)
             self.until = self.ends
@@ -285,6 +300,7 @@ class Search:
             own.untried = NO_CELLS
             return
         logs: dict[str, list[float]] = {setting: [] for setting in settings}
+        own.values = len(settings)
         try:
             self._turns(own.name, rows, logs, (end - time.monotonic()) * PICK_SHARE)
         except _LateError:
@@ -292,6 +308,7 @@ class Search:
         if not all(logs.values()):
             own.untried = NO_TIME
             return
+        own.tried = len(logs)
         means = {setting: float(np.mean(values)) for setting, values in logs.items()}
         best = min(means, key=means.get)
         own.expected = 1 - math.exp(means[best])
@@ -300,10 +317,18 @@ class Search:
     def _turns(
         self, name: str, rows: list[Row], logs: dict[str, list[float]], seconds: float
     ) -> None:
-        """As many as there is time for, each whole in `logs` or not at all."""
+        """As many as there is time for, each whole in `logs` or not at all. Where there is none even for one, values go
+        out of `logs`: some of them, evenly, tell more than none."""
         until = time.monotonic() + seconds
+        rows, each = self._fitting(rows, len(logs) + 2, seconds)
+        values = list(logs)
+        room = PLANNED * min(self.until - time.monotonic(), self.extent.seconds)
+        kept = min(max(int(room / each) - 2, LEAST_VALUES), len(values))
+        for value in set(values) - {
+            values[(2 * i + 1) * len(values) // (2 * kept)] for i in range(kept)
+        }:
+            del logs[value]
         turn_of = len(logs) + 2
-        rows, each = self._fitting(rows, turn_of, seconds)
         picks = min(max(int(seconds / (each * turn_of)), 1), self.extent.picks)
         total = picks * turn_of
         done = 0
