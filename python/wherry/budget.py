@@ -6,10 +6,10 @@ from __future__ import annotations
 import itertools
 import random
 import re
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from wherry import jobcontrol
 from wherry.errors import WherryError
 from wherry.estimate import expected_seconds
 from wherry.experiments import Experiment, Request
@@ -67,7 +67,7 @@ class Share:
     processes: int
     planned_rows: int  # that it would have had
     only: tuple[int, ...] | None = None  # numbers of the rows to measure
-    deadline: float | None = None  # of time.monotonic(); the row under way then is the last
+    deadline: float | None = None  # of jobcontrol.clock(); the row under way then is the last
     latest: float | None = None  # likewise; the row under way then is given up
     expected: float = 0.0  # seconds, by the estimate alone
     quick: bool = False  # the short form, since the long one did not fit
@@ -137,7 +137,7 @@ def thin(full: Share, seconds: float, seed: int, pace: float = 1.0) -> Share:
     return replace(full, rows=rows, processes=processes, only=only, expected=needed(only))
 
 
-# Measures some rows in one process, no longer than until a time of time.monotonic(), and forgets them; the numbers of
+# Measures some rows in one process, no longer than until a time of jobcontrol.clock(), and forgets them; the numbers of
 # those that it got through.
 Pilot = Callable[[Sequence[Row], float], Sequence[int]]
 
@@ -156,7 +156,7 @@ class Budget:
         self.seconds = seconds
         self.request = request
         self.seed = seed
-        self.began = time.monotonic() if began is None else began
+        self.began = jobcontrol.clock() if began is None else began
         self.full = {e.name: whole(e, request) for e in experiments}
         self.weights = {e.name: e.weight or 1.0 for e in experiments}
         self.left = [e.name for e in experiments]
@@ -165,7 +165,7 @@ class Budget:
 
     def remaining(self) -> float:
         kept = self.seconds * RESERVE + RESERVE_EACH * len(self.left)
-        return self.began + self.seconds - kept - time.monotonic()
+        return self.began + self.seconds - kept - jobcontrol.clock()
 
     def pace(self) -> float:
         """How many times as long as expected the experiments have taken; carefully, while few are done."""
@@ -206,9 +206,9 @@ class Budget:
                 break
         if cost(some, 1) > most:
             return self.pace()
-        began = time.monotonic()
+        began = jobcontrol.clock()
         done = [some[i] for i in pilot(some, began + most)]
-        took = max(time.monotonic() - began, 1e-3)
+        took = max(jobcontrol.clock() - began, 1e-3)
         # When it got through none, the time was not enough for the dearest.
         return took / (cost(done, 1) if done else max(cost([row], 1) for row in some))
 
@@ -231,6 +231,6 @@ class Budget:
             found = thin(full, seconds, self.seed, pace)
         self.left.remove(name)
         end = self.began + self.seconds * (1 - RESERVE)
-        limit = time.monotonic() + max(seconds, found.expected * pace) * OVERRUN + 1
+        limit = jobcontrol.clock() + max(seconds, found.expected * pace) * OVERRUN + 1
         deadline = min(limit, end)
         return replace(found, deadline=deadline, latest=deadline + self.seconds * RESERVE)

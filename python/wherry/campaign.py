@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import contextlib
 import random
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from wherry import runner
+from wherry import jobcontrol, runner
 from wherry.errors import FailedError
 from wherry.journal import Journal
 from wherry.rounds import Rounds
@@ -143,7 +142,7 @@ class Campaign:
         self.problems: list[Problem] = []
         self.interrupted = False
         self.broken = ""  # what has failed for good, so that nothing more can be measured
-        self.deadline = deadline  # of time.monotonic(); the row under way is the last
+        self.deadline = deadline  # of jobcontrol.clock(); the row under way is the last
         self.latest = latest  # the row under way then is given up
         self.at_least_one = at_least_one  # but not before a row is done
         self.out_of_time = False
@@ -315,8 +314,8 @@ class Campaign:
             if not pending:
                 return
             before = (len(pending), len(self.excluded))
-            self._pass(process, pending)
-            if (len(pending), len(self.excluded)) == before:
+            stopped = self._pass(process, pending)
+            if not stopped and (len(pending), len(self.excluded)) == before:
                 # Neither a row done nor a culprit found: the row it stopped at goes, or this would never end.
                 row = pending.pop(0)
                 self._problem("lost", "", "the runner stopped here and did not say why", row)
@@ -356,13 +355,14 @@ class Campaign:
             if self.journal:
                 self.journal.problem(vars(problem))
 
-    def _pass(self, process: int, pending: list[int]) -> None:
-        """One runner, until it ends, dies or hangs. Rows that are done leave `pending`."""
+    def _pass(self, process: int, pending: list[int]) -> bool:
+        """One runner, until it ends, dies or hangs, or we were stopped. Rows that are done leave `pending`. Whether we
+        were stopped: the row under way is measured anew then."""
         lines = [replace(self.rows[i], routines=self._routines(i)).told(i) for i in pending]
         state = _PassState()
         limit = max([self.hang_limit, *(self._silence(i) for i in pending)])
         arguments = self._arguments(process, self.rows[pending[0]])
-        with runner.Stream(arguments, lines, limit) as stream:
+        with runner.Stream(arguments, lines, limit, measures=True) as stream:
             try:
                 stream.until = self._latest()
                 for event in stream:
@@ -376,13 +376,15 @@ class Campaign:
                 raise _OutOfTimeError from None
             except runner.HangError:
                 self._blame("hang", state, f"no sign of life for {stream.limit:g} s; stopped")
-                return
+                return False
             except runner.BadLineError as error:
                 self._blame("crash", state, f"the runner's output was damaged: {error}")
-                return
+                return False
+            if stream.stopped:
+                return True
             status = stream.end()
             if state.ended:
-                return
+                return False
             if status == 2:
                 said = stream.complaint()
                 raise FailedError(
@@ -391,7 +393,7 @@ class Campaign:
             if limited := stream.out_of_time(status):
                 # No routine's fault. Each runner has the time anew, so the next goes on, unless this got nowhere.
                 if len(pending) < len(lines):
-                    return
+                    return False
                 raise _BrokenError(limited)
             if not state.blamed:
                 said = stream.complaint()
@@ -400,6 +402,7 @@ class Campaign:
                     state,
                     f"the runner {runner.ended_by(status)}" + (f": {said}" if said else ""),
                 )
+        return False
 
     def _latest(self) -> float | None:
         return None if self.at_least_one and not self.done else self.latest
@@ -471,7 +474,7 @@ class Campaign:
             self.finished_rows += 1
             self.done.add((process, row))
             state.trying = None
-            if self.deadline is not None and time.monotonic() > self.deadline:
+            if self.deadline is not None and jobcontrol.clock() > self.deadline:
                 raise _OutOfTimeError
         elif kind == "end":
             state.ended = True

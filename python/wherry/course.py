@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from wherry import budget as budgets
-from wherry import journal
+from wherry import jobcontrol, journal
 from wherry.budget import Budget, Pilot, Share
 from wherry.campaign import Campaign, Row
 from wherry.errors import FailedError, WherryError
@@ -99,7 +98,7 @@ class Course:
     budget: Budget | None = None
     run: dict | None = None  # that goes on
     shares: dict[str, Share] = field(default_factory=dict)
-    began: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=jobcontrol.clock)
 
     def __post_init__(self) -> None:
         self._complete: set[str] = set()
@@ -238,4 +237,4 @@ class Course:
         """Seconds gone and seconds there are, for the progress of the whole."""
         if self.budget is None:
             return None
-        return time.monotonic() - self.budget.began, self.budget.seconds
+        return jobcontrol.clock() - self.budget.began, self.budget.seconds

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from wherry import jobcontrol
 from wherry.errors import FailedError, WherryError
 
 Event = dict
@@ -211,12 +212,29 @@ def _events(text: str) -> list[Event]:
 
 
 class Stream:
-    """One `wherry-run` whose events are read as they come. A context manager: leaving it ends the program."""
+    """One `wherry-run` whose events are read as they come. A context manager: leaving it ends the program. Ctrl-Z stops
+    it until we go on; with `measures` it ends it, since a sample that was stopped amid says nothing."""
 
-    def __init__(self, arguments: Sequence[str], lines: Sequence[str] = (), limit: float = 60):
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        lines: Sequence[str] = (),
+        limit: float = 60,
+        measures: bool = False,
+    ):
         self.limit = limit
-        self.until: float | None = None  # of time.monotonic(); from then on it is ended
+        self.until: float | None = None  # of jobcontrol.clock(); from then on it is ended
+        self.measures = measures
+        self.stopped = False  # and so ended
         self._errors = tempfile.TemporaryFile()
+        self._process: subprocess.Popen | None = None
+        # Before it starts: a Ctrl-Z between would stop us alone.
+        with contextlib.ExitStack() as around:
+            around.enter_context(jobcontrol.following(self._stop, self._go_on))
+            self._process = self._start(arguments, lines)
+            self._around = around.pop_all()
+
+    def _start(self, arguments: Sequence[str], lines: Sequence[str]) -> subprocess.Popen:
         # A file, not a pipe: thousands of rows must not wait for a reader that is busy measuring.
         with tempfile.TemporaryFile() as rows:
             rows.write("".join(line + "\n" for line in lines).encode())
@@ -225,7 +243,7 @@ class Stream:
             self._used_before = _processor_time()
             try:
                 # A session of its own: Ctrl-C reaches us alone, and we decide what becomes of the runner.
-                self._process = subprocess.Popen(
+                return subprocess.Popen(
                     [native, *arguments],
                     stdin=rows,
                     stdout=subprocess.PIPE,
@@ -238,7 +256,21 @@ class Stream:
     def __enter__(self) -> Stream:
         return self
 
+    def _stop(self) -> None:
+        self.stopped = self.measures
+        self._signal(signal.SIGKILL if self.measures else signal.SIGSTOP)
+
+    def _go_on(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        # Once it has been waited for its number may be another's.
+        if self._process and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+
     def __exit__(self, *_: object) -> None:
+        self._around.close()
         _kill_session(self._process)
         self._process.stdout.close()
         self._errors.close()
@@ -250,13 +282,13 @@ class Stream:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             rest = b""
             while True:
-                deadline = time.monotonic() + self.limit
+                deadline = jobcontrol.clock() + self.limit
                 while not selector.select(LOOK_AGAIN):
                     self._check_time()
                     # Its output may stay open in a process that a peer has started.
                     if self._process.poll() is not None and not selector.select(0):
                         return
-                    if time.monotonic() >= deadline:
+                    if jobcontrol.clock() >= deadline:
                         _kill_session(self._process)
                         raise HangError
                 data = os.read(self._process.stdout.fileno(), 1 << 16)
@@ -269,7 +301,7 @@ class Stream:
                 self._check_time()
 
     def _check_time(self) -> None:
-        if self.until is not None and time.monotonic() >= self.until:
+        if self.until is not None and jobcontrol.clock() >= self.until:
             _kill_session(self._process)
             raise LateError
 

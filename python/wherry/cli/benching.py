@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import secrets
-import time
 from pathlib import Path
 
-from wherry import found_peers, inputs, journal, runfile, runner
+from wherry import found_peers, inputs, jobcontrol, journal, runfile, runner
 from wherry import then as then_room
 from wherry.cli import dimensions as dimension_room
 from wherry.cli import keeping, names, reporting, stamp, thennow, whole
@@ -56,7 +55,7 @@ def bench(
     scratch=None,
     **dimensions,
 ) -> int:
-    began = time.monotonic()
+    began = jobcontrol.clock()
     thennow.check_json(then, as_json)
     picture = reporting.check_plot(plot)
     limit = whole.seconds(budget, every, processes, rounds)

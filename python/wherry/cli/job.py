@@ -5,11 +5,20 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
-import time
 from dataclasses import asdict
 from pathlib import Path
 
-from wherry import entries, levels, machine, results, runfile, stats, verification, version
+from wherry import (
+    entries,
+    jobcontrol,
+    levels,
+    machine,
+    results,
+    runfile,
+    stats,
+    verification,
+    version,
+)
 from wherry import rounds as rounds_room
 from wherry.campaign import Campaign, Problem, Watcher
 from wherry.cli import dimensions as dimension_room
@@ -74,7 +83,7 @@ class Bench:
         self.printer = Printer()
         self.excluded: set[str] = set()
         self.samples: list[dict] = []
-        self.began = time.monotonic()
+        self.began = jobcontrol.clock()
         self.document = {
             "format": runfile.FORMAT,
             "format_version": runfile.FORMAT_VERSION,
@@ -220,7 +229,7 @@ class Bench:
         return [row for _, row in pilot.done]
 
     def _measure(self, experiment: Experiment) -> None:
-        began = time.monotonic()
+        began = jobcontrol.clock()
         try:
             share = self.course.share(experiment, self.request, self._pilot)
         except KeyboardInterrupt:
@@ -274,7 +283,7 @@ class Bench:
                 "name": experiment.name,
                 "processes": campaign.processes,
                 "rounds": experiment.round_count(self.request),
-                "seconds": round(time.monotonic() - began, 2),
+                "seconds": round(jobcontrol.clock() - began, 2),
                 "noise_floor": floor,
                 "voided": campaign.voided,
                 "complete": not cut,
@@ -282,7 +291,7 @@ class Bench:
             }
             | campaign.rounds.record()
             | levels.record(campaign)
-            | self.course.finished(experiment, campaign, time.monotonic() - began)
+            | self.course.finished(experiment, campaign, jobcontrol.clock() - began)
         )
         if undone := self.course.left_undone(experiment, campaign, document["experiments"][-1]):
             document["resume"] = undone
@@ -293,7 +302,7 @@ class Bench:
         floors = [e["noise_floor"] for e in document["experiments"] if e["noise_floor"] is not None]
         document["noise"]["floor"] = max(floors, default=None)
         document["finished"] = stamp.now()
-        document["seconds"] = round(time.monotonic() - self.began, 2)
+        document["seconds"] = round(jobcontrol.clock() - self.began, 2)
         if self.raw:
             self.samples += results.samples(campaign, experiment.name, first)
         if new_rows:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 import sys
 import time
 from collections.abc import Callable
 
+from wherry import jobcontrol
 from wherry.campaign import Watcher
+
+# A bar hides the cursor, which a shell needs when we are stopped.
+_SHOW, _HIDE = b"\x1b[?25h", b"\x1b[?25l"
 
 
 def _bar():
@@ -78,11 +84,15 @@ class Progress:
         return Group(table, self._progress.get_renderable())
 
     def __enter__(self) -> Progress:
+        self._around = contextlib.ExitStack()
         if self._live:
             self._on_terminal(self._live.start)
+            cursor = jobcontrol.following(lambda: _to_terminal(_SHOW), lambda: _to_terminal(_HIDE))
+            self._around.enter_context(cursor)
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._around.close()
         if self._live:
             self._on_terminal(self._live.stop)
 
@@ -103,6 +113,12 @@ class Progress:
         if now - self._drawn > 0.2:
             self._drawn = now
             self._on_terminal(self._live.refresh)
+
+
+def _to_terminal(text: bytes) -> None:
+    """In a signal handler: past whatever Python has half-written."""
+    with contextlib.suppress(OSError):
+        os.write(2, text)
 
 
 class CampaignProgress(Watcher):

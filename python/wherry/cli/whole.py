@@ -3,7 +3,6 @@ taken up again."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from wherry import budget as budgets
-from wherry import course, journal, runfile
+from wherry import course, jobcontrol, journal, runfile
 from wherry import experiments as rooms
 from wherry.cli import names
 from wherry.errors import WherryError
@@ -180,7 +179,7 @@ def course_of(
     run: dict | None,
     began: float,
 ) -> course.Course:
-    """`began`: of time.monotonic(), when the command did. What it took until now is of the budget, too: the recorded
+    """`began`: of jobcontrol.clock(), when the command did. What it took until now is of the budget, too: the recorded
     mixes that come with Wherry take some seconds to make ready."""
     if limit is None:
         return course.Course(run=run)
@@ -197,7 +196,7 @@ def go_on(own: course.Course, fresh: dict, path: Path) -> tuple[dict, float, set
     run["interrupted"] = False
     run["method"].setdefault("resumed", []).append(fresh["started"])
     bad = {p["routine"] for p in run["problems"] if p["kind"] != "skip" and p["routine"]}
-    return run, time.monotonic() - run.get("seconds", 0.0), bad
+    return run, jobcontrol.clock() - run.get("seconds", 0.0), bad
 
 
 def samples_of(own: course.Course, path: Path) -> list[dict]:
