@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
+from conftest import workbench
 from wherry import found_peers, runner
 from wherry.errors import WherryError
+
+FAKE = Path(__file__).with_name("fake_runner.py")
 
 
 @pytest.fixture
@@ -102,3 +106,27 @@ def test_a_stack_whose_description_is_damaged_is_one_without(rooms):
     for text in ("", "[]", 100_000 * "["):
         (home / "lwip.json").write_text(text)
         assert found_peers.stack().version == ""
+
+
+def test_every_experiment_takes_what_was_found_when_asked_to(tmp_path):
+    (tmp_path / "peers").mkdir()
+    put(tmp_path / "peers", "one")
+    env = {**os.environ, "WHERRY_PEERS": "peers", "WHERRY_RUN": str(FAKE)}
+
+    def bench(*more):
+        words = ("bench", "sizes", "--size", "64", "--processes", "1", "--save", "run.json", *more)
+        return workbench(*words, cwd=tmp_path, env=env)
+
+    told = bench()
+    assert "Not in sizes: one" in told.stdout and "--found-peers takes them in" in told.stdout
+    taken = bench("--found-peers")
+    assert taken.returncode == 0, taken.stderr
+    assert "Not in sizes" not in taken.stdout
+    run = json.loads((tmp_path / "run.json").read_text())
+    assert "one" in {cell["routine"] for cell in run["cells"]}
+    options = ("--found-peers", "--no-found-peers")
+    both = workbench("bench", "scoreboard", *options, cwd=tmp_path, env=env)
+    assert both.returncode == 2 and "contradict" in both.stderr
+    env["WHERRY_PEERS"] = ""
+    none = bench("--found-peers")
+    assert none.returncode == 2 and "make peers builds some" in none.stderr

@@ -67,6 +67,11 @@ from wherry.cli import dimensions, reporting, whole
     "LLVM libc) or a directory.",
 )
 @click.option(
+    "--found-peers",
+    is_flag=True,
+    help="What make peers built as if each were given with --peer, in every experiment.",
+)
+@click.option(
     "--no-found-peers",
     is_flag=True,
     help="scoreboard, mixes, checksum, network: without what make peers built.",
@@ -165,6 +170,7 @@ def command(ctx, experiments, show, as_json, then, markdown, **options) -> int:
 def _flag(key: str) -> str:
     """The option of a parameter: `routines` is --routine."""
     own = {"verify_first": "--verify", "mixes": "--mix", "no_found_peers": "--no-found-peers"}
+    own |= {"found_peers": "--found-peers"}
     own |= dimensions.FLAGS
     same = {"processes", "rounds", "turns", "members", "disks"}
     return own.get(key) or "--" + (key if key in same else key.rstrip("s"))

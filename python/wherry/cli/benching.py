@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 
-from wherry import found_peers, inputs, jobcontrol, journal, runfile, runner
+from wherry import found_peers as finding
+from wherry import inputs, jobcontrol, journal, runfile, runner
 from wherry import then as then_room
 from wherry.cli import dimensions as dimension_room
 from wherry.cli import keeping, names, reporting, stamp, thennow, whole
 from wherry.cli import peers as peer_room
 from wherry.cli.job import Bench
-from wherry.errors import unknown
-from wherry.experiments import Request
+from wherry.cli.printer import Printer
+from wherry.errors import WherryError, unknown
+from wherry.experiments import Experiment, Request
 from wherry.formats.samples import beside as raw_samples
+from wherry.sentences import join
 from wherry.striping import given as stripe_files
 from wherry.units import parse_size
 from wherry.yardsticks import YARDSTICKS
@@ -49,6 +53,7 @@ def bench(
     plot=None,
     page=False,
     counters=False,
+    found_peers=False,
     turns=None,
     members=(),
     disks=(),
@@ -79,6 +84,15 @@ def bench(
         scratch=scratch,
         **dimensions,
     )
+    if found_peers and no_found_peers:
+        raise WherryError("--found-peers and --no-found-peers contradict each other; give one")
+    if found_peers:
+        own = finding.found(without=map(peer_room.name_of, peers))
+        if not own:
+            raise WherryError(
+                "--found-peers: none were found; make peers builds some (docs/peers.md)"
+            )
+        peers = (*peers, *(peer.spec for peer in own))
     wanted = names.split(routines)
     # Source and destination have to fit together.
     product = dimension_room.product(chosen, sizes, mixes, ops, pin, dimensions)
@@ -93,7 +107,7 @@ def bench(
     catalogue = runner.routines()
     found = []
     if not no_found_peers and any("found" in experiment.takes for experiment in chosen):
-        found = found_peers.found(without=map(peer_room.name_of, peers))
+        found = finding.found(without=map(peer_room.name_of, peers))
     specs = [*peers, *(peer.spec for peer in found)]
     peer_problems = peer_room.check(specs, hang_limit)
     good_specs = peer_room.without(specs, peer_problems)
@@ -155,8 +169,21 @@ def bench(
         counters=counters,
     )
     status = job.run()
+    if not (as_json or found_peers or no_found_peers or job.document["interrupted"]):
+        _tell_of_peers(job.printer, chosen, peers)
     reporting.after_bench(job.document, job.path, picture, page, aside=as_json)
     return status
+
+
+def _tell_of_peers(printer: Printer, chosen: list[Experiment], peers: Sequence[str]) -> None:
+    """Of those that some tables above leave out and could have."""
+    without = [own.name for own in chosen if "routines" in own.takes and "found" not in own.takes]
+    left_out = finding.found(without=map(peer_room.name_of, peers)) if without else ()
+    if left_out:
+        printer.paragraph(
+            f"Not in {join(without)}: {join([peer.name for peer in left_out])}, which make peers built; "
+            "--found-peers takes them in."
+        )
 
 
 def _caches(cpu: dict) -> dict[str, int]:
