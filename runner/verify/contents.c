@@ -2,7 +2,7 @@
  *
  * Elsewhere source bytes are odd and those of the destination even, so that none is right before it is copied. That
  * hides what a routine does with even bytes and zeros, and whether it trusts a part of a destination that is right
- * already. Elsewhere, too, the buffers are far apart; here they also touch, in either order.
+ * already. Elsewhere, too, the buffers are far apart; here they also touch, or nearly do, in either order.
  */
 #include "verify.h"
 
@@ -48,7 +48,9 @@ static void run(struct unit *unit, const struct vcase *one)
     const size_t n = one->n;
     const uint8_t c = (uint8_t)value_of(unit->target, one->c);
     prepare(n);
-    uint8_t *low = buffer + PAGE + one->d % PAGE, *high = low + n + (place == APART ? ROOM / 2 + one->s % PAGE : 0);
+    const size_t nearly = content % 2 ? 1 + one->s % 64 : 0;
+    uint8_t *low = buffer + PAGE + one->d % PAGE,
+            *high = low + n + (place == APART ? ROOM / 2 + one->s % PAGE : nearly);
     uint8_t *dst = place == DESTINATION_BEHIND ? high : low, *src = set                           ? NULL
                                                                     : place == DESTINATION_BEHIND ? low
                                                                                                   : high;

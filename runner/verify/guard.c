@@ -59,6 +59,26 @@ static void run(struct unit *unit, const struct vcase *one)
         plain_copy(a->base, a->back, a->length);
 }
 
+/* What loops of large sizes leave over: every number of bytes in two lines, with the end of the source, and then that
+ * of the destination, flush and the other side at any offset. */
+static void remainders(struct unit *unit)
+{
+    static const uint32_t bases[] = {6016, 8192, 20480, 65536, 1 << 20};
+    const size_t count = unit->few || unit->level == LEVEL_FULL ? sizeof bases / sizeof bases[0] : 3;
+    const bool set = is_set(unit->target);
+    struct vcase one = {.calls = 1, .seed = unit->seed};
+    for (size_t k = 0; k < count; k++)
+        for (uint64_t rest = 0; rest < 128; rest++)
+            for (one.at = set ? DESTINATION_AT_END : SOURCE_AT_END; one.at <= DESTINATION_AT_END && !unit->failed;
+                 one.at++) {
+                one.n = fit(unit->target, bases[k] + rest);
+                one.d = one.at == DESTINATION_AT_END ? 0 : below(unit, 64);
+                one.s = one.at == DESTINATION_AT_END ? below(unit, 64) : 0;
+                one.c = (int)next_random(&unit->random);
+                run(unit, &one);
+            }
+}
+
 static void generate(struct unit *unit)
 {
     struct vcase one = {.calls = 1, .seed = unit->seed};
@@ -96,6 +116,8 @@ static void generate(struct unit *unit)
         if (unit->failed)
             return;
     }
+    if (!brief)
+        remainders(unit);
     /* Loops that only large sizes have. */
     const uint64_t largest = unit->target->routine && unit->level != LEVEL_FULL ? 65536 : LARGEST;
     for (uint64_t power = 8192; power <= largest && !brief; power *= 2)
@@ -106,6 +128,11 @@ static void generate(struct unit *unit)
                 one.n = fit(unit->target, power + (uint64_t)(int64_t)off * (1 + below(unit, 300)));
                 one.c = (int)next_random(&unit->random);
                 run(unit, &one);
+                struct vcase moved = one;
+                moved.dist = 1 + (int64_t)below(unit, off ? 255 : one.n - 1);
+                moved.dist *= one.at & SOURCE_AT_END ? 1 : -1;
+                if (may_overlap(unit, &moved) && moved.n + reach_of(&moved) <= LARGEST)
+                    run(unit, &moved);
             }
 }
 

@@ -14,7 +14,7 @@
 
 #include "verify.h"
 
-enum { END = 256 * 1024, PIECE = 1024 * 1024, FILLED = 1, OVERLAPPING = 2 };
+enum { BESIDE = 64, END = 256 * 1024, PIECE = 1024 * 1024, FILLED = 1, OVERLAPPING = 2, ACROSS = 4, SIGN = 8 };
 static const uint64_t GIB = (uint64_t)1 << 30;
 
 static uint8_t *reserve(size_t length) { return map_or_die(length, PROT_NONE); }
@@ -176,10 +176,71 @@ static void run_hole_overlap(struct unit *unit, const struct vcase *one)
     munmap(whole, 2 * n + 8 * PIECE);
 }
 
+enum { ABOUT = 256 * 1024 };
+
+/* A multiple of 4 GiB, or 2 more, with memory on either side. */
+static uint8_t *mark_in_memory(int side, bool sign)
+{
+    static uint8_t *marks[2][2];
+    uint8_t **mark = &marks[side][sign];
+    if (!*mark) {
+        const uintptr_t at = (uintptr_t)reserve(6 * GIB + 2 * ABOUT) + ABOUT,
+                        first = (at + 4 * GIB - 1) & ~(4 * GIB - 1);
+        const uintptr_t half = first - 2 * GIB >= at ? first - 2 * GIB : first + 2 * GIB;
+        *mark = (uint8_t *)(sign ? half : first);
+        open_window(*mark - ABOUT, 2 * ABOUT);
+    }
+    return *mark;
+}
+
+/* d, s: bytes of either side before its mark; dist: overlapping, and d is of the two as one. */
+static void run_across(struct unit *unit, const struct vcase *one)
+{
+    const bool set = is_set(unit->target), sign = one->at & SIGN;
+    const uint64_t reach = may_overlap(unit, one) ? reach_of(one) : 0, n = one->n;
+    if (n + reach + BESIDE > ABOUT || one->d > ABOUT - BESIDE || one->s > ABOUT - BESIDE) {
+        fail(unit, one, NULL, NULL, "",
+             "the huge family wants n and dist of less than 128 KiB across a multiple of 2 GiB");
+        return;
+    }
+    uint8_t *low = mark_in_memory(0, sign) - one->d, *dst = one->dist > 0 && reach ? low + reach : low;
+    uint8_t *src = set ? NULL : reach ? dst - one->dist : mark_in_memory(1, sign) - one->s;
+    const size_t span = n + reach + 2 * BESIDE;
+    static uint8_t *kept, *origin;
+    if (!kept) {
+        kept = map_or_die(2 * ABOUT, PROT_READ | PROT_WRITE);
+        origin = map_or_die(2 * ABOUT, PROT_READ | PROT_WRITE);
+    }
+    const uint8_t c = (uint8_t)value_of(unit->target, one->c);
+    pattern_fill(kept, span, one->seed, PARITY_ANY);
+    plain_copy(low - BESIDE, kept, span);
+    pattern_fill(origin, n, one->seed + 1, PARITY_ANY);
+    if (src && !reach)
+        plain_copy(src, origin, n);
+    uint8_t *const goal = kept + (dst - (low - BESIDE));
+    if (reach)
+        plain_copy(origin, kept + (src - (low - BESIDE)), n);
+    if (set)
+        plain_fill(goal, c, n);
+    else if (writes(unit->target))
+        plain_copy(goal, origin, n);
+    unit->cases++;
+    if (!call_checked(unit, one, dst, src, n))
+        return;
+    const size_t at = first_difference(low - BESIDE, kept, span);
+    if (at < span)
+        fail_byte(unit, one, dst, src, "destination", low - BESIDE + at - dst, kept[at], low[(int64_t)at - BESIDE]);
+    const size_t changed = src && !reach ? first_difference(src, origin, n) : n;
+    if (changed < n)
+        fail_byte(unit, one, dst, src, "source", (int64_t)changed, origin[changed], src[changed]);
+}
+
 static void run(struct unit *unit, const struct vcase *one)
 {
     for (uint64_t i = 0; i < one->calls && i < 1000 && !unit->failed; i++) {
-        if (one->at & OVERLAPPING && one->dist != 0)
+        if (one->at & ACROSS)
+            run_across(unit, one);
+        else if (one->at & OVERLAPPING && one->dist != 0)
             run_hole_overlap(unit, one);
         else if (one->n < 4 * END)
             fail(unit, one, NULL, NULL, "", "the huge family wants n of 1 MiB or more");
@@ -190,9 +251,39 @@ static void run(struct unit *unit, const struct vcase *one)
     }
 }
 
+/* The mark in the middle of either buffer, just inside its ends, and, of two that overlap, between their ends. */
+static void across(struct unit *unit)
+{
+    static const uint32_t sizes[] = {2, 13, 40, 100, 300, 1500, 5000, 70000};
+    struct vcase one = {.calls = 1, .seed = unit->seed};
+    for (unsigned k = 0; k < 2 * sizeof sizes / sizeof sizes[0]; k++) {
+        one.at = ACROSS | (k % 2 ? SIGN : 0);
+        one.n = fit(unit->target, sizes[k / 2]);
+        const uint64_t n = one.n, places[] = {0, 1, n / 2, n ? n - 1 : 0, n};
+        for (unsigned i = 0; i < 5 && n && !unit->failed; i++) {
+            one.d = places[i];
+            one.s = places[(i + below(unit, 5)) % 5];
+            one.c = (int)next_random(&unit->random);
+            one.dist = 0;
+            run(unit, &one);
+        }
+        if (unit->target->op != WHERRY_OP_move || n < 2)
+            continue;
+        const uint64_t reaches[] = {1, n > 33 ? 33 : 1, n / 2, n - 1};
+        for (unsigned i = 0; i < 4; i++)
+            for (unsigned place = 0; place < 8 && !unit->failed; place++) {
+                const uint64_t reach = reaches[i], within[] = {reach, (reach + 1) / 2, (reach + n) / 2, n + reach / 2};
+                one.d = within[place / 2];
+                one.dist = place % 2 ? (int64_t)reach : -(int64_t)reach;
+                run(unit, &one);
+            }
+    }
+}
+
 static void generate(struct unit *unit)
 {
     static const uint64_t marks[] = {2, 4, 5, 6};
+    across(unit);
     struct vcase one = {.calls = 1, .seed = unit->seed};
     for (size_t k = 0; k < 4; k++)
         for (int shape = 0; shape < 6 && !unit->failed; shape++) {

@@ -108,6 +108,14 @@ static void generate_steps(struct unit *unit)
             }
             steps = (unsigned)one.n;
         }
+    /* Tails behind a loop: every number of bytes in a line that it may leave over. */
+    for (unsigned k = 0; k < 64 && !brief && !unit->failed; k++) {
+        one.n = fit(unit->target, 128 + k + 64 * below(unit, unit->few || k % 4 == 0 ? 16 : 2));
+        one.d = 27 * k % 64;
+        one.s = below(unit, 64);
+        one.c = (int)next_random(&unit->random);
+        run_steps(unit, &one);
+    }
 }
 
 struct racing {

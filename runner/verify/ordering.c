@@ -113,7 +113,8 @@ static void step_all(struct unit *unit, const struct vcase *one, uint8_t *dst, c
 
 static void run(struct unit *unit, const struct vcase *one)
 {
-    size_t need = ((size_t)one->n + 4 * PAGE + PAGE - 1) & ~(size_t)(PAGE - 1);
+    const uint64_t reach = may_overlap(unit, one) ? reach_of(one) : 0;
+    size_t need = ((size_t)(one->n + reach) + 4 * PAGE + PAGE - 1) & ~(size_t)(PAGE - 1);
     if (mapped < need) {
         dst_base = map_or_die(need, PROT_READ | PROT_WRITE);
         if (!is_set(unit->target)) /* all zero, so that untouched pages of the source cost nothing */
@@ -122,6 +123,10 @@ static void run(struct unit *unit, const struct vcase *one)
     }
     uint8_t *dst = dst_base + one->d % PAGE;
     const uint8_t *src = is_set(unit->target) ? NULL : src_base + one->s % PAGE;
+    if (reach) {
+        dst += one->dist > 0 ? reach : 0;
+        src = dst - one->dist;
+    }
     for (uint64_t k = 0; k < one->calls && one->n > 0 && !unit->failed; k++) {
         struct watch w = {.closed = ((uintptr_t)dst + PAGE) & ~(uintptr_t)(PAGE - 1),
                           .end = ((uintptr_t)dst + one->n + PAGE - 1) & ~(uintptr_t)(PAGE - 1)};
@@ -144,32 +149,49 @@ static void run(struct unit *unit, const struct vcase *one)
     }
 }
 
-static void of_size(struct unit *unit, uint32_t about)
+enum shape { ANY, ALIGNED, WHOLE_LINES, WHOLE_PAGES, FORWARD, BACKWARD, SHAPES };
+
+/* With nothing before the first line of the destination, nothing behind the last, or neither a way may end elsewhere;
+ * and so may moves that overlap. */
+static void of_size(struct unit *unit, uint64_t about, uint64_t range, enum shape shape)
 {
     struct vcase one = {.calls = 1, .seed = unit->seed};
-    one.n = fit(unit->target, about + below(unit, about < 8192 ? about : 8192));
-    one.d = below(unit, 64);
-    one.s = below(unit, 64);
+    one.n = about + below(unit, range);
+    one.d = shape == ALIGNED || shape == WHOLE_PAGES ? 0 : below(unit, 64);
+    one.s = shape == WHOLE_PAGES ? 0 : below(unit, 64);
     one.c = (int)next_random(&unit->random);
+    if (shape == WHOLE_LINES)
+        one.n -= (one.n + one.d) % 64;
+    else if (shape == WHOLE_PAGES && one.n >= PAGE)
+        one.n -= one.n % PAGE;
+    else if (shape >= FORWARD)
+        one.dist = (shape == FORWARD ? -1 : 1) * (64 + (int64_t)below(unit, one.n / 2));
+    one.n = fit(unit->target, one.n);
     run(unit, &one);
 }
 
 static void generate(struct unit *unit)
 {
     static const uint32_t usual[] = {16 << 10, 70 << 10, 300 << 10, 1100 << 10, 3 << 20, 5 << 20, 9 << 20, 40 << 20};
-    static const uint32_t between[] = {64, 500, 1000, 2000, 4000, 40 << 10, 150 << 10, 600 << 10};
-    size_t count = unit->level == LEVEL_BRIEF ? 3 : unit->level == LEVEL_FULL || unit->few ? 8 : 6;
+    const bool full = unit->level == LEVEL_FULL, brief = unit->level == LEVEL_BRIEF;
+    size_t count = brief ? 3 : full || unit->few ? 8 : 6;
     bool streams = unit->target->routine && unit->target->routine->traits & TRAIT_NT;
     for (size_t k = 0; k < count && !unit->failed; k++) {
         /* Historic routines take long and either stream at every size or at none. */
         if (k > 3 && unit->target->routine && !streams)
             break;
-        of_size(unit, usual[k]);
+        of_size(unit, usual[k], 8192, ANY);
     }
-    if (unit->level == LEVEL_BRIEF || (unit->target->routine && !streams))
+    if (brief || (unit->target->routine && !streams))
         return;
-    for (size_t k = 0; k < sizeof between / sizeof between[0] && !unit->failed; k++)
-        of_size(unit, between[k]);
+    /* Of each octave both halves, in every shape: of the larger ones one after the other. */
+    unsigned turn = 0;
+    for (uint64_t power = 64; power <= 4 << 20; power *= 2)
+        for (unsigned half = 0; half < 2; half++) {
+            const bool each = (unit->few || full) && (full || half == 0) && power <= 1 << 20;
+            for (unsigned k = 0; k < (each ? SHAPES : 1) && !unit->failed; k++)
+                of_size(unit, power + half * power / 2, power / 2, (enum shape)(turn++ % SHAPES));
+        }
 }
 
 const struct family family_ordering = {

@@ -81,6 +81,28 @@ static void about_edges(struct unit *unit)
             about(unit, thresholds[i]);
 }
 
+/* Only their ends overlap: by about a vector, some of them, the distance then being most of the size; or nothing is in
+ * common any more and less than a few vectors lies between. At sizes beyond those that get every distance, by lines of
+ * what is left over of them; and halves. */
+static void few_in_common(struct unit *unit)
+{
+    static const int16_t common[] = {-129, -128, -65, -64, -63, -33, -32, -31, -17, -16, -15, -8,
+                                     -2,   0,    1,   2,   7,   8,   9,   15,  16,  17,  31,  32,
+                                     33,   48,   63,  64,  65,  127, 128, 129, 192, 256};
+    const unsigned rounds = unit->level == LEVEL_FULL ? 256 : unit->level == LEVEL_BRIEF ? 8 : unit->few ? 64 : 24;
+    struct vcase one = {.calls = 1, .seed = unit->seed};
+    for (unsigned k = 0; k < rounds && !unit->failed; k++) {
+        one.n = 513 + 64 * k + below(unit, 64) + (k % 8 ? 0 : 16384);
+        for (unsigned i = 0; i <= sizeof common / sizeof common[0]; i++)
+            for (int sign = -1; sign <= 1 && !unit->failed; sign += 2) {
+                const bool half = i == sizeof common / sizeof common[0];
+                one.dist = sign * (half ? (int64_t)one.n / 2 : (int64_t)one.n - common[i]);
+                one.s = below(unit, 64);
+                run(unit, &one);
+            }
+    }
+}
+
 static void generate(struct unit *unit)
 {
     bool full = unit->level == LEVEL_FULL, brief = unit->level == LEVEL_BRIEF;
@@ -115,6 +137,9 @@ static void generate(struct unit *unit)
         one.s = below(unit, 64);
         run(unit, &one);
     }
+    if (unit->failed)
+        return;
+    few_in_common(unit);
     if (brief || unit->failed)
         return;
     prepare(600000, 65536 + 64, unit->seed);
@@ -142,6 +167,14 @@ static void generate(struct unit *unit)
         one.s = below(unit, 64);
         run(unit, &one);
     }
+    /* The same place, of which a routine may say that there is nothing to do. */
+    for (size_t power = 16384; power <= (size_t)1 << 20; power *= 2)
+        for (unsigned k = 0; k < 4 && !unit->failed; k++) {
+            one.n = power + (power >> 2) * k + below(unit, power >> 2);
+            one.dist = 0;
+            one.s = below(unit, 64);
+            run(unit, &one);
+        }
     static const int64_t distances[] = {0, 1, -1, 8, -8, 63, -64, 4096, -4096, 65537, -70000, 1000003};
     size_t most = full ? (size_t)64 << 20 : unit->few ? (size_t)8 << 20 : (size_t)1 << 20;
     prepare(most + 64, 1000003, unit->seed);

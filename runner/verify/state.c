@@ -134,6 +134,21 @@ static void overlapping(struct unit *unit, struct vcase one)
     }
 }
 
+/* By turns anywhere in a line, at the beginning of one, with a page's end in the destination, the source or both, and
+ * far from each other modulo a page; by the size as well, since a size has few turns. */
+static void place(struct unit *unit, struct vcase *one, unsigned turn)
+{
+    enum { LINE_BEGINS = 1, DESTINATION_CROSSES, SOURCE_CROSSES, BOTH_CROSS, FAR, KINDS };
+    const unsigned kind = (unsigned)(one->n + 2 * turn) % KINDS;
+    const uint64_t reach = one->n < PAGE ? one->n : PAGE;
+    one->d = kind == LINE_BEGINS ? 0 : below(unit, 64);
+    one->s = kind == LINE_BEGINS && one->n / KINDS % 2 ? 0 : below(unit, kind == FAR ? PAGE : 64);
+    if (kind == DESTINATION_CROSSES || kind == BOTH_CROSS)
+        one->d = PAGE - 1 - below(unit, reach);
+    if (kind == SOURCE_CROSSES || kind == BOTH_CROSS)
+        one->s = PAGE - 1 - below(unit, reach);
+}
+
 static void generate(struct unit *unit)
 {
     struct vcase one = {.calls = 1, .seed = unit->seed};
@@ -143,9 +158,8 @@ static void generate(struct unit *unit)
     for (one.n = 0; one.n <= (brief ? 600 : 4200); one.n++)
         for (unsigned round = 0; round < rounds && size_fits(unit->target, one.n); round++)
             for (one.at = 0; one.at < modes; one.at++) {
-                one.d = below(unit, 64);
-                one.s = below(unit, 64);
-                one.c = (int)next_random(&unit->random) | 1;
+                place(unit, &one, round);
+                one.c = one.n % 4 == round % 4 ? 0 : (int)next_random(&unit->random);
                 run(unit, &one);
                 if (unit->failed)
                     return;
@@ -153,11 +167,11 @@ static void generate(struct unit *unit)
             }
     /* And between those of the next loop. */
     for (unsigned k = 0; k < (brief ? 0 : unit->few ? 600u : 200u) && !unit->failed; k++) {
-        one.n = fit(unit->target, 4200 + below(unit, (uint64_t)4096 << k % 8));
-        one.at = k % modes;
-        one.d = below(unit, 64);
-        one.s = below(unit, 64);
-        one.c = (int)next_random(&unit->random) | 1;
+        const uint64_t step = (uint64_t)4096 << k % 8;
+        one.n = fit(unit->target, 4200 + (k / 8 % 2 ? step / 2 : 0) + below(unit, k / 8 % 4 < 2 ? step / 2 : step));
+        one.at = k / 8 % modes;
+        place(unit, &one, k / 8);
+        one.c = k % 5 ? (int)next_random(&unit->random) : 0;
         run(unit, &one);
         overlapping(unit, one);
     }

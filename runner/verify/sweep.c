@@ -135,6 +135,23 @@ static int some_value(struct unit *unit)
     return r >> 61 == 0 ? 0 : r >> 60 == 2 ? -1 : (int)r;
 }
 
+/* The two offsets within a line, in an order that leaves nothing to chance: of a (0, 2)-sequence in base 2 (Sobol's
+ * first two dimensions). Any 64 in a row from a multiple of 64 have every offset of each side once, 256 every pair
+ * modulo 16, 4096 every pair; from there on in another order. A few pairs a size make the whole square over some sizes.
+ */
+static void next_offsets(struct unit *unit, struct vcase *one)
+{
+    static unsigned turn, first;
+    if (turn % 4096 == 0)
+        first = (unsigned)next_random(&unit->random);
+    const unsigned i = turn++ % 4096;
+    unsigned other = 0;
+    for (unsigned k = 0, column = 1; k < 12; k++, column ^= column << 1) /* Pascal's triangle modulo 2 */
+        other ^= i >> k & 1 ? column : 0;
+    one->d = (i ^ first) & 63;
+    one->s = (other ^ first >> 6) & 63;
+}
+
 static void at_offsets(struct unit *unit, size_t n, unsigned pairs)
 {
     bool set = is_set(unit->target), value = takes_value(unit->target);
@@ -148,9 +165,7 @@ static void at_offsets(struct unit *unit, size_t n, unsigned pairs)
         return;
     }
     for (unsigned i = 0; i < pairs && !unit->failed; i++) {
-        uint64_t r = next_random(&unit->random);
-        one.d = r & 63;
-        one.s = r >> 6 & 63;
+        next_offsets(unit, &one);
         one.c = value ? some_value(unit) : 0;
         sweep_case(unit, &one);
     }
@@ -242,15 +257,60 @@ static void generate_sizes(struct unit *unit)
             at_offsets(unit, edge + (size_t)(int64_t)off, large ? (near ? 2 : 1) : brief ? 2 : full ? 64 : 16);
         }
     }
-    /* Every destination alignment beyond 1 MiB. */
+    /* Beyond 1 MiB every alignment of the destination, and every remainder of loops that take whole pages, by lines: of
+     * one page, or of four. */
+    const unsigned lines = (unit->few && !brief) || full ? 256 : 64, first = (unsigned)below(unit, lines);
     struct vcase one = {.calls = 1, .seed = unit->seed};
-    for (one.d = 0; one.d < 64 && !unit->failed; one.d += brief ? 4 : 1) {
+    for (unsigned k = 0; k < lines && !unit->failed; k += brief ? 4 : 1) {
+        one.d = k % 64;
         one.s = below(unit, 64);
-        one.n = fit(unit->target, (1 << 20) + 4096 + below(unit, 65536));
+        one.n = fit(unit->target, (1 << 20) + 4096 + 64 * ((37 * k + first) % lines) + below(unit, 64) +
+                                      64 * lines * below(unit, 65536 / 64 / lines));
         one.c = takes_value(unit->target) ? some_value(unit) : 0;
         sweep_case(unit, &one);
-        if ((unit->few && !brief) || full) {
+        if (lines == 256 && k % 4 == 0) {
+            one.d = k / 4;
             one.n = fit(unit->target, ((size_t)4 << 20) + 64 + below(unit, 262144));
+            sweep_case(unit, &one);
+        }
+    }
+}
+
+/* Where a small buffer of either side, or of both, has a page's end in it or beside it: every size, every place. */
+static void page_ends(struct unit *unit)
+{
+    enum { DESTINATION, SOURCE, BOTH, SIDES };
+    const bool brief = unit->level == LEVEL_BRIEF, set = is_set(unit->target);
+    const uint64_t last = unit->thin ? 0 : brief ? 40 : unit->few || unit->level == LEVEL_FULL ? 160 : 72;
+    struct vcase one = {.calls = 1, .seed = unit->seed};
+    for (one.n = 1; one.n <= last; one.n++)
+        for (uint64_t there = 0; size_fits(unit->target, one.n) && there <= one.n; there++)
+            for (int side = DESTINATION; side < (set ? SOURCE : SIDES) && !unit->failed; side++) {
+                one.d = side == SOURCE ? below(unit, 64) : PAGE - there;
+                one.s =
+                    side == DESTINATION ? below(unit, 64) : PAGE - (side == SOURCE ? there : below(unit, one.n + 1));
+                one.c = some_value(unit);
+                sweep_case(unit, &one);
+            }
+}
+
+/* Large sizes, by lines of the page: with every line of delta each octave has every line of what is left over of whole
+ * pages, and every offset of the destination in its line. */
+static void large_deltas(struct unit *unit)
+{
+    const bool brief = unit->level == LEVEL_BRIEF;
+    const uint64_t most = brief ? 65536 : unit->few || unit->level == LEVEL_FULL ? 1 << 20 : 128 << 10;
+    struct vcase one = {.calls = 1, .seed = unit->seed};
+    prepare(unit, 2 * most, unit->seed);
+    for (uint64_t power = 16384; power <= most && !unit->failed && !unit->thin; power *= 2) {
+        const uint64_t first = below(unit, 64);
+        for (uint64_t k = 0; k < 64 && !unit->failed; k++) {
+            const uint64_t delta = 64 * k + (power >> 14 & 0x55 ? 0 : below(unit, 64)); /* every other octave exact */
+            one.n = fit(unit->target,
+                        power + PAGE * below(unit, power / PAGE) + 64 * ((37 * k + first) % 64) + below(unit, 64));
+            one.d = 64 * below(unit, 64) + (27 * k + first) % 64;
+            one.s = (one.d - delta) % PAGE;
+            one.c = some_value(unit);
             sweep_case(unit, &one);
         }
     }
@@ -274,6 +334,8 @@ static void generate_delta(struct unit *unit)
             one.c = some_value(unit);
             sweep_case(unit, &one);
         }
+    page_ends(unit);
+    large_deltas(unit);
 }
 
 static bool any(const struct target *target)

@@ -193,6 +193,8 @@ static bool call_again(void *context, uintptr_t rip)
 }
 
 static struct buffers outer, inner;
+static unsigned steps_made; /* of the last call, and whether it was interrupted so early that it had not ended */
+static bool interrupted;
 
 static void run_reentry(struct unit *unit, const struct vcase *one)
 {
@@ -215,6 +217,8 @@ static void run_reentry(struct unit *unit, const struct vcase *one)
         unit->cases++;
         bool right = checked(unit, &outer, one);
         call_on_step = NULL;
+        steps_made = nest.steps;
+        interrupted = nest.done;
         if (right && nest.done) {
             uint8_t *dst = nest.dst;
             const uint8_t *src = set ? NULL : nest.src, *model = nest.model ? nest.model : src;
@@ -235,8 +239,34 @@ static void run_reentry(struct unit *unit, const struct vcase *one)
     }
 }
 
+/* Small sizes, each interrupted at every instruction, or at some where there are many. */
+static void everywhere(struct unit *unit)
+{
+    const bool many = unit->few || unit->level == LEVEL_FULL;
+    struct vcase one = {.calls = 1, .seed = unit->seed};
+    for (uint64_t n = 1; n <= (many ? 256 : 128) && !unit->failed; n += n < 128 ? 1 : 4) {
+        one.n = n;
+        if (!size_fits(unit->target, n))
+            continue;
+        one.d = below(unit, 64);
+        one.s = below(unit, 64);
+        one.c = (int)next_random(&unit->random);
+        one.dist = n % 4 == 3 ? some_distance(unit, n) : 0;
+        one.at = UINT32_MAX; /* to its end, to count them */
+        run_reentry(unit, &one);
+        const unsigned steps = steps_made, budget = many ? 600 : 100;
+        const unsigned tries = steps * steps <= budget ? steps : 1 + budget / (steps + 1);
+        for (unsigned k = 0; k < tries && !unit->failed; k++) {
+            one.at = tries == steps ? k : (unsigned)below(unit, steps);
+            run_reentry(unit, &one);
+        }
+    }
+}
+
 static void generate_reentry(struct unit *unit)
 {
+    if (unit->level != LEVEL_BRIEF)
+        everywhere(unit);
     struct vcase one = {.calls = 1, .seed = unit->seed};
     unsigned count = unit->level == LEVEL_FULL ? 4000 : unit->level == LEVEL_BRIEF ? 60 : unit->few ? 600 : 200;
     for (unsigned k = 0; k < count && !unit->failed; k++) {
@@ -246,6 +276,10 @@ static void generate_reentry(struct unit *unit)
         one.s = below(unit, 64);
         one.c = (int)next_random(&unit->random);
         one.dist = k % 4 == 1 && one.n > 1 ? some_distance(unit, one.n) : 0;
+        run_reentry(unit, &one);
+        if (interrupted || unit->failed || !steps_made)
+            continue;
+        one.at = (unsigned)below(unit, steps_made);
         run_reentry(unit, &one);
     }
 }

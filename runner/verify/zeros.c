@@ -4,7 +4,7 @@
 
 #include "verify.h"
 
-enum { ROOM = 2 * PAGE, FROM_END = 1, ALL_ZERO = 2, READ_ONLY = 4 };
+enum { SMALL = 2 * PAGE, ROOM = (1 << 20) + 2 * PAGE, FROM_END = 1, ALL_ZERO = 2, READ_ONLY = 4 };
 
 static uint8_t *room;
 
@@ -22,20 +22,22 @@ static void run(struct unit *unit, const struct vcase *one)
 {
     prepare();
     const size_t n = one->n;
-    uint8_t *p = room + (one->at & FROM_END ? ROOM - n - one->d : one->d);
+    const size_t span = n + one->d <= SMALL ? SMALL : ROOM; /* what is looked at, from either end of the room */
+    uint8_t *const low = one->at & FROM_END ? room + ROOM - span : room;
+    uint8_t *p = one->at & FROM_END ? room + ROOM - n - one->d : room + one->d;
     const bool looks = only_reads(unit->target);
     for (uint64_t i = 0; i < one->calls && !unit->failed; i++) {
         unit->cases++;
-        plain_fill(room, 0xff, ROOM);
+        plain_fill(low, 0xff, span);
         plain_fill(p, 0, n);
         if (!(one->at & ALL_ZERO))
             p[one->s] = (uint8_t)(1u << (one->c & 7));
         const uint8_t kept = one->s < n ? p[one->s] : 0;
         if (one->at & READ_ONLY)
-            mprotect(room, ROOM, PROT_READ);
+            mprotect(low, span, PROT_READ);
         const bool right = call_checked(unit, one, p, p, n);
         if (one->at & READ_ONLY)
-            mprotect(room, ROOM, PROT_READ | PROT_WRITE);
+            mprotect(low, span, PROT_READ | PROT_WRITE);
         if (!right)
             return;
         if (looks && one->s < n && !(one->at & ALL_ZERO)) {
@@ -43,13 +45,51 @@ static void run(struct unit *unit, const struct vcase *one)
                 fail_byte(unit, one, p, p, "source", (int64_t)one->s, kept, p[one->s]);
             p[one->s] = 0;
         }
-        const size_t at = first_other(p, 0, n), before = (size_t)(p - room);
+        const size_t at = first_other(p, 0, n), before = (size_t)(p - low);
         if (at < n)
             fail_byte(unit, one, p, p, looks ? "source" : "destination", (int64_t)at, 0, p[at]);
-        else if (first_other(room, 0xff, before) < before ||
-                 first_other(p + n, 0xff, ROOM - before - n) < ROOM - before - n)
+        else if (first_other(low, 0xff, before) < before ||
+                 first_other(p + n, 0xff, span - before - n) < span - before - n)
             fail(unit, one, p, p, "", "wrote outside of it");
     }
+}
+
+/* Sizes of the next loops: all zero, and one bit in each of the first bytes, the last ones and a block in the middle.
+ */
+static void larger_sizes(struct unit *unit)
+{
+    static const uint32_t quick[] = {513, 1024, 2047, 4096, 8192 - 64, 12289, 66000};
+    const bool brief = unit->level == LEVEL_BRIEF;
+    const uint64_t block = brief ? 96 : 320;
+    struct vcase one = {.calls = 1, .seed = unit->seed};
+    for (unsigned k = 0; k < sizeof quick / sizeof quick[0]; k++) {
+        one.n = quick[k] + below(unit, 64);
+        const uint64_t part = one.n > SMALL ? block / 2 : block, starts[] = {0, one.n / 2 - part / 2, one.n - part};
+        for (unsigned i = 0; i < 3; i++)
+            for (one.s = starts[i]; one.s < starts[i] + part && !unit->failed; one.s++) {
+                one.at = one.s % 2 ? FROM_END : 0;
+                one.d = below(unit, 64);
+                one.c = (int)below(unit, 8);
+                run(unit, &one);
+            }
+    }
+    one.s = 0;
+    for (uint64_t power = 8192; power <= (brief ? 1u << 16 : 1u << 20); power *= 2)
+        for (one.at = ALL_ZERO; one.at < 8 && !unit->failed; one.at += one.at == (ALL_ZERO | FROM_END) ? 3 : 1)
+            for (unsigned k = 0; k < 3 && !unit->failed; k++) {
+                one.n = power + (k == 1 ? 0 : below(unit, 64)) - (k == 2 ? 64 : 0);
+                one.d = k ? below(unit, 64) : 0;
+                run(unit, &one);
+            }
+    for (uint64_t power = 8192; power <= (brief ? 1u << 16 : 1u << 20); power *= 2)
+        for (unsigned k = 0; k < 16 && !unit->failed; k++) {
+            one.n = power - below(unit, 64);
+            one.at = k % 2 ? FROM_END : 0;
+            one.d = below(unit, 64);
+            one.s = k < 12 ? one.n - 1 - k * 8 - below(unit, k ? 8 : 1) : below(unit, one.n);
+            one.c = (int)below(unit, 8);
+            run(unit, &one);
+        }
 }
 
 static void generate(struct unit *unit)
@@ -73,6 +113,8 @@ static void generate(struct unit *unit)
         if (unit->failed)
             return;
     }
+    if (!unit->thin)
+        larger_sizes(unit);
 }
 
 static bool applies(const struct target *target)
@@ -83,10 +125,10 @@ static bool applies(const struct target *target)
 static const char *lacks_room(const struct vcase *one)
 {
     if (one->n + one->d > ROOM || (!(one->at & ALL_ZERO) && one->s >= one->n))
-        return "8192 bytes, d counted, and s is one of the n";
+        return "1056768 bytes, d counted, and s is one of the n";
     return NULL;
 }
-_Static_assert(ROOM == 8192, "said above");
+_Static_assert(ROOM == 1056768, "said above");
 
 const struct family family_zeros = {
     "zeros", "zeros, one bit among zeros, zeros that cannot be written", applies, generate, run, lacks_room};
