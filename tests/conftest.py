@@ -125,6 +125,10 @@ def copy_tree(target: Path) -> Path:
     return target
 
 
+# All the warnings that a distribution's build may ask for.
+STRICT = ("-Dwarning_level=3", "-Dwerror=true")
+
+
 def meson_build(
     source: Path,
     build: Path,
@@ -154,7 +158,7 @@ def build_dir() -> Path:
         return Path(chosen).resolve()
     build = ROOT / "build" / "test"
     try:
-        return meson_build(ROOT, build, "-Dwerror=true")
+        return meson_build(ROOT, build, *STRICT)
     except pytest.fail.Exception:
         # That there is a warning test_build.py tells; the others want a build all the same.
         run("meson", "configure", build, "-Dwerror=false")

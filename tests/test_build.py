@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, copy_tree, meson_build, need_root, need_tool, run
+from conftest import ROOT, STRICT, copy_tree, meson_build, need_root, need_tool, run
 
 REGISTRY = ROOT / "src/routines/registry.def"
 
@@ -25,7 +25,8 @@ def strict(build: Path) -> str | None:
     def told(of: str):
         return json.loads(run("meson", "introspect", build, f"--{of}").stdout)
 
-    if not next(own["value"] for own in told("buildoptions") if own["name"] == "werror"):
+    options = {own["name"]: own["value"] for own in told("buildoptions")}
+    if not options["werror"] or options["warning_level"] != "3":
         return None
     return told("compilers")["host"]["c"]["id"]
 
@@ -38,8 +39,8 @@ def test_no_warnings(build_dir: Path, compiler: str):
     if not shutil.which(compiler):
         compiler = next(filter(shutil.which, numbered), compiler)
     need_tool(compiler, compiler)
-    build = ROOT / "build" / f"warnings-{compiler}"
-    meson_build(ROOT, build, "-Dwerror=true", env={"CC": compiler})
+    build = ROOT / "build" / f"strict-{compiler}"
+    meson_build(ROOT, build, *STRICT, env={"CC": compiler})
 
 
 def undefined(objects: list[Path]) -> dict[str, set[str]]:

@@ -148,7 +148,7 @@ def test_a_fuzzing_engine_can_drive_it(build_dir: Path, tmp_path: Path):
     program = build_dir / "runner" / "wherry-libfuzzer"
     if not program.exists():  # this build's compiler brings no engine; clang's does
         need_tool("clang", "clang")
-        build = ROOT / "build" / "warnings-clang"
+        build = ROOT / "build" / "strict-clang"
         meson_build(ROOT, build, "-Dwerror=true", env={"CC": "clang"})
         program = build / "runner" / "wherry-libfuzzer"
     if not program.exists():
