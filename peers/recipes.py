@@ -42,6 +42,27 @@ def _dpdk(name: str, tier: str, *options: str) -> Recipe:
     return Recipe(name, "dpdk", tier, "DPDK's rte_memcpy", _same("memcpy"), ("-O3", *options))
 
 
+# A copy of packets inlined in loops, beside those that it is compared with, and its number in dpdk_packets.c.
+PACKETS = {"rte": "rte_memcpy", "memcpy": "memcpy", "padded": "wherry_copy_padded"}
+LOOPS = "wherry_packet_loops"
+
+
+def _packets(tier: str, *options: str) -> tuple[Recipe, ...]:
+    return tuple(
+        Recipe(
+            f"{tier}_{word}{end}",
+            "dpdk",
+            tier,
+            f"{what} inlined, size a {'constant' if end else 'variable'}",
+            _same("memcpy", LOOPS),
+            ("-O3", f"-DCOPY={number}", *(["-DCONSTANT"] if end else []), *options),
+            shim="dpdk_packets",
+        )
+        for number, (word, what) in enumerate(PACKETS.items(), 1)
+        for end in ("", "_n")
+    )
+
+
 def _stringzilla(name: str, tier: str, kind: str) -> Recipe:
     options = ("-O2", f"-DTIER={kind}")
     return Recipe(name, "stringzilla", tier, f"StringZilla's {kind}", _same(*PLAIN), options)
@@ -50,6 +71,8 @@ def _stringzilla(name: str, tier: str, kind: str) -> Recipe:
 RECIPES = (
     _dpdk("dpdk", "avx512", "-DRTE_MEMCPY_AVX512"),
     _dpdk("dpdk_avx2", "avx2"),
+    *_packets("avx512", "-DRTE_MEMCPY_AVX512"),
+    *_packets("avx2"),
     Recipe(
         *("dpdk_csum", "dpdk", "avx2", "DPDK's rte_raw_cksum", _same("csum_partial"), ("-O3",)),
         shim="dpdk_csum",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from recipes import LENIENT, PLAIN, Recipe
+from recipes import LENIENT, LOOPS, PLAIN, Recipe
 from sources import (
     HEADERS,
     PACKAGES,
@@ -29,6 +29,10 @@ SHIMS = Path(__file__).resolve().parent
 # The first CPU of each tier, by a name that every compiler knows.
 MARCH = {"sse2": "x86-64", "avx2": "haswell", "avx512": "skylake-avx512"}
 NEVER = (1 << 63) - 1
+# Of ours, for a shim that brings loops: what they are made of.
+OURS = SHIMS.parent
+MADE_OF = ("runner/measure/loops.tmpl.h", "runner/measure/packets.tmpl.h", "include/wherry.h")
+MADE_OF += ("runner/measure/packet_loops.h", "runner/measure/loops.h", "runner/measure/timed.h")
 LINK = (
     *("-shared", "-fPIC", "-nostdlib"),
     *("-Wl,-z,defs", "-Wl,-z,noexecstack", "-Wl,-z,now", "-Wl,--build-id=none"),
@@ -75,14 +79,15 @@ class Workshop:
                 "package": PACKAGES[recipe.source],
                 "tier": _tier_of(made) if recipe.source in LENIENT else recipe.tier,
                 "compiler": self.compiler if recipe.source in (*HEADERS, *SHARED) else "",
-                "has": names,
+                # Of one that is there for its loops the function only proves it.
+                "has": [LOOPS] if _brings_loops(recipe) else names,
                 "from": str(source.paths[0]),
                 "key": key,
             }
             (work / "peer.json").write_text(json.dumps(text, indent=1) + "\n")
             (work / "peer.json").replace(sidecar)
             made.replace(library)
-            return "built", " ".join(names)
+            return "built", " ".join(text["has"])
 
     def _build(self, recipe: Recipe, source: Source, work: Path) -> list[str]:
         if recipe.source in HEADERS:
@@ -126,6 +131,8 @@ class Workshop:
         if any(outer in PLAIN for outer, _ in recipe.exports):
             flags.append("-fno-builtin")
         flags += no_calls_of_memcpy(self.compiler)
+        if _brings_loops(recipe):
+            includes += [f"-I{OURS / room}" for room in ("runner/measure", "include", "src")]
         words = [*flags, *recipe.options, *includes, shim_of(recipe)]
         return self._link(words, [outer for outer, _ in recipe.exports], work)
 
@@ -143,6 +150,8 @@ class Workshop:
     def _key(self, recipe: Recipe, source: Source) -> str:
         """Changes when anything does that the peer is made from."""
         files = [*SHIMS.glob("*.py"), shim_of(recipe), *source.paths]
+        if _brings_loops(recipe):
+            files += [OURS / name for name in MADE_OF]
         if recipe.source in HEADERS:
             files.append(source.paths[0] / HEADERS[recipe.source][0])
         stamps = []
@@ -152,6 +161,10 @@ class Workshop:
         parts = (recipe, stamps, self.cc, self.compiler, source.version)
         chosen = thresholds(recipe, self.cpu) if recipe.source == "glibc" else []
         return hashlib.sha256(repr((parts, chosen)).encode()).hexdigest()
+
+
+def _brings_loops(recipe: Recipe) -> bool:
+    return (LOOPS, LOOPS) in recipe.exports
 
 
 def shim_of(recipe: Recipe) -> Path:

@@ -11,6 +11,7 @@
 #include "dispatch/dispatch.h"
 #include "dispatch/nofault.h"
 #include "dispatch/watch.h"
+#include "measure/packet_loops.h"
 #include "target_internal.h"
 #include "wherry.h"
 
@@ -313,6 +314,19 @@ static void symbol_of(char *symbol, size_t room, const char *around, const char 
     snprintf(symbol, room, "%.*s%s%s", before, around, name, around[before] ? around + before + 1 : "");
 }
 
+/* The loops that a peer's memcpy brings; NULL: it has none. */
+static const struct packet_loops *packet_loops(void *handle, const char *prefix)
+{
+    char symbol[128];
+    symbol_of(symbol, sizeof symbol, prefix, "wherry_packet_loops");
+    struct packet_loops *loops = dlsym(handle, symbol);
+    if (loops && loops->layout == PACKET_LOOPS_LAYOUT) {
+        loops->libc = memcpy;
+        loops->wherry = wherry_memcpy;
+    }
+    return loops;
+}
+
 size_t target_add_peer_functions(struct target_list *list, const char *name, const char *spec, const char *prefix,
                                  void *handle)
 {
@@ -331,6 +345,8 @@ size_t target_add_peer_functions(struct target_list *list, const char *name, con
         t->op = functions[i].op;
         t->peer_path = spec;
         t->fn = fn;
+        if (functions[i].abi == ABI_MEMCPY && functions[i].op == WHERRY_OP_copy)
+            t->packets = packet_loops(handle, prefix);
         found++;
     }
     return found;

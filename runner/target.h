@@ -40,6 +40,8 @@ enum target_abi {
     ABI_CSUM_NOFAULT, /* size_t f(void *dst, const void *src, size_t n, uint32_t sum), likewise; into target_sum */
 };
 
+struct packet_loops; /* measure/packet_loops.h */
+
 struct target {
     char name[80];      /* what users type: "rep_movsb", "libc", "wherry", "wherry@avx2", a peer's name */
     char function[128]; /* the symbol called: "rep_movsb", "memcpy", "wherry_mempcpy", "foo_memset" */
@@ -51,9 +53,10 @@ struct target {
     enum wherry_isa isa;
     enum target_method method;                  /* TARGET_PUBLIC, forced */
     const struct wherry_thresholds *thresholds; /* TARGET_PUBLIC, forced: these, in place of the plan's; or NULL */
-    const char *peer_path; /* TARGET_PEER: for the command that repeats a case, "NAME=PATH[:PREFIX]" */
-    unsigned links;        /* TARGET_KNOWN: of the chain in measure/known.S; TARGET_INLINED: its form */
-    void (*fn)(void);      /* cast by abi */
+    const char *peer_path;              /* TARGET_PEER: for the command that repeats a case, "NAME=PATH[:PREFIX]" */
+    unsigned links;                     /* TARGET_KNOWN: of the chain in measure/known.S; TARGET_INLINED: its form */
+    const struct packet_loops *packets; /* TARGET_PEER: loops of its own, with its copy inlined; or NULL */
+    void (*fn)(void);                   /* cast by abi */
 };
 
 struct target_list {

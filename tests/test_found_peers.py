@@ -10,6 +10,9 @@ import pytest
 from conftest import workbench
 from wherry import found_peers, runner
 from wherry.errors import WherryError
+from wherry.experiments import Request
+from wherry.experiments.scoreboard import EXPERIMENT as SCOREBOARD
+from wherry.experiments.small import EXPERIMENT as SMALL
 
 FAKE = Path(__file__).with_name("fake_runner.py")
 
@@ -130,3 +133,35 @@ def test_every_experiment_takes_what_was_found_when_asked_to(tmp_path):
     env["WHERRY_PEERS"] = ""
     none = bench("--found-peers")
     assert none.returncode == 2 and "make peers builds some" in none.stderr
+
+
+def test_what_brings_loops_is_measured_by_small_alone(rooms):
+    put(rooms[0], "avx2_rte", tier="avx2", has=[found_peers.LOOPS])
+    put(rooms[0], "dpdk", tier="avx2", has=["memcpy"])
+    put(rooms[0], "musl", has=["memcpy"])
+    found = tuple(found_peers.found())
+    assert [p.name for p in found if SMALL.wants(p)] == ["avx2_rte", "dpdk"]
+    assert [p.name for p in found if SCOREBOARD.wants(p)] == ["dpdk", "musl"]
+    assert Request(found=found).contenders("copy") == ("dpdk", "musl")
+    rows = SMALL.rows(Request(found=found, sizes=(60,)))
+    packets = [row for row in rows if "inlined_padded" in row.routines]
+    assert len(packets) == 2  # a mode each
+    for row in packets:
+        assert {"avx2_rte", "dpdk"} <= set(row.routines) and "avx512_rte" not in row.routines
+    assert not any("avx2_rte" in row.routines for row in rows if row not in packets)
+
+
+def test_loops_that_are_not_there_are_spoken_of():
+    row = {"row": 0, "experiment": "small", "op": "copy", "mode": "throughput", "size": 60}
+    cells = [
+        {"row": 0, "experiment": "small", "routine": name, "aa": False, "ns": {"median": 2.0}}
+        for name in ("libc", "inlined_padded", "inlined_memcpy")
+    ]
+    for mix in ("", "uniform:1-256"):
+        rows = [{**row, "mix": mix}]
+        (block,) = SMALL.blocks({"rows": rows, "cells": cells}, 100)
+        assert "libdpdk-dev" in block.notes[-1]
+    more = [{**cells[0], "routine": f"avx2_{word}"} for word in ("rte", "padded")]
+    (block,) = SMALL.blocks({"rows": rows, "cells": cells + more}, 100)
+    assert not any("libdpdk-dev" in note for note in block.notes)
+    assert any("Compiled for AVX2" in said for said in block.sentences)

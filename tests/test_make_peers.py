@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
 import sys
 import tarfile
@@ -296,6 +297,48 @@ def test_headers(place: Place):
             assert ends[name][0] == "not_here" and tier.upper() in ends[name][1]
 
 
+PACKETS = [f"avx2_{copy}{end}" for copy in ("rte", "memcpy", "padded") for end in ("", "_n")]
+
+
+def test_inlined_copies_of_a_header(place: Place):
+    """Loops of their own, which measure a copy that is right and none where it takes the size for another."""
+    place.headers("usr/include/dpdk", DPDK)
+    if "not_here" in place.ends()["dpdk_avx2"]:
+        pytest.skip("this CPU has no AVX2")
+    peers = [word for name in PACKETS for word in ("--peer", f"{name}={place.into}/{name}.so")]
+    for name in PACKETS:
+        said = json.loads((place.into / f"{name}.json").read_text())
+        assert (said["has"], said["tier"]) == (["wherry_packet_loops"], "avx2")
+        assert place.built() >= {f"{name}.so"}
+    row = f"op=copy routines={','.join(PACKETS)} rounds=1 batch_us=20"
+    modes = ("throughput", "latency", "fresh")
+    rows = "".join(f"id={i} {row} size=60 mode={mode}\n" for i, mode in enumerate(modes))
+    rows += f"id=3 {row} mix=uniform:1-256\nid=4 {row} size=61\n"
+    done = run(place.wherry_run, "measure", *peers, input=rows)
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    cells = {(e["id"], e["routine"]) for e in events if e["event"] == "cell" and not e.get("aa")}
+    constant = {name for name in PACKETS if name.endswith("_n")}
+    for number in range(5):
+        expected = set(PACKETS) - (constant if number > 2 else set())
+        assert {name for i, name in cells if i == number} == expected
+    assert not [e for e in events if e["event"] in ("wrong", "crash")]
+    skipped = [e["reason"] for e in events if e["event"] == "skip"]
+    assert len(skipped) == 2 * len(constant) and all("constant" in reason for reason in skipped)
+
+
+def test_loops_of_another_runner_are_not_measured(place: Place):
+    source, library = place.base / "old.c", place.base / "old.so"
+    source.write_text(
+        f"{BYTES}void *memcpy(void *d, const void *s, size_t n) {{ COPY(d, s, n) return d; }}\n"
+        "long wherry_packet_loops[64] = {7};\n"
+    )
+    run(need_tool("cc", "gcc"), "-shared", "-fPIC", "-fno-builtin", "-o", library, source)
+    row = "id=1 op=copy routines=libc,old size=60 rounds=1 batch_us=20\n"
+    done = run(place.wherry_run, "measure", "--peer", f"old={library}", input=row)
+    (skip,) = [e for e in map(json.loads, done.stdout.splitlines()) if e["event"] == "skip"]
+    assert skip["routine"] == "old" and "make peers builds them anew" in skip["reason"]
+
+
 def test_a_header_that_does_not_compile(place: Place):
     place.musl()
     place.headers("usr/include/dpdk", {**DPDK, "rte_memcpy.h": "#error nothing here\n"})
@@ -500,6 +543,13 @@ def test_the_room_uses_nothing_of_ours_in_c_and_nobody_uses_it():
         if shim.name == "lwip_stack.c":  # what it is asked to offer, and nothing else
             text = text.replace('#include "stack.h"', "").replace("wherry_stack", "")
             text = text.replace("wherry-run", "")
+        if (
+            shim.name == "dpdk_packets.c"
+        ):  # the loops that others' copies stand in, and ours beside theirs
+            for header in ("packet_loops.h", "packets.tmpl.h", "loops.tmpl.h"):
+                assert f'#include "{header}"\n' in text
+                text = text.replace(f'#include "{header}"\n', "")
+            text = re.sub(r"wherry_(packet_loops(\.wherry)?|memcpy|copy_padded)\b", "", text)
         assert '#include "' not in text and "wherry" not in text
     for room in ("src", "runner", "include", "preload"):
         for file in (ROOT / room).rglob("*"):

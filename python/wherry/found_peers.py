@@ -27,6 +27,8 @@ CHOICES = (*TIERS, LADDER, TOGETHER)
 
 FUNCTIONS = ("memcpy", "memmove", "mempcpy", "memset", "bzero", "bcopy")
 FUNCTIONS += ("csum_partial", "csum_partial_copy", "crc32c", "crc32c_copy")
+# Loops with a copy inlined, for packets: what has them is no rival anywhere else.
+LOOPS = "wherry_packet_loops"
 # What the runner takes as NAME in --peer, and no more than a table has room for.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,78}")
 # A description longer than this was not written for a table.
@@ -64,6 +66,11 @@ class Peer:
     compiler: str = ""
     has: tuple[str, ...] = ()
     runs_here: bool = True
+
+    @property
+    def loops(self) -> bool:
+        """Is it there for its loops alone?"""
+        return LOOPS in self.has
 
     @property
     def spec(self) -> str:
@@ -178,7 +185,7 @@ def _read(path: Path) -> Peer:
     if tier not in ("", *TIERS):
         raise ValueError(f"{sidecar.name} beside it says tier {tier!r}; it is {', '.join(TIERS)}")
     has = said.get("has", [])
-    if not isinstance(has, list) or not all(name in FUNCTIONS for name in has):
+    if not isinstance(has, list) or not all(name in (*FUNCTIONS, LOOPS) for name in has):
         raise ValueError(f"{sidecar.name} beside it says has {has!r}; of {', '.join(FUNCTIONS)}")
     words = {key: _line(said.get(key)) for key in ("what", "version", "package", "compiler")}
     return Peer(path.stem, str(path), tier=tier, has=tuple(has), **words)

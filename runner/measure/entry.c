@@ -117,7 +117,7 @@ const char *entry_find(struct cell *cell, const struct target_list *targets, con
     else if (!(wrong = find(&cell->target, targets, name, cell->op)))
         cell->fn = (loop_fn *)cell->target->fn;
     cell->loop = cell->second ? loop_for_pair(row->op, kind, row->mode) : loop_for(called, kind, row->mode);
-    if (!wrong && cell->target && cell->target->kind == TARGET_INLINED) {
+    if (!wrong && cell->target && (cell->target->kind == TARGET_INLINED || cell->target->packets)) {
         loop *own = inlined_loop(cell->target, kind, row->mode, row->size, row->table > 1, &wrong);
         cell->loop = own ? own : cell->loop;
     }

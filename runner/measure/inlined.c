@@ -3,29 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "timed.h"
-#include "wherry.h"
-
-/* Capacity of each buffer: that of a packet buffer in netmap and in most drivers. The compiler must not know it. */
-enum { CAPACITY = 2048 };
-static volatile size_t capacity_now = CAPACITY;
-
-#define BYTE_WRITTEN(result, dst, n) ((void)(result), byte_written(dst, n, zero))
-
-/* Each CALL hides what it copied, so that no compiler drops or joins copies. */
-static inline void *padded_here(void *dst, const void *src, size_t n, size_t capacity)
-{
-    void *copied = wherry_copy_padded(dst, capacity, src, capacity, n);
-    __asm__ volatile("" : : : "memory");
-    return copied;
-}
-
-static inline void *memcpy_here(void *dst, const void *src, size_t n)
-{
-    void *copied = __builtin_memcpy(dst, src, n);
-    __asm__ volatile("" : : : "memory");
-    return copied;
-}
+#include "packet_loops.h"
+#include "packets.tmpl.h"
 
 __attribute__((noinline)) static void *padded_function(void *dst, const void *src, size_t n)
 {
@@ -47,69 +26,15 @@ __attribute__((noinline)) static void *padded_function(void *dst, const void *sr
 #define AFTER BYTE_WRITTEN
 #include "loops.tmpl.h"
 
-/* The sizes for which there are loops with a constant one. */
-#define SIZES(X) X(1) X(20) X(40) X(60) X(64) X(65) X(100) X(128) X(200) X(256)
-
-#define INDEPENDENT_LOOP(name, before, copy)                                                                           \
-    TIMED static void name(loop_fn *fn, struct walk *walk, uint64_t calls)                                             \
-    {                                                                                                                  \
-        (void)fn;                                                                                                      \
-        const struct slot *slot = walk->slot;                                                                          \
-        const uint64_t *at = walk->size;                                                                               \
-        for (; calls; calls--) {                                                                                       \
-            char *dst = walk->dst + ((size_t)slot->dst << 6);                                                          \
-            char *src = walk->src + ((size_t)slot->src << 6);                                                          \
-            before;                                                                                                    \
-            copy;                                                                                                      \
-            if (++slot == walk->slots_end)                                                                             \
-                slot = walk->slots;                                                                                    \
-            if (++at == walk->sizes_end)                                                                               \
-                at = walk->sizes;                                                                                      \
-        }                                                                                                              \
-        walk->slot = slot;                                                                                             \
-        walk->size = at;                                                                                               \
-    }
-
-#define POOL_LOOPS(form, bytes, copy)                                                                                  \
-    INDEPENDENT_LOOP(form##_##bytes##_throughput, (void)0, copy)                                                       \
-    INDEPENDENT_LOOP(form##_##bytes##_fresh, store_again(src), copy)                                                   \
-    TIMED static void form##_##bytes##_latency(loop_fn *fn, struct walk *walk, uint64_t calls)                         \
-    {                                                                                                                  \
-        (void)fn;                                                                                                      \
-        const uintptr_t zero = opaque_zero();                                                                          \
-        const struct slot *slot = walk->slot;                                                                          \
-        const uint64_t *at = walk->size;                                                                               \
-        uintptr_t after = 0;                                                                                           \
-        for (; calls; calls--) {                                                                                       \
-            char *dst = walk->dst + ((size_t)slot->dst << 6) + after;                                                  \
-            const char *src = walk->src + ((size_t)slot->src << 6) + after;                                            \
-            copy;                                                                                                      \
-            after = byte_written(dst, bytes, zero);                                                                    \
-            if (++slot == walk->slots_end)                                                                             \
-                slot = walk->slots;                                                                                    \
-            if (++at == walk->sizes_end)                                                                               \
-                at = walk->sizes;                                                                                      \
-        }                                                                                                              \
-        walk->slot = slot;                                                                                             \
-        walk->size = at;                                                                                               \
-    }
-
 #define CONSTANT(bytes)                                                                                                \
     POOL_LOOPS(constant_padded, bytes, padded_here(dst, src, bytes, capacity_now))                                     \
     POOL_LOOPS(constant_memcpy, bytes, memcpy_here(dst, src, bytes))
 SIZES(CONSTANT)
 
-static const struct {
-    size_t size;
-    loop *padded[MODE_COUNT], *memcpy[MODE_COUNT];
-} constants[] = {
-#define ENTRY(bytes)                                                                                                   \
-    {bytes,                                                                                                            \
-     {constant_padded_##bytes##_throughput, constant_padded_##bytes##_latency, constant_padded_##bytes##_fresh},       \
-     {constant_memcpy_##bytes##_throughput, constant_memcpy_##bytes##_latency, constant_memcpy_##bytes##_fresh}},
-    SIZES(ENTRY)
-#undef ENTRY
-};
+#define PADDED_ENTRY(bytes) ENTRY(constant_padded, bytes),
+#define MEMCPY_ENTRY(bytes) ENTRY(constant_memcpy, bytes),
+static const struct constant_loops constant_padded[] = {SIZES(PADDED_ENTRY){0, {NULL}}},
+                                   constant_memcpy[] = {SIZES(MEMCPY_ENTRY){0, {NULL}}};
 
 enum form { IN_FUNCTION, PADDED, MEMCPY, WHERRY, PADDED_N, MEMCPY_N, FORM_COUNT };
 
@@ -118,19 +43,12 @@ static const struct {
     loop_fn *fn; /* what is called where no loop is meant: to verify */
     loop *loops[WALK_COUNT][MODE_COUNT];
 } forms[FORM_COUNT] = {
-#define LOOPS(name)                                                                                                    \
-    {                                                                                                                  \
-        [WALK_POOL] = {name##_pool_throughput, name##_pool_latency, name##_pool_fresh},                                \
-        [WALK_PLACED] = {name##_placed_throughput, name##_placed_latency, name##_placed_fresh},                        \
-        [WALK_STREAM] = {name##_stream_throughput, name##_stream_latency, name##_stream_fresh},                        \
-    }
     [IN_FUNCTION] = {"padded", padded_function, {{NULL}}},
     [PADDED] = {"inlined_padded", padded_function, LOOPS(padded)},
     [MEMCPY] = {"inlined_memcpy", memcpy, LOOPS(memcpy)},
     [WHERRY] = {"inlined_wherry", wherry_memcpy, LOOPS(wherry)},
     [PADDED_N] = {"inlined_padded_n", padded_function, {{NULL}}},
     [MEMCPY_N] = {"inlined_memcpy_n", memcpy, {{NULL}}},
-#undef LOOPS
 };
 
 void targets_add_inlined(struct target_list *list)
@@ -145,11 +63,18 @@ loop *inlined_loop(const struct target *target, enum walk_kind kind, enum mode m
                    const char **reason)
 {
     const enum form form = (enum form)target->links;
-    if (form < PADDED_N)
-        return forms[form].loops[kind][mode];
-    for (size_t i = 0; !mix && kind == WALK_POOL && i < sizeof constants / sizeof constants[0]; i++)
-        if (constants[i].size == size)
-            return form == PADDED_N ? constants[i].padded[mode] : constants[i].memcpy[mode];
+    const struct packet_loops *own = target->packets;
+    if (own && own->layout != PACKET_LOOPS_LAYOUT) {
+        *reason = "its loops are those of another wherry-run; make peers builds them anew";
+        return NULL;
+    }
+    loop *found = own ? own->loops[kind][mode] : forms[form].loops[kind][mode];
+    if (found || (!own && form == IN_FUNCTION))
+        return found;
+    const struct constant_loops *constant = own ? own->constants : form == PADDED_N ? constant_padded : constant_memcpy;
+    for (; !mix && kind == WALK_POOL && constant->size; constant++)
+        if (constant->size == size)
+            return constant->loops[mode];
     *reason = "its size is a constant in the code: walk=pool, and 1, 20, 40, 60, 64, 65, 100, 128, 200 or 256 bytes";
     return NULL;
 }

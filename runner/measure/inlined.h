@@ -13,7 +13,8 @@
  * (the same of wherry_memcpy), inlined_padded_n and inlined_memcpy_n (the size a constant). */
 void targets_add_inlined(struct target_list *list);
 
-/* The loop of an inlined target for this size; NULL: the shared one serves. Sets *reason when there is none. */
+/* The loop of an inlined target, or of a peer that brings loops, for this size; NULL: the shared one serves. Sets
+ * *reason when there is none. */
 loop *inlined_loop(const struct target *target, enum walk_kind kind, enum mode mode, size_t size, bool mix,
                    const char **reason);
 

@@ -74,7 +74,7 @@ from wherry.cli import dimensions, reporting, whole
 @click.option(
     "--no-found-peers",
     is_flag=True,
-    help="scoreboard, mixes, checksum, network: without what make peers built.",
+    help="small, scoreboard, mixes, checksum, network: without what make peers built.",
 )
 @click.option(
     "--turns",

@@ -87,7 +87,9 @@ def bench(
     if found_peers and no_found_peers:
         raise WherryError("--found-peers and --no-found-peers contradict each other; give one")
     if found_peers:
-        own = finding.found(without=map(peer_room.name_of, peers))
+        own = [
+            peer for peer in finding.found(without=map(peer_room.name_of, peers)) if not peer.loops
+        ]
         if not own:
             raise WherryError(
                 "--found-peers: none were found; make peers builds some (docs/peers.md)"
@@ -106,8 +108,13 @@ def bench(
     names.check_isa(isa, cpu)
     catalogue = runner.routines()
     found = []
-    if not no_found_peers and any("found" in experiment.takes for experiment in chosen):
-        found = finding.found(without=map(peer_room.name_of, peers))
+    takers = [experiment for experiment in chosen if "found" in experiment.takes]
+    if not no_found_peers and takers:
+        found = [
+            peer
+            for peer in finding.found(without=map(peer_room.name_of, peers))
+            if any(experiment.wants(peer) for experiment in takers)
+        ]
     specs = [*peers, *(peer.spec for peer in found)]
     peer_problems = peer_room.check(specs, hang_limit)
     good_specs = peer_room.without(specs, peer_problems)
@@ -177,12 +184,20 @@ def bench(
 
 def _tell_of_peers(printer: Printer, chosen: list[Experiment], peers: Sequence[str]) -> None:
     """Of those that some tables above leave out and could have."""
-    without = [own.name for own in chosen if "routines" in own.takes and "found" not in own.takes]
-    left_out = finding.found(without=map(peer_room.name_of, peers)) if without else ()
-    if left_out:
+    takers = [own for own in chosen if "routines" in own.takes]
+    there = finding.found(without=map(peer_room.name_of, peers)) if takers else ()
+    left_out: dict[tuple[str, ...], list[str]] = {}
+    for own in takers:
+        names = tuple(
+            peer.name
+            for peer in there
+            if not peer.loops and not ("found" in own.takes and own.wants(peer))
+        )
+        if names:
+            left_out.setdefault(names, []).append(own.name)
+    for names, without in left_out.items():
         printer.paragraph(
-            f"Not in {join(without)}: {join([peer.name for peer in left_out])}, which make peers built; "
-            "--found-peers takes them in."
+            f"Not in {join(without)}: {join(names)}, which make peers built; --found-peers takes them in."
         )
 
 

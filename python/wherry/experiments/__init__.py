@@ -127,6 +127,10 @@ class Experiment(ABC):
     quick_processes: ClassVar[int] = 0
     quick_rounds: ClassVar[int] = 0
 
+    def wants(self, peer: Peer) -> bool:
+        """Of those that were found, where it takes any."""
+        return not peer.loops
+
     def chosen(self, request: Request) -> tuple[str, ...]:
         names = request.choose(self.ops, self.routines)
         if request.routines and not request.all_routines and not request.peers:

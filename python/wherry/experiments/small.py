@@ -8,6 +8,7 @@ from statistics import median
 from wherry import sentences, tables
 from wherry.campaign import Row
 from wherry.experiments import Experiment, Request
+from wherry.found_peers import Peer
 from wherry.units import ns_label, size_label
 from wherry.yardsticks import YARDSTICKS
 
@@ -21,8 +22,11 @@ PACKETS = (1, 20, 60, 64, 65, 128, 200, 256)
 PACKET_MIX = "uniform:1-256"
 MODES = ("throughput", "latency")
 BUDGET = 10.0  # nanoseconds a packet: his "every 10 to 20 ns matter"
-CONSTANT = ("inlined_padded_n", "inlined_memcpy_n")
+CONSTANT = "_n"  # how the names of copies of a constant size end
 RTE = "dpdk"
+# What `make peers` builds of DPDK's header: loops compiled for one tier, which compare with each other.
+LOOPS = {"rte": "rte_memcpy", "memcpy": "memcpy", "padded": "wherry_copy_padded"}
+BY_TIER = {"avx512": "AVX-512", "avx2": "AVX2"}
 PACKET_NAMES = {
     "libc": "memcpy, called through a pointer",
     "wherry": "wherry_memcpy, called through a pointer",
@@ -33,7 +37,18 @@ PACKET_NAMES = {
     "inlined_padded": "wherry_copy_padded inlined, size a variable",
     "inlined_memcpy_n": "memcpy of a constant size, inlined",
     "inlined_padded_n": "wherry_copy_padded inlined, size a constant",
+    **{
+        f"{tier}_{word}{end}": f"{what}, size a {size}, in a loop of its own compiled for {shown}"
+        for tier, shown in BY_TIER.items()
+        for end, size in (("", "variable"), (CONSTANT, "constant"))
+        for word, what in LOOPS.items()
+    },
 }
+PEERS = frozenset(name for name in PACKET_NAMES if name == RTE or name.partition("_")[0] in BY_TIER)
+NO_LOOPS = (
+    "rte_memcpy inlined is not measured: make peers builds it of DPDK's header (Debian package "
+    "libdpdk-dev)"
+)
 
 
 def _label(row: dict) -> str:
@@ -48,6 +63,11 @@ def _place(row: dict) -> str:
 
 
 class Small(Experiment):
+    takes = frozenset({"routines", "sizes", "states", "found"})
+
+    def wants(self, peer: Peer) -> bool:
+        return peer.name == RTE or (peer.loops and peer.name in PACKET_NAMES)
+
     def rows(self, request: Request) -> list[Row]:
         routines = self.chosen(request)
         copies = [
@@ -76,12 +96,13 @@ class Small(Experiment):
             return []
         sizes: list[int] = [s for s in request.sizes or PACKETS if s <= PACKETS[-1]]
         with_mix: list[int] = [] if request.sizes or not sizes else [0]
-        names = [name for name in PACKET_NAMES if name != RTE or RTE in request.peers]
+        there = {*request.peers, *(peer.name for peer in request.found if self.wants(peer))}
+        names = [name for name in PACKET_NAMES if name in there or name not in PEERS]
         return [
             Row(
                 self.name,
                 self.op,
-                tuple(n for n in names if n not in CONSTANT or size in PACKETS),
+                tuple(n for n in names if not n.endswith(CONSTANT) or size in PACKETS),
                 size,
                 mix="" if size else PACKET_MIX,
                 mode=mode,
@@ -140,11 +161,21 @@ class Small(Experiment):
                     f"Of a budget of {BUDGET:.0f} ns a packet, sizes that nobody can predict, 1 to 256 "
                     f"bytes, take wherry_copy_padded {padded:.1f} ns and memcpy {plain:.1f} ns."
                 )
+                for tier, shown in BY_TIER.items():
+                    rte, own_copy = (found.get(f"{tier}_{word}") for word in ("rte", "padded"))
+                    if rte and own_copy:
+                        said.append(
+                            f"Compiled for {shown}, and inlined both, they take wherry_copy_padded "
+                            f"{own_copy['ns']['median']:.1f} ns and rte_memcpy {rte['ns']['median']:.1f} ns."
+                        )
+        notes = [f"{name}: {PACKET_NAMES[name]}" for name in names]
+        if not any(name.endswith("_rte") for name in names):
+            notes.append(NO_LOOPS)
         return tables.Block(
             f"small: packets in buffers of 2,048 bytes, ns per packet by bytes, {mode}, in L1",
             tables.layout(columns, body, width),
             said,
-            [f"{name}: {PACKET_NAMES[name]}" for name in names] if mode == MODES[0] else [],
+            notes if mode == MODES[0] else [],
         )
 
     def _block(self, run, rows, cells, place, width) -> tables.Block:
