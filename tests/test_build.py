@@ -115,6 +115,19 @@ def test_nothing_is_called_whatever_flags_a_build_adds(tmp_path: Path, compiler:
         assert not found, f"{name} wants {found}"
 
 
+@pytest.mark.parametrize("option", ["-Db_lto=true", "-Dc_args=-flto"])
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_the_archive_is_for_every_linker(tmp_path: Path, compiler: str, option: str):
+    """Whatever is put off to a link: the members are machine code, which another compiler's programs link with."""
+    need_tool(compiler, compiler)
+    options = ("-Dtests=false", "-Drunner=false", option)
+    env = {"CC": compiler}
+    build = meson_build(ROOT, tmp_path / "build", *options, targets=("src/libwherry.a",), env=env)
+    archive = build / "src/libwherry.a"
+    run("ld", "-r", "--whole-archive", archive, "-o", tmp_path / "all.o")
+    assert b".gnu.lto_" not in archive.read_bytes()
+
+
 def test_all_is_built_where_files_are_put_together(tmp_path: Path):
     """Meson's --unity=on: what has files that do not go together is built of each for itself."""
     build = tmp_path / "build"
