@@ -7,9 +7,8 @@ spec = recordedcalls.keep(recordedcalls.table(recording, "copy", least=0, most=4
 from __future__ import annotations
 
 import bisect
-import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -25,6 +24,8 @@ ORDERED_TO = 1024
 TABLE = 65536
 # Of the sizes that follow each other, the classes that have their due share of a table.
 CLASSES = (8, 16, 32, 64, 128, 256, 512, ORDERED_TO)
+# So many are drawn at once.
+BATCH = 4096
 # Smaller than this, sequences tell nothing that the distribution does not.
 FEW = 1024
 
@@ -68,17 +69,17 @@ def table(
     whole = sum(row[2] for row in rows)
     if not whole:
         return []
-    draw = _Drawer(recording, op, least, most, chance)
+    draw = _Drawer(recording, op, least, most, seed)
     runs = bursts(recording, op, least, min(most, ORDERED_TO)) if ordered else []
     if sum(map(len, runs)) < FEW:
-        return [[draw.any()] for _ in range(count)]
-    large = 1 - small / whole
+        return [[call] for call in draw.any(count)]
+    large, more = 1 - small / whole, draw.large()
     made, total = [], 0
     for run in raking.again(runs, _weights(runs, rows), chance):
         mixed: list[Call] = []
         for call in run:
             while large and chance.random() < large:
-                mixed.append(draw.large())
+                mixed.append(next(more))
             mixed.append(call)
         made.append(mixed)
         total += len(mixed)
@@ -111,72 +112,86 @@ def _overlapping(size: int, delta: int, overlap: str) -> int | None:
 class _Drawer:
     """Single calls from the distribution."""
 
-    def __init__(
-        self, recording: Recording, op: str, least: int, most: int, chance: random.Random
-    ) -> None:
-        self._chance = chance
+    def __init__(self, recording: Recording, op: str, least: int, most: int, seed: int) -> None:
+        self._chance = np.random.default_rng(seed)
         self._op = op
-        rows = recording.within(op, least, most)
+        self._rows = recording.within(op, least, most)
         self._bounds = least, min(most, LARGEST_SIZE)
-        self._all = _Shares(rows, [row[2] for row in rows])
-        above = [row for row in rows if row[1] > ORDERED_TO]
-        self._above = _Shares(above, [row[2] for row in above])
-        self._places: dict[int | None, _Shares] = {}
+        self._places: dict[int | None, list[Sequence]] = {}
         places = recording.document["ops"].get(op, {}).get("places", ())
-        for up_to, group in itertools.groupby(
-            sorted(places, key=lambda row: (row[0] is None, row[0] or 0)), key=lambda row: row[0]
-        ):
-            members = [row for row in group if row[5]]
-            if members:
-                self._places[up_to] = _Shares(members, [row[5] for row in members])
+        for row in sorted(places, key=lambda row: (row[0] is None, row[0] or 0)):
+            if row[5]:
+                self._places.setdefault(row[0], []).append(row)
 
-    def any(self) -> Call:
-        return self._call(self._all.draw(self._chance))
+    def any(self, count: int) -> list[Call]:
+        return self._drawn(self._rows, count)
 
-    def large(self) -> Call:
-        return self._call(self._above.draw(self._chance))
+    def large(self) -> Iterator[Call]:
+        """Those that no sequence holds, for ever."""
+        above = [row for row in self._rows if row[1] > ORDERED_TO]
+        while True:
+            yield from self._drawn(above, BATCH)
 
-    def _call(self, row: tuple[int, int, int, int]) -> Call:
-        low, high = max(row[0], self._bounds[0]), min(row[1], self._bounds[1])
-        # Most sizes of a class are the same in most programs: its mean is nearer to them than an even draw.
-        mean = min(max(round(row[3] / row[2]), low), high)
-        place = self._place(mean)
-        if place is None:
-            return mean, 0, 0, None
-        _, source, destination, distance, overlap, _ = place
-        at, delta = self._offsets(source, destination, distance)
-        return mean, at, delta, _overlapping(mean, delta, overlap)
-
-    def _place(self, size: int) -> tuple | None:
-        for up_to, shares in self._places.items():
-            if up_to is None or size <= up_to:
-                return shares.draw(self._chance)
-        return None
-
-    def _offset(self, alignment: int) -> int:
-        return 0 if alignment == 64 else alignment * self._chance.randrange(1, 64 // alignment, 2)
-
-    def _offsets(self, source: int, destination: int, distance: str) -> tuple[int, int]:
-        low, high = DISTANCES[distance]
-        for _ in range(20):
-            at, to = self._offset(source), self._offset(destination)
-            if self._op == "set":
-                return 0, to + 64 * self._chance.randrange(64)
-            fitting = [d for d in range((to - at) % 64, 4096, 64) if low <= d <= high]
-            if fitting:
-                return at, self._chance.choice(fitting)
-        return at, (to - at) % 64
-
-
-class _Shares:
-    def __init__(self, items: list, weights: list[int]) -> None:
-        self._items = items
-        self._until = list(itertools.accumulate(weights))
-
-    def draw(self, chance: random.Random):
-        return self._items[
-            bisect.bisect_right(self._until, chance.random() * self._until[-1] * (1 - 1e-12))
+    def _drawn(self, rows: Sequence[Sequence[int]], count: int) -> list[Call]:
+        sizes = np.array([self._mean(row) for row in rows])
+        groups = list(self._places)
+        bounds = np.array([np.inf if up_to is None else up_to for up_to in groups])
+        size = sizes[self._shares([row[2] for row in rows], count)]
+        group = np.searchsorted(bounds, size)
+        at, delta = np.zeros(count, int), np.zeros(count, int)
+        meets = np.full(count, "none", object)
+        for place, up_to in enumerate(groups):
+            own = np.flatnonzero(group == place)
+            members = self._places[up_to]
+            which = self._shares([row[5] for row in members], len(own))
+            for number, (_, source, destination, distance, overlap, _) in enumerate(members):
+                calls = own[which == number]
+                at[calls], delta[calls] = self._offsets(source, destination, distance, len(calls))
+                meets[calls] = overlap
+        return [
+            (n, source, apart, _overlapping(n, apart, overlap))
+            for n, source, apart, overlap in zip(
+                size.tolist(), at.tolist(), delta.tolist(), meets, strict=True
+            )
         ]
+
+    def _mean(self, row: Sequence[int]) -> int:
+        """Most sizes of a class are the same in most programs: its mean is nearer to them than an even draw."""
+        low, high = max(row[0], self._bounds[0]), min(row[1], self._bounds[1])
+        return min(max(round(row[3] / row[2]), low), high)
+
+    def _shares(self, weights: Sequence[int], count: int) -> np.ndarray:
+        """Places in a list, each as often as it weighs."""
+        until = np.cumsum(np.asarray(weights, float))
+        drawn = np.searchsorted(until, self._chance.random(count) * until[-1], "right")
+        return np.minimum(drawn, len(until) - 1)
+
+    def _offset(self, alignment: int, count: int) -> np.ndarray:
+        if alignment == 64:
+            return np.zeros(count, int)
+        return alignment * (2 * self._chance.integers(64 // alignment // 2, size=count) + 1)
+
+    def _offsets(
+        self, source: int, destination: int, distance: str, count: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Source mod 64 and distance of so many calls; where no distance of the class fits, the least one."""
+        if self._op == "set":
+            to = self._offset(destination, count)
+            return np.zeros(count, int), to + 64 * self._chance.integers(64, size=count)
+        low, high = DISTANCES[distance]
+        at, delta = np.zeros(count, int), np.zeros(count, int)
+        left = np.arange(count)
+        for _ in range(20):
+            at[left] = self._offset(source, len(left))
+            least = (self._offset(destination, len(left)) - at[left]) % 64
+            first = np.maximum(-((least - low) // 64), 0)
+            fitting = np.maximum((high - least) // 64 + 1 - first, 0)
+            lines = first + (self._chance.random(len(left)) * fitting).astype(int)
+            delta[left] = least + 64 * np.where(fitting > 0, lines, 0)
+            left = left[fitting == 0]
+            if not len(left):
+                break
+        return at, delta
 
 
 def runner_text(runs: list[list[Call]]) -> str:
