@@ -155,6 +155,23 @@ def test_a_bundle_has_one_plan_a_cpu_the_middle_of_its_hosts(tmp_path, wherry):
     done = wherry("fleet", "report", str(tmp_path), "--bundle", str(tmp_path / "all.plan"))
     assert done.returncode == 0, done.stderr
     assert len(plans.read(tmp_path / "all.plan")) == 2
+    # Read as one host more, an earlier bundle would change what is counted, and what the middle is.
+    kept = (tmp_path / "all.plan").read_bytes()
+    done = wherry("fleet", "report", str(tmp_path), "--bundle", str(tmp_path / "all.plan"))
+    assert done.returncode == 2 and "one of the plans that are read" in done.stderr
+    assert (tmp_path / "all.plan").read_bytes() == kept
+
+
+@pytest.mark.parametrize("arguments", (("report", "--html"), ("metrics", "-o")))
+def test_what_is_read_is_not_replaced_by_what_is_made_of_it(tmp_path, wherry, arguments):
+    usual(1).save(tmp_path / "run.json")
+    kept = (tmp_path / "run.json").read_bytes()
+    (tmp_path / "link.json").symlink_to("run.json")
+    command, option = arguments
+    for given in (tmp_path / "run.json", tmp_path):
+        done = wherry("fleet", command, str(given), option, str(tmp_path / "link.json"))
+        assert done.returncode == 2 and "one of the run files itself" in done.stderr
+        assert (tmp_path / "run.json").read_bytes() == kept
 
 
 # ---- shown harmlessly ----------------------------------------------------------------------------------------------

@@ -294,11 +294,11 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def refuse_own(path: Path, source: Path, what: str) -> None:
+def refuse_own(path: Path, source: Path, what: str, option: str = "-o") -> None:
     """What is read is not replaced by what is made of it, which holds less."""
     with contextlib.suppress(OSError):
         if path.samefile(source):
-            raise WherryError(f"-o {path}: that is {what} itself; give another name")
+            raise WherryError(f"{option} {path}: that is {what} itself; give another name")
 
 
 def _refuse_what_is_there(path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import click
 
@@ -18,11 +19,15 @@ def command() -> None:
     RUNS are run files, or directories of them; report, query and metrics need no scheduler."""
 
 
-def _load(runs: tuple[str, ...]):
+def _load(runs: tuple[str, ...], output: Path | None = None, option: str = "-o"):
+    """`output`: what is made of them, which is to replace none of them."""
+    from wherry import runfile
     from wherry.cli.progress import Progress
     from wherry.fleet import loading
 
     paths = loading.expand(runs)
+    for path in paths if output else ():
+        runfile.refuse_own(output, path, "one of the run files", option)
     with Progress("reading", "files", len(paths)) as progress:
         return loading.read(paths, tell=lambda done, total: progress.at(done, total))
 
@@ -90,10 +95,10 @@ def report(runs, before, since, page, bundle, curves, everything, as_json) -> in
         raise WherryError(
             f"--since {since} is no time; give it as 2026-11-21 or 2026-11-21T12:00:00Z"
         )
-    made = bundle_room.make(bundle_room.files(list(runs))) if bundle else []
+    made = bundle_room.make(bundle_room.files(list(runs), bundle)) if bundle else []
     plain = tuple(r for r in runs if not r.endswith((".toml", ".plan")))
     old = {clean(p, 200) for p in loading.expand(before)} if before else set()
-    fleet = _load((*plain, *before))
+    fleet = _load((*plain, *before), page, "--html")
     _none_read(fleet)
     found = summary.report(fleet, old, since)
     printer = Printer()
@@ -175,7 +180,7 @@ def metrics(runs, output) -> None:
     from wherry.cli.printer import Printer
     from wherry.fleet import metrics as room
 
-    fleet = _load(runs)
+    fleet = _load(runs, output)
     _none_read(fleet)
     for path, why in fleet.unfit:
         print(f"wherry fleet metrics: {path} {why}; passed over", file=sys.stderr)

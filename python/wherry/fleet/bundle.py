@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 from collections import Counter
 from pathlib import Path
@@ -11,7 +12,8 @@ from wherry.errors import WherryError
 from wherry.plans import OFF, Plan
 
 
-def files(given: list[str]) -> list[Path]:
+def files(given: list[str], target: Path | None = None) -> list[Path]:
+    """`target`: where the bundle goes. One of an earlier call, among them, would count as one host more."""
     found: list[Path] = []
     for name in given:
         path = Path(name)
@@ -19,6 +21,12 @@ def files(given: list[str]) -> list[Path]:
             found += sorted(p for p in path.rglob("*") if p.suffix in (".toml", ".plan"))
         elif path.suffix in (".toml", ".plan"):
             found.append(path)
+    for path in found if target else ():
+        with contextlib.suppress(OSError):  # what is not there is told when it is read, or made
+            if target.samefile(path):
+                raise WherryError(
+                    f"--bundle {target}: that is one of the plans that are read; give a name outside of RUNS"
+                )
     return found
 
 
