@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import xml.etree.ElementTree
 
@@ -70,6 +71,24 @@ def test_caches_end_only_at_sizes_that_say_where_the_bytes_lie():
         (drawn,) = found
         assert ("L1d" in json.dumps([view.spec for view in drawn.views])) == lines
         assert ("sizes of the caches" in drawn.how) == lines
+
+
+def test_sizes_with_a_zero_lie_along_a_logarithm_too(tmp_path):
+    """As Go's own BenchmarkMemmove/0 to /4096: along a line all but the last would lie in a heap."""
+    run = runs.empty()
+    runs.add(run, "sizes", [{"size": size} for size in (0, 1, 16, 64, 1024, 4096)])
+    (drawn,) = (p for p in pictures.of(run, "sizes") if p.key.startswith("curves"))
+    assert "logarithmic, with a place for size 0" in drawn.how
+    svg = xml.etree.ElementTree.fromstring(still.draw(run, "sizes", tmp_path / "a.svg"))
+    at = {
+        text.text: float(along[1])
+        for group in svg.iter()
+        if "role-axis-label" in (group.get("class") or "")
+        for text in group.findall(".//{*}text")
+        if (along := re.match(r"translate\(([\d.]+),", text.get("transform")))
+    }
+    assert at["0"] < 1 < at["1"] < at["16"] and at["4K"] > at["1K"]
+    assert (at["1K"] - at["64"]) / (at["4K"] - at["1K"]) == pytest.approx(2, rel=0.03)
 
 
 def test_every_legend_entry_has_its_swatch(tmp_path):

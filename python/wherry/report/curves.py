@@ -68,8 +68,11 @@ def picture(
     across = 2 if len(panels) <= 4 else 4
     layout = Layout(len(panels), 520 // across, 1180 if one else 560, left=66, across=across)
     waiting = any(row.get("mode") == "latency" for row in rows)
-    # An axis with a zero has no logarithm.
+    zero = axis == "size" and bool(xs) and xs[0] <= 0
     scale = {"type": "log", "base": 2} if xs and xs[0] > 0 else {"type": "linear", "zero": False}
+    if zero:
+        # 0 has no logarithm: along log(1 + size) it has a place, a doubling before 1.
+        scale = {"type": "symlog", "constant": 1}
     ends = _caches_end_at_sizes(rows)
     views = []
     for name in _quantities(axis, xs, series):
@@ -84,7 +87,8 @@ def picture(
     return Picture(
         key=f"curves {axis} {dimensions.common(rows)}",
         title=f"By {what}: {dimensions.common(rows)}",
-        how="Both axes are logarithmic. A band is the middle half of the rounds"
+        how=f"Both axes are logarithmic{', with a place for size 0' if zero else ''}. "
+        "A band is the middle half of the rounds"
         + (
             "."
             if rows[0]["op"] in _WITHOUT_CACHES
@@ -258,11 +262,14 @@ def _ticks(axis: str, xs: Sequence[float]) -> dict:
         }
     if axis != "size":
         return {"format": FORMAT, "tickCount": min(len(xs), 8)}
-    if not xs or xs[0] <= 0:
+    zero = [0.0] if xs and xs[0] <= 0 else []
+    sizes = xs[len(zero) :]
+    if not sizes:
         return {}
-    first, last = math.floor(math.log2(xs[0])), math.ceil(math.log2(xs[-1]))
+    first, last = math.floor(math.log2(sizes[0])), math.ceil(math.log2(sizes[-1]))
     step = max(1, -(-(last - first) // 10))
-    return {"values": [2.0**k for k in range(first, last + 1, step)], "labelExpr": _SIZE_LABEL}
+    powers = [2.0**k for k in range(first, last + 1, step)]
+    return {"values": zero + powers, "labelExpr": _SIZE_LABEL}
 
 
 def _caches_end_at_sizes(rows: Sequence[dict]) -> bool:
