@@ -11,7 +11,8 @@ from made_runs import usual
 from test_formats import entry, gbench, glibc, saved
 from wherry import mixes, runfile
 from wherry.errors import WherryError
-from wherry.formats import files
+from wherry.formats import export, files
+from wherry.formats.samples import Samples
 
 FINE = {
     "google-benchmark": json.dumps(gbench(entry("BM_memcpy/64", 3.0)), indent=1),
@@ -59,6 +60,21 @@ def test_damage_of_any_kind_is_answered_in_one_line(tmp_path, form):
             refused += 1
             assert "\n" not in str(error) and "bad" in str(error) and len(str(error)) < 400
     assert refused > 60
+
+
+def test_times_beyond_all_reason_are_left_out_or_have_no_rate(tmp_path):
+    """So small that bytes over it are infinite; so large only once its unit is taken in."""
+    tiny = entry("BM_memcpy/64", 1e-308)
+    large = entry("BM_memset/64", 5e17, time_unit="s")
+    run = files.load(saved(tmp_path / "g", gbench(tiny, large)))
+    (cell,) = run["cells"]
+    assert (cell["op"], cell["bytes"]) == ("copy", 64)
+    for name in export.FORMATS:
+        text = export.text(name, run, Samples(run))
+        assert "inf" not in text.lower() and "1e-308" in text
+    text = "BenchmarkMemcpy/64 1 5e17 ms/op\nBenchmarkMemset/64 1 2 ns/op\n"
+    (cell,) = files.load(saved(tmp_path / "go", text))["cells"]
+    assert cell["op"] == "set"
 
 
 MIXES = {

@@ -79,6 +79,7 @@ def test_slashes_and_blanks_do_not_break_a_name():
         ("memset_avx2", "set"),
         ("bzero", "zero"),
         ("memzero", "zero"),
+        ("MemclrUnaligned", "zero"),
         ("bcopy", "move"),  # not the copy that the word holds
         ("fastcopy", "copy"),
         ("copy_csum", "copy_csum"),

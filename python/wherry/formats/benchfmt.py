@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from wherry.errors import WherryError
 from wherry.formats import naming
 from wherry.formats.foreign import Cell, Source, build, moment, positive
-from wherry.formats.samples import Samples
+from wherry.formats.samples import Samples, rate
 
 TOOL = "benchfmt"
 _CONFIG = re.compile(r"([^\sA-Z:][^\sA-Z:]*):(?:[ \t]+(.*))?")
@@ -71,13 +71,13 @@ def _benchmark(
             raise WherryError(f"{where}: '{value[:40]}' is not a number") from None
     time = next((positive(figures[u]) for u in _TIMES if u in figures), None)
     scale = next((_TIMES[u] for u in _TIMES if u in figures), 1.0)
+    time = positive(time * scale) if time else None
     if time is None:
         return False
-    time *= scale
-    rate = next((positive(figures[u] * k) for u, k in _RATES.items() if u in figures), None)
+    fast = next((positive(figures[u] * k) for u, k in _RATES.items() if u in figures), None)
     key = (words[0], config.get("pkg", ""))
     if key not in cells:
-        cells[key] = _cell(words[0], config.get("pkg", ""), rate and rate * time, ours)
+        cells[key] = _cell(words[0], config.get("pkg", ""), fast and fast * time, ours)
     cells[key].samples.append(time)
     cells[key].calls = int(words[1])
     return True
@@ -143,5 +143,6 @@ def _lines(run: dict, samples: Samples) -> Iterator[str]:
     for cell in samples.cells:
         name = naming.write(cell, "=")
         for value in samples.of(cell):
-            rate = f"\t{cell['bytes'] / value * 1e9:.6g} B/s" if cell["bytes"] else ""
-            yield f"Benchmark{name[0].upper()}{name[1:]}\t{cell['calls'] or 1}\t{value:.7g} ns/op{rate}"
+            fast = rate(cell["bytes"], value)
+            told = f"\t{fast:.6g} B/s" if fast else ""
+            yield f"Benchmark{name[0].upper()}{name[1:]}\t{cell['calls'] or 1}\t{value:.7g} ns/op{told}"

@@ -6,6 +6,7 @@ import csv
 import io
 
 from wherry.formats import naming
+from wherry.formats.samples import rate
 
 # Of a cell's figures: column with its unit, where it stands, how it is written.
 _NS = ("median", "min", "q05", "q25", "q75", "q95", "max")
@@ -40,7 +41,8 @@ def table(run: dict) -> tuple[list[str], list[list[object]]]:
         line += [dims.get(key) for key in keys]
         line += [ns.get(name) for name in _NS]
         if unit == "ns":
-            line.append(float(f"{cell['bytes'] / ns['median']:.6g}") if cell["bytes"] else None)
+            fast = rate(cell["bytes"], ns["median"])
+            line.append(float(f"{fast / 1e9:.6g}") if fast else None)
         line += [cell["bytes"], *(ratio.get(key) for key in ("median", "low", "high"))]
         line += [cell["rounds"], cell["processes"], cell["voided"], cell["verified"]]
         lines.append(line)

@@ -10,7 +10,7 @@ import numpy as np
 from wherry.errors import WherryError
 from wherry.formats import naming
 from wherry.formats.foreign import Cell, Source, build, moment, positive
-from wherry.formats.samples import Samples
+from wherry.formats.samples import Samples, rate
 
 TOOL = "google-benchmark"
 _UNITS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
@@ -86,9 +86,9 @@ def _take(entry: object, number: int, cells: dict[str, Cell], file: str, ours: b
     time = positive(entry.get("real_time"))
     if aggregate in ("cv", "stddev") and time is None:
         return None
-    if scale is None or time is None:
+    time = positive(time * scale) if scale and time else None
+    if time is None:
         return "no time above 0 in ns, us, ms or s"
-    time *= scale
     if name not in cells:
         cells[name] = _cell(name, entry, time, scale, aggregate, ours)
     cell = cells[name]
@@ -239,7 +239,7 @@ def _entries(run: dict, samples: Samples) -> Iterator[dict]:
                 | _times(value, cell["bytes"])
             )
         for kind, value in _aggregates(values, samples.whole):
-            rate = None if kind in ("stddev", "cv") else cell["bytes"]
+            size = None if kind in ("stddev", "cv") else cell["bytes"]
             yield (
                 {"name": f"{name}_{kind}"}
                 | common
@@ -250,13 +250,14 @@ def _entries(run: dict, samples: Samples) -> Iterator[dict]:
                     "aggregate_unit": "percentage" if kind == "cv" else "time",
                     "iterations": len(values),
                 }
-                | _times(value, rate)
+                | _times(value, size)
             )
 
 
 def _times(ns: float, size: float | None) -> dict:
     own = {"real_time": ns, "cpu_time": ns, "time_unit": "ns"}
-    return own | ({"bytes_per_second": size / ns * 1e9} if size else {})
+    bytes_per_second = rate(size, ns)
+    return own | ({"bytes_per_second": bytes_per_second} if bytes_per_second else {})
 
 
 def _aggregates(values: list[float], whole: bool) -> Iterator[tuple[str, float]]:

@@ -19,6 +19,7 @@ _OPS = (
     ("memset", "set"),
     ("bzero", "zero"),
     ("memzero", "zero"),
+    ("memclr", "zero"),
     ("bcopy", "move"),
     ("copy", "copy"),
 )

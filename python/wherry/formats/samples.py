@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +28,12 @@ class Raw:
         # Samples of another run, or of one that was edited, are not this cell's.
         median = float(np.median(stats.pooled(own)))
         return own if abs(median / cell["ns"]["median"] - 1) < 1e-3 else None
+
+
+def rate(size: float | None, ns: float) -> float | None:
+    """Bytes a second; none where nothing is told, or of times that nobody measured and that no number holds."""
+    found = size / ns * 1e9 if size else math.inf
+    return found if math.isfinite(found) else None
 
 
 def beside(path: Path) -> Path:
