@@ -133,6 +133,22 @@ def test_a_change_is_seen_host_by_host(tmp_path):
     assert ratio == pytest.approx(0.8, rel=0.02)
 
 
+def test_a_change_that_nobody_could_judge_is_not_called_none(tmp_path, wherry):
+    """One host is too few for a change and for what is usual; with the same file on both sides there is none at all."""
+    paths = [str(tmp_path / name) for name in ("a.json", "b.json")]
+    for path in paths:
+        usual(1).save(tmp_path / path)
+    target = tmp_path / "page.html"
+    done = wherry("fleet", "report", paths[1], "--before", paths[0], "--html", str(target))
+    assert done.returncode == 0 and "no change seen" not in done.stdout
+    assert "too few to tell a change" in " ".join(done.stdout.split())
+    shown = target.read_text()
+    assert "nan" not in done.stdout and "nan" not in shown
+    assert "no group has the five hosts" in shown and "None that" not in shown
+    done = wherry("fleet", "report", paths[0], "--before", paths[0])
+    assert "no host has runs of both" in " ".join(done.stdout.split())
+
+
 def plan(name: str, family: int, start: int, choice: str = "avx2"):
     from wherry.plans import OFF, Cpu, Plan
 

@@ -64,11 +64,13 @@ def page(report: Report) -> str:
     if report.findings:
         rows = [[f.host.name, f.kind, f.group.title, f.words] for f in report.findings]
         parts.append(_of(rows, ("host", "what", "group", "how it differs"), "hosts that differ"))
-    else:
+    elif any(own.judged for own in report.groups):
         parts.append(paragraph("None that could be told from chance."))
+    else:
+        parts.append(paragraph("Not told: no group has the five hosts that tell what is usual."))
     if report.changes:
         rows = [
-            [c.title, str(c.hosts), f"{c.ratio:.3f}", f"{c.low:.3f} ... {c.high:.3f}", c.verdict]
+            [c.title, str(c.hosts), f"{c.ratio:.3f}", words.interval(c), c.verdict]
             for c in report.changes
         ]
         heads = ("what", "hosts", "time after / before, ×", "interval, ×", "verdict")

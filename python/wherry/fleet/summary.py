@@ -16,6 +16,8 @@ from wherry.fleet.outliers import Finding, Seen
 # Routines whose curves are shown, when there are more.
 SHOWN = ("libc", "wherry")
 LEAST_POINTS = 3
+# The verdict where nothing was judged.
+TOO_FEW = "too few hosts"
 _SIZE = AT["size"]
 
 
@@ -57,6 +59,7 @@ class Report:
     changes: list[Change]
     unfit: list[tuple[str, str]]
     foreign: int
+    sought: bool = False  # whether a change was asked about
 
 
 def _curves(fleet: Fleet, seen: Seen) -> list[Curve]:
@@ -150,7 +153,7 @@ def _changes(fleet: Fleet, before: list[int], after: list[int]) -> list[Change]:
 def _change(title: str, logs: np.ndarray, compared: int) -> Change:
     centre = float(np.median(logs))
     if len(logs) < 3:
-        return Change(title, len(logs), math.exp(centre), math.nan, math.nan, "too few hosts")
+        return Change(title, len(logs), math.exp(centre), math.nan, math.nan, TOO_FEW)
     from statistics import NormalDist
 
     error = 1.25 * max(float(chance.scale((logs - centre)[:, None])[0]), chance.LEAST_SCALE)
@@ -181,4 +184,5 @@ def report(fleet: Fleet, before: set[str] = frozenset(), since: str | None = Non
         _changes(fleet, old, new) if old else [],
         fleet.unfit,
         sum(run.source for run in fleet.runs),
+        bool(before or since),
     )

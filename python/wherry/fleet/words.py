@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from wherry.fleet.outliers import counts
-from wherry.fleet.summary import Report
+from wherry.fleet.summary import TOO_FEW, Change, Report
 from wherry.units import percent, plural, size_in_words
 
 MOST_HOSTS = 40
@@ -80,13 +80,25 @@ def summary(report: Report) -> list[str]:
     for change in report.changes:
         if change.verdict in ("slower", "faster"):
             lines.append(f"{change.title}: {change.verdict}, {change.ratio:.3f} × the time before.")
-    if report.changes and all(c.verdict not in ("slower", "faster") for c in report.changes):
-        lines.append("Before and after: no change seen.")
+    if report.sought and all(c.verdict not in ("slower", "faster") for c in report.changes):
+        lines.append(f"Before and after: {_unchanged(report)}.")
     if report.unfit:
         lines.append(f"{plural(len(report.unfit), 'file')} could not be read; named below.")
     if report.foreign:
         lines.append(f"{plural(report.foreign, 'run')} of other tools passed over.")
     return lines
+
+
+def _unchanged(report: Report) -> str:
+    if not report.changes:
+        return "no host has runs of both with a cell in common"
+    if all(c.verdict == TOO_FEW for c in report.changes):
+        return "no CPU model has three hosts with runs of both, too few to tell a change"
+    return "no change seen"
+
+
+def interval(change: Change) -> str:
+    return "-" if change.verdict == TOO_FEW else f"{change.low:.3f} ... {change.high:.3f}"
 
 
 def groups(report: Report, width: int | None = None) -> list[str]:
@@ -152,10 +164,7 @@ def findings(report: Report, every: bool, width: int | None = None) -> list[str]
 def changes(report: Report, width: int | None = None) -> list[str]:
     return table(
         ("what", "hosts", "time after / before (×)", "interval (×)", "verdict"),
-        (
-            (c.title, str(c.hosts), f"{c.ratio:.3f}", f"{c.low:.3f} ... {c.high:.3f}", c.verdict)
-            for c in report.changes
-        ),
+        ((c.title, str(c.hosts), f"{c.ratio:.3f}", interval(c), c.verdict) for c in report.changes),
         width,
     )
 
