@@ -203,3 +203,20 @@ def test_who_sets_the_clock_makes_no_routine_hang(runner, tmp_path):
     assert done.returncode == 0, done.stderr
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert not of(events, "hang") and len(of(events, "cell")) >= 2
+
+
+@pytest.mark.parametrize("command", ["measure", "system"])
+def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(runner, command):
+    with Path("/dev/zero").open("rb") as zeros:
+        done = subprocess.run([runner, command], stdin=zeros, capture_output=True, timeout=LIMIT_S)
+    assert done.returncode == 2
+    assert done.stderr.count(b"\n") == 1 and b"line 1 is longer than any row" in done.stderr
+
+
+def test_help_names_every_key_of_a_row(runner):
+    """As the answer to a key that there is not, which goes by the parser's own list."""
+    _, said = measure(runner, ["key"], status=2)
+    keys = said.partition("keys are ")[2].split()
+    shown = subprocess.run([runner, "measure", "--help"], capture_output=True, text=True).stdout
+    told = shown.partition("Keys of a row: ")[2].partition(";")[0].split()
+    assert told == keys and "ascending" in keys

@@ -173,3 +173,15 @@ void host_die_of_signal(void)
     signal(host_interrupted, SIG_DFL);
     raise(host_interrupted);
 }
+
+const char *host_row(bool *endless)
+{
+    static char line[1 << 20];
+    char *last = &line[sizeof line - 2];
+    *last = '\n'; /* stays, or is the end of a line that just fits */
+    *endless = false;
+    if (!fgets(line, sizeof line, stdin))
+        return NULL;
+    *endless = *last != '\n';
+    return *endless ? NULL : line;
+}

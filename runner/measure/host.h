@@ -49,4 +49,8 @@ void host_catch_signals(void);
 /* Ends the process by the signal that interrupted it. */
 void host_die_of_signal(void);
 
+/* The next line of standard input; NULL when there is none, or, with *endless set, when it is longer than any row is:
+ * a device or a file of another kind, which would fill the memory. */
+const char *host_row(bool *endless);
+
 #endif

@@ -243,8 +243,8 @@ static const char help[] =
     "  --counters SET             count also hardware events (the default), software ones, or none\n"
     "  --raw                      tell every round, with those that were thrown away\n"
     "  --pace CORE,MEMORY         the best `pace` that an earlier process told, to know a slow phase by\n\n"
-    "Keys of a row: id op routines size mix table src_off dst_off delta walk buffer src_state dst_state content code\n"
-    "overlap mode threads huge rounds batch_us calls aa; docs/runner-protocol.md tells them.\n\n"
+    "Keys of a row: id op routines size mix table src_off dst_off delta walk buffer src_state dst_state content\n"
+    "ascending code overlap mode threads huge rounds batch_us calls aa; docs/runner-protocol.md tells them.\n\n"
     "Example: echo 'id=1 op=copy routines=libc,wherry size=1024' | wherry-run measure\n";
 
 int command_measure(int argc, char **argv)
@@ -264,18 +264,19 @@ int command_measure(int argc, char **argv)
     put_start(&host, options.seed, &bench.counters);
     if (options.peer_count)
         last_words_begin();
-    char *line = NULL;
-    size_t room = 0;
+    const char *line;
+    bool endless = false;
     unsigned long number = 0, rows = 0;
     bool wrong = false;
     status = EXIT_OK;
-    while (status == EXIT_OK && !host_interrupted && getline(&line, &room, stdin) >= 0) {
+    while (status == EXIT_OK && !host_interrupted && (line = host_row(&endless))) {
         number++;
         size_t blank = strspn(line, " \t\r\n");
         if (line[blank] && line[blank] != '#')
             status = run_line(&bench, &targets, line, number, &rows, &wrong, options.raw);
     }
-    free(line);
+    if (endless)
+        status = misuse("measure: line %lu is longer than any row; give rows of key=value words", number + 1);
     last_words_over();
     if (host_interrupted)
         host_die_of_signal();

@@ -450,12 +450,12 @@ int command_system(int argc, char **argv)
     host_put_start(&host, seed);
     json_end();
 
-    char *line = NULL;
-    size_t room = 0;
+    const char *line;
+    bool endless = false;
     unsigned long number = 0, rows = 0;
     bool wrong = false;
     int status = EXIT_OK;
-    while (status == EXIT_OK && !host_interrupted && getline(&line, &room, stdin) >= 0) {
+    while (status == EXIT_OK && !host_interrupted && (line = host_row(&endless))) {
         number++;
         if (line[strspn(line, " \t\r\n")] == '\0' || line[strspn(line, " \t")] == '#')
             continue;
@@ -464,7 +464,8 @@ int command_system(int argc, char **argv)
         status = problem ? misuse("system: row on line %lu: %s", number, problem) : run_row(&row, &wrong);
         rows += status == EXIT_OK;
     }
-    free(line);
+    if (endless)
+        status = misuse("system: line %lu is longer than any row; give rows of key=value words", number + 1);
     if (host_interrupted)
         host_die_of_signal();
     if (status != EXIT_OK)
