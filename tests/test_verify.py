@@ -142,6 +142,12 @@ WRONG = {
     "unfenced_moved_memmove": "sfence",
     "upper_cross_memcpy": "upper",
     "lane_csum_partial": "expected 0x",
+    "src_page_end_memcpy": "expected",
+    "page_line_memmove": "expected",
+    "bounce_large_memcpy": "expected",
+    "length_memcpy": "expected",
+    "streams_crc32c": "expected 0x",
+    "clean_pagezero": "in a line that was zero already",
 }
 GOOD = ["memcpy", "memmove", "mempcpy", "memset", "bzero", "bcopy"]
 GOOD += ["csum_partial", "csum_partial_copy"]
@@ -200,6 +206,11 @@ FAMILIES = {
     **dict.fromkeys(("unfenced_octave", "unfenced_aligned", "unfenced_moved"), "ordering"),
     "upper_cross": "state",
     "lane": "sums",
+    "src_page_end": "delta",
+    "page_line": "overlap",
+    **dict.fromkeys(("bounce_large", "length"), "reentry"),
+    "streams": "sums",
+    "clean": "zeros",
     **dict.fromkeys(("touching", "touched", "low_bit", "zeros", "elide"), "contents"),
 }
 
@@ -310,7 +321,7 @@ def test_events_of_a_right_routine(runner):
         (["--family", "swep"], "no family 'swep'; wherry-run verify --help lists them"),
         (["--case", "sweep:n=x"], "cannot read 'n=x'"),
         (["--case", "nonsense"], "begins with no family"),
-        (["--case", "threads:n=999999"], "has room for 16384 bytes"),
+        (["--case", "threads:n=999999"], "has room for 65536 bytes"),
         (["--case", "nofault-read:n=9,dist=9"], "with the fault (dist) inside them"),
         (["rep_movsb", "--case", "overlap:n=3"], "does not apply"),
         (

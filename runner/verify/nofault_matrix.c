@@ -190,7 +190,16 @@ static bool further(const struct target *target)
 }
 
 /* Each fault takes some microseconds, so everything but the copy itself, which is done whole, gets a sample; so do the
- * further ways of it, of each place a few offsets. */
+ * further ways of it, of each place a few offsets. The sample leaves nothing to chance but where it begins: the
+ * smallest sizes are whole; of each other size every so many places for either signal, and as many sizes in a row have
+ * every place between them; and 64 cases in a row have every offset. */
+enum { SMALLEST = 32 };
+
+static bool sampled(uint64_t n, int64_t place, unsigned signal, uint64_t one_of, uint64_t first)
+{
+    return n <= SMALLEST || (n * 5 + (uint64_t)place + signal * one_of / 2 + first) % one_of == 0;
+}
+
 static void generate(struct unit *unit, void (*run)(struct unit *, const struct vcase *))
 {
     const struct target *t = unit->target;
@@ -202,15 +211,17 @@ static void generate(struct unit *unit, void (*run)(struct unit *, const struct 
                                                            : 4;
     const unsigned one_of = full ? 1 : unit->level == LEVEL_BRIEF ? 64 : whole ? 4 : 16;
     struct vcase one = {.calls = 1, .seed = unit->seed, .c = 0x1a5};
+    const uint64_t first = below(unit, OFFSETS);
+    uint64_t turn = 0;
     const unsigned sizes = MATRIX_SIZES + (sums_as_well(t) ? SUMMED_SIZES : 0);
     for (unsigned i = 0; i < sizes; i++) {
         one.n = i < MATRIX_SIZES ? i + 1 : summed_sizes[i - MATRIX_SIZES];
         for (one.dist = 0; one.dist < (int64_t)one.n; one.dist++)
             for (one.at = 0; one.at < 2; one.at++)
                 for (unsigned k = 0; k < offsets; k++) {
-                    if (one_of > 1 && below(unit, one_of))
+                    if (!sampled(one.n, one.dist, one.at, one_of, first))
                         continue;
-                    one.d = one.s = offsets == OFFSETS ? k : below(unit, OFFSETS);
+                    one.d = one.s = offsets == OFFSETS ? k : (first + 37 * turn++) % OFFSETS;
                     run(unit, &one);
                     if (unit->failed)
                         return;

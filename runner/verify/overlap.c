@@ -155,6 +155,17 @@ static void generate(struct unit *unit)
             one.s = k % 16 < 8 ? 0 : below(unit, 64);
             run(unit, &one);
         }
+    /* And a line beside those. */
+    for (uint64_t reach = 512; reach <= 65536 && !unit->failed; reach += reach < PAGE       ? reach
+                                                                         : reach < 4 * PAGE ? PAGE
+                                                                                            : reach)
+        for (unsigned k = 0; k < (full ? 64u : unit->few ? 16u : 8u) && !unit->failed; k++) {
+            const int64_t distance = (int64_t)reach + (k / 2 % 2 ? 64 : -64);
+            one.n = reach + 66 + (k / 4 % 2 ? 32768 : 0) + below(unit, 32768);
+            one.dist = k % 2 ? distance : -distance;
+            one.s = below(unit, 64);
+            run(unit, &one);
+        }
     /* Short ones at sizes that lie between those above and those below: of each power of two some within one line, two,
      * three and four, and not as chance has it. */
     const unsigned octaves = 6, lines = 4;

@@ -74,6 +74,17 @@ static void generate(struct unit *unit)
         if (unit->failed)
             return;
     }
+    /* What loops of large sizes leave over, which is large itself where three streams are summed at once: every number
+     * of bytes in two lines, beyond each power of two and half between. */
+    for (uint64_t power = LONGEST; power <= 65536 && !brief; power *= 2)
+        for (uint64_t k = 0; k < 256 && !unit->failed; k++) {
+            one.n = fit(unit->target, power + (k < 128 ? 0 : power / 2) + k % 128);
+            one.at = turn % CONTENTS;
+            one.s = below(unit, OFFSETS);
+            one.d = below(unit, OFFSETS);
+            one.c = (int)values[turn++ / CONTENTS % VALUES];
+            run(unit, &one);
+        }
     /* So much of it that lanes of 32 bits wrap, unless what is in them is taken out in time. */
     for (uint64_t power = LONGEST * 2; power <= (brief ? 65536 : unit->few || full ? LARGEST : LARGEST / 4); power *= 2)
         for (one.at = 0; one.at < CONTENTS && !unit->failed; one.at++) {

@@ -6,7 +6,7 @@
 
 #include "verify.h"
 
-enum { ROOM = 16384 };
+enum { ROOM = 65536 };
 
 struct buffers {
     uint8_t *dst, *src;
@@ -160,6 +160,7 @@ struct nesting {
     struct unit *unit;
     struct buffers *inner;
     const struct vcase *one;
+    size_t n; /* of the second call */
     unsigned steps, at;
     bool done, right; /* the second call's result */
     uint8_t *dst;
@@ -177,7 +178,7 @@ static bool call_again(void *context, uintptr_t rip)
     void *frame = verify_frame; /* the trampoline finds the interrupted call by it */
     uint8_t *dst = nest->dst;
     const uint8_t *src = nest->src;
-    size_t n = nest->one->n;
+    const size_t n = nest->n;
     const uint32_t value = (uint32_t)value_of(unit->target, ~nest->one->c);
     const struct target_arguments with = target_arguments(unit->target->abi, dst, src, n, value);
     regs.fourth = with.word[3];
@@ -196,6 +197,16 @@ static struct buffers outer, inner;
 static unsigned steps_made; /* of the last call, and whether it was interrupted so early that it had not ended */
 static bool interrupted;
 
+/* The second call is as long as the first or, by d, of another length that is likely to go the same way. Where what is
+ * kept is a buffer the first shows most, where it is the length only the second. */
+enum { LINE_OFFSETS = 64, LENGTHS = 16 };
+
+static size_t second_length(const struct unit *unit, const struct vcase *one)
+{
+    const uint64_t which = one->d / LINE_OFFSETS % LENGTHS;
+    return which % 2 ? fit(unit->target, one->n ^ (uint64_t)1 << which / 2) : one->n;
+}
+
 static void run_reentry(struct unit *unit, const struct vcase *one)
 {
     if (!outer.dst) {
@@ -204,14 +215,16 @@ static void run_reentry(struct unit *unit, const struct vcase *one)
     }
     bool set = is_set(unit->target);
     for (uint64_t k = 0; k < one->calls && !unit->failed; k++) {
-        struct nesting nest = {.unit = unit, .inner = &inner, .one = one, .at = one->at};
+        struct vcase second = *one;
+        second.n = second_length(unit, one);
+        struct nesting nest = {.unit = unit, .inner = &inner, .one = one, .n = second.n, .at = one->at};
         uint8_t c = (uint8_t)value_of(unit->target, ~one->c);
         nest.dst = inner.dst + 64;
         nest.src = inner.src + 64;
         if (may_overlap(unit, one))
-            nest.model = overlapped(&inner, one, &nest.dst, &nest.src);
+            nest.model = overlapped(&inner, &second, &nest.dst, &nest.src);
         else
-            plain_fill(nest.dst, set ? (uint8_t)~c : 0, one->n);
+            plain_fill(nest.dst, set ? (uint8_t)~c : 0, second.n);
         call_hook_context = &nest;
         call_on_step = call_again;
         unit->cases++;
@@ -222,10 +235,10 @@ static void run_reentry(struct unit *unit, const struct vcase *one)
         if (right && nest.done) {
             uint8_t *dst = nest.dst;
             const uint8_t *src = set ? NULL : nest.src, *model = nest.model ? nest.model : src;
-            size_t at = only_reads(unit->target) ? one->n
-                        : set                    ? first_other(dst, c, one->n)
-                                                 : first_difference(dst, model, one->n);
-            if (at < one->n)
+            size_t at = only_reads(unit->target) ? second.n
+                        : set                    ? first_other(dst, c, second.n)
+                                                 : first_difference(dst, model, second.n);
+            if (at < second.n)
                 fail_byte(unit, one, dst, src, "destination", (int64_t)at, set ? c : model[at], dst[at]);
             else if (!nest.right)
                 fail(unit, one, dst, src, "result", "the second call returned a wrong result");
@@ -234,7 +247,8 @@ static void run_reentry(struct unit *unit, const struct vcase *one)
         if (!right) {
             size_t length = __builtin_strlen(unit->failure.message);
             snprintf(unit->failure.message + length, sizeof unit->failure.message - length,
-                     " (a signal handler made a second call after %u instructions of the first)", one->at);
+                     " (a signal handler made a second call, of %zu bytes, after %u instructions of the first)",
+                     second.n, one->at);
         }
     }
 }
@@ -254,25 +268,47 @@ static void everywhere(struct unit *unit)
         one.dist = n % 4 == 3 ? some_distance(unit, n) : 0;
         one.at = UINT32_MAX; /* to its end, to count them */
         run_reentry(unit, &one);
-        const unsigned steps = steps_made, budget = many ? 600 : 100;
+        const unsigned steps = steps_made, budget = many ? 600 : 64;
         const unsigned tries = steps * steps <= budget ? steps : 1 + budget / (steps + 1);
-        for (unsigned k = 0; k < tries && !unit->failed; k++) {
-            one.at = tries == steps ? k : (unsigned)below(unit, steps);
+        const unsigned count = tries == steps ? 2 * tries : tries + 1;
+        for (unsigned k = 0; k < count && !unit->failed; k++) {
+            one.at = tries == steps ? k / 2 : (unsigned)below(unit, steps);
+            one.d = one.d % LINE_OFFSETS + LINE_OFFSETS * (k % 2 + 2 * below(unit, LENGTHS / 2));
             run_reentry(unit, &one);
         }
     }
 }
 
+/* A buffer of its own that takes no smaller call: interrupted within the first few thousand instructions, which leave
+ * something in it. */
+static void large_calls(struct unit *unit)
+{
+    const unsigned rounds = unit->level == LEVEL_FULL ? 8 : unit->few ? 4 : 1;
+    struct vcase one = {.calls = 1, .seed = unit->seed};
+    for (uint64_t power = 8192; power < ROOM; power *= 2)
+        for (unsigned k = 0; k < 8 * rounds && !unit->failed; k++) {
+            one.n = fit(unit->target, power + power / 4 * (k / 2 % 4) + below(unit, power / 4));
+            one.at = k % 2 ? 64 + (unsigned)below(unit, 2048) : (unsigned)below(unit, 64);
+            one.d = below(unit, LINE_OFFSETS) + LINE_OFFSETS * below(unit, LENGTHS);
+            one.s = below(unit, 64);
+            one.c = (int)next_random(&unit->random);
+            one.dist = k / 8 % 2 ? (int64_t)below(unit, 512) - 256 : 0;
+            run_reentry(unit, &one);
+        }
+}
+
 static void generate_reentry(struct unit *unit)
 {
-    if (unit->level != LEVEL_BRIEF)
+    if (unit->level != LEVEL_BRIEF) {
         everywhere(unit);
+        large_calls(unit);
+    }
     struct vcase one = {.calls = 1, .seed = unit->seed};
     unsigned count = unit->level == LEVEL_FULL ? 4000 : unit->level == LEVEL_BRIEF ? 60 : unit->few ? 600 : 200;
     for (unsigned k = 0; k < count && !unit->failed; k++) {
         one.n = fit(unit->target, 1 + below(unit, k % 3 == 0 ? 8192 : 256));
         one.at = (unsigned)below(unit, k / 3 % 2 ? 16 : 200); /* by itself, not tied to the size */
-        one.d = below(unit, 64);
+        one.d = below(unit, LINE_OFFSETS) + LINE_OFFSETS * below(unit, LENGTHS);
         one.s = below(unit, 64);
         one.c = (int)next_random(&unit->random);
         one.dist = k % 4 == 1 && one.n > 1 ? some_distance(unit, one.n) : 0;
@@ -290,8 +326,8 @@ static bool any(const struct target *target)
     return true;
 }
 
-static const char *lacks_room(const struct vcase *one) { return one->n + reach_of(one) > ROOM ? "16384 bytes" : NULL; }
-_Static_assert(ROOM == 16384, "said above");
+static const char *lacks_room(const struct vcase *one) { return one->n + reach_of(one) > ROOM ? "65536 bytes" : NULL; }
+_Static_assert(ROOM == 65536, "said above");
 
 const struct family family_threads = {
     "threads", "two threads at once on buffers of their own", any, generate_threads, run_threads, lacks_room};

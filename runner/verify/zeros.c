@@ -1,10 +1,11 @@
 /* What tells zeros from others: all zeros, one bit that is not, and a page that cannot be written because it need not
- * be. Buffers lie flush with inaccessible pages at either end, amid bytes that are not zero. */
+ * be. Buffers lie flush with inaccessible pages at either end, amid bytes that are not zero. Lines that need not be
+ * written beside one that must are watched by instruction. */
 #include <sys/mman.h>
 
 #include "verify.h"
 
-enum { SMALL = 2 * PAGE, ROOM = (1 << 20) + 2 * PAGE, FROM_END = 1, ALL_ZERO = 2, READ_ONLY = 4 };
+enum { SMALL = 2 * PAGE, ROOM = (1 << 20) + 2 * PAGE, FROM_END = 1, ALL_ZERO = 2, READ_ONLY = 4, STEPPED = 8 };
 
 static uint8_t *room;
 
@@ -17,9 +18,76 @@ static void prepare(void)
     mprotect(room, ROOM, PROT_READ | PROT_WRITE);
 }
 
+enum { LINE = 64, MOST_LINES = 16 };
+
+/* Before one instruction of the call the lines of zeros get other bytes, and after it the zeros again: an instruction
+ * that writes zeros there is seen, and no later one finds anything but zeros. */
+struct watch {
+    uint8_t *p;
+    size_t n, dirty; /* dirty: of the line that is to be written */
+    unsigned steps, at;
+    bool marked;
+    size_t wrong; /* the first byte written, or n */
+};
+
+static bool clean(const struct watch *w, size_t i)
+{
+    return ((uintptr_t)(w->p + i) ^ (uintptr_t)(w->p + w->dirty)) / LINE != 0;
+}
+
+static bool mark(void *context, uintptr_t rip)
+{
+    struct watch *w = context;
+    (void)rip;
+    if (w->marked)
+        for (size_t i = 0; i < w->n; i++)
+            if (clean(w, i)) {
+                if (!w->p[i] && w->wrong == w->n)
+                    w->wrong = i;
+                w->p[i] = 0;
+            }
+    w->marked = !w->marked && w->steps++ == w->at;
+    for (size_t i = 0; w->marked && i < w->n; i++)
+        if (clean(w, i))
+            w->p[i] = 1;
+    return w->marked || w->steps <= w->at;
+}
+
+/* One instruction of the call, the one that calls counts, and whether there was so late a one. */
+static bool step(struct unit *unit, const struct vcase *one, unsigned at)
+{
+    prepare();
+    const size_t n = one->n;
+    uint8_t *p = room + one->d;
+    struct watch w = {.p = p, .n = n, .dirty = one->s, .at = at, .wrong = n};
+    plain_fill(p, 0, n);
+    p[one->s] = (uint8_t)(1u << (one->c & 7));
+    call_hook_context = &w;
+    call_on_step = mark;
+    unit->cases++;
+    const bool right = call_checked(unit, one, p, p, n);
+    call_on_step = NULL;
+    if (w.marked) /* before its last one, behind which the hook is not called */
+        mark(&w, 0);
+    if (right && w.wrong < n)
+        fail(unit, one, p, p, "", "wrote byte %zu, in a line that was zero already", w.wrong);
+    return w.steps > at;
+}
+
+static void run_stepped(struct unit *unit, const struct vcase *one)
+{
+    enum { MOST_STEPS = 600 };
+    for (unsigned at = 0; at < MOST_STEPS && !unit->failed && step(unit, one, at); at++)
+        continue;
+}
+
 /* s: the byte that is not zero; c: its bit. */
 static void run(struct unit *unit, const struct vcase *one)
 {
+    if (one->at & STEPPED) {
+        run_stepped(unit, one);
+        return;
+    }
     prepare();
     const size_t n = one->n;
     const size_t span = n + one->d <= SMALL ? SMALL : ROOM; /* what is looked at, from either end of the room */
@@ -92,6 +160,22 @@ static void larger_sizes(struct unit *unit)
         }
 }
 
+/* One line to write among those that are not, at either end, in the middle and with a buffer that begins or ends within
+ * a line. */
+static void clean_lines(struct unit *unit)
+{
+    const unsigned rounds = unit->level == LEVEL_FULL ? 16 : unit->few ? 4 : 1;
+    struct vcase one = {.calls = 1, .seed = unit->seed, .at = STEPPED};
+    for (unsigned k = 0; k < 8 * rounds && !unit->failed; k++) {
+        const uint64_t lines = 2 + below(unit, k % 2 ? 4 : MOST_LINES - 2);
+        one.n = lines * LINE - (k % 4 < 2 ? 0 : below(unit, LINE));
+        one.d = k / 2 % 2 ? below(unit, LINE) : 0;
+        one.s = k / 4 % 2 ? below(unit, one.n) : k % 3 ? one.n - 1 : 0;
+        one.c = (int)below(unit, 8);
+        run(unit, &one);
+    }
+}
+
 static void generate(struct unit *unit)
 {
     struct vcase one = {.calls = 1, .seed = unit->seed};
@@ -115,6 +199,8 @@ static void generate(struct unit *unit)
     }
     if (!unit->thin)
         larger_sizes(unit);
+    if (!unit->thin && writes(unit->target))
+        clean_lines(unit);
 }
 
 static bool applies(const struct target *target)
