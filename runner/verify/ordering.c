@@ -184,11 +184,13 @@ static void generate(struct unit *unit)
     }
     if (brief || (unit->target->routine && !streams))
         return;
-    /* Of each octave both halves, in every shape: of the larger ones one after the other. */
+    /* Of each octave both halves, in every shape, of the larger ones one after the other; with many functions one half.
+     */
+    const bool much = unit->few || full;
     unsigned turn = 0;
     for (uint64_t power = 64; power <= 4 << 20; power *= 2)
-        for (unsigned half = 0; half < 2; half++) {
-            const bool each = (unit->few || full) && (full || half == 0) && power <= 1 << 20;
+        for (unsigned half = 0; half < (much ? 2 : 1); half++) {
+            const bool each = much && (full || half == 0) && power <= 1 << 20;
             for (unsigned k = 0; k < (each ? SHAPES : 1) && !unit->failed; k++)
                 of_size(unit, power + half * power / 2, power / 2, (enum shape)(turn++ % SHAPES));
         }

@@ -268,7 +268,7 @@ static void everywhere(struct unit *unit)
         one.dist = n % 4 == 3 ? some_distance(unit, n) : 0;
         one.at = UINT32_MAX; /* to its end, to count them */
         run_reentry(unit, &one);
-        const unsigned steps = steps_made, budget = many ? 600 : 64;
+        const unsigned steps = steps_made, budget = many ? 600 : 24;
         const unsigned tries = steps * steps <= budget ? steps : 1 + budget / (steps + 1);
         const unsigned count = tries == steps ? 2 * tries : tries + 1;
         for (unsigned k = 0; k < count && !unit->failed; k++) {
@@ -288,7 +288,7 @@ static void large_calls(struct unit *unit)
     for (uint64_t power = 8192; power < ROOM; power *= 2)
         for (unsigned k = 0; k < 8 * rounds && !unit->failed; k++) {
             one.n = fit(unit->target, power + power / 4 * (k / 2 % 4) + below(unit, power / 4));
-            one.at = k % 2 ? 64 + (unsigned)below(unit, 2048) : (unsigned)below(unit, 64);
+            one.at = k % 2 ? 64 + (unsigned)below(unit, rounds > 1 ? 2048 : 512) : (unsigned)below(unit, 64);
             one.d = below(unit, LINE_OFFSETS) + LINE_OFFSETS * below(unit, LENGTHS);
             one.s = below(unit, 64);
             one.c = (int)next_random(&unit->random);

@@ -90,7 +90,8 @@ static void run(struct unit *unit, const struct vcase *one)
     }
     prepare();
     const size_t n = one->n;
-    const size_t span = n + one->d <= SMALL ? SMALL : ROOM; /* what is looked at, from either end of the room */
+    /* What is looked at, from either end of the room: the buffer and a page or two. */
+    const size_t span = n + one->d <= SMALL ? SMALL : (n + one->d + 2 * PAGE - 1) / PAGE * PAGE;
     uint8_t *const low = one->at & FROM_END ? room + ROOM - span : room;
     uint8_t *p = one->at & FROM_END ? room + ROOM - n - one->d : room + one->d;
     const bool looks = only_reads(unit->target);
