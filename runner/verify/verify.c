@@ -34,7 +34,7 @@ static void help(void)
          "libc.\n\n"
          "  --peer NAME=PATH[:PREFIX]  load a shared object and verify its functions too\n"
          "  --only-peers               nothing but the peers\n"
-         "  --brief                    what make bench runs (half a minute on 2 cores for everything)\n"
+         "  --brief                    what make bench runs (under a minute on 2 cores for everything)\n"
          "  --quick                    the default (two to five minutes); with 12 functions or fewer, more of each\n"
          "  --full                     every case (20 minutes for everything; 10 for nofault)\n"
          "  --family NAME,...          only these families\n"

@@ -22,7 +22,7 @@ import click
 @click.option("--only-peers", is_flag=True, help="Peers and nothing else.")
 @click.option("--full", is_flag=True, help="Everything (about 20 minutes).")
 @click.option("--quick", is_flag=True, help="Two to five minutes; the default.")
-@click.option("--brief", is_flag=True, help="What make bench runs, half a minute.")
+@click.option("--brief", is_flag=True, help="What make bench runs, under a minute.")
 @click.option(
     "--family",
     metavar="NAME,...",
