@@ -190,8 +190,8 @@ int wherry_nofault_status(struct wherry_nofault_status *status);
  * to 64 bytes, four up to 256, so that sizes which nobody can predict seldom cost a wrong guess of a branch. dst_cap
  * and src_cap say how many bytes lie at dst and src, of which up to the smaller may be written and read: bytes of dst
  * from n on may hold anything afterwards. Where a capacity leaves no room for whole lines, and above 256 bytes, it is
- * wherry_memcpy, exact. n must not be above a capacity, and the two capacities must not overlap. Returns dst. After
- * Rizzo's pkt_copy of netmap.
+ * wherry_memcpy, exact, and for a size to 128 that the compiler knows its own memcpy of that size. n must not be above
+ * a capacity, and the two capacities must not overlap. Returns dst. After Rizzo's pkt_copy of netmap.
  *
  * The lines move by vectors of 32 bytes where the compiler may use them (-mavx, -mavx512f); with SSE2 alone it is one
  * line to 64 bytes, and wherry_memcpy above. In code compiled with -fsanitize=address, hwaddress, memory or thread, or
@@ -251,6 +251,11 @@ static __inline__ void *wherry_copy_padded(void *dst, size_t dst_cap, const void
     const char *from = (const char *)src;
     /* From two lines of the smallest blocks on a call costs no more, since the library has wider ones. */
     const size_t most = WHERRY_PADDED_BLOCK > 16 ? 256 : 64;
+#if !defined(__OPTIMIZE_SIZE__) /* where it may be a string instruction */
+    /* As many stores as such a size needs, where one that is not known takes four or eight. */
+    if (__builtin_constant_p(n) && n > 0 && n <= 128)
+        return __builtin_memcpy(dst, src, n);
+#endif
     /* Of 0 bytes too: then neither need point to anything. One comparison tells it together with n > most. */
     if (n == 0 || n > most || ((n + 63) & ~(size_t)63) > room)
         return wherry_memcpy(dst, src, n);
