@@ -332,3 +332,12 @@ def test_of_counting_more_is_told_than_was_there():
     assert own_share(merger, 2.0, 2.0) == 0.75
     assert own_share(merger, 0.1, 2.0) == LEAST_OWN_SHARE
     assert own_share(merger, 0.0, 2.0) == 1.0
+
+
+def test_a_run_without_a_copy_proves_nothing():
+    """It may have run without the recorder: behind another root, or as a user who may not read it."""
+    from wherry.recording.summary import ceiling_in_words
+
+    none = {"cpu_s": 0.006, "at_most": 0.0, "at_most_s": 0.0, "likely": 0.0, "likely_s": 0.0}
+    assert "could gain no more" not in ceiling_in_words(none)
+    assert "no copy was recorded" in ceiling_in_words(none)

@@ -164,6 +164,8 @@ def ceiling_in_words(ceiling: Mapping) -> str:
         more = "but what was not recorded may copy too"
     elif ceiling["at_most"] >= 1 and ceiling.get("few_timed"):
         more = "too little is known of its largest calls to tell less"
+    elif ceiling["at_most_s"] <= 0:
+        more = "no copy was recorded, which is no proof that there was none"
     else:
         more = "even a free memcpy could gain no more"
     run = f"of this run ({seconds(ceiling['at_most_s'])} of {seconds(ceiling['cpu_s'])} of processor time of its own)"
