@@ -263,11 +263,20 @@ def test_turns(wherry, tmp_path: Path):
 
 @pytest.mark.parametrize(("apart", "said"), [(2000, "has 2,000 in place of 10,000"), (10_000, "")])
 def test_the_table_says_that_samples_between_two_cpus_are_shorter(apart, said):
-    def rows(**_):
-        for place, calls in (("same", 10_000), ("apart", apart)):
-            row = {"via": "pipe", "partners": "processes", "place": place}
-            yield row, {"no": {"ns": {"median": 5000.0}, "calls": calls}}
-
-    found = SimpleNamespace(rows=rows, clock=SimpleNamespace(cycles=lambda _: None))
-    (note,) = report._ways(found, 100).notes
+    (note,) = report._ways(found(same=10_000, apart=apart), 100).notes
     assert note.endswith(said) if said else "in place of" not in note
+
+
+def test_one_cpu_needs_no_word_about_two():
+    assert not report._ways(found(same=10_000), 100).notes
+
+
+def found(**calls):
+    """Of a pipe between processes, at each place so many round trips a sample."""
+
+    def rows(**_):
+        for place, own in calls.items():
+            row = {"via": "pipe", "partners": "processes", "place": place}
+            yield row, {"no": {"ns": {"median": 5000.0}, "calls": own}}
+
+    return SimpleNamespace(rows=rows, clock=SimpleNamespace(cycles=lambda _: None))

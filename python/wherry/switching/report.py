@@ -147,7 +147,9 @@ def _ways(found: Found, width: int) -> Block | None:
         [
             "two: each hand-over wakes the other CPU, and no state is saved and loaded in between"
             + _fewer(trips)
-        ],
+        ]
+        if "apart" in trips
+        else [],
     )
 
 
