@@ -6,7 +6,7 @@ WHERRY = .venv/bin/wherry
 
 help:
 	@echo 'make bench        set up, verify the routines, measure them, print the tables, save a report   (2 to 6 minutes)'
-	@echo 'make test         set up and run the tests                                      (8 to 16 minutes)'
+	@echo 'make test         set up and run the tests                                      (8 to 18 minutes)'
 	@echo 'make verify-full  set up and verify everything there is, routines too               (long)'
 	@echo 'make fuzz         call everything at random on all CPUs until something is wrong  (10 minutes; SECONDS=3600)'
 	@echo 'make peers        build other memory routines that are installed here, to measure against  (seconds)'
