@@ -62,8 +62,11 @@ __attribute__((visibility("default"))) int prctl(int option, ...)
     va_end(list);
     if (!next_prctl && recorder_find_next())
         recorder_find_naming();
-    if (!next_prctl)
-        return recorder_syscall(SYS_prctl, option, (long)a, (long)b, (long)c, (long)d, 0) < 0 ? -1 : 0;
+    if (!next_prctl) {
+        /* Before libc is there; its errno is none of ours. */
+        const long answer = recorder_syscall(SYS_prctl, option, (long)a, (long)b, (long)c, (long)d, 0);
+        return answer < 0 ? -1 : (int)answer;
+    }
     const int result = next_prctl(option, a, b, c, d);
     if (option == PR_SET_NAME && !result)
         recorder_note_name(recorder_thread(), (const char *)a);
