@@ -24,6 +24,8 @@ TOOLS = Path(sys.prefix) / "bin"
 os.environ["PATH"] = f"{TOOLS}{os.pathsep}{os.environ['PATH']}"
 # At each start numpy makes threads for linear algebra, of which nothing here has any.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# What somebody built with `make peers` is no part of what is tested; tests of peers that are found say where.
+os.environ["WHERRY_PEERS"] = ""
 # A shell without job control has them ignored in what it starts in the background, and programs inherit that.
 for _number, _handler in (
     (signal.SIGINT, signal.default_int_handler),
