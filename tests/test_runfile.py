@@ -251,6 +251,23 @@ def test_where_output_goes_no_file_is_put(wherry_run, tmp_path, stream):
     assert [own.name for own in tmp_path.iterdir()] == ["log"]
 
 
+def test_a_directory_that_another_command_removes_is_made_again(tmp_path):
+    """Each command tries whether it could write, and takes away the directory that it made for that."""
+    home, tries = tmp_path / "runs", []
+
+    def make() -> Path:
+        tries.append(home.is_dir())
+        if len(tries) < 3:
+            home.rmdir()
+        (home / "x").touch()
+        return home / "x"
+
+    assert runfile.in_directory(home, make).exists()
+    assert tries == [True] * 3
+    with pytest.raises(FileNotFoundError):
+        runfile.in_directory(home, (tmp_path / "nowhere" / "y").touch)
+
+
 def test_a_place_that_cannot_be_looked_at(tmp_path, monkeypatch):
     """A name that is too long, a directory that may not be entered: before, and when the run is over."""
 

@@ -14,9 +14,10 @@ import stat
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from errno import EEXIST
 from pathlib import Path
+from typing import TypeVar
 
 from wherry import schemas
 from wherry.errors import FailedError, WherryError, printable
@@ -25,6 +26,7 @@ FORMAT = "wherry-run"
 FORMAT_VERSION = 1
 # Where runs go, unless another place is named.
 RUNS = Path("runs")
+Made = TypeVar("Made")
 # The journal of a run, beside it (journal.py).
 JOURNAL, JOURNAL_FORMAT = ".journal", "wherry-journal"
 _JOURNAL_BEGINS = f'{{"format":"{JOURNAL_FORMAT}"'.encode()
@@ -363,15 +365,25 @@ def _write(path: Path, data: bytes, keep: bool) -> list[Path]:
     # Renaming onto a symbolic link would replace the link, not the file that it names.
     path = Path(os.path.realpath(path))
     made = [home for home in path.parents if not home.exists()]
-    path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        kept = _written(path, data, keep)
+        kept = in_directory(path.parent, lambda: _written(path, data, keep))
     except BaseException:
         _without(made)
         raise
     if not kept:
         _without(made)
     return made
+
+
+def in_directory(home: Path, make: Callable[[], Made]) -> Made:
+    """What `make` makes there, in a directory that is made first where there is none. Another command that has made the
+    same one for a trial may remove it again in between; then once more."""
+    for _ in range(100):
+        with contextlib.suppress(FileNotFoundError):
+            home.mkdir(parents=True, exist_ok=True)
+            return make()
+    home.mkdir(parents=True, exist_ok=True)
+    return make()
 
 
 def _without(made: Sequence[Path]) -> None:
