@@ -7,7 +7,6 @@ import datetime
 import itertools
 import os
 import re
-from functools import partial
 from pathlib import Path
 
 # More rows than this and the default run file is packed.
@@ -34,11 +33,17 @@ def take(path: Path) -> Path:
     OSError where none can be made."""
     from wherry import runfile
 
+    return runfile.in_directory(path.parent, lambda: _first_free(path))
+
+
+def _first_free(path: Path) -> Path:
+    from wherry import runfile
+
     stem, dot_json, packed = path.name.rpartition(".json")
     names = (path.with_name(f"{stem}-{number}{dot_json}{packed}") for number in itertools.count(2))
     for name in itertools.chain((path,), names):
         with contextlib.suppress(FileExistsError):
-            runfile.in_directory(name.parent, partial(name.touch, exist_ok=False))
+            name.touch(exist_ok=False)
             if runfile.journal_beside(name) is None:
                 return name
             name.unlink()  # the journal is of a run whose file somebody has removed
