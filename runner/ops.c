@@ -22,19 +22,37 @@ uint16_t model_fold(uint32_t sum)
     return (uint16_t)~sum;
 }
 
-uint32_t model_crc32c(uint32_t crc, const uint8_t *src, size_t n)
+enum { AT_A_TIME = 8 };
+
+/* Of [k][byte]: the remainder of that byte with k zero bytes behind it. */
+static uint32_t remainders[AT_A_TIME][256];
+
+__attribute__((constructor)) static void make_remainders(void)
 {
-    static uint32_t table[256];
-    if (!table[1]) /* by whoever comes first, and to the same values */
-        for (uint32_t i = 256; i-- > 0;) {
-            uint32_t remainder = i;
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        uint32_t remainder = byte;
+        for (int k = 0; k < AT_A_TIME; k++) {
             for (int bit = 0; bit < 8; bit++)
                 remainder = remainder >> 1 ^ (remainder & 1 ? 0x82f63b78 : 0); /* Castagnoli's polynomial, mirrored */
-            table[i] = remainder;
+            remainders[k][byte] = remainder;
         }
+    }
+}
+
+/* By eight bytes, each with what follows it among them: byte by byte it was a third of what a verification takes. */
+uint32_t model_crc32c(uint32_t crc, const uint8_t *src, size_t n)
+{
     crc = ~crc;
-    for (size_t i = 0; i < n; i++)
-        crc = crc >> 8 ^ table[(uint8_t)(crc ^ src[i])];
+    for (; n >= AT_A_TIME; n -= AT_A_TIME, src += AT_A_TIME) {
+        uint32_t next = 0;
+        for (int i = 0; i < AT_A_TIME; i++) {
+            const uint8_t byte = (uint8_t)(src[i] ^ (i < 4 ? crc >> 8 * i : 0));
+            next ^= remainders[AT_A_TIME - 1 - i][byte];
+        }
+        crc = next;
+    }
+    for (; n; n--)
+        crc = crc >> 8 ^ remainders[0][(uint8_t)(crc ^ *src++)];
     return ~crc;
 }
 

@@ -43,6 +43,18 @@ static bool source_whole(struct unit *unit, const struct vcase *one, const uint8
     return false;
 }
 
+static bool as_before(struct unit *unit, const struct vcase *one, const uint8_t *dst, const uint8_t *src, size_t from,
+                      size_t to)
+{
+    struct arena *a = destination(unit, one);
+    if (plain_equal(a->base + from, a->back + from, to - from))
+        return true;
+    const size_t at = from + first_difference(a->base + from, a->back + from, to - from);
+    fail_byte(unit, one, dst, src, "destination", (int64_t)at - (dst - a->base), a->back[at], a->base[at]);
+    plain_copy(a->base + from, a->back + from, to - from);
+    return false;
+}
+
 /* Everything outside the last call's destination, and the whole source. True when nothing was touched. */
 static bool untouched(struct unit *unit, const struct vcase *one)
 {
@@ -50,10 +62,11 @@ static bool untouched(struct unit *unit, const struct vcase *one)
     size_t length = one->n + 2 * MARGIN + 65536 < a->length ? one->n + 2 * MARGIN + 65536 : a->length;
     uint8_t *dst = a->base + MARGIN + one->d;
     const uint8_t *src = is_set(unit->target) ? NULL : source.base + MARGIN + one->s;
-    if (!plain_equal(a->base, a->back, length)) {
-        int64_t at = (int64_t)first_difference(a->base, a->back, length);
-        fail_byte(unit, one, dst, src, "destination", at - (dst - a->base), a->back[at], a->base[at]);
-        plain_copy(a->base, a->back, length);
+    const size_t begin = (size_t)(dst - a->base), end = begin + one->n;
+    if (ring_at > 1) { /* what a call wrote to the destination of another is not outside of the last one's */
+        if (!as_before(unit, one, dst, src, 0, length))
+            return false;
+    } else if (!as_before(unit, one, dst, src, 0, begin) || !as_before(unit, one, dst, src, end, length)) {
         return false;
     }
     return source_whole(unit, one, dst, src, length);
