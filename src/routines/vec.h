@@ -3,7 +3,11 @@
 #ifndef WHERRY_VEC_H
 #define WHERRY_VEC_H
 
+#if VEC_BYTES == 16
+#include <emmintrin.h> /* the other takes longer to read than a routine to compile */
+#else
 #include <immintrin.h>
+#endif
 #include <stddef.h>
 #include <stdint.h>
 
