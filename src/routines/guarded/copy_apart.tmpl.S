@@ -30,6 +30,22 @@
     STORE(AT(apart_spill), MOVE R(1), 64(%rdi));          \
     STORE(AT(apart_spill), MOVE R(2), 128(%rdi));         \
     STORE(AT(apart_spill), MOVE R(3), 192(%rdi))
+#define APART_TO_384                                      \
+    cmpl    $320, %edx;                                   \
+    ja      AT(apart_6_blocks);                           \
+    APART_STORE_4;                                        \
+    STORE_LAST(AT(apart_spill))
+#define APART_TO_512                                      \
+    LOAD(AT(redo), MOVE 256(%rsi), R(4));                 \
+    LOAD(AT(redo), MOVE 320(%rsi), R(5));                 \
+    cmpl    $448, %edx;                                   \
+    jbe     AT(apart_7_blocks);                           \
+    LOAD(AT(redo), MOVE 384(%rsi), R(6));                 \
+    APART_STORE_4;                                        \
+    STORE(AT(apart_spill), MOVE R(4), 256(%rdi));         \
+    STORE(AT(apart_spill), MOVE R(5), 320(%rdi));         \
+    STORE(AT(apart_spill), MOVE R(6), 384(%rdi));         \
+    STORE_LAST(AT(apart_spill))
 /* clang-format on */
 
 TOP:
@@ -122,24 +138,19 @@ AT(apart_257):
     LOAD_LAST(AT(redo))
     LOAD(AT(redo), MOVE 192(%rsi), R(3))
     cmpl    $384, %edx
+#if WHERRY_EDGE_BRANCH              /* the order of public.S, which hangs on that as well */
+    ja      AT(apart_385)
+    APART_TO_384
+    .p2align 5
+AT(apart_385):
+    APART_TO_512
+#else
     jbe     AT(apart_to_384)
-    LOAD(AT(redo), MOVE 256(%rsi), R(4))
-    LOAD(AT(redo), MOVE 320(%rsi), R(5))
-    cmpl    $448, %edx
-    jbe     AT(apart_7_blocks)
-    LOAD(AT(redo), MOVE 384(%rsi), R(6))
-    APART_STORE_4
-    STORE(AT(apart_spill), MOVE R(4), 256(%rdi))
-    STORE(AT(apart_spill), MOVE R(5), 320(%rdi))
-    STORE(AT(apart_spill), MOVE R(6), 384(%rdi))
-    STORE_LAST(AT(apart_spill))
-
+    APART_TO_512
     .p2align 5
 AT(apart_to_384):
-    cmpl    $320, %edx
-    ja      AT(apart_6_blocks)
-    APART_STORE_4
-    STORE_LAST(AT(apart_spill))
+    APART_TO_384
+#endif
 
     .p2align 5
 AT(apart_6_blocks):
