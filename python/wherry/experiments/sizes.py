@@ -23,6 +23,8 @@ def _label(row: dict) -> str:
 
 
 class Sizes(Experiment):
+    quick_processes = 7
+
     def rows(self, request: Request) -> list[Row]:
         routines = self.chosen(request)
         rows = []

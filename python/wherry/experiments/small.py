@@ -63,6 +63,7 @@ def _place(row: dict) -> str:
 
 
 class Small(Experiment):
+    quick_rounds = 7
     takes = frozenset({"routines", "sizes", "states", "found"})
 
     def wants(self, peer: Peer) -> bool:
