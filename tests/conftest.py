@@ -137,8 +137,10 @@ def meson_build(
     *options: str,
     env: dict[str, str] | None = None,
     targets: tuple[str, ...] = (),
+    like: Path | None = None,
 ) -> Path:
-    """Sets up a Meson build directory, unless it is, and builds everything in it, or just targets.
+    """Sets up a Meson build directory, unless it is, and builds everything in it, or just targets. It may begin as
+    a copy of a finished one that is like it but for the options: what those do not change is not made again.
 
     Tests that run at the same time may want the same directory: one builds, the others wait for it.
     """
@@ -148,7 +150,15 @@ def meson_build(
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (build / "build.ninja").exists():
             shutil.rmtree(build, ignore_errors=True)
-            run("meson", "setup", build, source, *options, env=environment)
+            if like:
+                part = build.with_name(f"{build.name}.part")
+                shutil.rmtree(part, ignore_errors=True)
+                shutil.copytree(like, part, symlinks=True)
+                (part / "build.ninja").unlink()  # who is interrupted from here on begins again
+                part.rename(build)
+                run("meson", "setup", "--reconfigure", build, *options, env=environment)
+            else:
+                run("meson", "setup", build, source, *options, env=environment)
         run("ninja", "-C", build, *targets, env=environment)
     return build
 

@@ -51,17 +51,23 @@ def test_a_tier_that_is_asked_for_twice_is_noticed(build_dir):
 
 def built(build_dir: Path, first: str, edge: str) -> Path:
     """A build of that kind: the one there is, if it is."""
-    flags = (
-        f"-DWHERRY_FIRST_AVX2={first == 'avx2':d}",
-        f"-DWHERRY_EDGE_BRANCH={edge == 'branch':d}",
+    lines = (
+        f"#define WHERRY_FIRST_AVX2 {first == 'avx2':d}",
+        f"#define WHERRY_EDGE_BRANCH {edge == 'branch':d}",
     )
-    ninja = (build_dir / "build.ninja").read_text()
-    if all(flag in ninja for flag in flags):
+
+    def is_it(build: Path) -> bool:
+        made = (build / "src" / "routines" / "arrangement.h").read_text().splitlines()
+        return all(line in made for line in lines)
+
+    if is_it(build_dir):
         return build_dir
     build = ROOT / "build" / f"first-{first}-{edge}"
     targets = ("runner/wherry-run", "tests/c/early-static", "tests/c/midcall-test")
     options = (f"-Dfirst_tier={first}", f"-Dpage_edge={edge}")
-    return meson_build(ROOT, build, *options, targets=targets)
+    meson_build(ROOT, build, *options, targets=targets, like=build_dir)
+    assert is_it(build)
+    return build
 
 
 @pytest.mark.parametrize(

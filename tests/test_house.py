@@ -30,6 +30,7 @@ MAY_INCLUDE = {
         "src/routines/written.h",
         "src/routines/ends.h",
         "src/routines/lines.h",
+        "src/routines/arrangement.h",
         "src/routines/csum.h",
         "src/routines/asm.h",
         "src/routines/guarded/",
@@ -43,6 +44,7 @@ MAY_INCLUDE = {
         "src/cpu/",
         "src/dispatch/",
         "src/routines/registry.",
+        "src/routines/arrangement.h",
         "src/routines/asm.h",
         PUBLIC,
     ],
@@ -58,9 +60,10 @@ def room_of(path: str) -> str | None:
 def resolve(root: Path, file: Path, name: str) -> str | None:
     """The project's file that an include line means, or None when it is not one of ours."""
     for base in (file.parent, root / "src", root / "include", root / "runner"):
-        target = (base / name).resolve()
-        if target.is_file() and target.is_relative_to(root):
-            return target.relative_to(root).as_posix()
+        for of in (name, f"{name}.in"):  # what the build makes of a template
+            target = (base / of).resolve()
+            if target.is_file() and target.is_relative_to(root):
+                return target.relative_to(root).as_posix()
     return None
 
 

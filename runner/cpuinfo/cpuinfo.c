@@ -3,6 +3,7 @@
 #include "dispatch/dispatch.h"
 #include "json.h"
 #include "plan/plan.h"
+#include "routines/arrangement.h"
 #include "wherry.h"
 
 #include <inttypes.h>

@@ -5,6 +5,8 @@
 #ifndef WHERRY_CHOICE_H
 #define WHERRY_CHOICE_H
 
+#include "routines/arrangement.h"
+
 /* The lower half: below which size a call goes on in place, the smallest sizes of the tier whose text stands first, and
  * 0 for every other tier. So one comparison tells size and tier. Where AVX2's text stands first the size is n - 16, and
  * what is below 16 asks for the tier on its own way. Where AVX-512's does, AVX2 has -1: as a number without a sign

@@ -10,6 +10,8 @@
 #ifndef WHERRY_ENDS_H
 #define WHERRY_ENDS_H
 
+#include "routines/arrangement.h"
+
 /* clang-format off */
 #if WHERRY_EDGE_BRANCH
 #define END_MOVE vmovdqu64

@@ -2,6 +2,8 @@
 #ifndef WHERRY_LINES_H
 #define WHERRY_LINES_H
 
+#include "routines/arrangement.h"
+
 /* clang-format off */
 /* Of 65 to 256 bytes by blocks of a line. A store across two lines asks for the first when its address is known, for the
  * second not before it is carried out; where nothing else stores into the last line, and what follows leaves the rest of

@@ -3,11 +3,7 @@
 #ifndef WHERRY_VEC_H
 #define WHERRY_VEC_H
 
-#if VEC_BYTES == 16
-#include <emmintrin.h> /* the other takes longer to read than a routine to compile */
-#else
-#include <immintrin.h>
-#endif
+#include <emmintrin.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,20 +16,27 @@ INLINE void vec_store(void *p, vec v) { _mm_storeu_si128(p, v); }
 INLINE void vec_store_aligned(void *p, vec v) { _mm_store_si128(p, v); }
 INLINE void vec_store_nt(void *p, vec v) { _mm_stream_si128(p, v); }
 INLINE vec vec_set1(int c) { return _mm_set1_epi8((char)c); }
+#elif VEC_BYTES == 32 || VEC_BYTES == 64
+/* __m256i and __m512i, without immintrin.h, which takes longer to read than a routine to compile. Who needs more than
+ * these words includes it. */
+typedef long long vec __attribute__((vector_size(VEC_BYTES), may_alias));
+typedef long long vec_anywhere __attribute__((vector_size(VEC_BYTES), may_alias, aligned(1)));
+typedef char vec_of_bytes __attribute__((vector_size(VEC_BYTES), may_alias));
+INLINE vec vec_load(const void *p) { return *(const vec_anywhere *)p; }
+INLINE void vec_store(void *p, vec v) { *(vec_anywhere *)p = v; }
+INLINE void vec_store_aligned(void *p, vec v) { *(vec *)p = v; }
+INLINE void vec_store_nt(void *p, vec v)
+{
+#ifdef __clang__
+    __builtin_nontemporal_store(v, (vec *)p);
 #elif VEC_BYTES == 32
-typedef __m256i vec;
-INLINE vec vec_load(const void *p) { return _mm256_loadu_si256(p); }
-INLINE void vec_store(void *p, vec v) { _mm256_storeu_si256(p, v); }
-INLINE void vec_store_aligned(void *p, vec v) { _mm256_store_si256(p, v); }
-INLINE void vec_store_nt(void *p, vec v) { _mm256_stream_si256(p, v); }
-INLINE vec vec_set1(int c) { return _mm256_set1_epi8((char)c); }
-#elif VEC_BYTES == 64
-typedef __m512i vec;
-INLINE vec vec_load(const void *p) { return _mm512_loadu_si512(p); }
-INLINE void vec_store(void *p, vec v) { _mm512_storeu_si512(p, v); }
-INLINE void vec_store_aligned(void *p, vec v) { _mm512_store_si512(p, v); }
-INLINE void vec_store_nt(void *p, vec v) { _mm512_stream_si512(p, v); }
-INLINE vec vec_set1(int c) { return _mm512_set1_epi8((char)c); }
+    __builtin_ia32_movntdq256((vec *)p, v);
+#else
+    __builtin_ia32_movntdq512((vec *)p, v);
+#endif
+}
+INLINE vec vec_set1(int c) { return (vec)((vec_of_bytes){0} + (char)c); }
+INLINE __m128i vec_lowest(vec v) { return (__m128i){v[0], v[1]}; } /* its first 16 bytes */
 #else
 #error "VEC_BYTES must be 16, 32 or 64"
 #endif
@@ -163,7 +166,7 @@ INLINE struct masked masked_block(size_t n, unsigned lines)
             : [at] "+r"(at)
             : [lines] "r"(lines), [here] "r"((size_t)0)
             : "cc");
-    return (struct masked){at, _bzhi_u64(~0ull, (unsigned)n) << (-at & 63)};
+    return (struct masked){at, __builtin_ia32_bzhi_di(~0ull, n) << (-at & 63)};
 }
 #endif
 

@@ -7,7 +7,12 @@
  *
  * Bits are mirrored: a product of mirrored words comes out one place off, so that the factors are x^(D + 63) for the
  * half that comes first in memory and x^(D - 1) for the other; each is kept in the upper half of its word. */
+#if VEC_BYTES > 16
 #include <immintrin.h>
+#else
+#include <nmmintrin.h>
+#include <wmmintrin.h>
+#endif
 
 #include "../vec.h"
 

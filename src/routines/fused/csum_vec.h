@@ -4,6 +4,10 @@
 #ifndef WHERRY_CSUM_VEC_H
 #define WHERRY_CSUM_VEC_H
 
+#if VEC_BYTES > 16
+#include <immintrin.h>
+#endif
+
 #include "../csum.h"
 #include "../csum_steps.h"
 #include "../vec.h"

@@ -13,6 +13,7 @@
  *
  * The includer defines VEC_BYTES, SYMBOL, TOP and AT(name), as for copy.tmpl.S.
  */
+#include "routines/arrangement.h"
 #include "registers.h"
 
 #if V == 32

@@ -9,7 +9,7 @@
 #include "../plain.h"
 #include "word.h"
 
-#include <immintrin.h>
+#include <xmmintrin.h>
 
 enum { AHEAD_BYTES = 256 };
 

@@ -4,12 +4,16 @@
 
 #include "../vec.h"
 
+#if VEC_BYTES == 64
+#include <immintrin.h>
+#endif
+
 #if VEC_BYTES == 16
 INLINE vec vec_or(vec a, vec b) { return _mm_or_si128(a, b); }
 INLINE int vec_is_zero(vec v) { return _mm_movemask_epi8(_mm_cmpeq_epi8(v, _mm_setzero_si128())) == 0xffff; }
 #elif VEC_BYTES == 32
-INLINE vec vec_or(vec a, vec b) { return _mm256_or_si256(a, b); }
-INLINE int vec_is_zero(vec v) { return _mm256_testz_si256(v, v); }
+INLINE vec vec_or(vec a, vec b) { return a | b; }
+INLINE int vec_is_zero(vec v) { return __builtin_ia32_ptestz256(v, v); }
 #else
 INLINE vec vec_or(vec a, vec b) { return _mm512_or_si512(a, b); }
 INLINE int vec_is_zero(vec v) { return _mm512_test_epi64_mask(v, v) == 0; }

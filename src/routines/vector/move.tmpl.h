@@ -18,6 +18,10 @@
  * The includer defines VEC_BYTES, MOVE (the symbol) and, if wanted, LADDER; where the public functions do the smaller
  * sizes themselves, MOVE_LARGE (the symbol of what is beyond 16V, or 8V for V = 32).
  */
+#if VEC_BYTES == 64
+#include <immintrin.h>
+#endif
+
 #include "large.tmpl.h"
 
 #ifdef LADDER

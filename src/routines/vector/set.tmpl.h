@@ -3,6 +3,10 @@
  * stores from set_stream_from on; to new memory (written.h) always the loop. The includer defines VEC_BYTES, SET (the
  * symbol) and, if wanted, LADDER.
  */
+#if VEC_BYTES == 64
+#include <immintrin.h>
+#endif
+
 #include "../recent.h"
 #include "../thresholds.h"
 #include "../vec.h"
@@ -12,7 +16,7 @@
 /* As move_ladder. */
 INLINE void set_ladder(uint8_t *dst, vec v, size_t n)
 {
-    const __m128i low = _mm512_castsi512_si128(v);
+    const __m128i low = vec_lowest(v);
     const uint64_t word = (uint64_t)_mm_cvtsi128_si64(low);
     if (n >= 32) {
         _mm256_storeu_si256((void *)dst, _mm512_castsi512_si256(v));
@@ -63,7 +67,7 @@ INLINE void set_masked(uint8_t *dst, vec v, size_t n)
 /* As move_16_to_64. */
 INLINE void set_16_to_64(uint8_t *dst, vec v, size_t n)
 {
-    const __m128i half = _mm256_castsi256_si128(v);
+    const __m128i half = vec_lowest(v);
     _mm_storeu_si128((void *)dst, half);
     _mm_storeu_si128((void *)(dst + offset_if_above(n, 32, 16)), half);
     _mm_storeu_si128((void *)(dst + offset_if_above(n, 48, 32)), half);
