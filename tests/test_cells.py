@@ -186,9 +186,10 @@ def test_verdicts_tell_how_they_were_corrected(cells):
     for cell in run["cells"]:
         if cell["ratio"]:
             assert cell["ratio"]["p"] <= cell["ratio"]["p_corrected"] <= 1
-            assert cell["verdict"] in ("faster", "slower", "tie")
+            # Two rounds on a busy machine may tell nothing; then there is no verdict.
+            assert cell.get("verdict", "tie") in ("faster", "slower", "tie")
             if cell["ratio"]["p_corrected"] >= own["level"]:
-                assert cell["verdict"] == "tie"
+                assert cell.get("verdict", "tie") == "tie"
 
 
 def test_the_runners_own_routines_are_no_nearer_than_others(wherry, tmp_path):

@@ -225,12 +225,14 @@ def test_a_peer_that_crashes_is_removed(place: Place):
 
 @pytest.mark.parametrize("rubbish", [b"", b"rubbish" * 99, b"!<arch>\nrubbish", None])
 def test_a_corrupted_archive(place: Place, rubbish):
-    place.headers("usr/include/dpdk", DPDK)
+    if rubbish is None:  # what else there is is built all the same
+        place.headers("usr/include/dpdk", DPDK)
     archive = place.musl()
     archive.write_bytes(archive.read_bytes()[:-900] if rubbish is None else rubbish)
     ends = place.ends(status=1)
     assert ends["musl"][0] == "broken" and str(archive) in ends["musl"][1]
-    assert ends["dpdk_avx2"][0] in ("built", "not_here")
+    if rubbish is None:
+        assert ends["dpdk_avx2"][0] in ("built", "not_here")
     assert "musl.so" not in place.built()
 
 
