@@ -126,7 +126,7 @@ static bool fast_strings(const struct wherry_cpu *cpu)
 enum { STRINGS_FROM = 4096 };
 
 /* Where Intel's string instructions overtake the loops of 16-byte vectors, even in L1 (Granite Rapids,
- * docs/performance-intel.md): from there on none of those is worth a question. */
+ * docs/performance-intel-large.md): from there on none of those is worth a question. */
 enum { SSE2_COPY_STRINGS_FROM = ALIAS_FROM, SSE2_SET_STRINGS_FROM = 2048 };
 
 /* The first that announces FSRM is Ice Lake; those before nobody has measured. */
@@ -142,8 +142,8 @@ static bool sse2_strings(const struct wherry_cpu *cpu, enum wherry_isa isa)
 
 /* Where it was, vector loops win as long as both sides lie in L1, and what else the program copies to in turn: with Zen
  * 5 half of its 48 KiB. Intel's rep movsb is within a tenth of 64-byte vectors there from 12 KiB on, and faster where a
- * second destination does not fit (docs/performance-intel.md): a quarter, of 48 KiB since Ice Lake; of 32 KiB before.
- * It overtakes 32-byte vectors from 5 KiB on, where both sides begin at lines from 4 KiB on. */
+ * second destination does not fit (docs/performance-intel-large.md): a quarter, of 48 KiB since Ice Lake; of 32 KiB
+ * before. It overtakes 32-byte vectors from 5 KiB on, where both sides begin at lines from 4 KiB on. */
 static size_t copy_strings_recent_from(const struct wherry_cpu *cpu, enum wherry_isa isa)
 {
     if (cpu->vendor == WHERRY_CPU_AMD)
@@ -157,8 +157,8 @@ static size_t copy_strings_recent_from(const struct wherry_cpu *cpu, enum wherry
 
 /* A set, whose loop only stores: on AMD's as long as it lies in L2, of which something else has a quarter. On Intel's
  * rep stosb is as fast as vectors of 32 and 64 bytes from 8 KiB on wherever the destination lies, and asking takes a
- * twentieth of 8 KiB in L1 and more (Granite Rapids, docs/performance-intel.md); below, the loop takes as long or less,
- * but for 4 to 8 KiB beyond L2 at no line's beginning (0.95). Those before Ice Lake as AMD's. */
+ * twentieth of 8 KiB in L1 and more (Granite Rapids, docs/performance-intel-large.md); below, the loop takes as long or
+ * less, but for 4 to 8 KiB beyond L2 at no line's beginning (0.95). Those before Ice Lake as AMD's. */
 static size_t set_strings_from(const struct wherry_cpu *cpu, enum wherry_isa isa, size_t otherwise)
 {
     if (sse2_strings(cpu, isa))
@@ -170,7 +170,7 @@ enum { SET_STRINGS_RECENT_FROM = 768 << 10 };
 /* In L1 rep movsb takes twice as long with the destination less than a line ahead (mod ALIAS_BYTES); farther out it
  * does not matter. On a Granite Rapids it does not there either, but takes half as long again wherever the two lie in
  * their lines in different places; 64-byte vectors from the end down win by a tenth, narrower ones lose
- * (docs/performance-intel.md). */
+ * (docs/performance-intel-large.md). */
 enum { COPY_STRINGS_SLOW_AHEAD = 63, COPY_STRINGS_ALL_FROM = 32 << 10 };
 
 static size_t copy_strings_slow_ahead(const struct wherry_cpu *cpu, enum wherry_isa isa)
@@ -196,7 +196,7 @@ static size_t copy_ymm_from(const struct wherry_cpu *cpu)
 }
 
 /* Where a store across lines costs more than a load across them: 1448 misaligned bytes take 0.67 of the time by lines
- * of the destination (Granite Rapids, docs/performance-intel.md), on a Zen 5 more than by lines of the source. */
+ * of the destination (Granite Rapids, docs/performance-intel-large.md), on a Zen 5 more than by lines of the source. */
 static size_t copy_source_lines_to(const struct wherry_cpu *cpu)
 {
     return cpu->vendor == WHERRY_CPU_INTEL ? 0 : SIZE_MAX;
@@ -205,7 +205,7 @@ static size_t copy_source_lines_to(const struct wherry_cpu *cpu)
 enum { PARTS_FROM = 32 << 10 };
 
 /* Past the caches five parts side by side take 0.83 to 0.90 of the time of a copy from both ends on a Granite Rapids
- * from 1 MiB on (docs/performance-intel.md); on a Zen 5 more streams than two took longer. */
+ * from 1 MiB on (docs/performance-intel-large.md); on a Zen 5 more streams than two took longer. */
 static size_t copy_parts_from(const struct wherry_cpu *cpu)
 {
     return cpu->vendor == WHERRY_CPU_INTEL ? PARTS_FROM : SIZE_MAX;

@@ -11,7 +11,7 @@ from wherry.tune.prove import DEFAULT, TUNED
 from wherry.tune.session import MARGIN, WORTH, Dimension, Session, with_rounds
 from wherry.units import KIB
 
-# The least size that was found to gain by parts (docs/performance-intel.md); below, both ways take as long.
+# The least size that was found to gain by parts (docs/performance-intel-large.md); below, both ways take as long.
 LEAST = 32 * KIB
 ENDS, PARTS = "both_ends", "parts"
 _WORDS = {ENDS: "from both ends", PARTS: "in parts"}

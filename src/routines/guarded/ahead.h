@@ -1,8 +1,8 @@
 /* Fetches the source of a copy past the caches ahead of a loop that takes four vectors V a step, upwards: four pages
  * side by side, one to two blocks of four pages before their turn. One stream waits for memory at the beginning of each
  * page, until what fetches ahead by itself has understood it; several pages wait at once, and the copy stays in order,
- * which it has to where a page may be missing (docs/performance-intel.md). Nothing faults here, also not beyond the
- * source's end. */
+ * which it has to where a page may be missing (docs/performance-intel-large.md). Nothing faults here, also not beyond
+ * the source's end. */
 #ifndef WHERRY_GUARDED_AHEAD_H
 #define WHERRY_GUARDED_AHEAD_H
 

@@ -76,7 +76,7 @@ INLINE void move_loop(uint8_t *dst, const uint8_t *src, size_t n, const int down
 }
 
 /* Of parts side by side: more pages open at once are faster until they get in each other's way. Of 1 to 8 streams 5
- * were the fastest on a Granite Rapids (docs/performance-intel.md). */
+ * were the fastest on a Granite Rapids (docs/performance-intel-large.md). */
 enum { PARTS = 5 };
 
 /* Disjoint, n at least two lines. Non-temporal stores fill whole destination lines, in several streams, a step of each
