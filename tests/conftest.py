@@ -156,7 +156,7 @@ def meson_build(
                 shutil.copytree(like, part, symlinks=True)
                 (part / "build.ninja").unlink()  # who is interrupted from here on begins again
                 part.rename(build)
-                run("meson", "setup", "--reconfigure", build, *options, env=environment)
+                run("meson", "setup", "--reconfigure", build, source, *options, env=environment)
             else:
                 run("meson", "setup", build, source, *options, env=environment)
         run("ninja", "-C", build, *targets, env=environment)

@@ -145,7 +145,7 @@ def test_a_call_in_a_routine_is_seen(tmp_path: Path):
     assert undefined([tmp_path / "a.o"]) == {"a.o": {"memcpy"}}
 
 
-def test_a_routine_is_one_file_and_one_line(tmp_path: Path):
+def test_a_routine_is_one_file_and_one_line(tmp_path: Path, build_dir: Path):
     """As CONTRIBUTING shows it: its example is what is built here."""
     tree = copy_tree(tmp_path / "tree")
     guide = (ROOT / "CONTRIBUTING.md").read_text()
@@ -158,8 +158,8 @@ def test_a_routine_is_one_file_and_one_line(tmp_path: Path):
     with (tree / "src/routines/registry.def").open("a") as registry:
         registry.write(line[0] + "\n")
     program = "runner/wherry-run"
-    options = ("-Dtests=false", "-Dwerror=true", "-Doptimization=0")
-    runner = meson_build(tree, tmp_path / "build", *options, targets=(program,)) / program
+    build = tree / "build" / "test"
+    runner = meson_build(tree, build, "-Dwerror=true", targets=(program,), like=build_dir) / program
     assert name in run(runner, "list").stdout
     assert run(runner, "verify", name, "--brief").returncode == 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -45,13 +46,13 @@ class Installed:
 
 
 @pytest.fixture(scope="session")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def installed(tmp_path_factory: pytest.TempPathFactory, build_dir: Path) -> Installed:
     need_tool("pkg-config", "pkgconf")
     base = tmp_path_factory.mktemp("install")
     prefix = base / "pre fix"
-    # What is looked at here is no better for being optimized, and takes twice as long.
-    options = (f"--prefix={prefix}", "-Dtests=false", "-Doptimization=0")
-    build = meson_build(ROOT, base / "build", *options)
+    build = ROOT / "build" / "installed"
+    shutil.rmtree(build, ignore_errors=True)
+    meson_build(ROOT, build, f"--prefix={prefix}", "-Dtests=false", like=build_dir)
     run("meson", "install", "-C", build, "--no-rebuild")
     return Installed(prefix)
 

@@ -91,7 +91,7 @@ def test_an_unmarked_load_is_seen(build_dir: Path, tmp_path: Path):
     assert broken != template
     (tree / "copy.tmpl.S").write_text(broken)
     (tree / "copy_sse2.S").write_text(source)
-    run(*CC, "-c", "copy_sse2.S", "-o", "a.o", cwd=tree)
+    run(*CC, f"-I{build_dir / 'src'}", "-c", "copy_sse2.S", "-o", "a.o", cwd=tree)
     assert len(unmarked(tree / "a.o")) == 1
 
 
