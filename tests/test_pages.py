@@ -47,12 +47,13 @@ WRONG = {
 }
 
 
-def verified(wherry_run: Path, tmp_path: Path, source: str, *more: str):
+def verified(wherry_run: Path, tmp_path: Path, source: str, *more: str, only: str = ""):
     need_tool("cc", "gcc")
     (tmp_path / "p.c").write_text(source)
     run("cc", "-O1", "-fPIC", "-shared", tmp_path / "p.c", "-o", tmp_path / "p.so")
     peer = f"p={tmp_path}/p.so:p_"
-    return run(wherry_run, "verify", "--peer", peer, "--only-peers", *more, check=False)
+    which = f"p:p_{only}" if only else "--only-peers"
+    return run(wherry_run, "verify", "--peer", peer, which, *more, check=False)
 
 
 def test_a_right_one_passes(wherry_run: Path, tmp_path: Path):
@@ -66,7 +67,8 @@ def test_a_wrong_one_is_seen(wherry_run: Path, tmp_path: Path, fault: str):
     right, wrong = WRONG[fault]
     assert RIGHT.count(right) == 1
     source = RIGHT.replace(right, wrong)
-    result = verified(wherry_run, tmp_path, source, "--family", "zeros", "--brief")
+    only = "iszero" if "return" in right else "pagezero"
+    result = verified(wherry_run, tmp_path, source, "--family", "zeros", "--brief", only=only)
     assert result.returncode == 1, result.stdout
     assert "WRONG" in result.stdout.upper()
 
