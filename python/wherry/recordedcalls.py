@@ -139,21 +139,22 @@ class _Drawer:
         size = sizes[self._shares([row[2] for row in rows], count)]
         group = np.searchsorted(bounds, size)
         at, delta = np.zeros(count, int), np.zeros(count, int)
-        meets = np.full(count, "none", object)
+        distance = np.full(count, None, object)
         for place, up_to in enumerate(groups):
             own = np.flatnonzero(group == place)
             members = self._places[up_to]
             which = self._shares([row[5] for row in members], len(own))
-            for number, (_, source, destination, distance, overlap, _) in enumerate(members):
+            for number, (_, source, destination, far, overlap, _) in enumerate(members):
                 calls = own[which == number]
-                at[calls], delta[calls] = self._offsets(source, destination, distance, len(calls))
-                meets[calls] = overlap
-        return [
-            (n, source, apart, _overlapping(n, apart, overlap))
-            for n, source, apart, overlap in zip(
-                size.tolist(), at.tolist(), delta.tolist(), meets, strict=True
-            )
-        ]
+                at[calls], delta[calls] = self._offsets(source, destination, far, len(calls))
+                if overlap != "none":
+                    distance[calls] = [
+                        _overlapping(n, apart, overlap)
+                        for n, apart in zip(
+                            size[calls].tolist(), delta[calls].tolist(), strict=True
+                        )
+                    ]
+        return list(zip(size.tolist(), at.tolist(), delta.tolist(), distance, strict=True))
 
     def _mean(self, row: Sequence[int]) -> int:
         """Most sizes of a class are the same in most programs: its mean is nearer to them than an even draw."""
@@ -196,16 +197,18 @@ class _Drawer:
 
 def runner_text(runs: list[list[Call]]) -> str:
     """The form that the runner reads: a call a line, a line of its own between runs (docs/runner-protocol.md)."""
-    lines = ["calls"]
-    for number, run in enumerate(runs):
-        if number:
-            lines.append("-")
-        lines += [
-            f"{min(size, LARGEST_SIZE)} {source} {delta}"
-            + ("" if distance is None else f" {distance}")
-            for size, source, delta, distance in run
-        ]
-    return "\n".join(lines) + "\n"
+    texts = [
+        "\n".join(
+            [
+                f"{size} {source} {delta}"
+                if distance is None
+                else f"{size} {source} {delta} {distance}"
+                for size, source, delta, distance in run
+            ]
+        )
+        for run in runs
+    ]
+    return "\n".join(["calls", *filter(None, ["\n-\n".join(texts)])]) + "\n"
 
 
 def keep(runs: list[list[Call]]) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
+import statistics
 from collections.abc import Sequence
 
 import numpy as np
@@ -35,7 +36,7 @@ def units(processes: Sequence[np.ndarray]) -> np.ndarray:
     processes = [p for p in processes if len(p)]
     if len(processes) == 1:
         return np.asarray(processes[0], dtype=float)
-    return np.array([np.median(p) for p in processes], dtype=float)
+    return np.array([statistics.median(p.tolist()) for p in processes], dtype=float)
 
 
 # ---- special functions ----------------------------------------------------------------------------------------------
@@ -73,10 +74,13 @@ def t_tails(t: np.ndarray, df: np.ndarray) -> np.ndarray:
     gammas = np.array([math.lgamma(v + 0.5) - math.lgamma(v) for v in a.ravel()]).reshape(a.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
         front = np.exp(gammas - math.lgamma(0.5) + a * np.log(x) + 0.5 * np.log(rest))
+        # On the other side of this the fraction takes hundreds of terms.
         near = x < (a + 1) / (a + 2.5)
-        low = front * _continued(x, a, 0.5) / a
-        high = 1 - front * 2 * _continued(rest, 0.5, a)
-    return np.clip(np.where(t == 0, 1.0, np.where(near, low, high)), 0.0, 1.0)
+        far = ~near
+        found = np.empty_like(x)
+        found[near] = front[near] * _continued(x[near], a[near], 0.5) / a[near]
+        found[far] = 1 - front[far] * 2 * _continued(rest[far], 0.5, a[far])
+    return np.clip(np.where(t == 0, 1.0, found), 0.0, 1.0)
 
 
 def digamma(x: float) -> float:

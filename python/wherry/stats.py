@@ -7,6 +7,7 @@ of the same process: log ratios, whose median is reported.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -95,7 +96,7 @@ def bootstrap(
     processes = [p for p in processes if len(p)]
     if not processes:
         return None
-    median = float(np.median(np.concatenate(processes)))
+    median = statistics.median(np.concatenate(processes).tolist())
     if sum(map(len, processes)) < 2:
         return Ratio(float(np.exp(median)), None, None)
     rounds = max(len(p) for p in processes)
@@ -192,7 +193,7 @@ def race(
     halve = can_halve(cells.values())
     pick = {name: _half(s, 0) if halve else s for name, s in cells.items()}
     judge = {name: _half(s, 1) if halve else s for name, s in cells.items()}
-    best = min(pick, key=lambda name: float(np.median(pooled(pick[name]))))
+    best = min(pick, key=lambda name: statistics.median(pooled(pick[name]).tolist()))
     others = {}
     for name in cells:
         pairs = log_ratios(judge[name], judge[best])

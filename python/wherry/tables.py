@@ -3,6 +3,7 @@ marked. A style is a word of `STYLES`."""
 
 from __future__ import annotations
 
+import functools
 import io
 import re
 from collections.abc import Sequence
@@ -28,6 +29,8 @@ LEGEND = (
 # Names over columns of figures go over several lines: parts are joined up to the first, a part broken after the second.
 HEAD_WIDTH = 8
 LONGEST_PART = 11
+# Left of a table.
+INDENT = 1
 STYLES = Theme(
     {
         "title": "bold",
@@ -127,7 +130,7 @@ def unstacked(head: str) -> str:
 
 def _table(columns: Sequence[Column], rows: Sequence[Sequence[Figure]], two_lines: bool) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="title")
-    table.add_column("", min_width=1)  # the indent
+    table.add_column("", min_width=INDENT)
     for column in columns:
         head = Text(_two_lines(column.head) if two_lines else column.head)
         if any(c.unit for c in columns):
@@ -167,20 +170,25 @@ def layout(
             [columns[i] for i in chosen], [[r[i] for i in chosen] for r in rows], two_lines
         )
 
-    def fits(table: Table) -> bool:
-        return Measurement.get(ruler, ruler.options, table).maximum <= width
+    @functools.cache
+    def wide(i: int, two_lines: bool) -> int:
+        """How much of the width this column takes, with the blank that parts it from the one before."""
+        alone = _table([columns[i]], [[row[i]] for row in rows], two_lines)
+        return Measurement.get(ruler, ruler.options, alone).maximum - INDENT
+
+    def fits(chosen: Sequence[int], two_lines: bool) -> bool:
+        return INDENT + sum(wide(i, two_lines) for i in chosen) <= width
 
     everything = range(len(columns))
-    whole = part(everything, two_lines=False)
-    if fits(whole):
-        return [whole]
+    if fits(everything, two_lines=False):
+        return [part(everything, two_lines=False)]
     first = list(everything[:keep])
 
     def split(most: int) -> list[list[int]]:
         parts = [list(first)]
         for i in everything[keep:]:
             full = len(parts[-1]) - keep >= most
-            if len(parts[-1]) > keep and (full or not fits(part([*parts[-1], i], True))):
+            if len(parts[-1]) > keep and (full or not fits([*parts[-1], i], two_lines=True)):
                 parts.append(list(first))
             parts[-1].append(i)
         return parts

@@ -7,6 +7,7 @@ chance."""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -106,7 +107,7 @@ class Judge:
             pairs = stats.log_ratios(table[row, a], table[row, b])
             if not pairs:
                 return None
-            found.append(float(np.median(np.concatenate(pairs))))
+            found.append(statistics.median(np.concatenate(pairs).tolist()))
         return float(np.mean(found)) if found else None
 
     def compare(self, table: Table, rows: Sequence[int], a: str, b: str) -> Estimate | None:
@@ -136,11 +137,11 @@ class Judge:
             pairs.append({process: logs[0] for process, logs in own.items() if logs})
         if len({process for own in pairs for process in own}) == 1:
             return _together([dict(enumerate(next(iter(own.values())))) for own in pairs])
-        middles = [float(np.median(np.concatenate(list(own.values())))) for own in pairs]
+        middles = [statistics.median(np.concatenate(list(own.values())).tolist()) for own in pairs]
         apart: dict[int, list[float]] = {}
         for own, middle in zip(pairs, middles, strict=True):
             for process, logs in own.items() if len(own) > 1 else ():
-                apart.setdefault(process, []).append(float(np.median(logs)) - middle)
+                apart.setdefault(process, []).append(statistics.median(logs.tolist()) - middle)
         log = float(np.mean(middles))
         return {process: log + float(np.mean(own)) for process, own in sorted(apart.items())}
 
