@@ -97,6 +97,7 @@ class Made:
         }
         for name, values in drawn.items():
             pooled = np.concatenate(list(values.values()))
+            quantiles = np.quantile(pooled, list(QUANTILES.values())).tolist()
             ratio = None
             if "libc" in drawn and name != "libc":
                 logs = [np.log(values[p]) - np.log(drawn["libc"][p]) for p in values]
@@ -114,7 +115,7 @@ class Made:
                     "aa": False,
                     "calls": 1000,
                     "bytes": size,
-                    "ns": {k: float(np.quantile(pooled, q)) for k, q in QUANTILES.items()},
+                    "ns": dict(zip(QUANTILES, quantiles, strict=True)),
                     "rounds": len(pooled),
                     "processes": PROCESSES,
                     "voided": 0,

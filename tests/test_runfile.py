@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import made_runs
 import pytest
 from wherry import runfile, schemas
 from wherry.errors import FailedError, WherryError
@@ -317,6 +318,25 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
 def test_what_a_schema_says(document, said):
     found = schemas.fault(document, "mix")
     assert found.startswith(said) and "\n" not in found and len(found) < 300
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda run: run["cells"][40]["ns"].update(median="x"), "at cells.40.ns.median: 'x' is"),
+        (lambda run: [c.pop("ns") for c in run["cells"][23:]], "at cells.23: 'ns' is a required"),
+        (lambda run: run["rows"][9].update(size=-1), "at rows.9.size: -1 is less"),
+        (lambda run: run["cells"][30].update(calls=-(1 << 80)), "at cells.30.calls: -120"),
+        (lambda run: run.update(cells={}), "at cells: {} is not"),
+        (lambda run: run.update(cells=0, rows=0), "at rows: 0 is not"),
+    ],
+)
+def test_the_place_of_a_fault_in_a_long_list(change, said):
+    """Lists are shortened before a fault is looked for; what is told is its place in the whole."""
+    run = made_runs.usual(1).run
+    assert len(run["cells"]) > 2 * schemas.FEW
+    change(run)
+    assert schemas.fault(run, "run").startswith(said)
 
 
 def test_the_quick_judge_is_asked_first(monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from wherry.errors import FailedError
@@ -38,6 +39,49 @@ def _quick(name: str):
     return jsonschema_rs.Draft202012Validator(schema, registry=registry)
 
 
+# Longer lists are shortened before a fault is put into words.
+FEW = 16
+
+
+class _Shortened:
+    """The document with its first faults alone: of long lists the first wrong element, else the first few."""
+
+    def __init__(self, document: object, faults: list[list]) -> None:
+        self._kept: dict[int, list[int]] = {}
+        self.document = self._of(document, faults)
+
+    def _of(self, node: object, faults: list[list]) -> object:
+        inside: dict[object, list[list]] = {}
+        for first, *rest in filter(None, faults):
+            inside.setdefault(first, []).append(rest)
+        if isinstance(node, dict):
+            return {key: self._of(value, inside.get(key, [])) for key, value in node.items()}
+        if not isinstance(node, list):
+            return node
+        numbers = list(range(len(node)))
+        if len(node) > FEW and [] not in faults:  # where the list itself is wrong it is all needed
+            numbers = [min(inside)] if inside else numbers[:FEW]
+        own = [self._of(node[number], inside.get(number, [])) for number in numbers]
+        self._kept[id(own)] = numbers
+        return own
+
+    def place(self, path: Iterable[str | int]) -> list[str | int]:
+        """Where in the whole document it is."""
+        node, found = self.document, []
+        for part in path:
+            found.append(self._kept[id(node)][part] if isinstance(node, list) else part)
+            node = node[part]
+        return found
+
+
+def _faults(document: object, name: str) -> list[list]:
+    """Where they are, as far as the quick one can tell."""
+    try:
+        return [error.instance_path for error in _quick(name).iter_errors(document)]
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        return []
+
+
 def _is_right(document: object, name: str) -> bool:
     try:
         return _quick(name).is_valid(document)
@@ -57,9 +101,13 @@ def fault(document: object, name: str, *, separator: str = ".", longest: int = 1
     schema, machine = _whole(name)
     registry = Registry().with_resource(machine["$id"], Resource.from_contents(machine))
     validator = jsonschema.Draft202012Validator(schema, registry=registry)
-    error = best_match(validator.iter_errors(document))
-    if error is None:
+    short = _Shortened(document, _faults(document, name))
+    if error := best_match(validator.iter_errors(short.document)):
+        path = short.place(error.absolute_path)
+    elif error := best_match(validator.iter_errors(document)):
+        path = list(error.absolute_path)
+    else:
         return None
-    place = separator.join(str(part) for part in error.absolute_path) or "its top"
+    place = separator.join(map(str, path)) or "its top"
     message = " ".join(error.message.split())
     return f"at {place}: {message if len(message) < longest else message[: longest - 3] + '...'}"
