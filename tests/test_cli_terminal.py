@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, children_of, run, wait_until
+from conftest import ROOT, run, wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -232,80 +232,3 @@ def test_a_module_that_is_missing_is_named(tmp_path):
         )
         assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
         assert module in done.stderr and "installed whole" in done.stderr
-
-
-def _state(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-
-
-def _stopped_and_continued(words, environment, runner_there):
-    """Starts `wherry` in a process group of its own, as a shell does, and presses Ctrl-Z once its runner works. Returns
-    the runner of then, what it is while we are stopped (None: gone), and what came of it all."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "wherry", *words],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=os.setpgrp,
-    ) as process:
-        try:
-            wait_until(lambda: runner_there(process.pid), "its runner works")
-            runner = int(runner_there(process.pid))
-            os.kill(process.pid, signal.SIGTSTP)
-            wait_until(lambda: _state(process.pid) == "T", "it is stopped")
-            try:
-                wait_until(lambda: _state(runner) in "TZ", "its runner is stopped, too", 5)
-                meanwhile = _state(runner)
-            except (FileNotFoundError, ProcessLookupError):
-                meanwhile = "gone"
-            time.sleep(1.5)
-            os.kill(process.pid, signal.SIGCONT)
-            out, err = process.communicate(timeout=120)
-        finally:
-            process.kill()
-    return runner, meanwhile, process.returncode, out, err
-
-
-def test_ctrl_z_stops_a_measurement_and_what_was_under_way_is_measured_anew(tmp_path):
-    (tmp_path / "peer.so").write_bytes(b"peer")
-    environment = {
-        **os.environ,
-        "WHERRY_RUN": str(Path(__file__).with_name("fake_runner.py")),
-        "WHERRY_FAKE_LOG": str(tmp_path / "log"),
-        "WHERRY_FAKE_ROWS": str(tmp_path / "rows"),
-        "WHERRY_FAKE_SLOW": "0.4",
-    }
-
-    def third_row(pid):
-        rows = tmp_path / "rows"
-        there = rows.read_text().count("\n") if rows.exists() else 0
-        return next(iter(children_of(pid)), None) if there >= 3 else None
-
-    words = ("bench", "sizes", "--size", "64,128,256,512", "--processes", "1", "--peer")
-    words += ("slow=peer.so", "--hang-limit", "1.2", "--save", "run.json", "--routine", "rep_movsb")
-    _, meanwhile, status, out, err = _stopped_and_continued(words, environment, third_row)
-    assert meanwhile in ("gone", "Z") and status == 0, out + err
-    run = json.loads((tmp_path / "run.json").read_text())
-    assert run["problems"] == [] and not run["interrupted"]
-    libc = [c for c in run["cells"] if c["routine"] == "libc" and not c["aa"]]
-    assert [c["size"] for c in libc] == [64, 128, 256, 512]
-    starts = (tmp_path / "log").read_text().splitlines()
-    assert sum(line.startswith("measure --seed") for line in starts) == 2
-    # The rows that were done were not measured again.
-    ids = [re.search(r"\bid=(\d+)", row)[1] for row in (tmp_path / "rows").read_text().splitlines()]
-    assert ids[-2:] == ["2", "3"] and ids.count("0") == ids.count("1") == 1
-    assert run["experiments"][0]["seconds"] < run["seconds"] + 1e-6
-
-
-def test_ctrl_z_stops_a_verification_and_it_goes_on(wherry_run):
-    environment = {**os.environ, "WHERRY_RUN": str(wherry_run)}
-
-    def runner(pid):
-        own = children_of(pid)
-        words = Path(f"/proc/{own[0]}/cmdline").read_bytes().split(b"\0") if own else []
-        return own[0] if b"verify" in words and children_of(int(own[0])) else None
-
-    words = ("verify", "rep_movsb", "--jobs", "1", "--seed", "1")
-    _, meanwhile, status, out, err = _stopped_and_continued(words, environment, runner)
-    assert meanwhile == "T" and status == 0, out + err

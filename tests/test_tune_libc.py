@@ -47,7 +47,7 @@ class MadeLibc:
         self.processes = []  # (rows, setting)
         self.chance = np.random.default_rng(1)
         monkeypatch.setattr(libc, "_measure", self.measure)
-        monkeypatch.setattr(libc, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(libc, "jobcontrol", SimpleNamespace(clock=lambda: self.now))
 
     def measure(self, rows, setting, seed, ends=math.inf):
         if self.now + self.seconds > ends:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from wherry import jobcontrol
@@ -221,6 +221,7 @@ class Stream:
         lines: Sequence[str] = (),
         limit: float = 60,
         measures: bool = False,
+        env: Mapping[str, str] | None = None,
     ):
         self.limit = limit
         self.until: float | None = None  # of jobcontrol.clock(); from then on it is ended
@@ -231,10 +232,12 @@ class Stream:
         # Before it starts: a Ctrl-Z between would stop us alone.
         with contextlib.ExitStack() as around:
             around.enter_context(jobcontrol.following(self._stop, self._go_on))
-            self._process = self._start(arguments, lines)
+            self._process = self._start(arguments, lines, env)
             self._around = around.pop_all()
 
-    def _start(self, arguments: Sequence[str], lines: Sequence[str]) -> subprocess.Popen:
+    def _start(
+        self, arguments: Sequence[str], lines: Sequence[str], env: Mapping[str, str] | None
+    ) -> subprocess.Popen:
         # A file, not a pipe: thousands of rows must not wait for a reader that is busy measuring.
         with tempfile.TemporaryFile() as rows:
             rows.write("".join(line + "\n" for line in lines).encode())
@@ -248,6 +251,7 @@ class Stream:
                     stdin=rows,
                     stdout=subprocess.PIPE,
                     stderr=self._errors,
+                    env=env,
                     start_new_session=True,
                 )
             except OSError as error:

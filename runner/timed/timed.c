@@ -39,6 +39,7 @@ static int report(int descriptor, const struct tree_figures *figures)
     json_bool("timed_out", figures->timed_out);
     json_bool("interrupted", figures->interrupted);
     json_uint("left", figures->left);
+    json_uint("stops", figures->stops);
     json_uint("elapsed_ns", figures->elapsed_ns);
     json_uint("user_us", figures->user_us);
     json_uint("system_us", figures->system_us);

@@ -19,7 +19,9 @@ enum { LINGER_MS = 1000, OBEY_MS = 2000 };
 
 static pid_t program;
 static volatile sig_atomic_t told_to_end, out_of_time;
-static const int heard[] = {SIGALRM, SIGTERM, SIGINT, SIGHUP};
+static volatile unsigned stops;
+static volatile uint64_t stood_ns; /* of all stops */
+static const int heard[] = {SIGALRM, SIGTERM, SIGINT, SIGHUP, SIGTSTP};
 enum { HEARD = sizeof heard / sizeof heard[0] };
 static struct sigaction inherited[HEARD]; /* what the program is to begin with: nohup has one of them ignored */
 
@@ -30,7 +32,10 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void end_program(int signo)
+/* Time that passes while we run. */
+static uint64_t running_ns(void) { return now_ns() - stood_ns; }
+
+static void tell_program(int signo)
 {
     if (program > 0) {
         kill(-program, signo);
@@ -46,15 +51,38 @@ static void on_signal(int signo)
         told_to_end = 1;
     else if (!told_to_end)
         out_of_time = 1;
-    end_program(again ? SIGKILL : SIGTERM);
+    tell_program(again ? SIGKILL : SIGTERM);
     alarm(OBEY_MS / 1000);
+}
+
+/* Ctrl-Z reaches our group, and the program has one of its own: it stands still as long as we do, and so does the
+ * limit. */
+static void on_stop(int signo)
+{
+    (void)signo;
+    const int error = errno;
+    const uint64_t begin = now_ns();
+    const struct itimerval none = {0};
+    struct itimerval left;
+    setitimer(ITIMER_REAL, &none, &left);
+    tell_program(SIGSTOP);
+    raise(SIGSTOP);
+    tell_program(SIGCONT);
+    setitimer(ITIMER_REAL, &left, NULL);
+    stood_ns += now_ns() - begin;
+    stops++;
+    errno = error;
 }
 
 static void listen(void)
 {
     struct sigaction action = {.sa_handler = on_signal}; /* no SA_RESTART: a wait must notice */
-    for (size_t i = 0; i < HEARD; i++)
+    for (size_t i = 0; i < HEARD; i++) {
+        action.sa_handler = heard[i] == SIGTSTP ? on_stop : on_signal;
         sigaction(heard[i], &action, &inherited[i]);
+        if (heard[i] == SIGTSTP && inherited[i].sa_handler == SIG_IGN) /* no shell is there to go on with us */
+            sigaction(heard[i], &inherited[i], NULL);
+    }
 }
 
 static void become(const struct tree_order *order, int report)
@@ -115,7 +143,7 @@ static void wait_for_program(struct tree_figures *figures, uint64_t begin)
             return;
         count(figures, &used);
         if (pid == program) {
-            figures->elapsed_ns = now_ns() - begin;
+            figures->elapsed_ns = running_ns() - begin;
             figures->status = status;
             return;
         }
@@ -125,7 +153,7 @@ static void wait_for_program(struct tree_figures *figures, uint64_t begin)
 /* What the program has left running: given a moment, counted when it ends by itself, else ended. */
 static void wait_for_rest(struct tree_figures *figures)
 {
-    const uint64_t begin = now_ns();
+    const uint64_t begin = running_ns();
     bool told = false;
     for (;;) {
         struct rusage used;
@@ -136,7 +164,7 @@ static void wait_for_rest(struct tree_figures *figures)
         }
         if (pid < 0 && errno == ECHILD)
             return;
-        const uint64_t waited_ms = (now_ns() - begin) / 1000000;
+        const uint64_t waited_ms = (running_ns() - begin) / 1000000;
         if (!told && (waited_ms >= LINGER_MS || told_to_end || out_of_time)) {
             told = true;
             figures->left = children(SIGTERM);
@@ -160,7 +188,7 @@ int tree_run(const struct tree_order *order, struct tree_figures *figures)
     if (pipe2(report, O_CLOEXEC) != 0)
         return errno;
     listen();
-    const uint64_t begin = now_ns();
+    const uint64_t begin = running_ns();
     program = fork();
     if (program < 0)
         return errno;
@@ -182,5 +210,6 @@ int tree_run(const struct tree_order *order, struct tree_figures *figures)
     wait_for_rest(figures);
     figures->timed_out = out_of_time;
     figures->interrupted = told_to_end;
+    figures->stops = stops;
     return 0;
 }

@@ -17,7 +17,8 @@ struct tree_figures {
     bool timed_out;      /* ended by us after limit_s */
     bool interrupted;    /* ended by us because we were told to end */
     unsigned left;       /* processes that still ran a moment after the program had ended, and were ended by us */
-    uint64_t elapsed_ns; /* until the program itself ended */
+    unsigned stops;      /* how often Ctrl-Z (SIGTSTP) stopped us, and with us the program's group */
+    uint64_t elapsed_ns; /* until the program itself ended, without those stops */
     uint64_t user_us, system_us;
     uint64_t peak_bytes; /* of the largest process */
     uint64_t processes;  /* waited for by us: the program, and those whose parent ended before them */

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from wherry import runner
+from wherry import jobcontrol, runner
 from wherry.ab.sides import Side
 from wherry.errors import FailedError
 
@@ -58,9 +58,15 @@ class Program:
         self._right: set[str] = set()  # sides under which it ended as it should
 
     def run(self, side: Side, base: Mapping[str, str]) -> Ran:
+        """What Ctrl-Z stopped amid is no measurement, and is run again."""
+        self._count += 1
+        while (ran := self._run(side, base)) is None:
+            pass
+        return ran
+
+    def _run(self, side: Side, base: Mapping[str, str]) -> Ran | None:
         if self.prepare is not None:
             self._prepare(base)
-        self._count += 1
         with contextlib.ExitStack() as stack:
             source = stack.enter_context((self.stdin or Path(os.devnull)).open("rb"))
             errors = stack.enter_context(tempfile.TemporaryFile())
@@ -73,6 +79,8 @@ class Program:
                 output = stack.enter_context(Path(os.devnull).open("wb"))
             event = self._timed(side, base, source, output, errors)
             self._check(event, errors, side)
+            if event["stops"]:
+                return None
             return Ran(
                 event["status"],
                 event["elapsed_ns"] / 1e9,
@@ -122,33 +130,41 @@ class Program:
         for key in taken:
             arguments += ["--unset", key]
         os.set_inheritable(write, True)
-        try:
-            # What we were given beyond the standard streams is the program's too, as without us; what is our own is
-            # closed when it begins, and wherry-run does so with the report.
-            process = subprocess.Popen(
-                [*arguments, "--", *self.argv],
-                stdin=source,
-                stdout=output,
-                stderr=errors,
-                close_fds=False,
-                env=dict(base),
-                start_new_session=True,
-            )
-        except OSError as error:
-            os.close(read)
-            raise FailedError(f"cannot start wherry-run: {error.strerror}") from None
-        finally:
-            os.close(write)
-        try:
-            with os.fdopen(read, "rb") as report:
-                line = report.read()
-            process.wait()
-        except BaseException:
-            # It ends what it has started, and then itself.
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(signal.SIGTERM)
-            process.wait()
-            raise
+        # Before it starts: a Ctrl-Z between would stop us alone.
+        process: subprocess.Popen | None = None
+
+        def tell(number: int) -> None:
+            if process and process.returncode is None:
+                process.send_signal(number)
+
+        with jobcontrol.following(lambda: tell(signal.SIGTSTP), lambda: tell(signal.SIGCONT)):
+            try:
+                # What we were given beyond the standard streams is the program's too, as without us; what is our own is
+                # closed when it begins, and wherry-run does so with the report.
+                process = subprocess.Popen(
+                    [*arguments, "--", *self.argv],
+                    stdin=source,
+                    stdout=output,
+                    stderr=errors,
+                    close_fds=False,
+                    env=dict(base),
+                    start_new_session=True,
+                )
+            except OSError as error:
+                os.close(read)
+                raise FailedError(f"cannot start wherry-run: {error.strerror}") from None
+            finally:
+                os.close(write)
+            try:
+                with os.fdopen(read, "rb") as report:
+                    line = report.read()
+                process.wait()
+            except BaseException:
+                # It ends what it has started, and then itself.
+                with contextlib.suppress(ProcessLookupError):
+                    process.send_signal(signal.SIGTERM)
+                process.wait()
+                raise
         try:
             return json.loads(line)
         except ValueError:

@@ -4,10 +4,10 @@ each side runs twice in it, so that every round also tells what a side differs f
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from wherry import jobcontrol
 from wherry.ab.running import Program, Ran
 from wherry.ab.sides import Side
 from wherry.errors import FailedError
@@ -54,7 +54,7 @@ def take(
     """`rounds` rounds, or as many as begin within the seconds, but `least` in any case."""
     turns = Turns(sides)
     drawn = random.Random(seed)
-    began = time.monotonic()
+    began = jobcontrol.clock()
     before = _processor_times()
     total = rounds * RUNS_A_ROUND + len(sides)
     done = 0
@@ -65,7 +65,7 @@ def take(
             progress(done, total)
             _compare(program, turns.warm, turns.warm[-1], sides, side, same_output)
         for number in range(rounds):
-            if number >= least and seconds is not None and time.monotonic() - began > seconds:
+            if number >= least and seconds is not None and jobcontrol.clock() - began > seconds:
                 turns.out_of_time = True
                 break
             order = drawn.choice(("ABBA", "BAAB"))
@@ -84,7 +84,7 @@ def take(
     after = _processor_times()
     if before and after and after[1] > before[1]:
         turns.stolen = (after[0] - before[0]) / (after[1] - before[1])
-    turns.seconds = time.monotonic() - began
+    turns.seconds = jobcontrol.clock() - began
     return turns
 
 

@@ -3,18 +3,15 @@ runs before and after the others of a turn, whose order is drawn."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import random
-import subprocess
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from wherry import runner, significance, stats
+from wherry import jobcontrol, runner, significance, stats
 from wherry.errors import FailedError
 from wherry.row import Row
 from wherry.tune import grids, tunables
@@ -172,40 +169,45 @@ def cells(name: str, extent: Extent, caches: dict[str, int], last_level: int, he
 def _measure(
     rows: Sequence[Row], setting: str | None, seed: int, ends: float = math.inf
 ) -> dict[int, float]:
-    """Median nanoseconds of each row, in a fresh process, which is ended when time.monotonic() has come to `ends`."""
+    """Median nanoseconds of each row, in a fresh process, which is ended when jobcontrol.clock() has come to `ends`.
+    What Ctrl-Z has ended is measured anew."""
     env = {key: value for key, value in os.environ.items() if key != VARIABLE}
     if setting:
         env[VARIABLE] = setting
-    lines = "".join(row.line(i) + "\n" for i, row in enumerate(rows))
-    arguments = [runner.path(), "measure", "--counters", "none", "--seed", str(seed)]
-    left = ends - time.monotonic()
-    if left <= 0:
+    lines = [row.line(i) for i, row in enumerate(rows)]
+    arguments = ["measure", "--counters", "none", "--seed", str(seed)]
+    while (found := _measured(arguments, lines, env, setting or "the default", ends)) is None:
+        pass
+    return found
+
+
+def _measured(
+    arguments: Sequence[str], lines: Sequence[str], env: dict[str, str], under: str, ends: float
+) -> dict[int, float] | None:
+    """None where Ctrl-Z has ended it."""
+    if jobcontrol.clock() >= ends:
         raise _LateError
-    try:
-        done = subprocess.run(
-            arguments,
-            input=lines,
-            capture_output=True,
-            text=True,
-            env=env,
-            timeout=min(_TIMEOUT, left),
-        )
-    except subprocess.TimeoutExpired:
-        if left < _TIMEOUT:
-            raise _LateError from None
-        raise FailedError(
-            f"wherry-run measured for longer than {_TIMEOUT} s under {setting or 'the default'}"
-        ) from None
     found = {}
-    for line in done.stdout.splitlines():
-        event = json.loads(line)
-        if event["event"] == "cell" and not event.get("aa") and event["ns"]:
-            found[event["id"]] = float(np.median(event["ns"]))
-    if done.returncode:
-        raise FailedError(
-            f"wherry-run {runner.ended_by(done.returncode)} under {setting or 'the default'}: "
-            f"{runner.complaint(done.stderr)}"
-        )
+    with runner.Stream(arguments, lines, _TIMEOUT, measures=True, env=env) as stream:
+        stream.until = ends
+        try:
+            for event in stream:
+                if event["event"] == "cell" and not event.get("aa") and event["ns"]:
+                    found[event["id"]] = float(np.median(event["ns"]))
+        except runner.LateError:
+            raise _LateError from None
+        except runner.HangError:
+            raise FailedError(
+                f"wherry-run said nothing for {_TIMEOUT} s under {under}; stopped"
+            ) from None
+        except runner.BadLineError as error:
+            raise FailedError(f"wherry-run's output was damaged under {under}: {error}") from None
+        if stream.stopped:
+            return None
+        if status := stream.end():
+            raise FailedError(
+                f"wherry-run {runner.ended_by(status)} under {under}: {stream.complaint()}"
+            )
     return found
 
 
@@ -255,9 +257,9 @@ class Search:
         """As many of the rows, evenly, as so many processes can measure in that time, and what one process takes, both
         by what a few of them take."""
         few = rows[:: max(math.ceil(len(rows) / FEW_ROWS), 1)]
-        began = time.monotonic()
+        began = jobcontrol.clock()
         self._one(few, None)
-        each = (time.monotonic() - began) / len(few) * len(rows)
+        each = (jobcontrol.clock() - began) / len(few) * len(rows)
         every = max(math.ceil(each * processes / max(seconds * PLANNED, 1e-3)), 1)
         kept = rows[:: min(every, max(len(rows) // 2, 1))]
         return kept, each * len(kept) / len(rows)
@@ -267,7 +269,7 @@ class Search:
         return _measure(rows, setting, self.seed + self._processes, self.until)
 
     def run(self, available: dict[str, tunables.Tunable]) -> Found:
-        began = time.monotonic()
+        began = jobcontrol.clock()
         self.ends = began + self.extent.seconds
         found = Found()
         try:
@@ -276,7 +278,7 @@ class Search:
                 own = Setting(name, available[name].value)
                 found.settings.append(own)
                 # The line of all of them has a part too; what one does not need the next ones have.
-                now = time.monotonic()
+                now = jobcontrol.clock()
                 part = max(self.ends - now, 0) / (len(tried) - number + 1)
                 self.until = min(now + 2 * part, self.ends)
                 self._pick(own, settings, now + part)
@@ -291,7 +293,7 @@ class Search:
             self._together(found)
         except KeyboardInterrupt:
             found.interrupted = True
-        found.seconds = time.monotonic() - began
+        found.seconds = jobcontrol.clock() - began
         return found
 
     def _pick(self, own: Setting, settings: list[str], end: float) -> None:
@@ -302,7 +304,7 @@ class Search:
         logs: dict[str, list[float]] = {setting: [] for setting in settings}
         own.values = len(settings)
         try:
-            self._turns(own.name, rows, logs, (end - time.monotonic()) * PICK_SHARE)
+            self._turns(own.name, rows, logs, (end - jobcontrol.clock()) * PICK_SHARE)
         except _LateError:
             pass
         if not all(logs.values()):
@@ -319,10 +321,10 @@ class Search:
     ) -> None:
         """As many as there is time for, each whole in `logs` or not at all. Where there is none even for one, values go
         out of `logs`: some of them, evenly, tell more than none."""
-        until = time.monotonic() + seconds
+        until = jobcontrol.clock() + seconds
         rows, each = self._fitting(rows, len(logs) + 2, seconds)
         values = list(logs)
-        room = PLANNED * min(self.until - time.monotonic(), self.extent.seconds)
+        room = PLANNED * min(self.until - jobcontrol.clock(), self.extent.seconds)
         kept = min(max(int(room / each) - 2, LEAST_VALUES), len(values))
         for value in set(values) - {
             values[(2 * i + 1) * len(values) // (2 * kept)] for i in range(kept)
@@ -333,7 +335,7 @@ class Search:
         total = picks * turn_of
         done = 0
         for pick in range(picks):
-            if pick and time.monotonic() + each * turn_of > until:
+            if pick and jobcontrol.clock() + each * turn_of > until:
                 break
             before = self._one(rows, None)
             drawn = list(logs)
@@ -358,7 +360,7 @@ class Search:
         prove anything."""
         ratios, alike, counts = [], [], []
         try:
-            for logs, ran in self._proofs(what, setting, list(rows), end - time.monotonic()):
+            for logs, ran in self._proofs(what, setting, list(rows), end - jobcontrol.clock()):
                 counts.append(logs[0][1])
                 ratios.append((logs[0][0] + logs[1][0]) / 2)
                 alike.append([_log(ran[which][0], ran[which][1])[0] / 2 for which in (0, 1)])
@@ -377,11 +379,11 @@ class Search:
         return Proof(counts[0], ratio, floor, p, None)
 
     def _proofs(self, what: str, setting: str, rows: list[Row], seconds: float):
-        until = time.monotonic() + seconds
+        until = jobcontrol.clock() + seconds
         rows, each = self._fitting(rows, 4 * LEAST_PROOFS, seconds)
         proofs = min(max(int(seconds / (4 * each)), LEAST_PROOFS), self.extent.proofs)
         for turn in range(proofs):
-            if turn >= LEAST_PROOFS and time.monotonic() + 4 * each > until:
+            if turn >= LEAST_PROOFS and jobcontrol.clock() + 4 * each > until:
                 return
             order = self.random.choice(((0, 1, 1, 0), (1, 0, 0, 1)))
             ran: tuple[list, list] = ([], [])

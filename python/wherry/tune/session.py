@@ -4,11 +4,10 @@ dimension has to pass before it is taken."""
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from wherry import plans
+from wherry import jobcontrol, plans
 from wherry.campaign import Watcher
 from wherry.plans import OFF, Plan
 from wherry.row import Row
@@ -152,15 +151,15 @@ class Session:
         self.last_level = reported.get("last_level") or 16 << 20
         self.largest = min(largest or extent.largest, extent.largest)
         self.limit = limit
-        self._ends = math.inf  # of time.monotonic()
+        self._ends = math.inf  # of jobcontrol.clock()
         self._campaigns = 0
 
     def begin(self) -> None:
-        self._ends = time.monotonic() + self.limit
+        self._ends = jobcontrol.clock() + self.limit
 
     def take(self, what: str, rows: Sequence[Row], own: dict[str, Plan], processes: int):
         self._campaigns += 1
-        now = time.monotonic()
+        now = jobcontrol.clock()
         campaign = PlanCampaign(
             rows,
             own,

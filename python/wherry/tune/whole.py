@@ -3,8 +3,7 @@ whose windows the next ones are, and the sizes from which stores go past the cac
 
 from __future__ import annotations
 
-import time
-
+from wherry import jobcontrol
 from wherry.tune.choice import choice
 from wherry.tune.direction import direction
 from wherry.tune.loops import loops
@@ -16,7 +15,7 @@ from wherry.tune.strings import strings
 
 def tune(session: Session) -> Tuned:
     """What was interrupted has what was found until then."""
-    began = time.monotonic()
+    began = jobcontrol.clock()
     session.begin()
     try:
         choice(session)
@@ -30,5 +29,5 @@ def tune(session: Session) -> Tuned:
                 parts(session)
     except StoppedError:
         session.result.interrupted = True
-    session.result.seconds = time.monotonic() - began
+    session.result.seconds = jobcontrol.clock() - began
     return session.result

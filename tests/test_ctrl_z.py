@@ -1,0 +1,159 @@
+"""Ctrl-Z: what we have started stands still with us, and nothing is told of what was stopped amid."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+from conftest import children_of, program, wait_until
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+WHERRY = (sys.executable, "-m", "wherry")
+
+
+def _stopped_and_continued(words, environment, runner_there):
+    """Starts a command in a process group of its own, as a shell does, and presses Ctrl-Z once its runner works.
+    Returns the runner of then, what it is while we are stopped (None: gone), and what came of it all."""
+    with subprocess.Popen(
+        words,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=os.setpgrp,
+    ) as process:
+        try:
+            wait_until(lambda: runner_there(process.pid), "its runner works")
+            runner = int(runner_there(process.pid))
+            os.kill(process.pid, signal.SIGTSTP)
+            wait_until(lambda: _state(process.pid) == "T", "it is stopped")
+            try:
+                wait_until(lambda: _state(runner) in "TZ", "its runner is stopped, too", 5)
+                meanwhile = _state(runner)
+            except (FileNotFoundError, ProcessLookupError):
+                meanwhile = "gone"
+            time.sleep(1.5)
+            os.kill(process.pid, signal.SIGCONT)
+            out, err = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    return runner, meanwhile, process.returncode, out, err
+
+
+def test_ctrl_z_stops_a_measurement_and_what_was_under_way_is_measured_anew(tmp_path):
+    (tmp_path / "peer.so").write_bytes(b"peer")
+    environment = {
+        **os.environ,
+        "WHERRY_RUN": str(Path(__file__).with_name("fake_runner.py")),
+        "WHERRY_FAKE_LOG": str(tmp_path / "log"),
+        "WHERRY_FAKE_ROWS": str(tmp_path / "rows"),
+        "WHERRY_FAKE_SLOW": "0.4",
+    }
+
+    def third_row(pid):
+        rows = tmp_path / "rows"
+        there = rows.read_text().count("\n") if rows.exists() else 0
+        return next(iter(children_of(pid)), None) if there >= 3 else None
+
+    words = (*WHERRY, "bench", "sizes", "--size", "64,128,256,512", "--processes", "1", "--peer")
+    words += ("slow=peer.so", "--hang-limit", "1.2", "--save", "run.json", "--routine", "rep_movsb")
+    _, meanwhile, status, out, err = _stopped_and_continued(words, environment, third_row)
+    assert meanwhile in ("gone", "Z") and status == 0, out + err
+    run = json.loads((tmp_path / "run.json").read_text())
+    assert run["problems"] == [] and not run["interrupted"]
+    libc = [c for c in run["cells"] if c["routine"] == "libc" and not c["aa"]]
+    assert [c["size"] for c in libc] == [64, 128, 256, 512]
+    starts = (tmp_path / "log").read_text().splitlines()
+    assert sum(line.startswith("measure --seed") for line in starts) == 2
+    # The rows that were done were not measured again.
+    ids = [re.search(r"\bid=(\d+)", row)[1] for row in (tmp_path / "rows").read_text().splitlines()]
+    assert ids[-2:] == ["2", "3"] and ids.count("0") == ids.count("1") == 1
+    assert run["experiments"][0]["seconds"] < run["seconds"] + 1e-6
+
+
+def test_ctrl_z_stops_a_verification_and_it_goes_on(wherry_run):
+    environment = {**os.environ, "WHERRY_RUN": str(wherry_run)}
+
+    def runner(pid):
+        own = children_of(pid)
+        words = Path(f"/proc/{own[0]}/cmdline").read_bytes().split(b"\0") if own else []
+        return own[0] if b"verify" in words and children_of(int(own[0])) else None
+
+    words = (*WHERRY, "verify", "rep_movsb", "--jobs", "1", "--seed", "1")
+    _, meanwhile, status, out, err = _stopped_and_continued(words, environment, runner)
+    assert meanwhile == "T" and status == 0, out + err
+
+
+SLEEPS = """
+    import sys, time
+    with open("starts", "a") as file:
+        file.write("x")
+    until = time.monotonic() + 0.3
+    while time.monotonic() < until:
+        time.sleep(0.01)
+"""
+
+
+def _starts():
+    return Path("starts").stat().st_size if Path("starts").exists() else 0
+
+
+def test_ctrl_z_stops_the_program_of_ab_and_its_run_is_made_anew(wherry_run):
+    environment = {**os.environ, "WHERRY_RUN": str(wherry_run)}
+
+    def third_run(pid):
+        below = children_of(pid) if _starts() >= 3 else ()
+        return next((own for child in below for own in children_of(int(child))), None)
+
+    words = (*WHERRY, "ab", "--runs", "2", "--a", "A=1", "--b", "A=2", "--time", "1s")
+    words += ("--save", "run.json", "--", *program(SLEEPS))
+    _, meanwhile, status, out, err = _stopped_and_continued(words, environment, third_run)
+    assert meanwhile == "T" and status == 0, out + err
+    (ab,) = json.loads(Path("run.json").read_text())["experiments"]
+    runs = [run for four in ab["ab"]["runs"] for run in four]
+    assert len(runs) == 4 and _starts() == 2 + len(runs) + 1
+    assert all(run["elapsed"] < 1.4 for run in runs)  # it stood still for longer
+
+
+def test_the_limit_of_a_timed_program_stands_still_with_it(wherry_run):
+    def its_program(pid):
+        return next(iter(children_of(pid)), None) if _starts() else None
+
+    words = (wherry_run, "timed", "--limit", "1.2", "--", *program(SLEEPS))
+    _, meanwhile, status, out, err = _stopped_and_continued(words, dict(os.environ), its_program)
+    ran = json.loads(out)
+    assert meanwhile == "T" and status == 0 and not ran["timed_out"], out + err
+    assert ran["stops"] == 1 and ran["elapsed_ns"] < 1.4e9  # it stood still for longer
+
+
+def test_ctrl_z_ends_a_measurement_of_glibcs_tunables_which_is_made_anew(wherry_run):
+    environment = {**os.environ, "WHERRY_RUN": str(wherry_run)}
+    script = """
+        from wherry.tune import libc
+        rows = [libc._row("copy", 1000, 200) for _ in range(2)]
+        print(sorted(libc._measure(rows, None, 1)))
+    """
+    words = (sys.executable, "-c", textwrap.dedent(script))
+
+    def runner(pid):
+        own = children_of(pid)
+        return own[0] if own and "measure" in Path(f"/proc/{own[0]}/cmdline").read_text() else None
+
+    _, meanwhile, status, out, err = _stopped_and_continued(words, environment, runner)
+    assert meanwhile in ("gone", "Z") and status == 0, out + err
+    assert json.loads(out) == [0, 1]
