@@ -6,7 +6,11 @@ import dataclasses
 import errno
 import re
 import struct
+from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+Read = TypeVar("Read")
 
 # Those of the compilers that put memory routines, or guards of them, of their own into a program: symbols of which it
 # has one, and its runtime as a library.
@@ -53,7 +57,6 @@ class Elf:
     go: bool = False
     pie: bool = False
     soname: str | None = None
-    exports: frozenset[str] = frozenset()  # what others can call in it
 
 
 class DamagedError(ValueError):
@@ -100,8 +103,10 @@ def sanitizer_of_runtime(name: str) -> str | None:
     return next(sanitizer for sanitizer, (_, file) in _SANITIZERS.items() if file == own)
 
 
-def _exports(elf) -> frozenset[str]:
-    table = elf.get_section_by_name(".dynsym")
+def _exports(file) -> frozenset[str]:
+    from elftools.elf.elffile import ELFFile
+
+    table = ELFFile(file).get_section_by_name(".dynsym")
     if table is None:
         return frozenset()
     return frozenset(
@@ -139,7 +144,6 @@ def _read(file) -> Elf:
         elf.get_section_by_name(".go.buildinfo") is not None,
         pie,
         soname,
-        _exports(elf),
     )
 
 
@@ -157,9 +161,18 @@ def executable(path: Path) -> bool:
 
 def read(path: Path) -> Elf:
     """OSError when it cannot be read, DamagedError when it is no ELF that can be made sense of."""
+    return _made_sense_of(path, _read)
+
+
+def exports(path: Path) -> frozenset[str]:
+    """What others can call in it; of a shell that takes a tenth of a second. Raises as `read`."""
+    return _made_sense_of(path, _exports)
+
+
+def _made_sense_of(path: Path, of: Callable[[BinaryIO], Read]) -> Read:
     with path.open("rb") as file:
         try:
-            return _read(file)
+            return of(file)
         except OSError as error:
             if error.errno != errno.EINVAL:  # a header that says to look where no file reaches
                 raise

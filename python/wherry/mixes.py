@@ -311,12 +311,16 @@ def _recorded(path: Path, name: str, told: Callable[[str], object]) -> list[Mix]
     return found
 
 
-def of_recording(recording, name: str = "", *, runnable: bool = True) -> list[Mix]:
-    """One for each of its ops. Those that are not `runnable` are for showing alone: making the calls takes time."""
+def of_recording(
+    recording, name: str = "", ops: Iterable[str] = (), *, runnable: bool = True
+) -> list[Mix]:
+    """One for each of its ops, or of those asked for. Those that are not `runnable` are for showing alone: making the
+    calls takes time."""
     from wherry import recordedcalls, recordings
 
+    wanted = set(ops) or set(recording.ops)
     found = []
-    for op in recording.ops:
+    for op in filter(wanted.__contains__, recording.ops):
         shares = recording.shares(op)
         if not shares[0]:
             continue  # what there is has more bytes than are measured
@@ -335,16 +339,25 @@ def shipped(ops: Iterable[str] = (), *, runnable: bool = True) -> tuple[Mix, ...
     return tuple(
         mix
         for name in recordings.shipped_names()
-        for mix in _shipped(name, runnable)
-        if mix.ops[0] in wanted
+        for op in recordings.shipped(name).ops
+        if op in wanted
+        for mix in _shipped(name, op, runnable)
     )
 
 
+def shipped_as(name: str) -> Mix | None:
+    """The one that is called so, which runs: gcc.copy."""
+    if name not in {mix.name for mix in shipped(runnable=False)}:
+        return None
+    recording, _, op = name.rpartition(".")
+    return next(iter(_shipped(recording, op, runnable=True)))
+
+
 @functools.cache
-def _shipped(name: str, runnable: bool) -> tuple[Mix, ...]:
+def _shipped(name: str, op: str, runnable: bool) -> tuple[Mix, ...]:
     from wherry import recordings
 
-    return tuple(of_recording(recordings.shipped(name), runnable=runnable))
+    return tuple(of_recording(recordings.shipped(name), ops=(op,), runnable=runnable))
 
 
 def for_op(mixes: Sequence[Mix], op: str) -> list[Mix]:

@@ -128,13 +128,14 @@ def why_not_preloaded(
     end; None when neither. `env`: where it is to be preloaded, which may say where its own libraries are."""
     try:
         found = elf.read(path)
+        exported = elf.exports(path) if one_of else frozenset()
     except OSError as error:
         return error.strerror
     except elf.DamagedError:
         return "it is no shared object"
     if (found.machine, found.bits, found.kind) != ("x86-64", 64, "shared"):
         return "it is no shared object for this CPU"
-    if one_of and not found.exports & set(one_of):
+    if one_of and not exported & set(one_of):
         return f"it has none of {', '.join(one_of)}"
     return _of_loader(path, os.environ if env is None else env)
 

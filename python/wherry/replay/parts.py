@@ -209,8 +209,8 @@ def subject(
         recording = recordings.shipped(given)
     elif mixes.is_range(given):
         return _of_sizes(lambda: [mixes.from_range(given)], caches)
-    elif given in {mix.name for mix in mixes.shipped(runnable=False)}:
-        return _of_sizes(lambda: [m for m in mixes.shipped() if m.name == given], caches)
+    elif mix := mixes.shipped_as(given):
+        return _of_sizes(lambda: [mix], caches)
     elif "/" in given or "." in given:
         raise WherryError(
             f"{given}: there is no such file; give a mix, as wherry record -o FILE writes one"
