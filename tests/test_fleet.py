@@ -6,12 +6,16 @@ import html.parser
 import importlib.util
 import json
 import math
+import os
 import re
+import signal
+import time
 
 import fleet_runs
 import numpy as np
 import pytest
 import report_runs
+from conftest import processor_seconds
 from made_runs import usual
 from wherry import cli
 from wherry.fleet import (
@@ -429,13 +433,32 @@ def test_a_query_reads_the_run_files_and_nothing_else(tmp_path, sql, said):
         query.ask(fleet, sql)
 
 
-def test_a_query_has_an_end(tmp_path):
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b",
+        # One value, in which DuckDB does not look whether it is to stop: a minute and a half.
+        "SELECT levenshtein(repeat('a', 100000), repeat('b', 100000))",
+    ],
+)
+def test_a_query_has_an_end(tmp_path, sql):
     pytest.importorskip("duckdb", reason="needs the extra fleet (tools/setup test brings it)")
     from wherry.errors import WherryError
     from wherry.fleet import query
 
     fleet = loading.read([usual(1).save(tmp_path / "a.json")])
+    before = time.process_time() + processor_seconds()
     with pytest.raises(WherryError, match="longer than"):
-        query.ask(
-            fleet, "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b", 0.5
-        )
+        query.ask(fleet, sql, 0.5)
+    assert time.process_time() + processor_seconds() - before < 20
+
+
+def test_what_ends_the_answer_of_a_query_is_told(tmp_path, monkeypatch):
+    pytest.importorskip("duckdb", reason="needs the extra fleet (tools/setup test brings it)")
+    from wherry.errors import WherryError
+    from wherry.fleet import query
+
+    fleet = loading.read([usual(1).save(tmp_path / "a.json")])
+    monkeypatch.setattr(query, "_lock", lambda connection: os.kill(os.getpid(), signal.SIGKILL))
+    with pytest.raises(WherryError, match="DuckDB was ended by SIGKILL"):
+        query.ask(fleet, "SELECT 1")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import multiprocessing
 import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
 
 import numpy as np
 
 from wherry.errors import FailedError, WherryError
 from wherry.fleet.cells import FIGURES, KEYS, NUMBERS
 from wherry.fleet.loading import Fleet
+from wherry.runner import ended_by
 
 # Tables and columns; docs/fleet.md tells what they mean.
 RUNS = {
@@ -41,6 +45,9 @@ _NAMES = {
 }
 FIGURE_NAMES = {"ns": "ns", "q25": "ns_q25", "q75": "ns_q75", "ratio": "to_libc"}
 MEMORY = "2GB"
+# Seconds that a query whose time is over may take to end by itself.
+GRACE = 1.0
+Answer = tuple[list[str], list[tuple]]
 # Rows of a table, and runs whose cells, go into it at a time.
 STEP, AT_ONCE = 20000, 500
 
@@ -124,8 +131,7 @@ def _lock(connection) -> None:
         connection.execute(f"SET {setting}")
 
 
-def ask(fleet: Fleet, sql: str, limit: float = 60.0) -> tuple[list[str], list[tuple]]:
-    """Heads and rows of one SELECT."""
+def _answer(fleet: Fleet, sql: str, limit: float, begins: Callable[[], None]) -> Answer:
     duckdb = _module()
     connection = duckdb.connect(":memory:")
     try:
@@ -142,21 +148,65 @@ def ask(fleet: Fleet, sql: str, limit: float = 60.0) -> tuple[list[str], list[tu
             raise WherryError(
                 f"the query is no SELECT ({statements[0].type.name}); run files are only read"
             )
+        begins()
         timer = threading.Timer(limit, connection.interrupt)
         timer.start()
         try:
             result = connection.execute(statements[0])
             return [d[0] for d in result.description], result.fetchall()
         except duckdb.InterruptException:
-            raise FailedError(
-                f"the query took longer than {limit:g} s; --timeout allows more"
-            ) from None
+            raise _late(limit) from None
         except duckdb.Error as error:
             raise WherryError(f"the query cannot be answered: {_line(error)}") from None
         finally:
             timer.cancel()
     finally:
         connection.close()
+
+
+def _late(limit: float) -> FailedError:
+    return FailedError(f"the query took longer than {limit:g} s; --timeout allows more")
+
+
+def _tell(pipe: Connection, fleet: Fleet, sql: str, limit: float) -> None:
+    """In a process of its own: what is told last is the answer, or what there is to say in its place."""
+    try:
+        pipe.send(_answer(fleet, sql, limit, lambda: pipe.send(None)))
+    except WherryError as error:
+        pipe.send(error)
+    except MemoryError:
+        pipe.send(FailedError("the answer does not fit in memory; ask for less at once"))
+    except KeyboardInterrupt:
+        pass  # who asked has it, too
+
+
+def ask(fleet: Fleet, sql: str, limit: float = 60.0) -> Answer:
+    """Heads and rows of one SELECT. A process of its own answers: DuckDB looks whether it is to stop between vectors,
+    and one function of one value may take minutes."""
+    _module()
+    fork = multiprocessing.get_context("fork")
+    ours, theirs = fork.Pipe(duplex=False)
+    process = fork.Process(target=_tell, args=(theirs, fleet, sql, limit), daemon=True)
+    process.start()
+    theirs.close()
+    try:
+        told = ours.recv()
+        if told is None:
+            if not ours.poll(limit + GRACE):
+                raise _late(limit)
+            told = ours.recv()
+    except EOFError:
+        process.join()
+        raise FailedError(
+            f"DuckDB {ended_by(process.exitcode)} while it answered the query; ask for less at once"
+        ) from None
+    finally:
+        process.kill()
+        process.join()
+        ours.close()
+    if isinstance(told, Exception):
+        raise told
+    return told
 
 
 def plain(value: object) -> object:
