@@ -318,6 +318,27 @@ def test_extras_go_on_without_a_package_and_tell_of_failure(tmp_path: Path, stat
     assert "fio" in asked and not {"chromium", "chromium-driver"} & set(asked)
 
 
+def test_two_starts_do_not_build_at_once(tmp_path: Path):
+    for directory in ("tools", ".venv/bin", "build"):
+        (tmp_path / directory).mkdir(parents=True)
+    shutil.copy(ROOT / "tools/ninja", tmp_path / "tools/ninja")
+    ninja = tmp_path / ".venv/bin/ninja"
+    ninja.write_text("#!/bin/sh\nmkdir busy || exit 1\nsleep 0.3\nrmdir busy\nexit $1\n")
+    ninja.chmod(0o755)
+    at_once = [subprocess.Popen([tmp_path / "tools/ninja", "7"], cwd=tmp_path) for _ in range(3)]
+    assert [process.wait(60) for process in at_once] == [7, 7, 7]
+
+
+def test_the_editable_package_builds_one_at_a_time():
+    """What set up the tests is what a user's start goes by."""
+    from importlib import metadata
+
+    loaders = [p for p in metadata.files("wherry") or () if p.name == "_wherry_editable_loader.py"]
+    if not loaders:
+        pytest.skip("wherry is not installed as tools/setup does it")
+    assert "/tools/ninja'" in loaders[0].read_text()
+
+
 def test_no_requirement_names_a_host():
     for path in (ROOT / "requirements").iterdir():
         assert "://" not in path.read_text()
