@@ -234,7 +234,13 @@ LONGEST = (
         "test_cli.py",
         "test_report_browser.py",
     ),
-    *("test_report_systems.py", "test_make_peers.py", "test_systems_misuse.py", "test_programs.py"),
+    *(
+        "test_report_systems.py",
+        "test_make_peers.py",
+        "test_peer_sources.py",
+        "test_systems_misuse.py",
+        "test_programs.py",
+    ),
     *(
         "test_measure_peers.py",
         "test_resume.py",
