@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import children_of, program, wait_until
+from wherry import jobcontrol
 
 
 @pytest.fixture(autouse=True)
@@ -157,3 +158,16 @@ def test_ctrl_z_ends_a_measurement_of_glibcs_tunables_which_is_made_anew(wherry_
     _, meanwhile, status, out, err = _stopped_and_continued(words, environment, runner)
     assert meanwhile in ("gone", "Z") and status == 0, out + err
     assert json.loads(out) == [0, 1]
+
+
+def test_ctrl_z_waits_while_somebody_is_started(monkeypatch):
+    """Who is started runs before we know its number: a stop right then would stop us alone."""
+    told = []
+    monkeypatch.setattr(signal, "raise_signal", lambda number: told.append("stopped"))
+    with jobcontrol.following(lambda: told.append("before"), lambda: told.append("after")):
+        with jobcontrol.held(), jobcontrol.held():
+            os.kill(os.getpid(), signal.SIGTSTP)
+            assert told == []
+        assert told == ["before", "stopped", "after"]
+        os.kill(os.getpid(), signal.SIGTSTP)
+        assert told == 2 * ["before", "stopped", "after"]

@@ -12,6 +12,8 @@ Told = Callable[[], None]
 
 _following: list[tuple[Told, Told]] = []
 _stood = [0.0]  # seconds, of all stops
+_held = [0]  # how many of us are about to start somebody
+_waits = [False]  # a Ctrl-Z, for the last of them
 
 
 def clock() -> float:
@@ -21,6 +23,9 @@ def clock() -> float:
 
 
 def _on_stop(number: int, frame: object) -> None:
+    if _held[0]:
+        _waits[0] = True
+        return
     for before, _ in _following:
         before()
     began = time.monotonic()
@@ -34,6 +39,19 @@ def _on_stop(number: int, frame: object) -> None:
         _stood[0] += time.monotonic() - began
         for _, after in _following:
             after()
+
+
+@contextlib.contextmanager
+def held() -> Iterator[None]:
+    """Meanwhile a Ctrl-Z waits. For who starts what `following` is to tell: it runs before its number is known."""
+    _held[0] += 1
+    try:
+        yield
+    finally:
+        _held[0] -= 1
+        if _waits[0] and not _held[0]:
+            _waits[0] = False
+            _on_stop(signal.SIGTSTP, None)
 
 
 @contextlib.contextmanager

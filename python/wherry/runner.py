@@ -229,10 +229,10 @@ class Stream:
         self.stopped = False  # and so ended
         self._errors = tempfile.TemporaryFile()
         self._process: subprocess.Popen | None = None
-        # Before it starts: a Ctrl-Z between would stop us alone.
         with contextlib.ExitStack() as around:
             around.enter_context(jobcontrol.following(self._stop, self._go_on))
-            self._process = self._start(arguments, lines, env)
+            with jobcontrol.held():
+                self._process = self._start(arguments, lines, env)
             self._around = around.pop_all()
 
     def _start(

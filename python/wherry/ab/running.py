@@ -130,7 +130,6 @@ class Program:
         for key in taken:
             arguments += ["--unset", key]
         os.set_inheritable(write, True)
-        # Before it starts: a Ctrl-Z between would stop us alone.
         process: subprocess.Popen | None = None
 
         def tell(number: int) -> None:
@@ -141,15 +140,16 @@ class Program:
             try:
                 # What we were given beyond the standard streams is the program's too, as without us; what is our own is
                 # closed when it begins, and wherry-run does so with the report.
-                process = subprocess.Popen(
-                    [*arguments, "--", *self.argv],
-                    stdin=source,
-                    stdout=output,
-                    stderr=errors,
-                    close_fds=False,
-                    env=dict(base),
-                    start_new_session=True,
-                )
+                with jobcontrol.held():
+                    process = subprocess.Popen(
+                        [*arguments, "--", *self.argv],
+                        stdin=source,
+                        stdout=output,
+                        stderr=errors,
+                        close_fds=False,
+                        env=dict(base),
+                        start_new_session=True,
+                    )
             except OSError as error:
                 os.close(read)
                 raise FailedError(f"cannot start wherry-run: {error.strerror}") from None

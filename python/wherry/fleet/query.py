@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import multiprocessing
+import os
 import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -170,6 +171,12 @@ def _late(limit: float) -> FailedError:
 
 def _tell(pipe: Connection, fleet: Fleet, sql: str, limit: float) -> None:
     """In a process of its own: what is told last is the answer, or what there is to say in its place."""
+
+    def end_with_parent() -> None:
+        multiprocessing.parent_process().join()
+        os._exit(FailedError.exit_code)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
     try:
         pipe.send(_answer(fleet, sql, limit, lambda: pipe.send(None)))
     except WherryError as error:
