@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from wherry import cli
+from wherry import cli, experiments
+from wherry.experiments import Request
 from wherry.report import dimensions, pictures
 
 FAKE = Path(__file__).with_name("fake_runner.py")
@@ -320,3 +321,11 @@ def test_any_delta_is_recorded_by_none(call):
     run, out = bench(call, "any.json", "--size", "64", "--delta", "any,0")
     assert [row.get("delta") for row in run["rows"]] == [None, 0]
     assert "any" in out
+
+
+@pytest.mark.parametrize("name", ["alignment", "checksum", "scoreboard", "sizes", "small", "zero"])
+def test_no_experiment_measures_a_cell_twice(name):
+    """What two rows have alike in everything that is recorded nobody can tell apart afterwards."""
+    rows = experiments.load(name).rows(Request())
+    cells = [(n, *sorted(row.dimensions().items())) for row in rows for n in row.routines]
+    assert len(set(cells)) == len(cells) > 0

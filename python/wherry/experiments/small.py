@@ -3,6 +3,7 @@ cost his bcopy 20 ns more. `Not in L1` is L3 here, both sides: what a packet tha
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from statistics import median
 
 from wherry import sentences, tables
@@ -20,6 +21,7 @@ STATES = (("L1", "L1"), ("L3", "L3"))
 # Packets in buffers with room to spare: what a copy costs that may move whole lines.
 PACKETS = (1, 20, 60, 64, 65, 128, 200, 256)
 PACKET_MIX = "uniform:1-256"
+CAPACITY = 2048  # of each buffer, as the runner has it
 MODES = ("throughput", "latency")
 BUDGET = 10.0  # nanoseconds a packet: his "every 10 to 20 ns matter"
 CONSTANT = "_n"  # how the names of copies of a constant size end
@@ -49,6 +51,14 @@ NO_LOOPS = (
     "rte_memcpy inlined is not measured: make peers builds it of DPDK's header (Debian package "
     "libdpdk-dev)"
 )
+
+
+@dataclass(frozen=True)
+class PacketRow(Row):
+    """The same calls as of a copy, beside others that may use the room behind the packet: the room tells them apart."""
+
+    def dimensions(self) -> dict[str, object]:
+        return super().dimensions() | {"buffer": CAPACITY}
 
 
 def _label(row: dict) -> str:
@@ -100,7 +110,7 @@ class Small(Experiment):
         there = {*request.peers, *(peer.name for peer in request.found if self.wants(peer))}
         names = [name for name in PACKET_NAMES if name in there or name not in PEERS]
         return [
-            Row(
+            PacketRow(
                 self.name,
                 self.op,
                 tuple(n for n in names if not n.endswith(CONSTANT) or size in PACKETS),
@@ -173,7 +183,7 @@ class Small(Experiment):
         if not any(name.endswith("_rte") for name in names):
             notes.append(NO_LOOPS)
         return tables.Block(
-            f"small: packets in buffers of 2,048 bytes, ns per packet by bytes, {mode}, in L1",
+            f"small: packets in buffers of {CAPACITY:,} bytes, ns per packet by bytes, {mode}, in L1",
             tables.layout(columns, body, width),
             said,
             notes if mode == MODES[0] else [],

@@ -49,6 +49,8 @@ def place(cell: dict) -> str:
     if own.get("walk") == "stream" and buffer:
         own.pop("walk")
         words.append(f"stream of {size_label(buffer)}")
+    elif buffer:
+        words.append(f"buffers of {size_label(buffer)}")
     for key, value in own.items():
         if key in _USUAL and _USUAL[key] == value:
             continue

@@ -88,13 +88,14 @@ def state_order(row: dict) -> tuple[int, int]:
 
 
 def _place(row: dict) -> str:
+    buffer = number(row.get("buffer"))
     if row.get("walk") == "stream":
-        buffer = number(row.get("buffer"))
         if buffer and buffer == number(row.get("size")):
             return "one buffer"
         return f"buffers of {size_in_words(buffer)} walked through" if buffer else "a stream"
     # Another tool may not tell.
-    return f"in {states(row)}" if states(row) else ""
+    place = f"in {states(row)}" if states(row) else ""
+    return f"{place} in buffers of {size_in_words(buffer)}".strip() if buffer else place
 
 
 def label(row: dict, among: Iterable[str]) -> str:
