@@ -145,8 +145,9 @@ size_t wherry_csum_copy_nofault(void *dst, const void *src, size_t n, uint32_t *
 int wherry_nofault_init(void);
 
 /* For programs that own SIGSEGV and SIGBUS themselves: says that the handlers in force call wherry_nofault_handle.
- * Installs nothing. Returns 0, or an errno value: EINVAL when a signal has no handler; EPERM, say, where a sandbox
- * forbids rt_sigaction and it was never known who has them. */
+ * Installs nothing. Returns 0, or an errno value: EINVAL when a signal has no handler, or one with SA_RESETHAND, which
+ * would be gone after the first fault; EPERM, say, where a sandbox forbids rt_sigaction and it was never known who has
+ * them. */
 int wherry_nofault_init_hosted(void);
 
 /* From a handler of SIGSEGV or SIGBUS (with SA_SIGINFO), with its three arguments: is this a fault of one of these

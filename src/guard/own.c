@@ -50,7 +50,7 @@ static long ask(unsigned signal, struct kernel_action *now)
     if (!error)
         atomic_store(&seen[signal], now->handler);
     else if (atomic_load(&initialised))
-        now->handler = atomic_load(&seen[signal]);
+        *now = (struct kernel_action){.handler = atomic_load(&seen[signal])};
     else
         return error;
     return 0;
@@ -90,6 +90,12 @@ static bool ignored_by_kernel(uintptr_t handler, bool forced)
 }
 
 static bool is_function(uintptr_t handler) { return handler != (uintptr_t)SIG_DFL && handler != (uintptr_t)SIG_IGN; }
+
+/* With SA_RESETHAND the first fault takes it away, so that the next would kill. */
+static bool lasts(const struct kernel_action *action)
+{
+    return is_function(action->handler) && !(action->flags & SA_RESETHAND);
+}
 
 static void hand_on(struct previous *to, int signo, siginfo_t *info, void *ucontext)
 {
@@ -270,7 +276,7 @@ int wherry_guard_trust(void)
         const long error = ask(s, &now[s]);
         if (error)
             return (int)-error;
-        if (!is_function(now[s].handler))
+        if (!lasts(&now[s]))
             return EINVAL;
     }
     for (unsigned s = 0; s < SIGNALS; s++)
@@ -291,7 +297,7 @@ static enum wherry_nofault_owner owner_of(unsigned signal, void **handler)
         return WHERRY_NOFAULT_OURS;
     if (!is_function(now.handler))
         return WHERRY_NOFAULT_NOBODY;
-    for (unsigned s = 0; s < SIGNALS; s++) /* one function that serves both signals serves both */
+    for (unsigned s = 0; s < SIGNALS && lasts(&now); s++) /* one function that serves both signals serves both */
         if (now.handler == atomic_load(&forwards[s]))
             return WHERRY_NOFAULT_HOST;
     return WHERRY_NOFAULT_SOMEBODY;

@@ -326,6 +326,10 @@ static void hosted(void)
     own(SIGSEGV, host_jumps, 0); /* and one that knows nothing of it */
     CHECK(status_now().path == by_calls() && status_now().sigsegv == WHERRY_NOFAULT_SOMEBODY);
     CHECK(all_right(false) && calls == 0);
+    own(SIGSEGV, host_forwards, SA_RESETHAND); /* and one that would be gone after one fault */
+    CHECK(wherry_nofault_init_hosted() == EINVAL);
+    CHECK(status_now().path == by_calls() && status_now().sigsegv == WHERRY_NOFAULT_SOMEBODY);
+    CHECK(all_right(false));
 }
 
 /* A signal takes microseconds: the page that the kernel has named is not met a second time to find out where it begins.
