@@ -177,6 +177,24 @@ def test_brief_verification_excludes_what_fails_it(fake):
     assert measured and all("liar" not in line for line in measured)
 
 
+def test_what_is_made_of_an_excluded_peer_goes_with_it():
+    """The runner no longer knows its name, and would refuse the row."""
+    entries = (
+        "wherry",
+        "csum:wherry",
+        "csum:liar",
+        "libc+liar",
+        "liar+wherry",
+        "a+liar",
+        "csum:csum_a",
+    )
+    row = Row("checksum", "copy_csum", entries, 64)
+    peers = ["liar=liar.so", "a+liar=other.so"]
+    campaign = Campaign([row], processes=1, peers=peers, excluded=["liar"])
+    assert campaign._routines(0) == ("wherry", "csum:wherry", "a+liar", "csum:csum_a")
+    assert "liar=liar.so" not in campaign._arguments(0, row)
+
+
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from wherry import jobcontrol, runner
+from wherry.entries import targets_of
 from wherry.errors import FailedError
 from wherry.journal import Journal
 from wherry.rounds import Rounds
@@ -132,6 +133,7 @@ class Campaign:
         self.chosen = range(len(self.rows)) if only is None else sorted(only)
         self.processes = processes
         self.peers = list(peers)
+        self._peer_names = {spec.partition("=")[0] for spec in self.peers}
         self.pin = pin
         self.seed = seed
         self.hang_limit = hang_limit
@@ -321,7 +323,11 @@ class Campaign:
                 self._problem("lost", "", "the runner stopped here and did not say why", row)
 
     def _routines(self, row: int) -> tuple[str, ...]:
-        return tuple(r for r in self.rows[row].routines if r not in self.excluded)
+        return tuple(r for r in self.rows[row].routines if not self._is_excluded(r))
+
+    def _is_excluded(self, entry: str) -> bool:
+        """By itself, or by what it is made of: the runner is told of a peer no longer once that is excluded."""
+        return not self.excluded.isdisjoint([entry, *targets_of(entry, self._peer_names)])
 
     def _silence(self, row: int) -> float:
         """Seconds that a row of large sizes or many turns may rightly be silent: all its samples at a crawl."""
