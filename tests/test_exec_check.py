@@ -16,7 +16,7 @@ from conftest import ROOT, need_root, need_tool, run
 
 sys.path.insert(0, str(ROOT / "python"))
 from test_exec import compiled, dropin, source
-from wherry import libctunables, preloading
+from wherry import commands, libctunables, preloading
 from wherry.errors import FailedError
 
 __all__ = ["dropin", "source"]  # fixtures
@@ -101,9 +101,9 @@ def test_file_capabilities(wherry, dropin, source, monkeypatch):
         )
     except OSError:
         pytest.skip("this file system keeps no capabilities")
-    assert preloading.examine(str(program)).helps  # who is root has them all already
+    assert commands.examine(str(program)).helps  # who is root has them all already
     monkeypatch.setattr(os, "getuid", lambda: 1000)
-    assert preloading.examine(str(program)).kind == "given capabilities"
+    assert commands.examine(str(program)).kind == "given capabilities"
 
 
 def test_the_loader_is_no_static_program(wherry, dropin, source):
@@ -200,7 +200,7 @@ def test_files_of_all_kinds(wherry, dropin, tmp_path, data, code, said):
     program.write_bytes(data)
     program.chmod(0o755)
     done = wherry("exec", "--check", program)
-    if data.startswith(b"MZ") and preloading._more_formats():
+    if data.startswith(b"MZ") and commands._more_formats():
         code = 1
     assert done.returncode == code
     assert said in done.stdout
@@ -235,7 +235,7 @@ def test_garbage_is_survived(dropin, tmp_path):
         for _ in range(dice.randint(1, 8)):
             data[dice.randrange(4, min(len(data), 1200))] = dice.randrange(256)
         path.write_bytes(data)
-        verdict = preloading.examine(str(path))
+        verdict = commands.examine(str(path))
         assert verdict.helps == (verdict.reason is None)
 
 

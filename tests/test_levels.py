@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from wherry import experiments, levels, results
-from wherry.campaign import Campaign, Cell
+from wherry.campaign import Campaign
+from wherry.cell import Cell
 from wherry.experiments import Request
 from wherry.row import Row
 from wherry.yardsticks import LEVEL

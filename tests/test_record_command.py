@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from conftest import need_root, need_tool, run
 from test_record import known, phases, record, recorded, recorder
-from wherry import preloading, recordings
+from wherry import commands, recordings
 from wherry.recording import blocks, leftovers, merge, running, summary
 
 __all__ = ["known", "phases", "record", "recorded", "recorder"]  # fixtures
@@ -102,8 +102,8 @@ def test_a_child_that_was_recorded_is_not_named_as_not_recorded(record, tmp_path
 
 def test_a_command_that_ran_untouched_is_named_whatever_its_children_left(monkeypatch):
     name = "/nowhere/it"
-    verdict = preloading.Verdict(name, name, name, False, "it was built with a sanitizer")
-    monkeypatch.setattr(preloading, "examine", lambda program, env: verdict)
+    verdict = commands.Verdict(name, name, name, False, "it was built with a sanitizer")
+    monkeypatch.setattr(commands, "examine", lambda program, env: verdict)
     ran = running.Ran(0, 0, 1.0, 1.0, 0.1, {name: {1, 2}}, 0)
     told = {"program": name, "reason": verdict.reason}
     merger = merge.Merger()
@@ -145,7 +145,7 @@ def test_a_process_without_the_recorder_is_told_though_its_program_left_a_record
     merger.programs[program] = 1
     ran = running.Ran(0, 0, 1.0, 1.0, 0.1, look.seen, 0, without=look.without)
     both = ran.followed_by(dataclasses.replace(ran, without={program: {1}}))
-    verdict = preloading.examine(program)
+    verdict = commands.examine(program)
     for some, count in ((ran, 1), (both, 2)):
         rows = running.unrecorded(some, merger, verdict, Path(), os.environ)
         (row,) = [row for row in rows if row["program"] == program]  # env may have been seen

@@ -8,7 +8,7 @@ import pytest
 from conftest import need_tool, run
 from test_exec import compiled, dropin, source
 from test_exec_check import refused
-from wherry import preloading
+from wherry import commands
 
 __all__ = ["dropin", "source"]  # fixtures
 
@@ -48,7 +48,7 @@ def test_sanitizers_in_stripped_programs(source, compiler, options, sanitizer):
     source.write_text("int main(int c, char **v) { int a[3] = {1, 2, 3}; return a[c] << c; }\n")
     tool = need_tool(compiler, compiler)
     program = compiled(source, *options, "-s", compiler=[tool])
-    verdict = preloading.examine(str(program))
+    verdict = commands.examine(str(program))
     assert (verdict.kind, verdict.helps) == ("sanitizer", False)
     assert verdict.reason.startswith(f"it was built with {sanitizer},")
 
@@ -58,7 +58,7 @@ def test_a_program_that_speaks_of_a_sanitizer_has_none(source):
     source.write_text(
         f"#include <stdio.h>\nint main(int c, char **v) {{ char *w[] = {{{words}}}; return puts(w[c]); }}\n"
     )
-    assert preloading.examine(str(compiled(source))).helps
+    assert commands.examine(str(compiled(source))).helps
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_program_that_speaks_of_a_sanitizer_has_none(source):
     ],
 )
 def test_a_preloaded_runtime_is_known_by_its_name(name, sanitizer):
-    verdict = preloading.examine("cat", {**os.environ, "LD_PRELOAD": f"libm.so.6 {name}"})
+    verdict = commands.examine("cat", {**os.environ, "LD_PRELOAD": f"libm.so.6 {name}"})
     assert verdict.helps == (sanitizer is None)
     if sanitizer:
         assert (verdict.kind, verdict.reason.split("'")[0]) == (
@@ -89,7 +89,7 @@ def test_a_preloaded_sanitizer_stays_first(wherry, dropin, source):
     program = compiled(source)
     link = source.parent / "first.so"
     link.symlink_to(runtime)
-    verdict = preloading.examine(str(program), {"LD_PRELOAD": str(link)})
+    verdict = commands.examine(str(program), {"LD_PRELOAD": str(link)})
     assert "AddressSanitizer's runtime" in verdict.reason
     # What Python keeps until it ends would be told as lost.
     env = {"LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0"}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from conftest import need_tool, run, workbench
 from wherry import selfcheck
-from wherry.campaign import Cell
+from wherry.cell import Cell
 from wherry.cli import selfcheck as command_of_it
 from wherry.selfcheck import delays, independent, known, verdicts
 

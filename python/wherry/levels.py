@@ -11,7 +11,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from wherry.campaign import Campaign, Cell
+from wherry.campaign import Campaign
+from wherry.cell import Cell
 from wherry.row import Row
 from wherry.units import percent
 from wherry.yardsticks import LEVEL

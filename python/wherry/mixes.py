@@ -350,7 +350,8 @@ def shipped_as(name: str) -> Mix | None:
     if name not in {mix.name for mix in shipped(runnable=False)}:
         return None
     recording, _, op = name.rpartition(".")
-    return next(iter(_shipped(recording, op, runnable=True)))
+    (found,) = _shipped(recording, op, runnable=True)
+    return found
 
 
 @functools.cache

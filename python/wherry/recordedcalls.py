@@ -208,7 +208,7 @@ def runner_text(runs: list[list[Call]]) -> str:
         )
         for run in runs
     ]
-    return "\n".join(["calls", *filter(None, ["\n-\n".join(texts)])]) + "\n"
+    return "\n".join(["calls", *(["\n-\n".join(texts)] if texts else [])]) + "\n"
 
 
 def keep(runs: list[list[Call]]) -> str:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from wherry import levels, significance, stats
-from wherry.campaign import Campaign, Cell, rounded
+from wherry.campaign import Campaign
+from wherry.cell import Cell, rounded
 from wherry.yardsticks import YARDSTICKS
 
 REFERENCE = "libc"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import signal
 import subprocess
@@ -103,7 +104,7 @@ class Program:
                 close_fds=False,
             )
             try:
-                status = process.wait(self.limit)
+                status = _waited(process, self.limit)
             except subprocess.TimeoutExpired:
                 _end(process)
                 raise FailedError(
@@ -208,6 +209,19 @@ class Program:
                 f"{name} {_ended(-event['signal'] or code)}{wanted} under {side.name}{said}{hint}"
             )
         self._right.add(side.name)
+
+
+def _waited(process: subprocess.Popen, limit: float | None) -> int:
+    """Its status; TimeoutExpired when it runs for longer, not counting what Ctrl-Z has stopped, which is it as well as
+    us."""
+    with jobcontrol.following(lambda: None, lambda: None):
+        until = math.inf if limit is None else jobcontrol.clock() + limit
+        while True:
+            try:
+                return process.wait(min(runner.LOOK_AGAIN, max(until - jobcontrol.clock(), 0)))
+            except subprocess.TimeoutExpired:
+                if jobcontrol.clock() >= until:
+                    raise
 
 
 def _below(pid: int) -> list[int]:

@@ -53,7 +53,7 @@ def _asked_plan(plan: str | None, isa: str | None) -> tuple[str, str | None] | N
 
 def _check(verdict, as_json: bool, plan: tuple[str, str | None] | None) -> int:
     from wherry import runfile
-    from wherry.preloading import named
+    from wherry.commands import named
 
     if as_json:
         print(
@@ -100,7 +100,7 @@ def _become(verdict, arguments: tuple[str, ...], env: dict[str, str]) -> NoRetur
         os.execve(path, argv, env)
     except OSError as error:
         _say(f"cannot execute {path}: {error.strerror}")
-        from wherry.preloading import exit_code_of
+        from wherry.commands import exit_code_of
 
         raise click.exceptions.Exit(exit_code_of(error)) from None
     except ValueError as error:
@@ -133,7 +133,7 @@ def command(
     The program takes this command's place: its exit status, signals, standard streams and process id are as without.
     What it cannot help (a static binary, a set-user-ID program, another C library or architecture, a program built with
     a sanitizer) runs untouched, and one line on standard error says why."""
-    from wherry import preloading
+    from wherry import commands, preloading
     from wherry.errors import unknown
     from wherry.plans import CHOICES
 
@@ -143,11 +143,11 @@ def command(
         raise WherryError("--isa and --plan exclude each other: a plan says which tier itself")
     if as_json and not check:
         raise WherryError("--json goes with --check")
-    verdict = preloading.examine(command[0])
+    verdict = commands.examine(command[0])
     if check:
         return _check(verdict, as_json, _asked_plan(plan, isa))
     if verdict.exit_code:
-        _say(f"{preloading.named(command[0])}: {verdict.reason}")
+        _say(f"{commands.named(command[0])}: {verdict.reason}")
         return verdict.exit_code
     env = preloading.own_environment()
     if verdict.helps:

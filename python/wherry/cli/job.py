@@ -20,7 +20,8 @@ from wherry import (
     version,
 )
 from wherry import rounds as rounds_room
-from wherry.campaign import Campaign, Problem, Watcher
+from wherry.campaign import Campaign, Watcher
+from wherry.cell import Problem
 from wherry.cli import dimensions as dimension_room
 from wherry.cli import peers as peer_room
 from wherry.cli import report, stamp, thennow, whole

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from wherry import runner
-from wherry.campaign import Problem
+from wherry.cell import Problem
 from wherry.errors import FailedError, WherryError
 from wherry.yardsticks import INLINED, YARDSTICKS
 

@@ -135,7 +135,7 @@ def _prepare(shell: str) -> None:
 
 def _runs(asked: _Asked, verdict, home: Path, merger, counting, ending: Ending) -> tuple:
     """The command, as often as asked for; what it took in all, and what was tried."""
-    from wherry import preloading
+    from wherry import commands, preloading
     from wherry.recording import running, writing
 
     env, tried, given = preloading.own_environment(), None, None
@@ -166,7 +166,7 @@ def _runs(asked: _Asked, verdict, home: Path, merger, counting, ending: Ending) 
             own = running.run(argv, path, env, home, merger, counting)
         except OSError as error:
             failed = FailedError(f"cannot execute {path}: {error.strerror}")
-            failed.exit_code = preloading.exit_code_of(error)
+            failed.exit_code = commands.exit_code_of(error)
             raise failed from None
         for part in leftovers.parts(home):
             merger.add(part)
@@ -193,11 +193,11 @@ def _load() -> None:
 
 def _record(asked: _Asked, quiet: bool) -> int:
     _load()
-    from wherry import preloading
+    from wherry import commands
 
-    verdict = preloading.examine(asked.command[0])
+    verdict = commands.examine(asked.command[0])
     if verdict.exit_code:
-        telling.say(f"{preloading.named(asked.command[0])}: {verdict.reason}")
+        telling.say(f"{commands.named(asked.command[0])}: {verdict.reason}")
         return verdict.exit_code
     _tell_leftovers()
     ending = Ending()

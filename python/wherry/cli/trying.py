@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from wherry import libctunables, preloading, runfile
+from wherry import commands, libctunables, preloading, runfile
 from wherry.ab import figures, record, running, sides, turns, verdict
 from wherry.cli import keeping, stamp
 from wherry.cli.ending import interrupted_status
@@ -104,10 +104,10 @@ def _tunables(given: str) -> str:
 
 def _examine(command: str, pair: tuple[sides.Side, sides.Side], force: bool) -> None:
     """Before anything runs: is there such a program, and can the sides differ for it?"""
-    found = preloading.examine(command)
+    found = commands.examine(command)
     if found.exit_code:
         raise WherryError(
-            f"{preloading.named(command)}: {found.reason}; give a program that can be run"
+            f"{commands.named(command)}: {found.reason}; give a program that can be run"
         )
     if found.helps or force:
         return

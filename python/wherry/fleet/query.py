@@ -46,8 +46,6 @@ _NAMES = {
 }
 FIGURE_NAMES = {"ns": "ns", "q25": "ns_q25", "q75": "ns_q75", "ratio": "to_libc"}
 MEMORY = "2GB"
-# Seconds that a query whose time is over may take to end by itself.
-GRACE = 1.0
 Answer = tuple[list[str], list[tuple]]
 # Rows of a table, and runs whose cells, go into it at a time.
 STEP, AT_ONCE = 20000, 500
@@ -132,7 +130,7 @@ def _lock(connection) -> None:
         connection.execute(f"SET {setting}")
 
 
-def _answer(fleet: Fleet, sql: str, limit: float, begins: Callable[[], None]) -> Answer:
+def _answer(fleet: Fleet, sql: str, begins: Callable[[], None]) -> Answer:
     duckdb = _module()
     connection = duckdb.connect(":memory:")
     try:
@@ -150,26 +148,16 @@ def _answer(fleet: Fleet, sql: str, limit: float, begins: Callable[[], None]) ->
                 f"the query is no SELECT ({statements[0].type.name}); run files are only read"
             )
         begins()
-        timer = threading.Timer(limit, connection.interrupt)
-        timer.start()
         try:
             result = connection.execute(statements[0])
             return [d[0] for d in result.description], result.fetchall()
-        except duckdb.InterruptException:
-            raise _late(limit) from None
         except duckdb.Error as error:
             raise WherryError(f"the query cannot be answered: {_line(error)}") from None
-        finally:
-            timer.cancel()
     finally:
         connection.close()
 
 
-def _late(limit: float) -> FailedError:
-    return FailedError(f"the query took longer than {limit:g} s; --timeout allows more")
-
-
-def _tell(pipe: Connection, fleet: Fleet, sql: str, limit: float) -> None:
+def _tell(pipe: Connection, fleet: Fleet, sql: str) -> None:
     """In a process of its own: what is told last is the answer, or what there is to say in its place."""
 
     def end_with_parent() -> None:
@@ -178,7 +166,7 @@ def _tell(pipe: Connection, fleet: Fleet, sql: str, limit: float) -> None:
 
     threading.Thread(target=end_with_parent, daemon=True).start()
     try:
-        pipe.send(_answer(fleet, sql, limit, lambda: pipe.send(None)))
+        pipe.send(_answer(fleet, sql, lambda: pipe.send(None)))
     except WherryError as error:
         pipe.send(error)
     except MemoryError:
@@ -188,19 +176,19 @@ def _tell(pipe: Connection, fleet: Fleet, sql: str, limit: float) -> None:
 
 
 def ask(fleet: Fleet, sql: str, limit: float = 60.0) -> Answer:
-    """Heads and rows of one SELECT. A process of its own answers: DuckDB looks whether it is to stop between vectors,
-    and one function of one value may take minutes."""
+    """Heads and rows of one SELECT. A process of its own answers, which can be ended at any time: DuckDB looks between
+    vectors whether it is to stop, and one function of one value may take minutes."""
     _module()
     fork = multiprocessing.get_context("fork")
     ours, theirs = fork.Pipe(duplex=False)
-    process = fork.Process(target=_tell, args=(theirs, fleet, sql, limit), daemon=True)
+    process = fork.Process(target=_tell, args=(theirs, fleet, sql), daemon=True)
     process.start()
     theirs.close()
     try:
         told = ours.recv()
         if told is None:
-            if not ours.poll(limit + GRACE):
-                raise _late(limit)
+            if not ours.poll(limit):
+                raise FailedError(f"the query took longer than {limit:g} s; --timeout allows more")
             told = ours.recv()
     except EOFError:
         process.join()

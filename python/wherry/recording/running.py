@@ -22,7 +22,7 @@ from wherry.recording.processor import Watched
 from wherry.recording.unseen import Counting
 
 if TYPE_CHECKING:
-    from wherry.preloading import Verdict
+    from wherry.commands import Verdict
 
 # Children that live shorter than this may be missed.
 LOOK_S = 0.02
@@ -333,12 +333,12 @@ def unrecorded(
     records elsewhere in the run the processes that had no recorder. What left a record was recorded, also where nothing
     would have been preloaded into it as the command. `verdict`: on the command itself, which may have been too short
     to be seen."""
-    from wherry import preloading
+    from wherry import commands
 
     counts: collections.Counter[tuple[str, str]] = collections.Counter()
     refused = dict(merger.refused)
     for program, pids in sorted(ran.seen.items()):
-        own = preloading.examine(program, env)
+        own = commands.examine(program, env)
         for pid in pids & refused.keys():
             counts[program, _refusal(refused.pop(pid), directory)] += 1
         missing = ran.without.get(program, set()) if program in merger.programs else pids

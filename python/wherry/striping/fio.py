@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from wherry import preloading, stats
-from wherry.campaign import Campaign, rounded
+from wherry.campaign import Campaign
+from wherry.cell import rounded
 from wherry.errors import WherryError
 from wherry.striping.words import DIRECT, READ, STOCK, USUAL_BLOCK
 
