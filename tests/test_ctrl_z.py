@@ -88,13 +88,19 @@ def test_ctrl_z_stops_a_measurement_and_what_was_under_way_is_measured_anew(tmp_
     assert run["experiments"][0]["seconds"] < run["seconds"] + 1e-6
 
 
+def _child_for(pid, word):
+    """That has this argument. Not every child is the runner: the editable package asks ninja first."""
+    own = children_of(pid)
+    words = Path(f"/proc/{own[0]}/cmdline").read_bytes().split(b"\0") if own else []
+    return own[0] if word in words else None
+
+
 def test_ctrl_z_stops_a_verification_and_it_goes_on(wherry_run):
     environment = {**os.environ, "WHERRY_RUN": str(wherry_run)}
 
     def runner(pid):
-        own = children_of(pid)
-        words = Path(f"/proc/{own[0]}/cmdline").read_bytes().split(b"\0") if own else []
-        return own[0] if b"verify" in words and children_of(int(own[0])) else None
+        own = _child_for(pid, b"verify")
+        return own if own and children_of(int(own)) else None
 
     words = (*WHERRY, "verify", "rep_movsb", "--jobs", "1", "--seed", "1")
     _, meanwhile, status, out, err = _stopped_and_continued(words, environment, runner)
@@ -168,8 +174,7 @@ def test_ctrl_z_ends_a_measurement_of_glibcs_tunables_which_is_made_anew(wherry_
     words = (sys.executable, "-c", textwrap.dedent(script))
 
     def runner(pid):
-        own = children_of(pid)
-        return own[0] if own and "measure" in Path(f"/proc/{own[0]}/cmdline").read_text() else None
+        return _child_for(pid, b"measure")
 
     _, meanwhile, status, out, err = _stopped_and_continued(words, environment, runner)
     assert meanwhile in ("gone", "Z") and status == 0, out + err
