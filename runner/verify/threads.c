@@ -184,6 +184,7 @@ static bool call_again(void *context, uintptr_t rip)
     regs.fourth = with.word[3];
     const uint8_t *from = nest->model ? nest->model : src; /* as it was before the call */
     const uint32_t sum = target_sum;
+    call_on_step = NULL; /* from here on nothing is stepped, and a call that does not end is a hang as any other */
     void *returned = verify_trampoline(unit->target->fn, with.word[0], with.word[1], with.word[2], &regs);
     nest->right = op_result_right(unit->target->op, (uintptr_t)returned, value, from, n) &&
                   (!sums_as_well(unit->target) || op_result_right(WHERRY_OP_copy_csum, target_sum, value, from, n));
