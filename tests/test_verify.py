@@ -148,6 +148,7 @@ WRONG = {
     "length_memcpy": "expected",
     "streams_crc32c": "expected 0x",
     "clean_pagezero": "in a line that was zero already",
+    "rmw_page_memcpy": "outside the destination",
     "locked_memcpy": "did not return within 1.2 s",
 }
 GOOD = ["memcpy", "memmove", "mempcpy", "memset", "bzero", "bcopy"]
@@ -199,6 +200,7 @@ FAMILIES = {
     **dict.fromkeys(("cross_small", "src_cross_small", "apart_large"), "delta"),
     "one_page": "contents",
     "four_offsets": "sweep",
+    "rmw_page": "neighbour",
     "locked": "reentry",
     "gap": "overlap",
     "end32": "huge",

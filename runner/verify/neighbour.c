@@ -84,12 +84,12 @@ static void run_steps(struct unit *unit, const struct vcase *one)
 static void generate_steps(struct unit *unit)
 {
     struct vcase one = {.calls = 1, .seed = unit->seed};
-    static const uint16_t larger[] = {128, 160, 200, 256, 300, 511, 700, 1030, 2050, 4100};
+    static const uint16_t larger[] = {128, 160, 200, 256, 300, 511, 700, 1030, 2050, 4100, 6100, 12300};
     bool brief = unit->level == LEVEL_BRIEF;
     unsigned rounds = unit->level == LEVEL_FULL ? 16 : unit->few ? 4 : 1;
     unsigned steps = 0;
     for (unsigned round = 0; round < rounds; round++)
-        for (unsigned k = 0; k < 128 + 10 && !unit->failed; k++) {
+        for (unsigned k = 0; k < 128 + sizeof larger / sizeof larger[0] && !unit->failed; k++) {
             if (brief && k > 16 && k % 8 != round % 8)
                 continue;
             one.n = fit(unit->target, k < 128 ? k : larger[k - 128]);
