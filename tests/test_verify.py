@@ -494,3 +494,10 @@ def test_nothing_verified_is_no_proof(wherry):
         pytest.skip("this CPU has AVX-512")
     done = wherry("verify", "--isa", "avx512", "--brief")
     assert done.returncode == 2 and "which --isa avx512 needs" in done.stderr
+
+
+@pytest.mark.parametrize("seed", [1, 3, 6])  # which a sample by luck misses
+def test_sixteen_sizes_have_every_pair_of_offsets_modulo_16(runner, library, seed):
+    peer = f"bad={library}:offset_pair_"
+    done = runner("bad:offset_pair_memcpy", "--peer", peer, "--family", "sweep", "--seed", seed)
+    assert done.returncode == 1, done.stdout + done.stderr

@@ -179,6 +179,10 @@ static void at_offsets(struct unit *unit, size_t n, unsigned pairs)
     }
     for (unsigned i = 0; i < pairs && !unit->failed; i++) {
         next_offsets(unit, &one);
+        if (pairs == 16) { /* then any sixteen sizes in a row have every pair modulo 16 */
+            one.d = (one.d & 48) + i;
+            one.s = (one.s & 48) + (i + n) % 16;
+        }
         one.c = value ? some_value(unit) : 0;
         sweep_case(unit, &one);
     }
@@ -200,7 +204,7 @@ static void generate_sweep(struct unit *unit)
     for (size_t n = 0; n <= last && !unit->failed; n++)
         at_offsets(unit, n, pairs);
     for (size_t n = last + 1; n <= 16384 && !unit->failed; n++) {
-        unsigned many = n <= 4160 ? (unit->few ? 256 : 12) : unit->few ? 12 : 2;
+        unsigned many = n <= 4160 ? (unit->few ? 256 : 16) : unit->few ? 16 : 2;
         if (unit->thin)
             many = n <= 4160 || n % 61 == 0; /* every remainder of the loops' blocks comes several times */
         else if (unit->level == LEVEL_BRIEF)
