@@ -33,6 +33,18 @@ def test_row_that_this_machine_cannot_hold(runner, row):
     assert {cell["id"] for cell in of(events, "cell")} == {2}
 
 
+def test_calls_that_would_take_too_long(runner):
+    rows = [
+        f"id=1 op=copy routines=libc,wherry size=4096 {QUICK} calls={2**40}",
+        f"id=2 op=copy routines=libc size=8 {QUICK} calls=1000",
+    ]
+    events, _ = measure(runner, rows)
+    (skip,) = of(events, "skip")
+    assert skip["id"] == 1 and skip["routine"] is None
+    assert f"calls={2**40}: a sample of " in skip["reason"] and "5 s are the most" in skip["reason"]
+    assert {cell["id"] for cell in of(events, "cell")} == {2}
+
+
 @pytest.mark.parametrize(
     ("row", "hint"),
     [

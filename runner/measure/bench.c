@@ -13,7 +13,7 @@
 #include "random.h"
 #include "work.h"
 
-enum { LIMIT_MS = 10000, CLOCKS = 50, TOO_SLOW_FACTOR = 250, TOO_SLOW_TRIES = 3 };
+enum { LIMIT_MS = 10000, CLOCKS = 50, TOO_SLOW_FACTOR = 250, TOO_SLOW_TRIES = 3, MOST_SAMPLE_S = 5 };
 
 static const size_t MOST_BYTES = (size_t)128 << 30;
 
@@ -163,6 +163,29 @@ static const char *too_short(const struct work *work, const struct result *resul
     return reason;
 }
 
+/* Calls that were asked for by number, when a sample of them would seem to hang. Returns NULL, or why the row is not
+ * measured (a static buffer). */
+static const char *too_long(const struct work *work, const struct result *result)
+{
+    static char reason[256];
+    const struct cell *slowest = NULL;
+    for (size_t i = 0; i < result->cell_count; i++)
+        if (!result->cells[i].left_out && (!slowest || result->cells[i].call_ns > slowest->call_ns))
+            slowest = &result->cells[i];
+    if (!slowest)
+        return NULL;
+    const double ns = slowest->call_ns + (work->row->cold ? work->bench->cold.stretch_ns : 0);
+    if ((double)work->row->calls * ns <= MOST_SAMPLE_S * 1e9)
+        return NULL;
+    snprintf(
+        reason, sizeof reason,
+        "calls=%llu: a sample of %.60s would take about %.0f s, and %d s are the most; choose fewer calls, about %.0f "
+        "at most, or 0",
+        (unsigned long long)work->row->calls, slowest->name, (double)work->row->calls * ns / 1e9, MOST_SAMPLE_S,
+        fmax(1, floor(MOST_SAMPLE_S * 0.9e9 / ns)));
+    return reason;
+}
+
 /* Peers that would take the time of all the others, or leave them samples too short to say anything: choose_calls()
  * gives the slowest no more than a bounded part of a round. They are calibrated some times more, since to be left out
  * by a busy moment is worse than to be slow. The reason is the same for all rows, so that it is told once. Returns the
@@ -203,15 +226,17 @@ static int measure_row(struct work *work, const struct listener *tell, struct re
     const char *doing = "while it was timed";
     gather(work, tell, result);
     struct cell *culprit = try_out(work, tell, result, &how, &doing);
-    const char *short_of = culprit || host_interrupted ? NULL : too_short(work, result);
-    if (short_of) {
-        tell->skip(tell->context, row, NULL, short_of);
-        result->cell_count = 0;
-        return EXIT_OK;
-    }
-    if (!culprit) {
+    const char *unfit = culprit || host_interrupted ? NULL : too_short(work, result);
+    if (!culprit && !unfit) {
         doing = "while it was timed";
         culprit = leave_out_slow_peers(work, tell, result, &how);
+    }
+    if (!culprit && !unfit && !host_interrupted && row->calls > 1)
+        unfit = too_long(work, result);
+    if (unfit) {
+        tell->skip(tell->context, row, NULL, unfit);
+        result->cell_count = 0;
+        return EXIT_OK;
     }
     if (!culprit) {
         add_second(row, result);
