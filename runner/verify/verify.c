@@ -21,7 +21,7 @@ static const struct family *const families[] = {
     &family_reentry, &family_threads, &family_ordering, &family_sizes,        &family_contents,
     &family_sums,    &family_zeros,   &family_nofault,  &family_nofault_read, &family_nofault_write,
 };
-enum { FAMILY_COUNT = sizeof families / sizeof families[0] };
+enum { FAMILY_COUNT = sizeof families / sizeof families[0], MOST_JOBS = 64 };
 
 const struct family *verify_family(size_t index) { return index < FAMILY_COUNT ? families[index] : NULL; }
 
@@ -115,13 +115,14 @@ static int unknown_target(const struct target_list *list, const char *name)
                   name);
 }
 
-static int read_number(const char *option, const char *text, uint64_t most, uint64_t *value)
+static int read_number(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *value)
 {
     char *end;
     errno = 0;
     *value = strtoull(text, &end, 0);
-    if (errno || end == text || *end || text[0] == '-' || *value > most)
-        return misuse("verify: %s '%s': give an integer from 0 to %llu", option, text, (unsigned long long)most);
+    if (errno || end == text || *end || text[0] == '-' || *value < least || *value > most)
+        return misuse("verify: %s '%s': give an integer from %llu to %llu", option, text, (unsigned long long)least,
+                      (unsigned long long)most);
     return 0;
 }
 
@@ -209,16 +210,14 @@ static int read_arguments(struct request *r, int argc, char **argv)
             } else if (strcmp(word, "--isa") == 0) {
                 r->isa = value;
             } else if (strcmp(word, "--seed") == 0) {
-                wrong = read_number(word, value, UINT64_MAX, &r->options.seed);
+                wrong = read_number(word, value, 0, UINT64_MAX, &r->options.seed);
             } else if (strcmp(word, "--case") == 0) {
                 wrong = read_case(r, value);
             } else if (strcmp(word, "--jobs") == 0) {
-                wrong = read_number(word, value, 64, &number);
-                if (!wrong && number == 0)
-                    wrong = misuse("verify: --jobs 0: give 1 or more");
+                wrong = read_number(word, value, 1, MOST_JOBS, &number);
                 r->options.jobs = wrong ? 1 : (int)number;
             } else {
-                wrong = read_number(word, value, CPU_SETSIZE - 1, &number);
+                wrong = read_number(word, value, 0, CPU_SETSIZE - 1, &number);
                 cpu_set_t set;
                 CPU_ZERO(&set);
                 if (!wrong)
@@ -313,8 +312,8 @@ int command_verify(int argc, char **argv)
         return wrong - 1;
     if (!r.options.jobs)
         r.options.jobs = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
-    if (r.options.jobs > 64)
-        r.options.jobs = 64;
+    if (r.options.jobs > MOST_JOBS)
+        r.options.jobs = MOST_JOBS;
     if (r.isa) {
         bool known = false;
         for (int i = 0; i < WHERRY_ISA_COUNT; i++)

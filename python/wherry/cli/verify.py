@@ -30,7 +30,7 @@ import click
 )
 @click.option("--isa", metavar="TIER", help="The public functions forced to this tier.")
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="Repeat a run's random choices.")
-@click.option("--jobs", type=click.IntRange(1, 4096), help="Processes at once (default: CPUs).")
+@click.option("--jobs", type=click.IntRange(1, 64), help="Processes at once (default: CPUs).")
 @click.option("--case", "case", metavar="CASE", help="Just one case, as a failure prints it.")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON, for a program.")
 def command(targets, peers, only_peers, family, isa, seed, jobs, case, as_json, **levels) -> int:
