@@ -234,3 +234,18 @@ def test_in_a_program_of_musl(build_dir: Path, tmp_path: Path):
             cwd=tmp_path,
         )
         assert run(tmp_path / "p", timeout=300).stdout == "musl\n"
+
+
+# --- what the header promises of reads ------------------------------------------------------------------------------
+def test_how_far_iszero_reads(build_dir: Path, tmp_path: Path):
+    """What verification leaves alone: for another's iszero it is no mistake to read all that it was given."""
+    includes = ("-I", ROOT / "include", "-I", ROOT / "src")
+    source = ROOT / "tests/c/iszero_reach.c"
+    options = ("-O1", "-Wall", "-Wextra", "-Werror")
+    run(
+        *CC, *options, *includes, source, build_dir / "src/libwherry.a", "-o", "reach", cwd=tmp_path
+    )
+    done = run(tmp_path / "reach", check=False, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    less = run(tmp_path / "reach", "64", check=False, timeout=60)  # it would be seen
+    assert less.returncode == 1 and "read too far" in less.stdout
