@@ -9,6 +9,7 @@ import re
 import signal
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import need_tool, run
 from wherry.recording import blocks
@@ -521,6 +522,36 @@ def test_counters_that_contradict_each_other_are_left_out(recorder, known, tmp_p
     assert len(merger.damaged) == 1 and merger.damaged[0].startswith("what a thread of process ")
     assert merger.threads == 3
     assert sum(row["calls"] for row in merger.by_thread() if row["name"].startswith("by ")) == 2000
+
+
+@pytest.mark.parametrize(
+    ("table", "word", "bit"),
+    [
+        *(("times", word, 40) for word in range(blocks.TIME_FIELDS)),
+        *(("callers", word, 50) for word in range(1, 5)),
+        ("callers", 0, 63),
+        ("trials", 0, 40),
+        ("trials", 1, 60),
+        *(("order", word, 40) for word in range(3)),
+    ],
+)
+def test_what_no_call_can_have_given_is_damage(recorder, known, tmp_path, table, word, bit):
+    """Times, callers and order are of calls that were counted, too: no more of them, nor longer than is timed."""
+    env = {**os.environ, "LD_PRELOAD": str(recorder), "WHERRY_RECORD": str(tmp_path)}
+    assert run(known, "times", "123457", env=env).returncode == 0
+    (path,) = tmp_path.iterdir()
+    assert not blocks.read(path).damaged
+    data = bytearray(path.read_bytes())
+    block = np.frombuffer(data, blocks._BLOCK, 1, blocks.HEADER_BYTES)
+    rows = block[table][0].reshape(-1, blocks._BLOCK[table].shape[-1])
+    # The row that tells of most, where there is one.
+    row = int(rows[:, 1 if table == "callers" else 0].argmax())
+    row = 2 * blocks.TRIAL_GROUPS * 20 if table == "trials" else row
+    rows[row, word] ^= np.uint64(1 << bit) if table != "callers" or word else np.uint64(3 << 62)
+    path.write_bytes(data)
+    merger = Merger()
+    merger.add(path)
+    assert len(merger.damaged) == 1 and merger.ops() == {}
 
 
 def test_damaged_parts_are_told(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import struct
 from pathlib import Path
 
@@ -78,6 +79,9 @@ _BLOCK = np.dtype(
 )
 # So many calls of a block may be counted in part: that which was under way, and those of handlers within it.
 CUT_OFF = 64
+# What a timed call takes at most, in ticks: so much and so much a byte; and of how many pages beside its own a page
+# fault is told (preload/recorder/timing.c).
+_LATE_TICKS, _LATE_TICKS_A_BYTE, _TOUCHES = 1 << 17, 4, 16
 _HEADER = struct.Struct("<8sIIIIQIIIIIIQQQQQ4096s")
 _MODULE = struct.Struct("<QQQQQIIQ")
 # When a turn ends, how long turns are, what was counted when this one began, how many were; then pairs of them: of both
@@ -231,16 +235,92 @@ def _class_of(size: int) -> int:
 
 
 def _agrees(block: np.void) -> bool:
-    """Whether sizes, places and names tell of as many calls of each op, but for those that the end cut off between."""
+    """Whether sizes, places and names tell of as many calls of each op, but for those that the end cut off between; and
+    nothing else of more than that."""
     named = np.zeros(len(OPS), np.uint64)
     for function, calls in zip(FUNCTIONS, block["functions"], strict=False):
         named[OPS.index(OP_OF[function])] += calls
     placed = [*block["places"].sum(axis=1).tolist(), int(block["set_places"].sum())]
     sized = block["sizes"].sum(axis=1).tolist()
-    return not block["functions"][len(FUNCTIONS) :].any() and all(
-        abs(size - other) <= CUT_OFF
-        for others in (placed, named.tolist())
-        for size, other in zip(sized, others, strict=True)
+    return (
+        not block["functions"][len(FUNCTIONS) :].any()
+        and all(
+            abs(size - other) <= CUT_OFF
+            for others in (placed, named.tolist())
+            for size, other in zip(sized, others, strict=True)
+        )
+        and _timed_agree(block)
+        and _order_agrees(block)
+        and _callers_agree(block, sized)
+    )
+
+
+@functools.cache
+def _time_bounds() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each class of those that were timed the first class of sizes, the least and the greatest size."""
+    least, greatest = np.array([time_range(i) for i in range(TIME_CLASSES)]).T
+    begins = [size if size <= EXACT else _class_of(size) for size in least.tolist()]
+    return np.array(begins), least.astype(float), greatest.astype(float)
+
+
+def _timed_agree(block: np.void) -> bool:
+    """Whether no more was timed than counted, and none took longer than what is left out as interrupted."""
+    begins, least, greatest = _time_bounds()
+    most = np.add.reduceat(block["sizes"].astype(float), begins, axis=1) + CUT_OFF
+    longest = _LATE_TICKS + _LATE_TICKS_A_BYTE * greatest
+    times = block["times"].astype(float)
+    calls, size, ticks, faults, fault_ticks, late = np.moveaxis(times[:, :, :6], 2, 0)
+    tried, tried_ticks = np.moveaxis(block["trials"].astype(float).sum(axis=(2, 3)), 2, 0)
+    # Nobody knows the bytes of the last class.
+    size_agrees = (size >= (calls - CUT_OFF) * least) & (size <= (calls + CUT_OFF) * greatest)
+    size_agrees[:, -1] = True
+    return bool(
+        (calls + late + tried <= most).all()
+        and (times[:, :, 6:].sum(axis=2) <= most).all()
+        and size_agrees.all()
+        and (ticks <= (calls + CUT_OFF) * longest).all()
+        and (tried_ticks <= (tried + CUT_OFF) * longest).all()
+        and (faults <= most * (_TOUCHES + 2 + greatest / PAGE)).all()
+        # Those of pages that were not touched are at most three quarters of the call's.
+        and (
+            fault_ticks <= (faults + CUT_OFF) * _LATE_TICKS + 3 * (calls + CUT_OFF) * longest
+        ).all()
+    )
+
+
+def _order_agrees(block: np.void) -> bool:
+    placed = [
+        *block["places"].reshape(2, SIZE_GROUPS, -1).sum(axis=2),
+        block["set_places"].reshape(SIZE_GROUPS, -1).sum(axis=1),
+    ]
+    looked, source, destination = np.moveaxis(block["order"].astype(float), 2, 0)
+    return bool(
+        (looked <= np.array(placed).astype(float) + CUT_OFF).all()
+        and (np.maximum(source, destination) <= looked + CUT_OFF).all()
+    )
+
+
+@functools.cache
+def _greatest_sizes() -> np.ndarray:
+    """Of each class; of the last one, where sizes below zero are, all that a counter can say."""
+    return np.array([*(size_range(i)[1] for i in range(SIZES - 1)), 1 << 64], float)
+
+
+def _callers_agree(block: np.void, sized: list[int]) -> bool:
+    """Whether each is one of an op, and made no more of its calls than there were."""
+    table = block["callers"]
+    there = table[:, 0] != 0
+    if table[~there].any():
+        return False
+    op = (table[there, 0] >> np.uint64(62)).astype(int)
+    sampled, sampled_bytes, always, always_bytes = table[there, 1:].astype(float).T
+    if (op >= len(OPS)).any():
+        return False
+    most_bytes = block["sizes"].astype(float) @ _greatest_sizes()
+    return bool(
+        (sampled + always <= np.array(sized, float)[op] + CUT_OFF).all()
+        and (sampled_bytes <= (sampled + CUT_OFF) * ALWAYS_FROM).all()
+        and (always_bytes <= most_bytes[op] + CUT_OFF * ALWAYS_FROM).all()
     )
 
 
