@@ -398,3 +398,15 @@ def test_a_run_file_keeps_names_that_are_no_text(tmp_path):
     """By them --resume finds the files that it was given."""
     runfile.write(tmp_path / "run.json", {"mix": "a\udcffb"})
     assert json.loads((tmp_path / "run.json").read_text()) == {"mix": "a\udcffb"}
+
+
+def test_a_gzip_of_nothing_but_repetition_is_refused_before_it_fills_the_memory(tmp_path):
+    path = tmp_path / "r.json.gz"
+    with gzip.open(path, "wb") as file:
+        file.write(b'{"format":"wherry-run","x":"')
+        for _ in range(96):
+            file.write(b"a" * (1 << 20))
+        file.write(b'"}')
+    packed = path.stat().st_size
+    with pytest.raises(WherryError, match=rf"more than 64 MiB in {packed:,} bytes.*gunzip"):
+        runfile.read(path)

@@ -6,6 +6,7 @@ import codecs
 import contextlib
 import fcntl
 import gzip
+import io
 import json
 import math
 import os
@@ -31,8 +32,10 @@ Made = TypeVar("Made")
 JOURNAL, JOURNAL_FORMAT = ".journal", "wherry-journal"
 _JOURNAL_BEGINS = f'{{"format":"{JOURNAL_FORMAT}"'.encode()
 _GZIP = b"\x1f\x8b"
-# Unpacked; a gzip that says more is not a run file.
+# Unpacked; a gzip that says more is not a run file. Nor is one that says far more than figures do: packed they are a
+# seventh to a twentieth of their text, and what is nearly all repetition would fill the memory before it is refused.
 LARGEST = 1 << 30
+_MOST_UNPACKED, _ALWAYS_UNPACKED = 100, 64 << 20
 # Run files are mailed about; what a terminal would obey becomes a question mark.
 _CONTROLS = re.compile(
     r"[\x7f-\x9f]|(?<!\\)\\(?:[bfr]|u00(?:[01][0-9a-fA-F]|7[fF]|[89][0-9a-fA-F]))"
@@ -82,6 +85,18 @@ def _at_odds(run: dict) -> str | None:
 # ---- reading --------------------------------------------------------------------------------------------------------
 
 
+def _unpacked(path: Path, packed: bytes) -> bytes:
+    most = min(LARGEST, max(_ALWAYS_UNPACKED, _MOST_UNPACKED * len(packed)))
+    with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
+        data = file.read(most + 1)
+    if most < len(data) <= LARGEST:
+        raise WherryError(
+            f"{path} is a gzip of more than {most >> 20} MiB in {len(packed):,} bytes, which no run file packs into; "
+            "if it is one, unpack it with gunzip first"
+        )
+    return data
+
+
 def _bytes(path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():
@@ -89,8 +104,7 @@ def _bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
         if data[:2] == _GZIP:
-            with gzip.open(path) as file:
-                data = file.read(LARGEST + 1)
+            data = _unpacked(path, data)
     except (EOFError, zlib.error):
         raise WherryError(f"{path} is a gzip that is cut short or damaged") from None
     except gzip.BadGzipFile as error:
