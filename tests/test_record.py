@@ -554,6 +554,26 @@ def test_what_no_call_can_have_given_is_damage(recorder, known, tmp_path, table,
     assert len(merger.damaged) == 1 and merger.ops() == {}
 
 
+@pytest.mark.parametrize("table", ["sizes", "functions", "log_bytes", "uncounted"])
+@pytest.mark.filterwarnings("error")
+def test_a_counter_below_zero_is_damage(recorder, known, tmp_path, table):
+    """In 64 bits that is a few calls fewer; in a mix, more than a mix may tell."""
+    env = {**os.environ, "LD_PRELOAD": str(recorder), "WHERRY_RECORD": str(tmp_path)}
+    assert run(known, "times", "1000", env=env).returncode == 0
+    (path,) = tmp_path.iterdir()
+    data = bytearray(path.read_bytes())
+    at = 24  # in the head: calls that were not counted
+    if table != "uncounted":
+        field, begin = blocks._BLOCK.fields[table]
+        last = len(blocks.FUNCTIONS) if table == "functions" else field.itemsize // 8 - 1
+        at = blocks.HEADER_BYTES + begin + 8 * (last - 1)
+    data[at : at + 8] = b"\xff" * 8
+    path.write_bytes(data)
+    merger = Merger()
+    merger.add(path)
+    assert len(merger.damaged) == 1 and merger.ops() == {}
+
+
 def test_damaged_parts_are_told(tmp_path):
     merger = Merger()
     for name, data in {

@@ -79,6 +79,8 @@ _BLOCK = np.dtype(
 )
 # So many calls of a block may be counted in part: that which was under way, and those of handlers within it.
 CUT_OFF = 64
+# In years nobody makes more.
+_MOST_CALLS = 1 << 56
 # What a timed call takes at most, in ticks: so much and so much a byte; and of how many pages beside its own a page
 # fault is told (preload/recorder/timing.c).
 _LATE_TICKS, _LATE_TICKS_A_BYTE, _TOUCHES = 1 << 17, 4, 16
@@ -237,21 +239,39 @@ def _class_of(size: int) -> int:
 def _agrees(block: np.void) -> bool:
     """Whether sizes, places and names tell of as many calls of each op, but for those that the end cut off between; and
     nothing else of more than that."""
-    named = np.zeros(len(OPS), np.uint64)
-    for function, calls in zip(FUNCTIONS, block["functions"], strict=False):
-        named[OPS.index(OP_OF[function])] += calls
-    placed = [*block["places"].sum(axis=1).tolist(), int(block["set_places"].sum())]
-    sized = block["sizes"].sum(axis=1).tolist()
+    # Not in 64 bits: what is below zero by damage would be a few calls fewer there.
+    named = dict.fromkeys(OPS, 0)
+    for function, calls in zip(FUNCTIONS, block["functions"].tolist(), strict=False):
+        named[OP_OF[function]] += calls
+    placed = [*block["places"].astype(float).sum(axis=1), block["set_places"].astype(float).sum()]
+    sized = block["sizes"].astype(float).sum(axis=1).tolist()
     return (
         not block["functions"][len(FUNCTIONS) :].any()
         and all(
             abs(size - other) <= CUT_OFF
-            for others in (placed, named.tolist())
+            for others in (placed, named.values())
             for size, other in zip(sized, others, strict=True)
         )
+        and _bytes_agree(block)
         and _timed_agree(block)
         and _order_agrees(block)
         and _callers_agree(block, sized)
+    )
+
+
+@functools.cache
+def _size_bounds() -> tuple[np.ndarray, np.ndarray]:
+    """The least and the greatest size of each class; of the last one, where sizes below zero are, all that a counter
+    can say."""
+    bounds = [*map(size_range, range(SIZES - 1)), (0, 1 << 64)]
+    return tuple(np.array(bounds, float).T)
+
+
+def _bytes_agree(block: np.void) -> bool:
+    least, greatest = (own[EXACT + 1 :] for own in _size_bounds())
+    calls, found = block["sizes"][:, EXACT + 1 :].astype(float), block["log_bytes"].astype(float)
+    return bool(
+        (found >= (calls - CUT_OFF) * least).all() and (found <= (calls + CUT_OFF) * greatest).all()
     )
 
 
@@ -300,13 +320,7 @@ def _order_agrees(block: np.void) -> bool:
     )
 
 
-@functools.cache
-def _greatest_sizes() -> np.ndarray:
-    """Of each class; of the last one, where sizes below zero are, all that a counter can say."""
-    return np.array([*(size_range(i)[1] for i in range(SIZES - 1)), 1 << 64], float)
-
-
-def _callers_agree(block: np.void, sized: list[int]) -> bool:
+def _callers_agree(block: np.void, sized: list[float]) -> bool:
     """Whether each is one of an op, and made no more of its calls than there were."""
     table = block["callers"]
     there = table[:, 0] != 0
@@ -316,9 +330,9 @@ def _callers_agree(block: np.void, sized: list[int]) -> bool:
     sampled, sampled_bytes, always, always_bytes = table[there, 1:].astype(float).T
     if (op >= len(OPS)).any():
         return False
-    most_bytes = block["sizes"].astype(float) @ _greatest_sizes()
+    most_bytes = block["sizes"].astype(float) @ _size_bounds()[1]
     return bool(
-        (sampled + always <= np.array(sized, float)[op] + CUT_OFF).all()
+        (sampled + always <= np.array(sized)[op] + CUT_OFF).all()
         and (sampled_bytes <= (sampled + CUT_OFF) * ALWAYS_FROM).all()
         and (always_bytes <= most_bytes[op] + CUT_OFF * ALWAYS_FROM).all()
     )
@@ -358,6 +372,8 @@ def read(path: Path) -> Process:
         raise DamagedError("it was written by a recorder of another version")
     if not complete or len(data) < HEADER_BYTES:
         raise DamagedError("its process ended before it had begun")
+    if uncounted > _MOST_CALLS:
+        raise DamagedError("it counts more calls than can be, so something wrote over it")
     found = []
     for at in range(min(modules, MODULES)):
         *numbers, name, length, gone = _MODULE.unpack_from(data, _HEADER.size + at * _MODULE.size)
