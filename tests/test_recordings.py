@@ -19,6 +19,8 @@ from wherry.errors import WherryError
 from wherry.recording import trial
 from wherry.replay import parts
 
+CALLER = {"op": "copy", "module": "/usr/bin/x", "calls": 1, "bytes": 12}
+
 
 def test_a_number_of_thousands_of_digits_is_told_as_that(tmp_path):
     path = tmp_path / "long.mix.json"
@@ -68,6 +70,15 @@ def test_there_and_back(tmp_path):
         (lambda d: d["sequences"].update(bursts=["0 x"]), "sequences.bursts.0"),
         (lambda d: d["sequences"].update(bursts=["9" * 5000]), "call 999999999999 of 1"),
         (lambda d: d.update(ceiling={"cpu_s": -1}), "ceiling"),
+        (
+            lambda d: d.update(callers=[CALLER, CALLER | {"calls": 99}]),
+            "callers: number 2 has 99 calls of copy, of which there are",
+        ),
+        (lambda d: d.update(callers=[CALLER | {"bytes": 1 << 40}]), f"has {1 << 40} bytes of copy"),
+        (
+            lambda d: d.update(callers=[CALLER | {"op": "set"}]),
+            "calls of set, of which there are 0",
+        ),
         (lambda d: d["ops"]["move"]["times"][0].__setitem__(5, 91), "timing added 91 of 90.5 ns"),
         (lambda d: d["ops"]["move"]["times"][0].__setitem__(0, 128), "are not 200 bytes"),
         (lambda d: d["ops"]["move"]["times"][0].pop(), "ops.move.times.0"),

@@ -152,6 +152,8 @@ def _fault(document: object) -> str | None:
         for what, column in (("calls", 2), ("bytes", 3)):
             if (found := sum(row[column] for row in part["sizes"])) != part[what]:
                 return f"ops.{op}: {what} is {part[what]}, and its sizes add up to {found}"
+    if fault := _fault_of_callers(document):
+        return f"callers: {fault}"
     for op, rows in document.get("trial", {}).get("ops", {}).items():
         if op not in document["ops"]:
             return f"trial.ops.{op}: ops has no such calls"
@@ -178,6 +180,18 @@ def _fault_of_classes(rows: Sequence) -> str | None:
         if least > greatest or least <= before:
             return f"[{least}, {greatest}] comes after {before}; sort them upwards"
         before = greatest
+    return None
+
+
+def _fault_of_callers(document: Mapping) -> str | None:
+    """Their figures are estimates, but none has more than there was."""
+    none = {"calls": 0, "bytes": 0}
+    for place, row in enumerate(document.get("callers", ())):
+        part = document["ops"].get(row["op"], none)
+        for what, most in ((what, part[what]) for what in none):
+            # Beyond 2**53 an estimate is rounded.
+            if row[what] > most + (most >> 50):
+                return f"number {place + 1} has {row[what]} {what} of {row['op']}, of which there are {most}"
     return None
 
 

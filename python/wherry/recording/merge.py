@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import random
 from pathlib import Path
 
@@ -20,12 +21,21 @@ OVERLAPS = ("none", "above", "below", "same")
 _EXACT_SIZES = np.arange(blocks.EXACT + 1, dtype=np.uint64)
 
 
+@functools.cache
+def _bounds() -> np.ndarray:
+    """Of the classes above the exact sizes the least and the greatest size."""
+    classes = range(blocks.EXACT + 1, blocks.SIZES)
+    return np.array([blocks.size_range(index) for index in classes], np.uint64).T
+
+
 def _class_bytes(sizes: np.ndarray, log_bytes: np.ndarray) -> np.ndarray:
-    """Of the classes above the exact sizes. The last has no end: what is asked for there (a size below zero, as a
-    rule) is no memory's, and the sum of a few such calls beyond 64 bits. So each counts as the least of them."""
-    found = log_bytes.copy()
-    found[-1] = sizes[-1] * np.uint64(blocks.size_range(blocks.SIZES - 1)[0])
-    return found
+    """Of the classes above the exact sizes. A process that was killed between the two counters leaves them one call
+    apart. The last has no end: what is asked for there (a size below zero, as a rule) is no memory's, and the sum of a
+    few such calls beyond 64 bits. So each counts as the least of them."""
+    calls = sizes[blocks.EXACT + 1 :]
+    least, greatest = _bounds()
+    greatest = np.append(greatest[:-1], least[-1])
+    return np.clip(log_bytes, calls * least, calls * greatest)
 
 
 class Merger:
@@ -239,8 +249,6 @@ class Merger:
                 total = least * calls
             else:
                 total = int(self._class_bytes(number)[index - blocks.EXACT - 1])
-                # A process that was killed between the two counters leaves them one call apart.
-                total = min(max(total, least * calls), greatest * calls)
             rows.append([least, greatest, calls, total])
         functions = {
             name: int(self._functions[i])
