@@ -1,7 +1,9 @@
 """Each wrong routine is caught at the default level, by name, with a command that repeats it."""
 
+import functools
 import json
 import os
+import resource
 import shlex
 import signal
 import subprocess
@@ -10,7 +12,10 @@ from pathlib import Path
 import pytest
 from conftest import wait_until
 from wherry import plans
+from wherry.cli.printer import Printer
+from wherry.cli.verify import report
 from wherry.runner import cpu
+from wherry.verification import Verification
 
 WRONG = {
     "lastbyte_memcpy": "byte 776",
@@ -429,6 +434,42 @@ def test_every_function_may_be_named(runner, wherry):
         assert "did you mean pipe" not in done.stderr
     done = wherry("verify", "wherry_izero")
     assert done.returncode == 2 and "no target 'wherry_izero'" in done.stderr
+
+
+def test_what_was_cut_off_is_not_proved(runner, wherry, library):
+    def limit(seconds):
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+
+    what = ["x:good_memcpy", "--only-peers", "--peer", f"x={library}:good_"]
+    what += ["--full", "--family", "sweep"]
+    program = [runner.program, "verify", *what]
+    done = subprocess.run(
+        program, stdout=subprocess.PIPE, text=True, preexec_fn=functools.partial(limit, 1)
+    )
+    assert done.returncode == 1 and "not proved: cut off" in done.stdout
+    # wherry itself takes a part of it.
+    limited = functools.partial(limit, 3)
+    done = wherry("verify", *what, preexec_fn=limited)
+    assert done.returncode == 1, done.stdout + done.stderr
+    said = " ".join(done.stdout.split())
+    assert "nothing wrong so far; cut off, so not proved: x." in said and "ulimit -t" in said
+    document = json.loads(wherry("verify", *what, "--json", preexec_fn=limited).stdout)
+    assert all(own["unfinished"] for own in document["skips"])
+    assert document["end"]["unfinished"] == len(document["skips"]) == 1
+
+
+def test_each_wrong_function_is_told(capsys):
+    """However many failures the one before it had."""
+    failures = [
+        {"target": "x", "function": name, "message": f"{name} is wrong in way {i}"}
+        for name, many in (("x_memcpy", 5), ("x_memset", 1))
+        for i in range(many)
+    ]
+    report(Printer(), Verification(failures=failures))
+    said = capsys.readouterr().out
+    for line in ("x_memcpy is wrong in way 1", "x_memset is wrong in way 0", "and 3 more of"):
+        assert line in said
+    assert "in way 2" not in said
 
 
 def test_a_case_that_proves_nothing(runner):

@@ -201,14 +201,16 @@ static void finish(struct job *job, struct unit *unit, enum ending ending)
     }
     if (job->pulse->no_room)
         snprintf(unit->skipped, sizeof unit->skipped, "the system refuses the memory it needs (limits: ulimit -v, -n)");
-    else if (ending == TOO_SLOW)
+    else if (ending == TOO_SLOW) {
+        unit->unfinished = true;
         snprintf(unit->skipped, sizeof unit->skipped, "too slow: cut off after %.0f s and %llu calls, right so far",
                  patience_with(unit), (unsigned long long)job->pulse->beats);
-    else if (ending == ENDED && out_of_time(status, &used))
+    } else if (ending == ENDED && out_of_time(status, &used)) {
+        unit->unfinished = true;
         snprintf(unit->skipped, sizeof unit->skipped,
                  "cut off by the limit on processor time (ulimit -t) after %llu calls, right so far",
                  (unsigned long long)job->pulse->beats);
-    else if (ending == ASLEEP || ending == STUCK) {
+    } else if (ending == ASLEEP || ending == STUCK) {
         snprintf(what, sizeof what, "did not return within %.0f s %s; stopped",
                  ending == ASLEEP ? MOST_SLEEP : limit_of(unit), ending == ASLEEP ? "of sleep" : "of CPU time");
         fail_from_pulse(unit, job->pulse, "hang", what);
@@ -267,6 +269,7 @@ struct campaign {
     size_t *target_of;      /* unit -> index */
     size_t *left;           /* units left, by target */
     const char **abandoned; /* by target: why the rest of it is not tried, or NULL */
+    bool *too_slow;         /* by target: whether that is why */
     struct verify_counts *of_target, total;
     struct job spare; /* for repeating */
 };
@@ -290,8 +293,9 @@ static void account(struct campaign *c, size_t index, double seconds)
     }
     print_family(o, unit, seconds);
     if (unit->skipped[0]) {
-        print_skip(o, unit->target, unit->family, unit->skipped);
+        print_skip(o, unit->target, unit->family, unit->skipped, unit->unfinished);
         c->total.skipped++;
+        c->total.unfinished += unit->unfinished;
     }
     c->done++;
     if (--c->left[t] == 0)
@@ -328,8 +332,10 @@ static void look_at(struct campaign *c, struct job *job, short events)
     if (!events && ending == ENDED)
         return;
     finish(job, unit, ending);
-    if (ending == TOO_SLOW)
+    if (ending == TOO_SLOW) {
         c->abandoned[c->target_of[job->unit]] = "it was too slow in another family";
+        c->too_slow[c->target_of[job->unit]] = true;
+    }
     account(c, job->unit, now() - job->started);
 }
 
@@ -358,6 +364,7 @@ static void run_all(struct campaign *c)
             size_t t = c->target_of[next];
             if (c->abandoned[t]) {
                 snprintf(c->units[next].skipped, sizeof c->units[next].skipped, "%s", c->abandoned[t]);
+                c->units[next].unfinished = c->too_slow[t];
                 account(c, next++, 0);
                 i--;
                 continue;
@@ -390,6 +397,7 @@ int verify_drive(const struct target *const *targets, size_t target_count, const
     c.target_of = calloc(room, sizeof *c.target_of);
     c.left = calloc(target_count + 1, sizeof *c.left);
     c.abandoned = calloc(target_count + 1, sizeof *c.abandoned);
+    c.too_slow = calloc(target_count + 1, sizeof *c.too_slow);
     c.of_target = calloc(target_count + 1, sizeof *c.of_target);
     c.spare.pulse = shared_pulse();
     print_start(options, target_count, 0);
@@ -402,7 +410,7 @@ int verify_drive(const struct target *const *targets, size_t target_count, const
             reason = of_size;
         }
         if (reason) {
-            print_skip(options, targets[t], NULL, reason);
+            print_skip(options, targets[t], NULL, reason, false);
             c.total.skipped++;
             continue;
         }
@@ -432,5 +440,5 @@ int verify_drive(const struct target *const *targets, size_t target_count, const
         return EXIT_MISUSE;
     }
     print_end(options, &c.total);
-    return c.total.failures ? EXIT_FAILED : EXIT_OK;
+    return c.total.failures || c.total.unfinished ? EXIT_FAILED : EXIT_OK;
 }

@@ -115,7 +115,7 @@ void print_family(const struct verify_options *o, const struct unit *unit, doubl
 }
 
 void print_skip(const struct verify_options *o, const struct target *target, const struct family *family,
-                const char *reason)
+                const char *reason, bool unfinished)
 {
     if (o->json) {
         json_begin("skip");
@@ -124,6 +124,8 @@ void print_skip(const struct verify_options *o, const struct target *target, con
         if (family)
             json_string("family", family->name);
         json_string("reason", reason);
+        if (unfinished)
+            json_bool("unfinished", true);
         json_end();
         return;
     }
@@ -188,14 +190,16 @@ void print_end(const struct verify_options *o, const struct verify_counts *count
         json_uint("cases", counts->cases);
         json_uint("failures", counts->failures);
         json_uint("skipped", counts->skipped);
+        json_uint("unfinished", counts->unfinished);
         json_double("seconds", counts->seconds);
         json_end();
         return;
     }
     close_line();
     printf("%s: %" PRIu64 " cases in %.1f s, %" PRIu64 " failure%s, %" PRIu64 " skipped\n",
-           counts->failures ? "wrong"
-           : counts->cases  ? "all right"
-                            : "nothing verified",
+           counts->failures     ? "wrong"
+           : counts->unfinished ? "not proved: cut off"
+           : counts->cases      ? "all right"
+                                : "nothing verified",
            counts->cases, counts->seconds, counts->failures, counts->failures == 1 ? "" : "s", counts->skipped);
 }

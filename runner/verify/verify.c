@@ -45,7 +45,8 @@ static void help(void)
          "  --json                     events for programs\n\nfamilies:");
     for (size_t i = 0; i < FAMILY_COUNT; i++)
         printf("  %-10s %s\n", families[i]->name, families[i]->what);
-    puts("\nExit status: 0 all right, 1 something wrong, 2 misuse. Example: wherry-run verify rep_movsb --full");
+    puts("\nExit status: 0 all right, 1 something wrong or cut off, 2 misuse. Example: wherry-run verify rep_movsb "
+         "--full");
 }
 
 struct request {

@@ -74,6 +74,7 @@ struct unit {
     bool failed;
     struct verify_failure failure;
     char skipped[160]; /* why part or all of the family was not run */
+    bool unfinished;   /* and that was the routine's slowness, or a limit on time: there is no proof of it */
     struct verify_pulse *pulse;
 };
 
@@ -171,14 +172,14 @@ int verify_drive(const struct target *const *targets, size_t target_count, const
 
 /* print.c */
 struct verify_counts {
-    uint64_t cases, failures, skipped;
+    uint64_t cases, failures, skipped, unfinished;
     double seconds;
 };
 void print_start(const struct verify_options *o, size_t targets, size_t units);
 void print_progress(const struct verify_options *o, size_t done, size_t total, const struct unit *unit);
 void print_family(const struct verify_options *o, const struct unit *unit, double seconds);
 void print_skip(const struct verify_options *o, const struct target *target, const struct family *family,
-                const char *reason);
+                const char *reason, bool unfinished);
 void print_failure(const struct verify_options *o, const struct unit *unit);
 void print_target(const struct verify_options *o, const struct target *target, const struct verify_counts *counts);
 void print_end(const struct verify_options *o, const struct verify_counts *counts);

@@ -9,7 +9,7 @@ import click
 
 @click.command(
     epilog="Example: wherry verify rep_movsb --peer musl=/lib/ld-musl-x86_64.so.1 --full. "
-    "Exit status: 0 all right, 1 something wrong, 2 misuse."
+    "Exit status: 0 all right, 1 something wrong or cut off, 2 misuse."
 )
 @click.argument("targets", metavar="[ROUTINE ...]", nargs=-1)
 @click.option(
@@ -97,7 +97,7 @@ def command(targets, peers, only_peers, family, isa, seed, jobs, case, as_json, 
             when = "before a part was verified"
         print(f"wherry: interrupted {when}", file=sys.stderr)
         return interrupted_status[0]
-    return EXIT_FAILED if result.failures else EXIT_OK
+    return EXIT_FAILED if result.failures or _unfinished(result) else EXIT_OK
 
 
 def _level(given: dict[str, bool]) -> str:
@@ -139,9 +139,21 @@ def _json(printer, result) -> None:
 SHOWN_OF_ONE = 3
 
 
+def _shown(failures: list[dict]) -> list[dict]:
+    """The first of each of its functions, and of what else there is as many as make SHOWN_OF_ONE."""
+    first = {failure.get("function"): i for i, failure in reversed(list(enumerate(failures)))}
+    others = [i for i in range(len(failures)) if i not in first.values()]
+    chosen = {*first.values(), *others[: max(SHOWN_OF_ONE - len(first), 0)]}
+    return [failures[i] for i in sorted(chosen)]
+
+
+def _unfinished(result) -> list[dict]:
+    return [skip for skip in result.skips if skip.get("unfinished")]
+
+
 def report(printer, result) -> None:
     """Failures with the command that repeats each, skips by reason, the sum."""
-    from wherry.units import seconds_in_words
+    from wherry.units import plural, seconds_in_words
 
     by_target: dict[str, list[dict]] = {}
     for failure in result.failures:
@@ -149,12 +161,13 @@ def report(printer, result) -> None:
     for target, failures in by_target.items():
         hung = all(failure.get("state") == "hang" for failure in failures)
         printer.text(f"{'HUNG' if hung else 'WRONG'}: {target}", "bad")
-        for failure in failures[:SHOWN_OF_ONE]:
+        shown = _shown(failures)
+        for failure in shown:
             printer.paragraph(failure.get("message", "wrong"), indent="  ")
             if failure.get("repeat"):
                 printer.text(f"    repeat: {failure['repeat']}", "dim")
-        if len(failures) > SHOWN_OF_ONE:
-            printer.text(f"  and {len(failures) - SHOWN_OF_ONE} more like these")
+        if len(failures) > len(shown):
+            printer.text(f"  and {len(failures) - len(shown)} more of the same functions")
     reasons: dict[str, list[str]] = {}
     for skip in result.skips:
         part = f"family {skip['family']}: " if skip.get("family") else ""
@@ -167,13 +180,13 @@ def report(printer, result) -> None:
         targets = {f.get("target", "?") for f in result.families if f.get("cases")}
         seed = f", seed {result.start['seed']}" if "seed" in result.start else ""
         state = (
-            "all right"
-            if not result.failures
-            else (
-                f"{len(result.failures)} failure{'s' if len(result.failures) != 1 else ''} in "
-                f"{', '.join(by_target)}"
-            )
+            f"{plural(len(result.failures), 'failure')} in {', '.join(by_target)}"
+            if result.failures
+            else "all right"
         )
+        cut = list(dict.fromkeys(skip.get("target", "?") for skip in _unfinished(result)))
+        if cut:
+            state = f"{state if result.failures else 'nothing wrong so far'}; cut off, so not proved: {', '.join(cut)}"
         printer.paragraph(
             f"Verified {len(targets)} target{'s' if len(targets) != 1 else ''}, "
             f"{result.end.get('cases', 0):,} cases in {seconds_in_words(result.end.get('seconds', 0))}"
