@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 import signal
+import types
 
 import pytest
 from conftest import need_tool, run
 from test_record import Recorded, known, record, recorded, recorder
-from wherry.recording import blocks
+from wherry import ceiling
+from wherry.recording import blocks, rehearsal
 
 __all__ = ["known", "record", "recorded", "recorder"]  # fixtures
 
@@ -30,6 +32,61 @@ def test_some_calls_are_timed(recorded):
     assert (faults == 0) == (fault_ticks == 0)
     assert sum(places) == 0  # looked for from 1 KiB on
     assert found.merger.trials() == {"copy": [], "move": [], "set": []}
+
+
+def test_nothing_is_timed_among_the_calls(recorded):
+    found = recorded("times", "200000")
+    (row,) = [row for row in found.merger.times()["copy"] if row[0] <= 700 <= row[1]]
+    (block,) = [own for process in found.processes for own in process.blocks]
+    # Behind one in eight; what was interrupted is left out.
+    assert (
+        row[2] / 8 / 2
+        < block["nothings"]
+        <= sum(row[2] / 8 + 1 for op in found.merger.times().values() for row in op)
+    )
+    # It is less than a copy takes that is timed in the same way.
+    assert 1 < found.merger.nothing() < row[4] / row[2]
+
+
+def test_too_few_tell_no_pace(recorded):
+    found = recorded("times", "600")
+    assert found.merger.nothing() is None
+    assert rehearsal.pace(found.merger, {"nothing": 60.0}) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("nothing", "pace"), [(60.0, 1.0), (90.0, 1.5), (45.0, 0.75), (6000.0, 4.0), (1.0, 0.25)]
+)
+def test_what_timing_adds_has_the_pace_of_the_run(nothing, pace):
+    """A slow processor makes small calls no dearer than they were."""
+    merger = types.SimpleNamespace(nothing=lambda: nothing)
+    rehearsed = {"ticks_per_ns": 2.0, "nothing": 60.0, "copy": {"4": 70.0}}
+    assert rehearsal.pace(merger, rehearsed) == pytest.approx(pace)
+    costs = {kind: {"copy": {"4": 2.0, "8": 2.0}} for kind in ("hot", "repeated", "cold")}
+    timed = [[4, 5, 100, 500, round(100 * 72 * pace), 0, 0, 0, *[0] * 9]]
+    (row,) = rehearsal.rows(timed, "copy", rehearsed, costs, pace)
+    assert row[5] == pytest.approx(100 * (35 - 2) * pace, abs=0.1)
+    ops = {"copy": {"sizes": [[4, 4, 1000, 4000]], "times": [row]}}
+    found = ceiling.of(ops, 1.0, costs, pace=pace)
+    # 36 ns less the 33 that timing adds, in the rehearsal.
+    assert found["likely_s"] == pytest.approx(1000 * 3e-9 * pace, rel=0.02)
+    assert found["pace"] == pytest.approx(pace)
+
+
+def test_a_rehearsal_is_many_and_the_fastest_counts(monkeypatch):
+    """Each is as fast as it is in all that it times."""
+    one = {str(1 << n): 70.0 for n in range(12)}
+    slow = iter([1.0, 1.4, 1.0, 1.2, 1.3] * 3)
+
+    def once() -> dict:
+        factor = next(slow)
+        classes = {least: ticks * factor for least, ticks in one.items()}
+        return {"ticks_per_ns": 2.0, "nothing": 60.0 * factor} | dict.fromkeys(ceiling.OPS, classes)
+
+    monkeypatch.setattr(rehearsal, "_once", once)
+    found = rehearsal._measure()
+    assert found["nothing"] == 60.0 and rehearsal._good(found)
+    assert all(found[op] == pytest.approx(one) for op in ceiling.OPS)
 
 
 def test_pages_that_are_not_there_are_told_apart(recorded):

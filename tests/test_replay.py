@@ -376,6 +376,7 @@ def test_replay_of_turns(wherry, tmp_path):
     """What the whole program told; unless it told less than single calls."""
     rows = [[65536, 98303, [10] * 6, [10 * 20000.0] * 6, [10] * 6, [10 * 10000.0] * 6]]
     turns = {"measure": "calls", "pairs": 400, "covered": 0.9, "change": -0.125, "half": 0.01}
+    turns |= {"runs": [-0.12, -0.13, -0.125]}
     trial = {"routines": "dropin", "plan": "default", "ops": {"copy": rows}, "turns": turns}
     (tmp_path / "turned.mix.json").write_text(json.dumps(recorded_here(trial=trial)))
     done = wherry("replay", "turned.mix.json", *QUICK, "--json")

@@ -47,8 +47,9 @@ def test_a_known_effect(effect: float, phase: float):
     inside = 0
     for seed in range(10):
         own = told([[made(1000, effect, seed, phase=phase)]])
-        inside += abs(own.change - effect) <= own.half
-        assert own.half < 0.03 and own.tells
+        inside += abs(own.change - effect) <= own.within
+        # The groups' own spread is known to a fifth.
+        assert own.within < 0.03 * max(1 + effect, 1) and own.tells
         assert own.covered == pytest.approx(1, abs=0.02)
     # 95 % of them; of ten all but two come out with more than 98 % chance, and these seeds stay as they are.
     assert inside >= 8
@@ -68,10 +69,49 @@ def test_turns_in_which_the_program_waited():
 def test_runs_that_differ_widen_the_interval():
     alike = told([[made(300, -0.1, seed)] for seed in range(5)])
     apart = told([[made(300, effect, 7)] for effect in (-0.2, -0.1, 0.0, -0.15, -0.05)])
-    assert apart.half > 3 * alike.half
+    assert apart.half > 3 * alike.half and apart.apart == alike.apart == 0
     assert abs(apart.change + 0.1) < apart.half
     two = told([[made(300, -0.2, 1)], [made(300, 0.0, 2)]])
-    assert two.half < apart.half / 2, "two runs tell nothing of how runs differ"
+    # Two tell by their groups that they differ, and not by how much others may: what programs were found to differ by
+    # is taken, of one run more than of the mean of two.
+    assert 2 * alike.within < two.within < apart.within
+    one = told([[made(300, -0.1, 1)]])
+    assert one.apart == pytest.approx(two.apart * 2**0.5) == pytest.approx(1.96 * turns.APART)
+    assert one.half == pytest.approx((one.within**2 + one.apart**2) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "deviation"),
+    [
+        ({"likely": 0.5, "at_most": 0.6}, turns.APART + 0.5 * turns.APART_OF_COPIES),
+        # What copies are nothing of, their routines change little.
+        ({"likely": 0.001, "at_most": 0.002}, 0.002 + 0.001 * turns.APART_OF_COPIES),
+        ({"likely": 0.001, "at_most": 0.002, "incomplete": True}, turns.APART + 0.00002),
+        (None, turns.APART),
+    ],
+)
+def test_another_run_of_a_program_differs_by_as_much_as_copies_are(ceiling, deviation):
+    found = {"measure": "calls", "pairs": 900, "covered": 1.0, "change": -0.05, "half": 0.002}
+    document = {
+        "trial": {"routines": "dropin", "plan": "default", "turns": found | {"runs": [-0.05]}},
+        "ceiling": ceiling and {"cpu_s": 1.0, **ceiling},
+        "ops": {},
+    }
+    assert turns.of(document).apart == pytest.approx(1.96 * deviation)
+    said = "most of the interval is what other runs may differ by: --runs 3 or more tells it"
+    assert (said in turns.in_words(document)) == (1.96 * deviation > 0.002)
+    found["runs"] = [-0.05] * 3
+    assert turns.of(document | {"trial": {"routines": "dropin", "turns": found}}).apart == 0
+
+
+def test_phases_of_a_program_widen_the_interval():
+    """Of a hundred and fifty pairs each in which a routine gains much or nothing there are few, however many pairs."""
+    steady = told([[made(1200, -0.1, 1, spread=0.05)]])
+    phases = np.concatenate([made(150, (-0.2, 0.0)[i % 2], i, spread=0.05) for i in range(8)])
+    assert told([[phases]]).within > 3 * steady.within
+    # In an order in which they are as many, but last no longer than a pair, it says no less than it did.
+    mixed = phases[np.random.default_rng(1).permutation(len(phases))]
+    assert told([[mixed]]).within < told([[phases]]).within / 2
 
 
 def test_the_measure_that_spreads_least_is_taken():
@@ -126,6 +166,7 @@ def test_calls_may_gain_more_than_turns_tell():
         "ops": {"move": {"sizes": rows}},
         "ceiling": {"cpu_s": 0.7},
     }
+    found["runs"] = [0.015] * 3
     own = turns.of(document)
     assert own.hidden == pytest.approx((30e6 * 1.3e-9 + 1e5 * 3e-9) / 0.7)
     predicted = predict.of_turns("wherry", own)

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum {
-    RECORDER_VERSION = 8,
+    RECORDER_VERSION = 9,
     PAGE = 4096,
     OPS = 3,          /* copy, move, set */
     FUNCTIONS = 32,   /* room for recorder_function */
@@ -31,6 +31,7 @@ enum {
     TIME_EACH = 16, /* of those about one is timed; of the smaller ones each whose caller is noted, outside of bursts */
     TIME_FROM = 262144,   /* and of these each */
     TIME_CLASSES = 80,    /* of sizes, two an octave */
+    NOTHING_EACH = 8,     /* of the timed calls of a class, one has a call that does nothing timed behind it */
     PLACES_KNOWN = 3,     /* near: the first two caches; the last one; memory */
     TURN_TICKS = 1 << 22, /* of a trial: so long is a turn, 1 to 2 ms, until there are TURNS of them */
     TURNS = 2048,         /* pairs of turns that are kept */
@@ -128,6 +129,7 @@ struct recorder_block {
     struct recorder_time times[OPS][TIME_CLASSES];
     struct recorder_order order[OPS][SIZE_GROUPS];
     struct recorder_trial trials[OPS][TIME_CLASSES];
+    uint64_t nothings, nothing_ticks; /* calls of a function that does nothing, timed among those; what they took */
     /* Calls that are not counted yet. `at`: bytes of the log that have been given out; one to whom it gives as many as
      * `ends` or more has no place there, and empties it. Both are begun anew by one store. */
     union {

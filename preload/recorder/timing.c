@@ -113,6 +113,30 @@ static void find_places(struct recorder_time *time, uint64_t looks, uintptr_t ds
     add(&time->places[source][place_of(dst + at, usual)], 1);
 }
 
+static long do_nothing(long a, long b, long c, long d)
+{
+    (void)b, (void)c, (void)d;
+    return a;
+}
+
+/* What timing adds grows with all that makes the processor slow: its clock, a neighbour on the same core. */
+static void time_nothing(struct recorder_block *block)
+{
+    void *called = (void *)do_nothing;
+    __asm__ volatile("" : "+r"(called)); /* it is called as the routines are */
+    uint64_t took = 0;
+    /* The second time: the first may have to find the code. */
+    for (volatile int times = 0; times < 2; times++) {
+        const uint64_t begin = ticks();
+        ((long (*)(long, long, long, long))called)(0, 0, 0, 0);
+        took = ticks() - begin;
+    }
+    if (took > SMALL_TICKS || !*recorder_alive || recorder_mine != block)
+        return;
+    add(&block->nothings, 1);
+    add(&block->nothing_ticks, took);
+}
+
 /* In a trial: the whole of the call, nothing of it touched beforehand. */
 static long timed_whole(struct recorder_block *block, enum recorder_op op, size_t n, bool side, void *called,
                         const long arguments[4])
@@ -179,6 +203,8 @@ static long timed(struct recorder_block *block, enum recorder_op op, enum record
         add(&time->calls, 1);
         add(&time->bytes, n);
         add(&time->ticks, took - left);
+        if (time->calls % NOTHING_EACH == 0)
+            time_nothing(block);
     }
     return result;
 }

@@ -199,6 +199,16 @@ def cost(found: Mapping, op: str, timed: Timed | None, size: float) -> Cost:
     return Cost(likely, likely * (1 + 2 / math.sqrt(calls)) + faults, calls)
 
 
+def _at_pace(found: Mapping, pace: float) -> Mapping:
+    """Memory has its own."""
+    slower = {
+        kind: {op: {size: ns * pace for size, ns in own.items()} for op, own in found[kind].items()}
+        for kind in ("hot", "repeated")
+        if kind in found
+    }
+    return {**found, **slower}
+
+
 def of(
     ops: Mapping[str, Mapping],
     cpu_s: float,
@@ -206,9 +216,12 @@ def of(
     system_s: float = 0.0,
     incomplete: bool = False,
     unrecorded_s: float = 0.0,
+    pace: float = 1.0,
 ) -> dict:
-    """The ceiling, as a mix keeps it. `system_s`: of the run's processor time what the kernel took. `incomplete`: some
+    """The ceiling, as a mix keeps it. `pace`: how much longer the processor took in the run than where costs were
+    measured. `system_s`: of the run's processor time what the kernel took. `incomplete`: some
     of the run was not recorded; `unrecorded_s`: what that took at least."""
+    found = _at_pace(found, pace)
     parts: dict[tuple, list[float]] = {}
     calls_timed, guessed = 0, 0
     for op, counted in ops.items():
@@ -244,6 +257,7 @@ def of(
         "likely": round(share[0], 6),
         "at_most": round(share[1], 6),
         "timed": calls_timed,
+        "pace": round(pace, 3),
         **({"few_timed": True} if guessed >= MANY_BYTES else {}),
         **({"incomplete": True} if incomplete else {}),
         **({"unrecorded_s": round(unrecorded_s, 6)} if unrecorded_s else {}),

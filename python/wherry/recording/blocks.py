@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-MAGIC, VERSION = b"WHERRYRC", 8
+MAGIC, VERSION = b"WHERRYRC", 9
 PAGE = 4096
 OPS = ("copy", "move", "set")
 FUNCTIONS = (
@@ -72,6 +72,9 @@ _BLOCK = np.dtype(
         ("order", "<u8", (3, SIZE_GROUPS, 3)),
         # of both sides of a trial: calls and ticks of each group
         ("trials", "<u8", (3, TIME_CLASSES, 2, TRIAL_GROUPS, 2)),
+        # calls that do nothing, and what they took when they were timed
+        ("nothings", "<u8"),
+        ("nothing_ticks", "<u8"),
         ("both", "<u8"),
         # destination, source, what
         ("log", "<u8", (LOG, 3)),
@@ -83,7 +86,7 @@ CUT_OFF = 64
 _MOST_CALLS = 1 << 56
 # What a timed call takes at most, in ticks: so much and so much a byte; and of how many pages beside its own a page
 # fault is told (preload/recorder/timing.c).
-_LATE_TICKS, _LATE_TICKS_A_BYTE, _TOUCHES = 1 << 17, 4, 16
+_LATE_TICKS, _LATE_TICKS_A_BYTE, _TOUCHES, _NOTHING_TICKS = 1 << 17, 4, 16, 800
 _HEADER = struct.Struct("<8sIIIIQIIIIIIQQQQQ4096s")
 _MODULE = struct.Struct("<QQQQQIIQ")
 # When a turn ends, how long turns are, what was counted when this one began, how many were; then pairs of them: of both
@@ -297,6 +300,8 @@ def _timed_agree(block: np.void) -> bool:
     return bool(
         (calls + late + tried <= most).all()
         and (times[:, :, 6:].sum(axis=2) <= most).all()
+        and block["nothings"] <= calls.sum() + CUT_OFF
+        and block["nothing_ticks"] <= (float(block["nothings"]) + CUT_OFF) * _NOTHING_TICKS
         and size_agrees.all()
         and (ticks <= (calls + CUT_OFF) * longest).all()
         and (tried_ticks <= (tried + CUT_OFF) * longest).all()

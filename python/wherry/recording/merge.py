@@ -16,6 +16,8 @@ KEPT_BURSTS = 96
 KEPT_THREADS = 64
 # From so many runs on their differences tell more than those within one.
 LEAST_RUNS = 3
+# Fewer calls that do nothing tell too little of how fast the processor was.
+LEAST_NOTHINGS = 20
 DISTANCES = ("same", "near", "alias", "far")
 OVERLAPS = ("none", "above", "below", "same")
 _EXACT_SIZES = np.arange(blocks.EXACT + 1, dtype=np.uint64)
@@ -69,6 +71,8 @@ class Merger:
         self._set_places = np.zeros(blocks.SET_PLACES, np.uint64)
         self._times = np.zeros((3, blocks.TIME_CLASSES, blocks.TIME_FIELDS), np.uint64)
         self._trials = np.zeros((3, blocks.TIME_CLASSES, 2, blocks.TRIAL_GROUPS, 2), np.uint64)
+        # Calls that do nothing, timed among the others, and their ticks.
+        self._nothings = [0, 0]
         self._order = np.zeros((3, blocks.SIZE_GROUPS, 3), np.uint64)
         self._bursts: list[tuple[float, list[tuple]]] = []
         # of each run the pairs of turns of its processes
@@ -119,6 +123,8 @@ class Merger:
             self._set_places += block["set_places"]
             self._times += block["times"]
             self._order += block["order"]
+            self._nothings[0] += int(block["nothings"])
+            self._nothings[1] += int(block["nothing_ticks"])
             if self._group is None:
                 self._trials += block["trials"]
             else:
@@ -291,6 +297,11 @@ class Merger:
             ]
             for number, op in enumerate(blocks.OPS)
         }
+
+    def nothing(self) -> float | None:
+        """Ticks that a call took which does nothing; None: too few were timed to tell."""
+        calls, ticks = self._nothings
+        return ticks / calls if calls >= LEAST_NOTHINGS and ticks else None
 
     def _places_of(self, number: int, op: str) -> list[list]:
         if op == "set":

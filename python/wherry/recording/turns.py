@@ -7,7 +7,10 @@ and in what it was doing, with all that a routine does to the code around it.
 
 A program does not make calls evenly, but whether a turn falls on many or on few does not depend on whose turn it is.
 So the logarithms of the two turns' times a call differ by the routines' effect on average, and the spread of many pairs
-tells how sure that is."""
+tells how sure that is; that of groups of consecutive ones too, since what a program does lasts longer than a pair.
+
+All that is of one run. Another one has other pages and addresses, and a routine gains another amount there; how much,
+several runs tell. Where there are none, what programs were found to differ by is taken."""
 
 from __future__ import annotations
 
@@ -33,8 +36,14 @@ MOST_WEIGHT = 2.0
 # Beyond so many deviations (of the middle ones) a pair's difference counts as at that.
 MOST_DEVIATIONS = 4.0
 LEAST_DEVIATION = 0.0125
-# From so many runs on their differences count too.
+# So many groups, of no fewer pairs each.
+GROUPS, LEAST_OF_GROUP = 12, 4
+# From so many runs on their differences count.
 LEAST_RUNS = 3
+# Below that, the deviation of runs from each other beyond what their pairs tell, as found in 18 to 42 single runs of
+# each of nine programs (docs/record.md): of the run's time, but no more than copies took at most, and of what copies
+# took.
+APART, APART_OF_COPIES = 0.01, 0.02
 # Above so wide a half interval, absolute or relative to the change, they tell less than single calls do, which see less
 # of the program. Of a large change, too: turns that scatter by more are not about the routines.
 MOST_HALF, MOST_HALF_OF_MUCH = 0.05, 0.1
@@ -48,15 +57,21 @@ HIDDEN_NS, HIDDEN_LARGER_NS, SMALL = 1.3, 3.0, 1024
 
 @dataclass(frozen=True)
 class Turned:
-    """Change of the run's time as fractions, with half of its 95 % interval. `covered`: the part of the run that the
-    turns tell of; the rest is taken to be as it is. `hidden`: what more it may gain without the recorder."""
+    """Change of the run's time as fractions, with half of its 95 % interval: that of these runs, and what another run
+    may differ by. `covered`: the part of the run that the turns tell of; the rest is taken to be as it is. `hidden`:
+    what more it may gain without the recorder."""
 
     measure: str
     pairs: int
     covered: float
     change: float
-    half: float
+    within: float
     hidden: float = 0.0
+    apart: float = 0.0
+
+    @property
+    def half(self) -> float:
+        return math.hypot(self.within, self.apart)
 
     @property
     def low(self) -> float:
@@ -68,7 +83,7 @@ class Turned:
 
     @property
     def tells(self) -> bool:
-        return self.half <= max(MOST_HALF, min(abs(self.change) / 2, MOST_HALF_OF_MUCH))
+        return self.within <= max(MOST_HALF, min(abs(self.change) / 2, MOST_HALF_OF_MUCH))
 
 
 @dataclass(frozen=True)
@@ -94,8 +109,23 @@ def _mean(pairs: np.ndarray, measure: int) -> _Mean | None:
         ratio, middle - MOST_DEVIATIONS * deviation, middle + MOST_DEVIATIONS * deviation
     )
     value = float(np.average(ratio, weights=weight))
-    error = float(np.sqrt(((weight * (ratio - value)) ** 2).sum()) / weight.sum())
+    error = max(_error(ratio, weight, value), _grouped_error(ratio, weight, value))
     return _Mean(value, error, float(weight.sum()))
+
+
+def _error(ratio: np.ndarray, weight: np.ndarray, value: float) -> float:
+    """Of the weighted mean `value`."""
+    return float(np.sqrt(((weight * (ratio - value)) ** 2).sum()) / weight.sum())
+
+
+def _grouped_error(ratio: np.ndarray, weight: np.ndarray, value: float) -> float:
+    """By groups of consecutive pairs, which are alike where a program goes through phases."""
+    if len(ratio) < GROUPS * LEAST_OF_GROUP:
+        return 0.0
+    begins = np.linspace(0, len(ratio), GROUPS, endpoint=False).astype(int)
+    heavy = np.add.reduceat(weight, begins)
+    means = np.add.reduceat(weight * ratio, begins) / heavy
+    return _error(means, heavy, value) * math.sqrt(GROUPS / (GROUPS - 1))
 
 
 def summed(
@@ -136,7 +166,17 @@ def of(document: Mapping) -> Turned | None:
     if not found:
         return None
     told = (found["measure"], found["pairs"], found["covered"], found["change"], found["half"])
-    return Turned(*told, _hidden(document))
+    return Turned(*told, _hidden(document), _apart(document, len(found.get("runs", [])) or 1))
+
+
+def _apart(document: Mapping, runs: int) -> float:
+    """Half of the interval that other runs need; of as many as tell it themselves, nothing."""
+    if runs >= LEAST_RUNS:
+        return 0.0
+    ceiling = document.get("ceiling") or {}
+    most = 1.0 if ceiling.get("incomplete") else ceiling.get("at_most", 1.0)
+    deviation = min(APART, most) + APART_OF_COPIES * ceiling.get("likely", 0.0)
+    return 1.96 * deviation / math.sqrt(runs)
 
 
 def _hidden(document: Mapping) -> float:
@@ -170,11 +210,15 @@ def _doubts(document: Mapping, own: Turned) -> list[str]:
         found.append(
             f"copies that cost nothing would gain {percent(most)} at most, so it is not theirs"
         )
+    if own.apart > own.within:
+        found.append(
+            f"most of the interval is what other runs may differ by: --runs {LEAST_RUNS} or more tells it"
+        )
     if not own.tells:
         found.append("too wide to predict by")
         # An interval narrows with the root of what was seen.
         runs = (document.get("run") or {}).get("runs") or 1
-        wanted = math.ceil(runs * (own.half / MOST_HALF) ** 2)
+        wanted = math.ceil(runs * (own.within / MOST_HALF) ** 2)
         if wanted <= MOST_RUNS:
             found[-1] += f", --runs {max(wanted, LEAST_RUNS)} may narrow it"
     return found

@@ -73,13 +73,14 @@ def _timed(
     tried: Tried | None,
     cpu_s: float,
     elapsed_s: float,
+    pace: float,
 ) -> dict:
     """Gives each op its `times`; what the mix keeps of the trial. Of both times what is the programs' own."""
     from wherry.recording import rehearsal, trial, turns
 
     times = merger.times()
     for op, part in ops.items():
-        part["times"] = rehearsal.rows(times[op], op, rehearsed, costs)
+        part["times"] = rehearsal.rows(times[op], op, rehearsed, costs, pace)
     if tried is None:
         return {}
     rate = rehearsed["ticks_per_ns"]
@@ -94,6 +95,7 @@ def _ceiling(
 ) -> tuple[dict | None, dict]:
     """What the copies took of the run; and, when a plan was tried, the trial. `incomplete`: some was not recorded."""
     from wherry import ceiling
+    from wherry.recording import rehearsal
 
     cpu_s = ran.user_s + ran.system_s
     if not ops:
@@ -104,12 +106,13 @@ def _ceiling(
     except WherryError as error:
         telling.say(f"no ceiling: {error}")
         return None, {}
-    more, rehearsed = {}, _rehearsed()
+    more, rehearsed, pace = {}, _rehearsed(), 1.0
     if rehearsed:
+        pace = rehearsal.pace(merger, rehearsed)
         own = own_share(merger, cpu_s, rehearsed["ticks_per_ns"])
         cpu_s *= own
-        more = _timed(ops, merger, costs, rehearsed, tried, cpu_s, ran.elapsed_s * own)
-    return ceiling.of(ops, cpu_s, costs, ran.system_s, incomplete, ran.unrecorded_s), more
+        more = _timed(ops, merger, costs, rehearsed, tried, cpu_s, ran.elapsed_s * own, pace)
+    return ceiling.of(ops, cpu_s, costs, ran.system_s, incomplete, ran.unrecorded_s, pace), more
 
 
 def _incomplete(merger: Merger, unrecorded: Sequence[Mapping], ran: Ran) -> bool:
