@@ -104,6 +104,23 @@ def test_another_run_of_a_program_differs_by_as_much_as_copies_are(ceiling, devi
     assert turns.of(document | {"trial": {"routines": "dropin", "turns": found}}).apart == 0
 
 
+def test_a_prediction_by_one_run_says_so():
+    """And asks for more where that is why nothing is claimed."""
+    one = turns.Turned("calls", 900, 1.0, -0.05, 0.002, apart=0.03)
+    several = turns.Turned("calls", 900, 1.0, -0.05, 0.03)
+    ceiling = {"cpu_s": 1.0, "likely": 0.3, "at_most": 0.4}
+
+    def said(turned: turns.Turned, noise: float = 0.01) -> str:
+        own = predict.of_turns("wherry", turned, noise)
+        return predict.verdict(ceiling, {"wherry": own}, {}, {"wherry": "wherry ab"}, noise)
+
+    assert "by what was tried in few runs of the program. See whether" in said(one)
+    assert "by what was tried in the program. See whether" in said(several)
+    wide = turns.Turned("calls", 900, 1.0, -0.02, 0.002, apart=0.03)
+    assert "does not leave out 0, which more runs may: wherry record --runs 5; keep" in said(wide)
+    assert "does not leave out 0; keep" in said(turns.Turned("calls", 900, 1.0, -0.02, 0.03))
+
+
 def test_phases_of_a_program_widen_the_interval():
     """Of a hundred and fifty pairs each in which a routine gains much or nothing there are few, however many pairs."""
     steady = told([[made(1200, -0.1, 1, spread=0.05)]])

@@ -55,6 +55,7 @@ class Prediction:
     tried: bool = False  # in the program itself, as far as that tells
     turned: bool = False  # all of it there, by turns
     beyond: bool = False  # it was more than copies that cost nothing would gain
+    few_runs: bool = False  # most of the interval is what other runs may differ by
 
     def words(self) -> str:
         low, high = (signed(value) for value in (self.low, self.high))
@@ -147,7 +148,9 @@ def of_turns(
         half = math.hypot(half, part * outlasting.half / cpu_s)
         gained = max(min(-outlasting.seconds / cpu_s, -change), 0.0)
     low, high = change - half - turned.hidden, change + half + LASTING_SPREAD * gained
-    return Prediction(routine, change, low, high, _clear(low, high, change, noise), True, True)
+    clear = _clear(low, high, change, noise)
+    few_runs = turned.apart > turned.within
+    return Prediction(routine, change, low, high, clear, True, True, few_runs=few_runs)
 
 
 def by_calls(
@@ -249,7 +252,9 @@ def verdict(
     if not own:
         return f"{share}; nothing that could serve it was measured; keep libc."
     best = min(own.values(), key=lambda found: found.change)
-    how = ", by what was tried in the program" if best.tried else ""
+    how = (
+        f", by what was tried in {'few runs of ' * best.few_runs}the program" if best.tried else ""
+    )
     said = f"replay predicts {best.words()} of its CPU time with {best.routine}{how}{loading and f', {loading}'}"
     if ceiling.get("incomplete"):
         share += " that were recorded; what was not may copy too"
@@ -261,7 +266,7 @@ def verdict(
         if best.beyond:
             why = "more than that was found, and copies that cost nothing would not gain it"
         elif best.low <= 0 <= best.high:
-            why = "its interval does not leave out 0"
+            why = f"its interval does not leave out 0{', which more runs may: wherry record --runs 5' * best.few_runs}"
         else:
             why = f"ab seldom tells less than {percent(noise)}"
         return f"{share}; {said}: not measurable, since {why}; keep libc."
