@@ -359,6 +359,44 @@ def test_what_nobody_recorded_is_told_by_its_time(record, build_dir, known):
     assert "incomplete" not in mix["ceiling"]
 
 
+LATE = """
+#include <string.h>
+#include <time.h>
+#ifdef LIBRARY
+__attribute__((constructor)) static void long_to_load(void)
+{
+    while (clock() < CLOCKS_PER_SEC / 5)
+        for (volatile int i = 0; i < 10000; i++)
+            continue;
+}
+int loaded = 1;
+#else
+extern int loaded;
+static char to[4096], from[4096];
+int main(void)
+{
+    for (volatile int i = 0; i < COPIES; i++)
+        memcpy(to, from, sizeof to - (unsigned)(i + loaded) % 2);
+    return 0;
+}
+#endif
+"""
+
+
+@pytest.mark.parametrize("copies", [1000000, 0])
+def test_what_is_still_being_loaded_is_recorded(record, tmp_path, copies: int):
+    """What libraries do before the recorder's own constructor is no time of a process that nobody recorded."""
+    need_tool("cc", "gcc")
+    source = tmp_path / "late.c"
+    source.write_text(LATE)
+    library, program = tmp_path / "liblate.so", tmp_path / "late"
+    run("cc", "-DLIBRARY", "-fPIC", "-shared", source, "-o", library)
+    run("cc", "-O1", "-fno-builtin", f"-DCOPIES={copies}", source, library, "-o", program)
+    done, mix = record("--", "sh", "-c", f"{program}; exit 0")
+    assert "incomplete" not in mix["ceiling"] and not mix["run"]["unrecorded"], done.stderr
+    assert mix["ops"].get("copy", {"calls": 0})["calls"] >= copies
+
+
 def test_one_call_is_told_as_one(record, known):
     done, mix = record("--", known, "times", "1")
     assert mix["ops"]["copy"]["calls"] == 1

@@ -23,7 +23,7 @@ ENDING_NS = 1_000_000
 
 @dataclasses.dataclass
 class Watched:
-    """A process, by the looks at it: its processor time, and whether it had a record, until then."""
+    """A process, by the looks at it: its processor time, and whether it had the recorder, until then."""
 
     cpu_ns: int = 0
     recorded_cpu_ns: int = 0

@@ -80,6 +80,8 @@ class _Asked:
     since_ns: int  # of processor time, when it was first seen
     # From how much on it is asked again whether it has a record; None: it has one.
     again_ns: int | None
+    # The recorder is there: what it has copied by now is recorded, also where that is nothing yet.
+    loaded: bool = False
 
 
 class _Look(threading.Thread):
@@ -139,7 +141,7 @@ class _Look(threading.Thread):
         self.alive = {pid for pid in met if running(pid)}
 
     def _watch(self, pid: int, program: str) -> None:
-        """Its processor time, and whether it has a record: then the file is among its mappings."""
+        """Its processor time, and whether it has the recorder, or a record: the file is among its mappings then."""
         cpu_ns = processor.of_process(pid)
         if cpu_ns is None:
             return
@@ -150,6 +152,7 @@ class _Look(threading.Thread):
         if asked.again_ns is not None and cpu_ns >= asked.again_ns:
             maps = Path(f"/proc/{pid}/maps").read_bytes()
             without = _without(maps)
+            asked.loaded = without is False
             # What was another program's, had it begun one meanwhile.
             if without and _program(pid) == program:
                 self.without.setdefault(program, set()).add(pid)
@@ -157,7 +160,7 @@ class _Look(threading.Thread):
             more = (cpu_ns - asked.since_ns) // 8 + (1 if without is None else 1_000_000)
             asked.again_ns = None if os.fsencode(self._directory) in maps else cpu_ns + more
         seen = self.watched.setdefault(pid, Watched())
-        seen.look(cpu_ns, time.monotonic_ns(), asked.again_ns is None)
+        seen.look(cpu_ns, time.monotonic_ns(), asked.loaded or asked.again_ns is None)
 
     def _merge_ended(self) -> None:
         parts = leftovers.parts(self._directory)
