@@ -283,3 +283,22 @@ def test_drawn_as_svg_and_png(call, tmp_path):
     assert (tmp_path / "m.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     marks = mixplots.spec(mixes.built_in())["vconcat"]
     assert all(len(part["data"]["values"]) > 40 for part in marks)
+
+
+@pytest.mark.parametrize(
+    "word", ["uniform:0-1T", "uniform:9", "log:", "UNIFORM:x-y", "uniform:0-16,log:1-4T"]
+)
+@pytest.mark.parametrize("command", [("bench", "mixes", "--quick", "--mix"), ("replay",)])
+def test_what_was_meant_as_a_range_is_told_as_one(wherry, tmp_path, command, word):
+    done = wherry(*command, word, cwd=tmp_path)
+    assert done.returncode == 2
+    said = f"wherry: {word.split(',')[-1]}: no range of sizes; give uniform:LO-HI or log:LO-HI in"
+    assert done.stderr.startswith(said) and len(done.stderr.splitlines()) == 1
+
+
+def test_a_file_may_be_called_as_a_range_is(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(WherryError, match="no range of sizes"):
+        mixes.not_a_broken_range("uniform:x")
+    (tmp_path / "uniform:x").write_text("0.5,0.25,0.25\n")
+    mixes.not_a_broken_range("uniform:x")

@@ -118,8 +118,23 @@ _RANGE = re.compile(r"(uniform|log):(\d{1,12})([KMG]?)-(\d{1,12})([KMG]?)", re.A
 _TIMES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
+_BEGINS_RANGE = re.compile(r"(uniform|log):", re.I)
+
+
 def is_range(word: str) -> bool:
     return _RANGE.fullmatch(word) is not None
+
+
+def not_a_broken_range(given: str) -> None:
+    """Raises where a word of it was meant as one, and is not; unless a file has that name."""
+    if os.path.lexists(given):
+        return
+    for word in given.split(","):
+        if _BEGINS_RANGE.match(word) and not is_range(word):
+            raise WherryError(
+                f"{word}: no range of sizes; give uniform:LO-HI or log:LO-HI in bytes, or with K, M or G "
+                f"behind a number, to {_LARGEST}"
+            )
 
 
 def from_range(word: str) -> Mix:

@@ -197,6 +197,8 @@ def mixes(values: Iterable[str]):
 
     words = [word for value in values for word in value.split(",") if room.is_range(word)]
     files = [value for value in values if not all(map(room.is_range, value.split(",")))]
+    for value in files:
+        room.not_a_broken_range(value)
     ranges = {mix.name: mix for mix in map(room.from_range, words)}
     return (*ranges.values(), *room.gather(files, names.tell))
 

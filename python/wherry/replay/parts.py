@@ -192,6 +192,7 @@ def subject(
     (`uniform:0-64`), or a file of a published form. `here`: what recording.host says of this machine; what a recording
     tried on another one is left out."""
     path = Path(given)
+    mixes.not_a_broken_range(given)
     if path.exists():
         if not path.is_file():
             raise WherryError(
