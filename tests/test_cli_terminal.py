@@ -195,6 +195,17 @@ def test_an_interrupt_among_imports_ends_it_silently(tmp_path, start, imported):
     assert (done.stdout, done.stderr, done.returncode) == ("", "", -signal.SIGINT)
 
 
+def test_an_interrupt_that_was_handled_is_no_death_by_a_signal():
+    """Wherever it came: Python remembers one that left code compiled from a string, as while a dataclass is made."""
+    program = (
+        "import sys\nfrom wherry.__main__ import _run\n"
+        "def command():\n    try:\n        exec('raise KeyboardInterrupt')\n"
+        "    except KeyboardInterrupt:\n        sys.exit(130)\n_run(lambda: command)\n"
+    )
+    done = run(sys.executable, "-c", program, check=False)
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 def test_console_scripts_begin_where_interrupts_are_answered():
     scripts = re.search(
         r"\[project.scripts\]\n(.*?)\n\n", (ROOT / "pyproject.toml").read_text(), re.S

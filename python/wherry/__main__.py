@@ -58,6 +58,15 @@ def _run(load: Callable[[], Callable[[], None]]) -> None:
         from wherry.errors import EXIT_INTERRUPTED
 
         sys.exit(EXIT_INTERRUPTED)
+    finally:
+        _nothing_unhandled()
+
+
+def _nothing_unhandled() -> None:
+    """Python notes where an interrupt left code that it had compiled from a string, as that of each dataclass while its
+    module is loaded, and kills itself at its end for it, whoever handled the interrupt since. Other such code clears
+    the note."""
+    exec("")
 
 
 def _workbench() -> Callable[[], None]:
