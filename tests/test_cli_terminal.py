@@ -195,14 +195,14 @@ def test_an_interrupt_among_imports_ends_it_silently(tmp_path, start, imported):
     assert (done.stdout, done.stderr, done.returncode) == ("", "", -signal.SIGINT)
 
 
-def test_an_interrupt_that_was_handled_is_no_death_by_a_signal():
+def test_an_interrupt_that_was_handled_is_no_death_by_a_signal(tmp_path):
     """Wherever it came: Python remembers one that left code compiled from a string, as while a dataclass is made."""
-    program = (
+    (tmp_path / "probe.py").write_text(
         "import sys\nfrom wherry.__main__ import _run\n"
         "def command():\n    try:\n        exec('raise KeyboardInterrupt')\n"
         "    except KeyboardInterrupt:\n        sys.exit(130)\n_run(lambda: command)\n"
     )
-    done = run(sys.executable, "-c", program, check=False)
+    done = run(sys.executable, "-m", "probe", check=False)
     assert (done.returncode, done.stderr) == (130, "")
 
 
