@@ -164,6 +164,35 @@ def test_the_limit_of_a_timed_program_stands_still_with_it(wherry_run):
     assert ran["stops"] == 1 and ran["elapsed_ns"] < STANDS * 1e9
 
 
+@pytest.mark.parametrize("apart", [False, True])
+def test_the_time_of_a_recorded_program_stands_still_with_it(wherry_run, apart):
+    """Unless it is in a session of its own, and goes on."""
+    words = (*WHERRY, "record", "--no-ceiling", "-o", "x.mix.json", "--")
+    words += (*(("setsid",) if apart else ()), *program(SLEEPS.replace("30", "300")))
+
+    def its_program(pid):
+        return next(iter(children_of(pid)), None) if _starts() else None
+
+    began = time.monotonic()
+    with subprocess.Popen(words, stderr=subprocess.PIPE, preexec_fn=os.setpgrp) as process:
+        try:
+            wait_until(lambda: its_program(process.pid), "its program works")
+            runs = int(its_program(process.pid))
+            os.killpg(process.pid, signal.SIGTSTP)
+            wait_until(lambda: _state(process.pid) == "T", "it is stopped")
+            if not apart:
+                wait_until(lambda: _state(runs) == "T", "its program is stopped, too")
+            time.sleep(STANDS)
+            os.killpg(process.pid, signal.SIGCONT)
+            process.communicate(timeout=120)
+        finally:
+            process.kill()
+    whole = time.monotonic() - began
+    elapsed = json.loads(Path("x.mix.json").read_text())["run"]["elapsed_s"]
+    assert process.returncode == 0
+    assert 3 <= elapsed < whole - (0 if apart else STANDS)
+
+
 def test_ctrl_z_ends_a_measurement_of_glibcs_tunables_which_is_made_anew(wherry_run):
     environment = {**os.environ, "WHERRY_RUN": str(wherry_run)}
     script = """

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wherry import jobcontrol
 from wherry.recording import blocks, leftovers, processor
 from wherry.recording.merge import Merger
 from wherry.recording.processor import Watched
@@ -38,7 +39,7 @@ class Ran:
     # As a shell has it: 128 + N for signal N; None: it was recovered, so nobody knows.
     exit: int | None
     signal: int
-    elapsed_s: float
+    elapsed_s: float  # without what Ctrl-Z stopped
     user_s: float
     system_s: float
     seen: dict[str, set[int]]  # program file -> processes seen running it
@@ -96,6 +97,7 @@ class _Look(threading.Thread):
         self.watched: dict[int, Watched] = {}
         self.longest_s = LOOK_S
         self._looked = time.monotonic()
+        self._stood = False
         self._asked: dict[int, _Asked] = {}
         self._directory = directory
         self._merger = merger
@@ -115,11 +117,16 @@ class _Look(threading.Thread):
         self._done.set()
         self.join()
 
+    def stood(self) -> None:
+        """We are about to be stopped, or were: nothing can be missed meanwhile."""
+        self._stood = True
+
     def _time(self) -> None:
         """Where the machine is busy, looks come late."""
         now = time.monotonic()
-        self.longest_s = max(self.longest_s, now - self._looked)
-        self._looked = now
+        if not self._stood:
+            self.longest_s = max(self.longest_s, now - self._looked)
+        self._looked, self._stood = now, False
 
     def _look(self) -> None:
         # Those that lost their parents are found by what is remembered of them.
@@ -172,6 +179,40 @@ class _Look(threading.Thread):
                 self._merger.add(part)
                 part.unlink(missing_ok=True)
         leftovers.note_merged(self._directory, self._merger.processes)
+
+
+class _Clock:
+    """What the command takes. Ctrl-Z stops us, and with us a command that does not ask for another session or ignore
+    it: that time is not the command's."""
+
+    def __init__(self, process: subprocess.Popen, look: _Look, begin: float) -> None:
+        self._process = process
+        self._look = look
+        self._begin = begin
+        self._before = 0.0
+        self._went_on = 0.0  # while we were stopped
+
+    def following(self) -> contextlib.AbstractContextManager[None]:
+        return jobcontrol.following(self._stop, self._go_on)
+
+    def elapsed(self) -> float:
+        return jobcontrol.clock() - self._begin + self._went_on
+
+    def _stop(self) -> None:
+        self._look.stood()
+        self._before = time.monotonic()
+
+    def _go_on(self) -> None:
+        self._look.stood()
+        if not self._command_stood():
+            self._went_on += time.monotonic() - self._before
+
+    def _command_stood(self) -> bool:
+        # What is told of it once, or as long as it stands; it may be continued a moment after us.
+        told = os.WSTOPPED | os.WCONTINUED | os.WNOHANG
+        with contextlib.suppress(ChildProcessError):
+            return os.waitid(os.P_PID, self._process.pid, told) is not None
+        return False
 
 
 class _HandOn(threading.Thread):
@@ -258,7 +299,7 @@ def run(
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     # A Ctrl-C at the terminal is for the command; what it leaves is still to be read.
     previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGQUIT)}
-    begin = time.monotonic()
+    begin = jobcontrol.clock()
     process = None
     early: list[int] = []
 
@@ -296,10 +337,12 @@ def run(
             _hand_on(process, number)
         with _HandOn(process):
             look = _Look(process.pid, directory, merger)
+            clock = _Clock(process, look, begin)
             look.start()
             try:
-                code = process.wait()
-                elapsed = time.monotonic() - begin
+                with clock.following():
+                    code = process.wait()
+                elapsed = clock.elapsed()
             finally:
                 look.stop()
     finally:
