@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from conftest import children_of, program, wait_until
 from wherry import jobcontrol
+from wherry.cli import progress
 
 
 @pytest.fixture(autouse=True)
@@ -208,6 +209,22 @@ def test_ctrl_z_ends_a_measurement_of_glibcs_tunables_which_is_made_anew(wherry_
     _, meanwhile, status, out, err = _stopped_and_continued(words, environment, runner)
     assert meanwhile in ("gone", "Z") and status == 0, out + err
     assert json.loads(out) == [0, 1]
+
+
+def test_the_time_left_is_reckoned_without_what_was_stopped(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(jobcontrol, "_stood", [0.0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    bar = progress._bar()
+    task = bar.add_task("", total=10, unit="runs")
+    for done in range(1, 6):
+        now[0] += 1
+        if done == 3:
+            now[0] += 1000
+            jobcontrol._stood[0] += 1000
+        bar.update(task, completed=done)
+    assert bar.tasks[0].time_remaining == pytest.approx(5, abs=1.5)
+    assert bar.tasks[0].elapsed == 5
 
 
 def test_ctrl_z_waits_while_somebody_is_started(monkeypatch):

@@ -33,6 +33,8 @@ def _bar():
         TimeRemainingColumn(compact=True, elapsed_when_finished=True),
         auto_refresh=False,
         expand=False,
+        # What Ctrl-Z stopped says nothing of the time that is left.
+        get_time=jobcontrol.clock,
     )
 
 
