@@ -130,6 +130,37 @@ def test_no_time_for_a_proof_is_said(monkeypatch):
     assert "too little time" in tuninglibc.sentence(found)
 
 
+def test_of_what_was_interrupted_nothing_is_claimed(monkeypatch):
+    """Whenever that happens: no gain and left out is only what was measured to its end."""
+    there = tunables.listed(LISTED)
+    made = MadeLibc(monkeypatch, {MOVSB: 0.5, NON_TEMPORAL: 0.5}, scatter=1e-4)
+    whole = made.search(libc.QUICK).run(there)
+    assert "no gain" in {own.outcome for own in whole.settings}
+    usual, met = made.measure, set()
+    for after in range(len(made.processes)):
+        left = [after]
+
+        def measure(*how, left=left):
+            left[0] -= 1
+            if left[0] < 0:
+                raise KeyboardInterrupt
+            return usual(*how)
+
+        monkeypatch.setattr(libc, "_measure", measure)
+        found = made.search(libc.QUICK).run(there)
+        assert found.interrupted and found.line is None
+        assert [own.name for own in found.settings] == [own.name for own in whole.settings]
+        for own in found.settings:
+            met.add(own.outcome)
+            assert own.outcome != "no gain" or (own.tried == own.values and own.best is None)
+    assert met == {
+        "no gain",
+        "not tried: interrupted",
+        "not proved: interrupted",
+        "proved, interrupted before the line",
+    }
+
+
 def test_some_values_are_tried_where_there_is_no_time_for_all(monkeypatch):
     # 0.5 and 2 times the last-level cache, of six values; rows take so long that eight processes have no room.
     there = tunables.listed(LISTED)

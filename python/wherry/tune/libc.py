@@ -55,6 +55,10 @@ NO_GAIN = "no gain"
 UNPROVED = "not proved: too little time"
 TAKEN = "taken"
 ALONE = "proved, left out of the line"
+# What was under way, or was to come, when we were interrupted: nothing is known.
+CUT_OFF = "not tried: interrupted"
+CUT_OFF_UNPROVED = "not proved: interrupted"
+CUT_OFF_ALONE = "proved, interrupted before the line"
 
 
 class _LateError(Exception):
@@ -75,11 +79,14 @@ class Setting:
     untried: str | None = None
     values: int = 0  # that there are to try
     tried: int = 0  # that there was time for
+    interrupted: bool = False
 
     @property
     def outcome(self) -> str:
         if self.untried:
             return self.untried
+        if self.interrupted and not self.tried:
+            return CUT_OFF
         fewer = f"; {self.tried} of {self.values} values tried"
         return self._outcome() + (fewer if self.tried < self.values else "")
 
@@ -92,9 +99,11 @@ class Setting:
         if self.kept:
             return TAKEN
         if self.proved:
-            return ALONE
+            return CUT_OFF_ALONE if self.interrupted else ALONE
         if self.best is None:
             return NO_GAIN
+        if self.proof is None and self.interrupted:
+            return CUT_OFF_UNPROVED
         return UNPROVED if self.proof is None else f"not proved ({self.proof.call})"
 
     def record(self) -> dict:
@@ -271,12 +280,11 @@ class Search:
     def run(self, available: dict[str, tunables.Tunable]) -> Found:
         began = jobcontrol.clock()
         self.ends = began + self.extent.seconds
-        found = Found()
+        tried = tunables.candidates(available, self.last_level)
+        found = Found([Setting(name, available[name].value) for name in tried])
         try:
-            tried = tunables.candidates(available, self.last_level)
-            for number, (name, settings) in enumerate(tried.items()):
-                own = Setting(name, available[name].value)
-                found.settings.append(own)
+            for number, own in enumerate(found.settings):
+                settings = tried[own.name]
                 # The line of all of them has a part too; what one does not need the next ones have.
                 now = jobcontrol.clock()
                 part = max(self.ends - now, 0) / (len(tried) - number + 1)
@@ -293,6 +301,8 @@ class Search:
             self._together(found)
         except KeyboardInterrupt:
             found.interrupted = True
+            for own in found.settings:
+                own.interrupted = True
         found.seconds = jobcontrol.clock() - began
         return found
 
