@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
+import select
 import shutil
 import stat
 import subprocess
@@ -318,15 +320,48 @@ def test_extras_go_on_without_a_package_and_tell_of_failure(tmp_path: Path, stat
     assert "fio" in asked and not {"chromium", "chromium-driver"} & set(asked)
 
 
-def test_two_starts_do_not_build_at_once(tmp_path: Path):
+def _with_ninja(tree: Path, script: str) -> Path:
+    """A tree with our tools/ninja and, in place of ninja, a script of the shell."""
     for directory in ("tools", ".venv/bin", "build"):
-        (tmp_path / directory).mkdir(parents=True)
-    shutil.copy(ROOT / "tools/ninja", tmp_path / "tools/ninja")
-    ninja = tmp_path / ".venv/bin/ninja"
-    ninja.write_text("#!/bin/sh\nmkdir busy || exit 1\nsleep 0.3\nrmdir busy\nexit $1\n")
+        (tree / directory).mkdir(parents=True)
+    ninja = tree / ".venv/bin/ninja"
+    ninja.write_text(f"#!/bin/sh\n{script}\n")
     ninja.chmod(0o755)
+    return Path(shutil.copy(ROOT / "tools/ninja", tree / "tools/ninja"))
+
+
+def test_two_starts_do_not_build_at_once(tmp_path: Path):
+    _with_ninja(tmp_path, "mkdir busy || exit 1\nsleep 0.3\nrmdir busy\nexit $1")
     at_once = [subprocess.Popen([tmp_path / "tools/ninja", "7"], cwd=tmp_path) for _ in range(3)]
     assert [process.wait(60) for process in at_once] == [7, 7, 7]
+
+
+# As the editable package starts it: its output goes to a log.
+START = """
+import subprocess, sys
+with open(sys.argv[2], "w") as log:
+    sys.exit(subprocess.call([sys.argv[1], "7"], stdout=log, stderr=subprocess.STDOUT))
+"""
+
+
+def test_who_waits_for_another_starts_build_is_told(tmp_path: Path):
+    ninja = _with_ninja(tmp_path, "exit $1")
+    ours, theirs = os.openpty()
+    words = [sys.executable, "-ISc", START, ninja, tmp_path / "log"]
+    with (tmp_path / "build/ninja.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        waits = subprocess.Popen(words, stderr=theirs, start_new_session=True)
+        quiet = subprocess.Popen([*words[:-1], tmp_path / "other"], stderr=subprocess.PIPE)
+        assert select.select([ours], [], [], 60)[0]
+        assert os.read(ours, 1000).decode().strip() == (
+            "wherry: another start builds what has changed; waiting for it ..."
+        )
+        assert waits.poll() is None
+    assert waits.wait(60) == 7 and (tmp_path / "log").read_text() == ""
+    # Where nobody looks nothing is written.
+    assert quiet.communicate(timeout=60)[1] == b"" and quiet.returncode == 7
+    for end in (ours, theirs):
+        os.close(end)
 
 
 def test_the_editable_package_builds_one_at_a_time():
