@@ -219,6 +219,29 @@ def test_an_exec_is_no_other_process(record, known):
     assert "in 1 process (with 1 exec) and 1 thread; exit" in done.stderr
 
 
+DAEMON = """
+import os, pathlib, signal, sys
+from wherry import preloading
+from wherry.recording import leftovers, merge, running
+running.LOOK_S = 60  # nobody looks before the command has ended
+home = pathlib.Path(sys.argv[1])
+env = preloading.environment(dict(os.environ), [preloading.library("recorder")])
+env["WHERRY_RECORD"] = str(home)
+shell = f"{sys.argv[2]} times 100000000000 & until ls {home}/$!-*; do sleep 0.02; done; echo $! > {home}/daemon"
+try:
+    ran = running.run(["sh", "-c", shell], "/bin/sh", env, home, merge.Merger())
+finally:
+    os.kill(int((home / "daemon").read_text()), signal.SIGKILL)
+print(ran.exit, ran.still)
+"""
+
+
+def test_a_daemon_that_nobody_saw_outlives_the_command(wherry_run, known, tmp_path):
+    words = (sys.executable, "-c", DAEMON, tmp_path, known)
+    done = run(*words, env={**os.environ, "WHERRY_RUN": str(wherry_run)})
+    assert done.stdout.splitlines()[-1] == "0 1"
+
+
 def test_a_long_command_is_cut(record, wherry, tmp_path):
     numbers = [str(n) for n in range(1, 20001)]
     done, mix = record("--no-ceiling", "--no-trial", "--", "/bin/true", *numbers)

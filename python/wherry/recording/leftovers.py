@@ -34,10 +34,11 @@ class Leftover:
     started: str
     merged: int  # processes whose records were merged already, and are gone
 
-    def busy(self) -> list[int]:
-        """Processes that count there still."""
-        found = {int(part.name.partition("-")[0]) for part in parts(self.home)}
-        return sorted(pid for pid in found if _maps(pid, self.home))
+
+def counting(home: Path) -> set[int]:
+    """Processes that count there still."""
+    found = {int(part.name.partition("-")[0]) for part in parts(home)}
+    return {pid for pid in found if _maps(pid, home)}
 
 
 def _maps(pid: int, home: Path) -> bool:
@@ -125,9 +126,9 @@ def read(home: Path) -> Leftover:
         )
     if runfile.is_locked(home / STATE):
         raise WherryError(f"{home}: that recording is under way; its wherry record saves it")
-    if busy := found.busy():
+    if busy := counting(home):
         raise WherryError(
-            f"{home}: process {busy[0]} is still recorded there; recover it when that has ended"
+            f"{home}: process {min(busy)} is still recorded there; recover it when that has ended"
         )
     return found
 

@@ -352,6 +352,8 @@ def run(
         for found in (look.seen, look.without):
             found.pop(str(Path(counting.program).resolve()), None)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    # A daemon loses its parents sooner than anybody looks; it has its record.
+    outlive = {pid for pid in look.alive if running(pid)} | leftovers.counting(directory)
     return Ran(
         128 - code if code < 0 else code,
         -code if code < 0 else 0,
@@ -359,7 +361,7 @@ def run(
         after.ru_utime - before.ru_utime,
         after.ru_stime - before.ru_stime,
         look.seen,
-        sum(running(pid) for pid in look.alive if pid != process.pid),
+        len(outlive),
         look.watched,
         look.without,
         look.longest_s,
