@@ -219,6 +219,15 @@ def test_an_exec_is_no_other_process(record, known):
     assert "in 1 process (with 1 exec) and 1 thread; exit" in done.stderr
 
 
+def test_records_that_somebody_removes_are_told(wherry, tmp_path):
+    """As systemd does when a user logs out, while the looks go on."""
+    target = tmp_path / "x.mix.json"
+    shell = 'rm -r "$WHERRY_RECORD" && sleep 1.5'
+    done = wherry("record", "--no-ceiling", "-o", target, "--", "sh", "-c", shell)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert "with the records while sh ran" in done.stderr and not target.exists()
+
+
 DAEMON = """
 import os, pathlib, signal, sys
 from wherry import preloading

@@ -170,7 +170,12 @@ def _runs(asked: _Asked, verdict, home: Path, merger, counting, ending: Ending) 
             raise failed from None
         for part in leftovers.parts(home):
             merger.add(part)
-            part.unlink()
+            part.unlink(missing_ok=True)
+        if not home.is_dir():
+            raise FailedError(
+                f"somebody removed {home} with the records while {asked.command[0]} ran; nothing is saved. "
+                "systemd does so in /dev/shm when a user logs out (loginctl enable-linger keeps it)"
+            )
         leftovers.note_merged(home, merger.processes)
         if asked.ceilings and not asked.count:
             own.unrecorded_s = writing.unrecorded_s(own, merger, ending)

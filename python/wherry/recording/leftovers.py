@@ -48,11 +48,13 @@ def _maps(pid: int, home: Path) -> bool:
 
 
 def parts(home: Path) -> list[Path]:
-    """The files of processes, PID-N each."""
+    """The files of processes, PID-N each; none where somebody has removed the directory."""
+    try:
+        found = list(home.iterdir())
+    except FileNotFoundError:
+        return []
     return sorted(
-        path
-        for path in home.iterdir()
-        if path.name.replace("-", "", 1).isdecimal() and path.is_file()
+        path for path in found if path.name.replace("-", "", 1).isdecimal() and path.is_file()
     )
 
 
