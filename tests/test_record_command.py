@@ -269,6 +269,9 @@ def test_misuse(wherry, tmp_path):
     done = wherry("record", "-o", tmp_path, "--", "true")
     assert done.returncode == 2
     assert "is a directory" in done.stderr
+    for option in (("--runs", "3"), ("--plan", "x"), ("--unseen",), ("--prepare", "true")):
+        done = wherry("record", "--recover", tmp_path, *option)
+        assert done.returncode == 2 and f"; {option[0]} is for a command" in done.stderr
 
 
 def test_a_directory_that_no_recorder_can_have_left(wherry, tmp_path):

@@ -390,6 +390,19 @@ def command(
     if recover is not None:
         if command:
             raise WherryError("--recover saves what is there already; leave out the command")
+        told = {
+            "--no-ceiling": no_ceiling,
+            "--unseen": unseen,
+            "--no-trial": no_trial,
+            "--plan": plan is not None,
+            "--try": library is not None,
+            "--runs": runs != 1,
+            "--prepare": prepare is not None,
+        }
+        if given := [option for option, there in told.items() if there]:
+            raise WherryError(
+                f"--recover saves what is there already; {given[0]} is for a command that is run, leave it out"
+            )
         return _recover(Path(recover), output, note, quiet)
     if not command:
         raise click.UsageError("Missing argument '-- CMD [ARG]...'.", click.get_current_context())
