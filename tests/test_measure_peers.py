@@ -182,9 +182,8 @@ def test_new_memory_has_no_pages(runner, peers, tmp_path, monkeypatch, name):
     (calls,) = (threads * cell["calls"] for cell in of(events, "cell") if cell["routine"] == "p")
     without, one, there = map(int, told.read_text().split())
     assert without >= 3 * calls and one == 0 and there <= 3 * 48 * threads
-    rows = [
-        f"id={i} routines=libc,p content={c} {row} {QUICK}" for i, c in ((1, "new"), (2, "any"))
-    ]
+    # Alone: beside libc's, on pages that are there, one that looks at them is so slow that it may be left out.
+    rows = [f"id={i} routines=p content={c} {row} {QUICK}" for i, c in ((1, "new"), (2, "any"))]
     events, _ = measure(runner, rows, *peer)
     assert [e["id"] for e in of(events, "cell") if e["routine"] == "p"] == [1, 2]
     before = there
