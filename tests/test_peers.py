@@ -165,8 +165,8 @@ def test_closed_standard_streams(wherry_run, closed):
 
 
 def test_a_limit_on_processor_time_is_no_fault_of_the_peer(wherry_run, tmp_path):
-    """Of verification: what was not tried is told as skipped, with the limit, and as no proof; without a limit the signal
-    is a crash."""
+    """Of verification: what was not tried is told as skipped, with the limit, and as no proof; without a limit the
+    signal is a crash."""
     compiler = need_tool("cc", "gcc")
     source, library = tmp_path / "spent.c", tmp_path / "spent.so"
     source.write_text(
