@@ -44,6 +44,23 @@ static const char *machine_name(unsigned machine)
     }
 }
 
+/* Up to where the file has to reach for all of it to be loaded: what is missing would be mapped, and the first touch of
+ * it end the process. */
+static uint64_t end_of_segments(int fd, const Elf64_Ehdr *header)
+{
+    if (header->e_phentsize != sizeof(Elf64_Phdr))
+        return 0; /* damaged: the loader says so */
+    uint64_t end = header->e_phoff + (uint64_t)header->e_phnum * sizeof(Elf64_Phdr);
+    Elf64_Phdr segment;
+    for (unsigned i = 0; i < header->e_phnum; i++) {
+        if (pread(fd, &segment, sizeof segment, (off_t)(header->e_phoff + i * sizeof segment)) != sizeof segment)
+            return end;
+        if (segment.p_type == PT_LOAD && segment.p_filesz > 0 && segment.p_offset + segment.p_filesz > end)
+            end = segment.p_offset + segment.p_filesz;
+    }
+    return end;
+}
+
 /* NULL when the file is an x86-64 shared object. */
 static const char *look_at_file(const char *name, const char *path)
 {
@@ -58,6 +75,7 @@ static const char *look_at_file(const char *name, const char *path)
     int read_error = errno;
     struct stat status;
     bool regular = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+    uint64_t needed = regular && got == sizeof header ? end_of_segments(fd, &header) : 0;
     close(fd);
     if (!regular || got < 0)
         snprintf(message, sizeof message, "peer %s: %s is not a regular file%s%s", name, path, got < 0 ? ": " : "",
@@ -74,6 +92,9 @@ static const char *look_at_file(const char *name, const char *path)
             message, sizeof message,
             "peer %s: %s is not a shared object; link it with -shared (an archive or object file cannot be loaded)",
             name, path);
+    else if (needed > (uint64_t)status.st_size)
+        snprintf(message, sizeof message, "peer %s: %s is cut short (%lld bytes of at least %llu)", name, path,
+                 (long long)status.st_size, (unsigned long long)needed);
     else
         return NULL;
     return message;

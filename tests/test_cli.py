@@ -308,6 +308,8 @@ MISUSE = [
     (["bench", "--peer", "x=text.so"], "not an ELF"),
     (["bench", "--peer", "x=empty.so"], "has none of memcpy"),
     (["bench", "--peer", "x=other.so"], "AArch64"),
+    (["bench", "--peer", "x=cut.so"], "is cut short (9000 bytes of at least"),
+    (["verify", "--peer", "x=cut.so"], "is cut short (9000 bytes of at least"),
     (["bench", "--peer", "wherry=empty.so"], "taken"),
     (["bench", "--peer", "x\udcff=empty.so"], "x\\xff=empty.so': a NAME has printable"),
     (["verify", "--peer", "x\x1b=empty.so"], "x\\x1b=empty.so': a NAME has printable"),
@@ -333,9 +335,10 @@ def test_misuse_is_answered_in_one_line(wherry, tmp_path, arguments, said):
     (tmp_path / "text.so").write_text(
         "hello, I am no library, and longer than an ELF header is: " * 3
     )
-    if any("=empty.so" in a or "=other.so" in a for a in arguments):
+    if any(a.endswith(("=empty.so", "=other.so", "=cut.so")) for a in arguments):
         library = shared_object(tmp_path, "int nothing;")
         data = bytearray(library.read_bytes())
+        (tmp_path / "cut.so").write_bytes(data[:9000])
         library.rename(tmp_path / "empty.so")
         data[18:20] = struct.pack("<H", 183)
         (tmp_path / "other.so").write_bytes(data)
