@@ -346,6 +346,9 @@ def test_tls(forks, tmp_path, wherry, wherry_run):
         ("tcp://127.0.0.1:1", "no scheduler answers", 1),
         ("nonsense://x", "no address of a scheduler", 2),
         ("gone.json", "there is no scheduler file of that name", 2),
+        ("file:/gone.json", "names no host with a port", 2),
+        ("tcp://host", "give tcp://HOST:PORT", 2),
+        ("tls://host:99999", "a port from 1 to 65535; give tls://HOST:PORT", 2),
     ],
 )
 def test_no_scheduler(wherry, tmp_path, address, said, status):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from wherry.errors import FailedError, WherryError
 
 # At most; who wants to wait less sets distributed.comm.timeouts.connect, as for Dask.
 CONNECT = 15.0
+# Host and port, also of IPv6. A host may be missing: this one, as Dask has it.
+_PLACE = re.compile(r"(?:\[[^\[\]/]+\]|[^\[\]:/\s]*):(\d{1,5})/?", re.ASCII)
 
 
 def client(scheduler: str, options: dict):
@@ -33,6 +36,11 @@ def client(scheduler: str, options: dict):
         raise WherryError(
             f"--scheduler {scheduler} is no address (tcp://HOST:PORT, tls://HOST:PORT), and there is no scheduler file "
             "of that name"
+        )
+    place = _PLACE.fullmatch(scheduler.removeprefix(f"{scheme}://"))
+    if not Path(scheduler).is_file() and not (place and 1 <= int(place[1]) <= 65535):
+        raise WherryError(
+            f"--scheduler {scheduler} names no host with a port from 1 to 65535; give {scheme}://HOST:PORT"
         )
     files = {k: options[k] for k in ("tls_ca_file", "tls_cert", "tls_key")}
     for key, name in files.items():
