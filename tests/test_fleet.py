@@ -194,6 +194,21 @@ def test_what_is_read_is_not_replaced_by_what_is_made_of_it(tmp_path, wherry, ar
         assert (tmp_path / "run.json").read_bytes() == kept
 
 
+def test_a_page_replaces_no_run_file(tmp_path, wherry):
+    """Those are not named as a page is."""
+    usual(1).save(tmp_path / "run.json")
+    usual(2).save(tmp_path / "other.json")
+    kept = (tmp_path / "other.json").read_bytes()
+    call = ("fleet", "report", str(tmp_path / "run.json"), "--html")
+    done = wherry(*call, str(tmp_path / "other.json"))
+    assert done.returncode == 2 and done.stdout == ""
+    assert "--html" in done.stderr and "give a name that ends in .html" in done.stderr
+    assert (tmp_path / "other.json").read_bytes() == kept
+    (tmp_path / "x.html").mkdir()
+    done = wherry(*call, str(tmp_path / "x.html"))
+    assert done.returncode == 2 and "it is a directory" in done.stderr and done.stdout == ""
+
+
 # ---- shown harmlessly ----------------------------------------------------------------------------------------------
 
 

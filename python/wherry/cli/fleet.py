@@ -19,8 +19,10 @@ def command() -> None:
     RUNS are run files, or directories of them; report, query and metrics need no scheduler."""
 
 
-def _load(runs: tuple[str, ...], output: Path | None = None, option: str = "-o"):
-    """`output`: what is made of them, which is to replace none of them."""
+def _load(
+    runs: tuple[str, ...], output: Path | None = None, option: str = "-o", *, page: bool = False
+):
+    """`output`: what is made of them, which is to replace none of them; a `page`, no other run file either."""
     from wherry import runfile
     from wherry.cli.progress import Progress
     from wherry.fleet import loading
@@ -28,6 +30,10 @@ def _load(runs: tuple[str, ...], output: Path | None = None, option: str = "-o")
     paths = loading.expand(runs)
     for path in paths if output else ():
         runfile.refuse_own(output, path, "one of the run files", option)
+    if output and page:
+        from wherry.cli.reporting import check_page
+
+        check_page(output, option)
     with Progress("reading", "files", len(paths)) as progress:
         return loading.read(paths, tell=lambda done, total: progress.at(done, total))
 
@@ -70,7 +76,7 @@ def _is_time(text: str) -> bool:
     metavar="TIME",
     help="The change's time (2026-11-21 or 2026-11-21T12:00:00Z): runs before it are before.",
 )
-@click.option("--html", "page", type=FileName(), metavar="FILE", help="Also as a page.")
+@click.option("--html", "page", type=FileName(), metavar="FILE.html", help="Also as a page.")
 @click.option(
     "--bundle",
     type=FileName(),
@@ -98,7 +104,7 @@ def report(runs, before, since, page, bundle, curves, everything, as_json) -> in
     made = bundle_room.make(bundle_room.files(list(runs), bundle)) if bundle else []
     plain = tuple(r for r in runs if not r.endswith((".toml", ".plan")))
     old = {clean(p, 200) for p in loading.expand(before)} if before else set()
-    fleet = _load((*plain, *before), page, "--html")
+    fleet = _load((*plain, *before), page, "--html", page=True)
     _none_read(fleet)
     found = summary.report(fleet, old, since)
     printer = Printer()

@@ -51,13 +51,13 @@ def command(files, output, plot, wanted) -> None:
         printer.text(line)
 
 
-def check_page(name: str) -> Path:
+def check_page(name: str, option: str = "-o") -> Path:
     """Before anything is read or measured: a place for a page."""
     path = Path(name)
     if path.suffix.lower() not in PAGE:
-        raise WherryError(f"-o {name}: the report is a page; give a name that ends in .html")
+        raise WherryError(f"{option} {name}: the report is a page; give a name that ends in .html")
     if path.is_dir():
-        raise WherryError(f"-o {name}: it is a directory; give a file name")
+        raise WherryError(f"{option} {name}: it is a directory; give a file name")
     return path
 
 
