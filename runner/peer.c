@@ -93,8 +93,8 @@ static const char *look_at_file(const char *name, const char *path)
             "peer %s: %s is not a shared object; link it with -shared (an archive or object file cannot be loaded)",
             name, path);
     else if (needed > (uint64_t)status.st_size)
-        snprintf(message, sizeof message, "peer %s: %s is cut short (%lld bytes of at least %llu)", name, path,
-                 (long long)status.st_size, (unsigned long long)needed);
+        snprintf(message, sizeof message, "peer %s: %s is cut short, or damaged (%lld bytes of at least %llu)", name,
+                 path, (long long)status.st_size, (unsigned long long)needed);
     else
         return NULL;
     return message;
