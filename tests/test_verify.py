@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import wait_until
 from wherry import plans
+from wherry.cli import report as report_of_bench
 from wherry.cli.printer import Printer
 from wherry.cli.verify import report
 from wherry.runner import cpu
@@ -456,6 +457,18 @@ def test_what_was_cut_off_is_not_proved(runner, wherry, library):
     document = json.loads(wherry("verify", *what, "--json", preexec_fn=limited).stdout)
     assert all(own["unfinished"] for own in document["skips"])
     assert document["end"]["unfinished"] == len(document["skips"]) == 1
+
+
+def test_bench_too_calls_nothing_right_that_was_cut_off(capsys):
+    cut = [{"target": "x", "family": "sweep", "reason": "too slow", "unfinished": True}] * 2
+    report_of_bench.verified(Printer(), Verification(skips=cut, end={"cases": 7, "seconds": 1}))
+    said = capsys.readouterr().out
+    assert "cut off, so not proved: x; nothing wrong so far." in said and "all right" not in said
+    wrong = [{"target": "y", "message": "bad"}]
+    report_of_bench.verified(Printer(), Verification(skips=cut, failures=wrong, end={"cases": 7}))
+    assert "not proved: x; WRONG and not measured: y" in capsys.readouterr().out
+    report_of_bench.verified(Printer(), Verification(end={"cases": 7, "seconds": 1}))
+    assert "; all right." in capsys.readouterr().out
 
 
 def test_each_wrong_function_is_told(capsys):

@@ -200,7 +200,7 @@ def cost(found: Mapping, op: str, timed: Timed | None, size: float) -> Cost:
 
 
 def _at_pace(found: Mapping, pace: float) -> Mapping:
-    """Memory has its own."""
+    """What is in the nearest cache takes as much longer as the processor does; memory has a pace of its own."""
     slower = {
         kind: {op: {size: ns * pace for size, ns in own.items()} for op, own in found[kind].items()}
         for kind in ("hot", "repeated")
@@ -218,9 +218,9 @@ def of(
     unrecorded_s: float = 0.0,
     pace: float = 1.0,
 ) -> dict:
-    """The ceiling, as a mix keeps it. `pace`: how much longer the processor took in the run than where costs were
-    measured. `system_s`: of the run's processor time what the kernel took. `incomplete`: some
-    of the run was not recorded; `unrecorded_s`: what that took at least."""
+    """The ceiling, as a mix keeps it. `system_s`: of the run's processor time what the kernel took. `incomplete`: some
+    of the run was not recorded; `unrecorded_s`: what that took at least. `pace`: how much longer the processor took in
+    the run than where costs were measured."""
     found = _at_pace(found, pace)
     parts: dict[tuple, list[float]] = {}
     calls_timed, guessed = 0, 0

@@ -37,8 +37,10 @@ def verified(printer: Printer, result) -> None:
         f"Verified: {end.get('cases', 0):,} cases in {seconds_in_words(end.get('seconds', 0))}"
         + (f", seed {result.start['seed']}" if "seed" in result.start else "")
     )
+    if cut := result.unfinished_targets():
+        text += f"; cut off, so not proved: {', '.join(cut)}"
     if not wrong:
-        printer.text(f"{text}; all right.")
+        printer.paragraph(f"{text}; {'nothing wrong so far' if cut else 'all right'}.")
         return
     printer.text(f"{text}; WRONG and not measured: {', '.join(wrong)}", "bad")
     for target, message in wrong.items():

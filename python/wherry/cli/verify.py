@@ -97,7 +97,7 @@ def command(targets, peers, only_peers, family, isa, seed, jobs, case, as_json, 
             when = "before a part was verified"
         print(f"wherry: interrupted {when}", file=sys.stderr)
         return interrupted_status[0]
-    return EXIT_FAILED if result.failures or _unfinished(result) else EXIT_OK
+    return EXIT_FAILED if result.failures or result.unfinished_targets() else EXIT_OK
 
 
 def _level(given: dict[str, bool]) -> str:
@@ -147,10 +147,6 @@ def _shown(failures: list[dict]) -> list[dict]:
     return [failures[i] for i in sorted(chosen)]
 
 
-def _unfinished(result) -> list[dict]:
-    return [skip for skip in result.skips if skip.get("unfinished")]
-
-
 def report(printer, result) -> None:
     """Failures with the command that repeats each, skips by reason, the sum."""
     from wherry.units import plural, seconds_in_words
@@ -184,8 +180,7 @@ def report(printer, result) -> None:
             if result.failures
             else "all right"
         )
-        cut = list(dict.fromkeys(skip.get("target", "?") for skip in _unfinished(result)))
-        if cut:
+        if cut := result.unfinished_targets():
             state = f"{state if result.failures else 'nothing wrong so far'}; cut off, so not proved: {', '.join(cut)}"
         printer.paragraph(
             f"Verified {len(targets)} target{'s' if len(targets) != 1 else ''}, "

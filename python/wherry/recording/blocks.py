@@ -263,11 +263,17 @@ def _agrees(block: np.void) -> bool:
 
 
 @functools.cache
+def size_bounds() -> np.ndarray:
+    """The least and the greatest size of each class."""
+    return np.array([size_range(index) for index in range(SIZES)], np.uint64).T
+
+
+@functools.cache
 def _size_bounds() -> tuple[np.ndarray, np.ndarray]:
-    """The least and the greatest size of each class; of the last one, where sizes below zero are, all that a counter
-    can say."""
-    bounds = [*map(size_range, range(SIZES - 1)), (0, 1 << 64)]
-    return tuple(np.array(bounds, float).T)
+    """Those that counters may tell of: in the last class, where sizes below zero are, all that they can say."""
+    least, greatest = size_bounds().astype(float)
+    least[-1], greatest[-1] = 0, 1 << 64
+    return least, greatest
 
 
 def _bytes_agree(block: np.void) -> bool:

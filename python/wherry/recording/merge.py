@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import functools
 import random
 from pathlib import Path
 
@@ -23,19 +22,12 @@ OVERLAPS = ("none", "above", "below", "same")
 _EXACT_SIZES = np.arange(blocks.EXACT + 1, dtype=np.uint64)
 
 
-@functools.cache
-def _bounds() -> np.ndarray:
-    """Of the classes above the exact sizes the least and the greatest size."""
-    classes = range(blocks.EXACT + 1, blocks.SIZES)
-    return np.array([blocks.size_range(index) for index in classes], np.uint64).T
-
-
 def _class_bytes(sizes: np.ndarray, log_bytes: np.ndarray) -> np.ndarray:
     """Of the classes above the exact sizes. A process that was killed between the two counters leaves them one call
     apart. The last has no end: what is asked for there (a size below zero, as a rule) is no memory's, and the sum of a
     few such calls beyond 64 bits. So each counts as the least of them."""
     calls = sizes[blocks.EXACT + 1 :]
-    least, greatest = _bounds()
+    least, greatest = blocks.size_bounds()[:, blocks.EXACT + 1 :]
     greatest = np.append(greatest[:-1], least[-1])
     return np.clip(log_bytes, calls * least, calls * greatest)
 
