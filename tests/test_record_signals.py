@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 from conftest import children_of, run, wait_until
-from test_record import known, phases, record, recorded, recorder
+from test_record import known, record, recorded, recorder
+from test_record_callers import phases
 from wherry import recordings
 from wherry.recording import running
 

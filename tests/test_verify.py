@@ -1,9 +1,7 @@
 """Each wrong routine is caught at the default level, by name, with a command that repeats it."""
 
-import functools
 import json
 import os
-import resource
 import shlex
 import signal
 import subprocess
@@ -11,12 +9,6 @@ from pathlib import Path
 
 import pytest
 from conftest import wait_until
-from wherry import plans
-from wherry.cli import report as report_of_bench
-from wherry.cli.printer import Printer
-from wherry.cli.verify import report
-from wherry.runner import cpu
-from wherry.verification import Verification
 
 WRONG = {
     "lastbyte_memcpy": "byte 776",
@@ -376,123 +368,6 @@ def test_a_peer_whose_runtime_begins_in_a_thread(runner, build_dir):
     assert done.returncode == 0 and "all right" in done.stdout, done.stdout + done.stderr
 
 
-def test_one_extent_of_verification(wherry):
-    done = wherry("verify", "--full", "--quick", "rep_movsb")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "--full and --quick exclude each other" in done.stderr
-
-
-def test_a_case_goes_by_the_multiples_that_a_routine_takes(runner, wherry):
-    done = runner("int_unrolled64", "--case", "sweep:n=100,d=3,s=5,seed=1")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "int_unrolled64 takes multiples of 64 bytes only; give n=64 or n=128" in done.stderr
-    both = wherry("verify", "int_unrolled64", "--case", "sweep:n=100")
-    assert both.returncode == 2 and "multiples of 64 bytes" in both.stderr
-    for n in (0, 64, 128):
-        assert runner("int_unrolled64", "--case", f"sweep:n={n},d=3,s=5").returncode == 0
-    done = runner("int_unrolled64", "rep_movsb", "--case", "sweep:n=100", "--json")
-    assert done.returncode == 0
-    (skip,) = events(done, "skip")
-    assert skip["target"] == "int_unrolled64" and "multiples of 64 bytes" in skip["reason"]
-    assert events(done, "end")[0]["cases"] == 1
-
-
-def test_a_tier_of_the_public_functions_is_verified_by_their_name(runner, wherry):
-    few = ("--isa", "sse2", "--brief", "--family", "empty", "--json")
-    ways = {"wherry@sse2", "wherry@sse2+stream", "wherry@sse2+rep"}
-    own = runner("wherry", *few)
-    assert own.returncode == 0 and {f["target"] for f in events(own, "family")} == ways
-    every = runner("wherry@sse2", *few[2:])
-    assert {f["function"] for f in events(own, "family")} == {
-        f["function"] for f in events(every, "family")
-    }
-    for name in ("wherry:wherry_memcpy", "wherry_memcpy"):
-        done = runner(name, *few)
-        told = {(f["target"], f["function"]) for f in events(done, "family")}
-        assert told == {("wherry@sse2", "wherry_memcpy")}
-    done = wherry("verify", "wherry", "rep_movsb", *few)
-    assert done.returncode == 0, done.stderr
-    assert {f["target"] for f in json.loads(done.stdout)["families"]} == ways | {"rep_movsb"}
-    done = runner("rep_movsb", "wherry@avx2", *few)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert (
-        "wherry@avx2 is of --isa sse2; leave out one of the two, or give wherry@sse2" in done.stderr
-    )
-
-
-def test_every_function_may_be_named(runner, wherry):
-    """That is verified; by both commands."""
-    seen = events(runner("wherry", "--family", "empty", "--brief", "--json"), "family")
-    functions = sorted({family["function"] for family in seen})
-    assert {"wherry_iszero", "wherry_crc32c_copy", "wherry_csum_partial"} <= set(functions)
-    done = wherry("verify", *functions, "--family", "empty", "--brief", "--json")
-    assert done.returncode == 0, done.stderr
-    assert {family["function"] for family in json.loads(done.stdout)["families"]} == set(functions)
-    # What can only be measured is no target, and is not proposed as one.
-    for name in ("pipe", "nope"):
-        done = wherry("verify", name)
-        assert done.returncode == 2 and f"no routine '{name}'" in done.stderr, done.stderr
-        assert "did you mean pipe" not in done.stderr
-    done = wherry("verify", "wherry_izero")
-    assert done.returncode == 2 and "no target 'wherry_izero'" in done.stderr
-
-
-def test_what_was_cut_off_is_not_proved(runner, wherry, library):
-    def limit(seconds):
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-
-    what = ["x:good_memcpy", "--only-peers", "--peer", f"x={library}:good_"]
-    what += ["--full", "--family", "sweep"]
-    program = [runner.program, "verify", *what]
-    done = subprocess.run(
-        program, stdout=subprocess.PIPE, text=True, preexec_fn=functools.partial(limit, 1)
-    )
-    assert done.returncode == 1 and "not proved: cut off" in done.stdout
-    # wherry itself takes a part of it.
-    limited = functools.partial(limit, 3)
-    done = wherry("verify", *what, preexec_fn=limited)
-    assert done.returncode == 1, done.stdout + done.stderr
-    said = " ".join(done.stdout.split())
-    assert "nothing wrong so far; cut off, so not proved: x." in said and "ulimit -t" in said
-    document = json.loads(wherry("verify", *what, "--json", preexec_fn=limited).stdout)
-    assert all(own["unfinished"] for own in document["skips"])
-    assert document["end"]["unfinished"] == len(document["skips"]) == 1
-
-
-def test_bench_too_calls_nothing_right_that_was_cut_off(capsys):
-    cut = [{"target": "x", "family": "sweep", "reason": "too slow", "unfinished": True}] * 2
-    report_of_bench.verified(Printer(), Verification(skips=cut, end={"cases": 7, "seconds": 1}))
-    said = capsys.readouterr().out
-    assert "cut off, so not proved: x; nothing wrong so far." in said and "all right" not in said
-    wrong = [{"target": "y", "message": "bad"}]
-    report_of_bench.verified(Printer(), Verification(skips=cut, failures=wrong, end={"cases": 7}))
-    assert "not proved: x; WRONG and not measured: y" in capsys.readouterr().out
-    report_of_bench.verified(Printer(), Verification(end={"cases": 7, "seconds": 1}))
-    assert "; all right." in capsys.readouterr().out
-
-
-def test_each_wrong_function_is_told(capsys):
-    """However many failures the one before it had."""
-    failures = [
-        {"target": "x", "function": name, "message": f"{name} is wrong in way {i}"}
-        for name, many in (("x_memcpy", 5), ("x_memset", 1))
-        for i in range(many)
-    ]
-    report(Printer(), Verification(failures=failures))
-    said = capsys.readouterr().out
-    for line in ("x_memcpy is wrong in way 1", "x_memset is wrong in way 0", "and 3 more of"):
-        assert line in said
-    assert "in way 2" not in said
-
-
-def test_a_case_that_proves_nothing(runner):
-    done = runner("rep_movsb", "--case", "ordering:n=0,seed=1")
-    assert done.returncode == 2
-    assert (
-        "family ordering has nothing to look at" in done.stderr and "all right" not in done.stdout
-    )
-
-
 def test_a_call_that_sleeps_is_a_hang_and_a_process_that_was_stopped_is_none(
     runner, wherry, library
 ):
@@ -539,16 +414,6 @@ def test_a_process_that_ends_in_the_first_call_is_a_failure(wherry, library, fam
     said = " ".join(done.stdout.split())
     assert "ended its process with exit status 0 instead of returning" in said
     assert "Verified 0 targets, 0 cases" in said
-
-
-def test_nothing_verified_is_no_proof(wherry):
-    done = wherry("verify", "rep_movsb", "--family", "nofault")
-    assert done.returncode == 2
-    assert "nothing was verified" in done.stderr and done.stderr.count("\n") == 1
-    if not plans.lacks(plans.default().changed(choice="avx512"), cpu()):
-        pytest.skip("this CPU has AVX-512")
-    done = wherry("verify", "--isa", "avx512", "--brief")
-    assert done.returncode == 2 and "which --isa avx512 needs" in done.stderr
 
 
 @pytest.mark.parametrize("seed", [1, 3, 6])  # which a sample by luck misses
