@@ -255,7 +255,7 @@ def test_a_directory_that_cannot_be_written_is_told_first(wherry, tmp_path):
 
 
 def test_a_run_file_of_this_second_is_not_written_over(tmp_path, monkeypatch):
-    from wherry.cli import stamp
+    from wherry import stamp
 
     now = datetime.datetime(2026, 11, 25, tzinfo=datetime.timezone.utc)
     fixed = types.SimpleNamespace(now=lambda _: now)

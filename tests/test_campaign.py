@@ -238,7 +238,7 @@ def test_runs_that_begin_together_do_not_take_each_others_file(fake):
 # The name was free when it was chosen; since then another run has begun.
 CHOSEN_BEFORE = """
 from pathlib import Path
-from wherry.cli import stamp
+from wherry import stamp
 from wherry.__main__ import main
 stamp.run_path = stamp.path = lambda _: Path("runs/x.json")
 main()

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from wherry import cli, experiments
+from wherry import cli, dimensions, experiments
 from wherry.experiments import Request
-from wherry.report import dimensions, pictures
+from wherry.report import pictures
 
 FAKE = Path(__file__).with_name("fake_runner.py")
 TINY = ("--processes", "1", "--rounds", "3", "--seed", "7")

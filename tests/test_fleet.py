@@ -165,16 +165,16 @@ def plan(name: str, family: int, start: int, choice: str = "avx2"):
 
 
 def test_a_bundle_has_one_plan_a_cpu_the_middle_of_its_hosts(tmp_path, wherry):
-    from wherry import plans
+    from wherry import planfiles
 
     for i, (family, start) in enumerate(((6, 2048), (6, 4096), (6, 1 << 20), (7, 8192))):
-        plans.write(tmp_path / f"{i}.toml", [plan(f"p{i}", family, start)])
+        planfiles.write(tmp_path / f"{i}.toml", [plan(f"p{i}", family, start)])
     made = bundle.make(bundle.files([str(tmp_path)]))
     assert {(p.name, hosts) for p, hosts in made} == {("p1", 3), ("p3", 1)}
     usual(1).save(tmp_path / "run.json")
     done = wherry("fleet", "report", str(tmp_path), "--bundle", str(tmp_path / "all.plan"))
     assert done.returncode == 0, done.stderr
-    assert len(plans.read(tmp_path / "all.plan")) == 2
+    assert len(planfiles.read(tmp_path / "all.plan")) == 2
     # Read as one host more, an earlier bundle would change what is counted, and what the middle is.
     kept = (tmp_path / "all.plan").read_bytes()
     done = wherry("fleet", "report", str(tmp_path), "--bundle", str(tmp_path / "all.plan"))

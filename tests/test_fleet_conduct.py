@@ -147,9 +147,9 @@ def test_a_name_that_is_taken_is_left_alone(tmp_path):
 def test_a_default_that_wins_is_a_plan_too(tmp_path):
     """Written, so that a second call leaves the host alone, and counted when a bundle is made."""
     from test_fleet import plan
-    from wherry import plans
+    from wherry import planfiles
 
-    plans.write(tmp_path / "x.toml", [plan("default", 6, 4096)])
+    planfiles.write(tmp_path / "x.toml", [plan("default", 6, 4096)])
     data = (tmp_path / "x.toml").read_bytes()
     out = tmp_path / "out"
     client = Client(2, lambda number, job: done(data))

@@ -7,6 +7,7 @@ import functools
 import importlib.util
 import re
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,27 @@ MAY_INCLUDE = {
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 FORBIDDEN_MODULES = {"ctypes", "cffi", "tests", "conftest"}
+# The packages that a package of python/wherry imports, beside the modules that are in none. The command line is not
+# among them: it is the top floor, which nobody but __main__ imports.
+SYSTEMS = {"chasing", "networking", "striping", "switching"}
+MAY_IMPORT = {
+    "ab": set(),
+    "chasing": set(),
+    "compare": {"formats"},
+    "experiments": {"scoreboard", *SYSTEMS},
+    "fleet": {"experiments", "report"},
+    "formats": set(),
+    "networking": set(),
+    "recording": set(),
+    "replay": {"recording"},
+    "report": {"compare", "experiments", "recording", "scoreboard", "switching", "then"},
+    "scoreboard": set(),
+    "selfcheck": set(),
+    "striping": set(),
+    "switching": set(),
+    "then": {"experiments", *SYSTEMS},
+    "tune": set(),
+}
 
 
 def room_of(path: str) -> str | None:
@@ -104,6 +126,108 @@ def wrong_imports(root: Path) -> list[str]:
                 if name.split(".")[0] in FORBIDDEN_MODULES
             ]
     return wrong
+
+
+def imports_of_ours(root: Path) -> dict[str, dict[str, int]]:
+    """Of each module of python/ the modules of it that it imports, wherever in its text, with the line."""
+    files = {}
+    for file in sorted(root.rglob("*.py")):
+        parts = file.relative_to(root).with_suffix("").parts
+        files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    found: dict[str, dict[str, int]] = {}
+    for module, file in files.items():
+        found[module] = {}
+        for node in ast.walk(ast.parse(file.read_text(), str(file))):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                inside = [f"{node.module}.{alias.name}" for alias in node.names]
+                names = [name if name in files else node.module for name in inside]
+            for name in names:
+                if name in files and name != module:
+                    found[module].setdefault(name, node.lineno)
+    return found
+
+
+def circles(imports: Mapping[str, Iterable[str]]) -> list[list[str]]:
+    """Modules that reach each other: what stands in for its own is named once, in the order of the alphabet."""
+    reached: dict[str, set[str]] = {}
+    for module in imports:
+        seen, ahead = set(), list(imports[module])
+        while ahead:
+            if (name := ahead.pop()) not in seen:
+                seen.add(name)
+                ahead += imports.get(name, ())
+        reached[module] = seen
+    own = {
+        tuple(sorted({module, *(name for name in seen if module in reached.get(name, ()))}))
+        for module, seen in reached.items()
+        if module in seen
+    }
+    return sorted(map(list, own))
+
+
+def package_of(module: str) -> str:
+    """`fleet` of wherry.fleet.cells, and nothing of a module that is in no package of wherry."""
+    _, _, inside = module.partition(".")
+    package, dot, _ = inside.partition(".")
+    return package if dot or package in {*MAY_IMPORT, "cli"} else ""
+
+
+def wrong_packages(imports: Mapping[str, Mapping[str, int]]) -> list[str]:
+    wrong = []
+    for module, others in imports.items():
+        own = package_of(module)
+        for name, line in others.items():
+            of = package_of(name)
+            if of == "cli":
+                right = own == "cli" or module == "wherry.__main__"
+            else:
+                right = of in {"", own} or own in {"", "cli"} or of in MAY_IMPORT.get(own, ())
+            if not right:
+                wrong.append(f"{module}:{line} imports {name}")
+    return wrong
+
+
+def test_python_packages():
+    imports = imports_of_ours(ROOT / "python")
+    assert len(imports) > 200
+    assert wrong_packages(imports) == []
+    assert {package_of(name) for name in imports} == {"", "cli", *MAY_IMPORT}
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    assert circles(imports_of_ours(ROOT / "python")) == []
+
+
+def test_a_circle_is_seen(tmp_path: Path):
+    for name, text in {
+        "a": "from w import b",
+        "b": "import w.c",
+        "c": "def f():\n    from w.a import g",
+        "d": "import w.a, w.d",
+    }.items():
+        (tmp_path / "w").mkdir(exist_ok=True)
+        (tmp_path / f"w/{name}.py").write_text(text + "\n")
+    assert circles(imports_of_ours(tmp_path)) == [["w.a", "w.b", "w.c"]]
+
+
+@pytest.mark.parametrize(
+    ("module", "imports", "right"),
+    [
+        ("wherry.tune.whole", "wherry.cli.tuning", False),
+        ("wherry.runner", "wherry.cli.printer", False),
+        ("wherry.tune.whole", "wherry.report.page", False),
+        ("wherry.experiments", "wherry.then.sizes", False),
+        ("wherry.then.sizes", "wherry.experiments", True),
+        ("wherry.tune.whole", "wherry.plans", True),
+        ("wherry.cli.tune", "wherry.report.page", True),
+        ("wherry.__main__", "wherry.cli", True),
+    ],
+)
+def test_a_wrong_package_is_seen(module: str, imports: str, right: bool):
+    assert (wrong_packages({module: {imports: 7}}) == []) is right
 
 
 def test_c_directions():

@@ -17,7 +17,7 @@ import pytest
 from conftest import ROOT, need_root, need_tool, run
 
 sys.path.insert(0, str(ROOT / "python"))
-from wherry import planbinary, plans
+from wherry import planbinary, planfiles, plans
 
 CC = shlex.split(os.environ.get("CC", "cc"))
 EINVAL, EOPNOTSUPP, ENODEV = 22, 95, 19
@@ -44,7 +44,7 @@ def own(reported: dict) -> plans.Plan:
 
 @pytest.fixture
 def compiled(own: plans.Plan, tmp_path: Path) -> Path:
-    plans.compile_to(tmp_path / "mine.plan", [own])
+    planfiles.compile_to(tmp_path / "mine.plan", [own])
     return tmp_path / "mine.plan"
 
 
@@ -90,17 +90,17 @@ def test_a_foreign_cpu(program, compiled, own, change, said):
 
 def test_a_stepping_and_a_feature_that_differ(program, own, tmp_path):
     one = own.changed(cpu=plans.Cpu(own.cpu.vendor, own.cpu.family, own.cpu.model, 15))
-    plans.compile_to(tmp_path / "s.plan", [one])
+    planfiles.compile_to(tmp_path / "s.plan", [one])
     assert "it is for stepping 15" in reads(program, tmp_path / "s.plan", "stepping=3")
     assert reads(program, tmp_path / "s.plan", "stepping=15").startswith("0 ")
-    plans.compile_to(tmp_path / "m.plan", [own])
+    planfiles.compile_to(tmp_path / "m.plan", [own])
     for name in own.cpu.present:
         answer = reads(program, tmp_path / "m.plan", f"lack={name}")
         assert answer.startswith(str(ENODEV))
         assert f"with {name}, which this one or its system lacks" in answer
     if own.cpu.present:
         absent = plans.Cpu(own.cpu.vendor, own.cpu.family, absent=(own.cpu.present[-1],))
-        plans.compile_to(tmp_path / "w.plan", [own.changed(cpu=absent)])
+        planfiles.compile_to(tmp_path / "w.plan", [own.changed(cpu=absent)])
         assert f"without {own.cpu.present[-1]}, which this one has" in reads(
             program, tmp_path / "w.plan"
         )
@@ -108,12 +108,12 @@ def test_a_stepping_and_a_feature_that_differ(program, own, tmp_path):
 
 def test_a_choice_that_this_cpu_cannot_run(program, own, tmp_path):
     loose = plans.Cpu(own.cpu.vendor, own.cpu.family)
-    plans.compile_to(tmp_path / "a.plan", [own.changed(choice="avx512", cpu=loose)])
+    planfiles.compile_to(tmp_path / "a.plan", [own.changed(choice="avx512", cpu=loose)])
     answer = reads(program, tmp_path / "a.plan", "lack=avx512f")
     assert (
         answer == f"{ENODEV} it needs AVX-512 (F, BW, VL, DQ), which this CPU or its system lacks"
     )
-    plans.compile_to(tmp_path / "b.plan", [own.changed(choice="avx2", cpu=loose)])
+    planfiles.compile_to(tmp_path / "b.plan", [own.changed(choice="avx2", cpu=loose)])
     assert "it needs AVX2" in reads(program, tmp_path / "b.plan", "lack=bmi2")
 
 
@@ -121,7 +121,7 @@ def test_a_bundle_gives_each_cpu_its_own(program, own, tmp_path):
     other = own.changed(name="other", cpu=plans.Cpu("GenuineIntel", 6, 143))
     later = own.changed(name="later", cpu=plans.Cpu(own.cpu.vendor, own.cpu.family))
     path = tmp_path / "b.plan"
-    plans.compile_to(path, [other, own, later])
+    planfiles.compile_to(path, [other, own, later])
     assert reads(program, path).startswith("0 mine ")
     assert reads(program, path, "last=96").startswith("0 later ")
     assert reads(program, path, "vendor=GenuineIntel", "family=6", "model=143").startswith(
@@ -199,7 +199,7 @@ def test_what_is_no_file_is_refused(program, tmp_path):
 def test_fuzzed(program, own, tmp_path, plan_count):
     """Every truncation and bit flip, random bytes, absurd contents with a right checksum: refused, named, no change."""
     path = tmp_path / "good.plan"
-    plans.compile_to(path, [own.changed(name=f"n{i}") for i in range(plan_count)])
+    planfiles.compile_to(path, [own.changed(name=f"n{i}") for i in range(plan_count)])
     said = run(program, "fuzz", path, "7", "8000").stdout
     refused, taken = map(int, re.fullmatch(r"(\d+) refused, (\d+) taken\n", said).groups())
     assert refused > 8000 + 9 * path.stat().st_size
@@ -216,8 +216,8 @@ def test_copies_are_right_while_plans_come_and_go(program, own, tmp_path):
     other = own.changed(name="other", choice="sse2", copy_stream_from=65536, set_stream_from=65536)
     if "avx2" in own.cpu.present:
         other = other.changed(choice="avx2")
-    plans.compile_to(tmp_path / "a.plan", [own])
-    plans.compile_to(tmp_path / "b.plan", [other])
+    planfiles.compile_to(tmp_path / "a.plan", [own])
+    planfiles.compile_to(tmp_path / "b.plan", [other])
     said = run(program, "race", tmp_path / "a.plan", tmp_path / "b.plan", "700").stdout
     loads, copies = map(int, re.fullmatch(r"(\d+) loads, (\d+) copies\n", said).groups())
     assert loads > 20
@@ -231,7 +231,7 @@ def test_the_runner_measures_under_a_plan_of_any_choice(
     plan = own.changed(choice=choice)
     if lacking := plans.lacks(plan, reported):
         pytest.skip(f"this CPU has no {lacking}")
-    plans.compile_to(tmp_path / "this.plan", [plan])
+    planfiles.compile_to(tmp_path / "this.plan", [plan])
     said = run(
         wherry_run,
         "measure",

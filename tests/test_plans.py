@@ -12,7 +12,7 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "python"))
-from wherry import planbinary, plans, plantext, planwords
+from wherry import planbinary, planfiles, plans, plantext, planwords
 from wherry.errors import WherryError
 from wherry.tune import direction
 
@@ -158,7 +158,7 @@ def test_a_bad_text_is_one_line(tmp_path, old, new, said):
     assert old in TEXT
     (tmp_path / "bad.toml").write_text(TEXT.replace(old, new))
     with pytest.raises(WherryError) as caught:
-        plans.read(tmp_path / "bad.toml")
+        planfiles.read(tmp_path / "bad.toml")
     assert said in str(caught.value)
     assert str(tmp_path / "bad.toml") in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -167,7 +167,7 @@ def test_a_bad_text_is_one_line(tmp_path, old, new, said):
 def test_a_text_may_begin_with_a_mark(tmp_path):
     """As some editors of Windows begin each."""
     (tmp_path / "bom.toml").write_bytes(b"\xef\xbb\xbf" + TEXT.encode())
-    assert plans.read(tmp_path / "bom.toml") == [PLAN]
+    assert planfiles.read(tmp_path / "bom.toml") == [PLAN]
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_the_commands(wherry, tmp_path):
     assert json.loads(shown)[0]["name"] == "default"
     assert wherry("plan", "show", tmp_path / "mine.plan").stdout.startswith("Plan ")
     as_text = wherry("plan", "show", "--text", tmp_path / "mine.plan").stdout
-    assert plantext.from_text(text, as_text.encode()) == plans.read(text)
+    assert plantext.from_text(text, as_text.encode()) == planfiles.read(text)
     # Nothing of it depends on a cache that can be written.
     nowhere = {"WHERRY_PLAN": "", "XDG_CACHE_HOME": "/proc/nowhere", "TMPDIR": str(tmp_path)}
     done = wherry("plan", "check", text, env=nowhere)
@@ -294,7 +294,7 @@ def test_the_commands(wherry, tmp_path):
     assert json.loads(done.stdout)["taken"] and done.returncode == 0
     for out in ("both.plan", "both.toml"):
         assert wherry("plan", "bundle", foreign, text, "-o", tmp_path / out).returncode == 0
-        assert len(plans.read(tmp_path / out)) == 2
+        assert len(planfiles.read(tmp_path / out)) == 2
     done = wherry("plan", "check", tmp_path / "both.plan", env=env)
     assert "plan 'default' is in force (2 of 2), from" in done.stdout
 
@@ -304,18 +304,20 @@ def test_the_name_tells_the_form(wherry, tmp_path):
     for name, compiled in (("a.plan", True), ("a.toml", False), ("a", False), ("a.txt", False)):
         path = tmp_path / name
         assert wherry("plan", "default", "-o", path).returncode == 0
-        assert plans.is_compiled(path.read_bytes()) == compiled, name
-        found = plans.read(path)
-        plans.save(path, found)
-        assert plans.is_compiled(path.read_bytes()) == compiled and plans.read(path) == found
+        assert planfiles.is_compiled(path.read_bytes()) == compiled, name
+        found = planfiles.read(path)
+        planfiles.save(path, found)
+        assert (
+            planfiles.is_compiled(path.read_bytes()) == compiled and planfiles.read(path) == found
+        )
         assert wherry("plan", "bundle", path, "-o", tmp_path / f"b{path.suffix}").returncode == 0
         both = tmp_path / f"b{path.suffix}"
-        assert plans.is_compiled(both.read_bytes()) == compiled
+        assert planfiles.is_compiled(both.read_bytes()) == compiled
 
 
 def test_misuse(wherry, tmp_path):
     text = tmp_path / "mine.toml"
-    plans.write(text, [PLAN])
+    planfiles.write(text, [PLAN])
     for words, said in [
         (("bundle", text, text, "-o", tmp_path / "b.plan"), "are for the same CPU"),
         (("bundle", "-o", "x"), "Missing argument"),
@@ -329,7 +331,7 @@ def test_misuse(wherry, tmp_path):
         assert said in done.stderr
         assert len(done.stderr.splitlines()) == 1
     compiled = tmp_path / "mine.plan"
-    plans.compile_to(compiled, [PLAN])
+    planfiles.compile_to(compiled, [PLAN])
     before = compiled.read_bytes()
     assert "compiled already" in wherry("plan", "compile", compiled).stderr
     assert compiled.read_bytes() == before

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import report_runs as runs
-from wherry import runfile, sentences, significance, tables
+from wherry import dimensions, runfile, sentences, significance, tables
 from wherry.experiments import alignment
 from wherry.formats import places, shown
-from wherry.report import dimensions, page, picture, pictures, still, words
+from wherry.report import page, picture, pictures, still, words
 
 DELTAS = [{}, *({"delta": n} for n in range(0, 4096, 512))]
 # What varies, and the pictures that show it: kind, axis, panels.

@@ -10,8 +10,9 @@ import xml.etree.ElementTree
 import made_runs
 import pytest
 import report_runs as runs
+from wherry import dimensions
 from wherry.errors import WherryError
-from wherry.report import dimensions, look, pictures, still
+from wherry.report import look, pictures, still
 from wherry.yardsticks import KERNEL
 
 

@@ -13,11 +13,11 @@ from types import SimpleNamespace
 import pytest
 from conftest import children_of, wait_until
 from wherry import runfile, tables, then
+from wherry.clock import Clock
 from wherry.experiments import Request
 from wherry.experiments.switch import EXPERIMENT
 from wherry.switching import report
 from wherry.switching.words import ALWAYS, IN_USE, LIVE, METHODS, SEED_TOTAL, WHO
-from wherry.then.clock import Clock
 
 FAST = ("--processes", "1", "--rounds", "2")
 

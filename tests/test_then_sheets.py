@@ -3,11 +3,11 @@
 import re
 
 import pytest
-from wherry import experiments, history, tables, then
+from wherry import experiments, history, reading, tables, then
 from wherry.campaign import Row
+from wherry.clock import clock_of
 from wherry.experiments import alignment
-from wherry.then import ranks, reading
-from wherry.then.clock import clock_of
+from wherry.then import ranks
 from wherry.then.sheet import Sheet, figures, span
 
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 from made_tuning import REPORTED, proof
-from wherry import plans
+from wherry import planfiles, plans
 from wherry.cli import tuning as cli_tuning
 from wherry.tune import (
     choose,
@@ -355,7 +355,7 @@ def test_tune_writes_a_plan_that_can_be_read(wherry, tmp_path):
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
     assert "What a plan says" in text and ("mine.toml" in text)
-    (plan,) = plans.read(tmp_path / "mine.toml")
+    (plan,) = planfiles.read(tmp_path / "mine.toml")
     assert plan.choice in plans.CHOICES
     comments = [
         line for line in (tmp_path / "mine.toml").read_text().splitlines() if line[:1] == "#"

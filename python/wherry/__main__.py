@@ -27,7 +27,7 @@ def _give_back_locale() -> None:
         del os.environ["LC_CTYPE"]
 
 
-def not_loaded(error: Exception) -> str:
+def _not_loaded(error: Exception) -> str:
     """In a line, and with nothing that would have to be imported or opened. Where a process may open no more files
     Python may find no module in a directory, or fail to read one that it has found."""
     if os.environ.get("WHERRY_DEBUG"):
@@ -50,10 +50,12 @@ def _run(load: Callable[[], Callable[[], None]]) -> None:
     try:
         command = load()
     except (ImportError, OSError) as error:
-        sys.exit(not_loaded(error))
+        sys.exit(_not_loaded(error))
     try:
         signal.signal(signal.SIGINT, previous)
         command()
+    except ImportError as error:
+        sys.exit(_not_loaded(error))
     except KeyboardInterrupt:  # just before it listens, or just after
         from wherry.errors import EXIT_INTERRUPTED
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from wherry import rounds, tables
-from wherry.report import dimensions
+from wherry import dimensions, rounds, tables
 
 _HEADS = {
     "cycles": "cycles",

@@ -9,15 +9,12 @@ import fcntl
 import json
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from wherry import runfile
 from wherry.errors import WherryError
-
-if TYPE_CHECKING:
-    from wherry.campaign import Campaign
 
 FORMAT = runfile.JOURNAL_FORMAT
 FORMAT_VERSION = 1
@@ -218,7 +215,19 @@ def _strange(number: int) -> str:
     return f"line {number} tells what no run does"
 
 
-def replay(campaign: Campaign, part: dict) -> None:
+class Hearer(Protocol):
+    """A campaign, as far as a journal tells it something."""
+
+    rows: Sequence
+    processes: int
+    excluded: set[str]
+
+    def hear(self, event: dict, process: int) -> None: ...
+
+    def note(self, problem: Mapping) -> None: ...
+
+
+def replay(campaign: Hearer, part: dict) -> None:
     """Lets a campaign of the same rows hear it all again."""
     for number, line in enumerate(part.get("heard", ()), 2):
         try:

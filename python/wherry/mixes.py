@@ -9,12 +9,11 @@ import hashlib
 import math
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wherry import mixfiles
+from wherry import mixcopies, mixfiles
 from wherry.errors import WherryError
 from wherry.mixfiles import Shares
 from wherry.units import plural, size_in_words, size_label
@@ -161,31 +160,6 @@ def of_name(name: str) -> dict[str, object] | None:
 # ---- files ----------------------------------------------------------------------------------------------------------
 
 
-class _Copies:
-    """The runner reads a mix in every process: from copies, which nobody changes meanwhile and whose paths have no
-    blanks. Removed when the program ends."""
-
-    def __init__(self) -> None:
-        self._directory: tempfile.TemporaryDirectory | None = None
-        self._count = 0
-
-    def keep(self, data: bytes) -> str:
-        if self._directory is None:
-            self._directory = tempfile.TemporaryDirectory(prefix="wherry-mixes-")
-        self._count += 1
-        path = Path(self._directory.name) / f"{self._count}.csv"
-        path.write_bytes(data)
-        return str(path)
-
-
-_copies = _Copies()
-
-
-def keep(data: bytes) -> str:
-    """A file with it that lasts as long as the program does, as the runner's mix."""
-    return f"@{_copies.keep(data)}"
-
-
 def _bytes(path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():
@@ -235,7 +209,7 @@ def read(path: Path, name: str = "") -> Mix:
     return _mix(
         name or path.stem,
         # The runner knows one of the forms.
-        f"@{_copies.keep(_for_runner(text, data, parts))}",
+        mixcopies.keep(_for_runner(text, data, parts)),
         ops,
         parts,
         hashlib.sha256(data).hexdigest(),

@@ -1,19 +1,14 @@
-"""Plans: by which method the library copies and sets each size; checked, and as files. The text form (TOML, for people)
-is plantext's, the compiled one (for the library) planbinary's, the description planwords'. docs/plan.md tells what
-they mean.
+"""Plans: by which method the library copies and sets each size; and checked. As files they are planfiles', in words
+planwords'. docs/plan.md tells what they mean.
 
     plan = plans.default()                          # that of this CPU
     plan = plan.changed(choice="avx2", copy_rep_from=4096)
-    plans.write(Path("mine.toml"), [plan], head="Why it is so.")
-    plans.read(Path("mine.toml"))                   # either form; WherryError in one line when it is bad
-    plans.library_form(Path("mine.toml"))           # a path that WHERRY_PLAN takes
+    plans.fault(plan)                               # what no plan can mean, or None
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -46,8 +41,6 @@ AHEAD_MOST = 4095
 YMM_LEAST = 1025
 # What a plan without backward_ahead means: ALIAS_SPAN of src/routines/thresholds.h.
 BACKWARD_AHEAD = 1536
-LARGEST_TEXT = MIB
-COMPILED = ".plan"
 
 _NEEDS = {
     "sse2": (),
@@ -233,7 +226,7 @@ def for_this_cpu(plans: Sequence[Plan], reported: Mapping) -> Plan | None:
     return next(fitting, None)
 
 
-# ---- reading --------------------------------------------------------------------------------------------------------
+# ---- sizes in words -------------------------------------------------------------------------------------------------
 
 
 def parse_size(value: int | str) -> int:
@@ -249,94 +242,3 @@ def size_text(size: int) -> str:
         if size >= unit and size % unit == 0:
             return f"{size // unit} {name}"
     return f"{size} B"
-
-
-def _load(path: Path) -> bytes:
-    try:
-        if path.exists() and not path.is_file():
-            raise WherryError(
-                f"{path} is not a file; give a plan, as wherry plan default -o FILE writes one"
-            )
-        with path.open("rb") as file:
-            data = file.read(LARGEST_TEXT + 1)
-    except (OSError, ValueError) as error:
-        raise WherryError(f"cannot read {path}: {getattr(error, 'strerror', error)}") from None
-    if not data.strip():
-        raise UnusableError(
-            path, "is empty; wherry plan default -o FILE writes a plan to begin with"
-        )
-    if len(data) > LARGEST_TEXT:
-        raise UnusableError(path, "is too large to be a plan (over 1 MiB)")
-    return data
-
-
-def is_compiled(data: bytes) -> bool:
-    from wherry import planbinary
-
-    return data.startswith(planbinary.MAGIC)
-
-
-def read(path: Path) -> list[Plan]:
-    """The plans of a file, in text or compiled."""
-    from wherry import planbinary, plantext
-
-    data = _load(path)
-    if not is_compiled(data):
-        return plantext.from_text(path, data)
-    try:
-        return planbinary.decode(data)
-    except planbinary.BadPlanError as error:
-        raise UnusableError(path, str(error)) from None
-
-
-# ---- writing --------------------------------------------------------------------------------------------------------
-
-
-def write(
-    path: Path, plans: Sequence[Plan], head: str = "", notes: Sequence[Mapping[str, str]] = ()
-) -> None:
-    """As text, whole or not at all; what is written was read back and is the same."""
-    from wherry import plantext, runfile
-
-    text = plantext.to_text(plans, head, notes)
-    if plantext.from_text(path, text.encode()) != list(plans):
-        raise WherryError(f"{path}: the plan has something that its text form cannot say")
-    runfile.write_text(path, text)
-
-
-def compile_to(path: Path, plans: Sequence[Plan]) -> None:
-    from wherry import planbinary, runfile
-
-    runfile.write_bytes(path, planbinary.encode(list(plans)))
-
-
-def save(
-    path: Path, plans: Sequence[Plan], head: str = "", notes: Sequence[Mapping[str, str]] = ()
-) -> None:
-    """Compiled when the name ends in .plan, by which the library's form goes; else as text."""
-    if path.suffix == COMPILED:
-        compile_to(path, plans)
-    else:
-        write(path, plans, head, notes)
-
-
-def _cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "wherry" / "plans"
-
-
-def keep(plans: Sequence[Plan]) -> Path:
-    """Those plans compiled, in the user's cache."""
-    from wherry import planbinary
-
-    data = planbinary.encode(list(plans))
-    made = _cache() / f"{hashlib.sha256(data).hexdigest()[:32]}.plan"
-    if not made.is_file() or made.read_bytes() != data:
-        compile_to(made, plans)
-    return made
-
-
-def library_form(path: Path) -> Path:
-    """The compiled form of a plan file, absolute: itself, or made of the text and kept in the user's cache."""
-    plans = read(path)
-    return path.absolute() if is_compiled(_load(path)) else keep(plans)

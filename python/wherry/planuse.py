@@ -35,10 +35,10 @@ def why_unused(found: Sequence[Plan], reported: Mapping) -> str | None:
 def judged(path: Path) -> tuple[str | None, Path]:
     """Why the library would keep its default, as a sentence without its end, or None; and what to name to it, so that
     it can tell too. WherryError when nothing can be read there."""
-    from wherry import runner
+    from wherry import planfiles, runner
 
     try:
-        found = plans.read(path)
+        found = planfiles.read(path)
     except plans.UnusableError as error:
         return f"it {error.why}", path.absolute()
     return why_unused(found, runner.cpu()), compiled(path)
@@ -72,9 +72,9 @@ def unused_by(status: str, named: str) -> str | None:
 
 def refuse_unused(path: Path, asked: str) -> None:
     """For what measures: figures of the default plan under the name of another would be wrong."""
-    from wherry import runner
+    from wherry import planfiles, runner
 
-    if why := why_unused(plans.read(path), runner.cpu()):
+    if why := why_unused(planfiles.read(path), runner.cpu()):
         raise WherryError(
             f"{asked}: {why}; the default plan would serve in its place (wherry plan show {path} tells what it is for)"
         )
@@ -82,17 +82,21 @@ def refuse_unused(path: Path, asked: str) -> None:
 
 def compiled(path: Path) -> Path:
     """The compiled form, absolute: the file itself, or made of the text and kept."""
+    from wherry import planfiles
+
     try:
-        return plans.library_form(path)
+        return planfiles.library_form(path)
     except (FailedError, OSError, RuntimeError):
         # No home directory, or none that can be written: a container's, or that of a service's user.
-        return _aside(plans.read(path))
+        return _aside(planfiles.read(path))
 
 
 def kept(found: Sequence[Plan]) -> Path:
     """Those plans compiled and kept."""
+    from wherry import planfiles
+
     try:
-        return plans.keep(found)
+        return planfiles.keep(found)
     except (FailedError, OSError, RuntimeError):
         return _aside(found)
 

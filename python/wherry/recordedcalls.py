@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from wherry import raking
+from wherry import mixcopies, raking
 from wherry.mixfiles import LARGEST_SIZE
 from wherry.recordings import Recording
 
@@ -213,6 +213,4 @@ def runner_text(runs: list[list[Call]]) -> str:
 
 def keep(runs: list[list[Call]]) -> str:
     """A file of them, removed when the program ends; as the `mix` of a row."""
-    from wherry import mixes
-
-    return mixes.keep(runner_text(runs).encode())
+    return mixcopies.keep(runner_text(runs).encode())

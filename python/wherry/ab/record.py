@@ -111,7 +111,7 @@ def block(turns: Turns, found: dict[str, Figure], by: str, sentence: str) -> dic
 
 def skeleton(experiment: str, command: list[str], seed: int, started: str, seconds: float) -> dict:
     """A run document without rows: its machine, its method."""
-    from wherry.cli import stamp
+    from wherry import stamp
 
     return {
         "format": runfile.FORMAT,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wherry import tables
-from wherry.then.clock import clock_of
+from wherry.clock import clock_of
 
 EXPERIMENT = "latency"
 CHAINS = {"1_chain": 1, "2_chains": 2, "4_chains": 4, "8_chains": 8, "12_chains": 12}

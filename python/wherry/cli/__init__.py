@@ -160,11 +160,8 @@ def _run(arguments: list[str] | None) -> int:
             raise
         _say("wherry: there is not enough memory; free some, or raise its limit (ulimit -v)")
         return errors.EXIT_FAILED
-    except ImportError as error:
-        from wherry.__main__ import not_loaded
-
-        _say(not_loaded(error))
-        return errors.EXIT_FAILED
+    except ImportError:  # the console script says so, with nothing that would have to be imported
+        raise
     except Exception as error:
         if os.environ.get("WHERRY_DEBUG"):
             raise

@@ -149,7 +149,9 @@ def command(ctx, experiments, show, as_json, then, markdown, **options) -> int:
             raise WherryError("--self-check takes one CPU (--pin); give one of them")
         return whole.self_check(ctx)
     if (resumed := options.pop("resume")) is not None:
-        return whole.resume(ctx, resumed)
+        from wherry.cli import resuming
+
+        return resuming.resume(ctx, resumed)
     if markdown and not (show and then):
         raise WherryError(
             "--markdown writes the page of then and now; give --show FILE --then with it"

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wherry import found_peers as finding
-from wherry import inputs, jobcontrol, journal, runfile, runner
+from wherry import inputs, jobcontrol, journal, runfile, runner, stamp
 from wherry import then as then_room
 from wherry.cli import dimensions as dimension_room
-from wherry.cli import keeping, names, reporting, stamp, thennow, whole
+from wherry.cli import keeping, names, reporting, thennow, whole
 from wherry.cli import peers as peer_room
 from wherry.cli.job import Bench
 from wherry.cli.printer import Printer

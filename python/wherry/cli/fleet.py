@@ -92,10 +92,10 @@ def report(runs, before, since, page, bundle, curves, everything, as_json) -> in
     """What RUNS say together: by CPU model, hypervisor and C library; which hosts differ from their own model."""
     from wherry import runfile
     from wherry.cli.printer import Printer
+    from wherry.dimensions import clean
     from wherry.errors import EXIT_OK, WherryError
     from wherry.fleet import bundle as bundle_room
     from wherry.fleet import loading, summary, words
-    from wherry.report.dimensions import clean
 
     if since and not _is_time(since):
         raise WherryError(
@@ -149,10 +149,10 @@ def query(sql, runs, timeout, as_json) -> None:
     Tables: runs (a line a run), cells (a line a cell of a run), problems. DESCRIBE is SELECT * FROM cells LIMIT 1."""
     from wherry import runfile
     from wherry.cli.printer import Printer
+    from wherry.dimensions import clean
     from wherry.errors import WherryError
     from wherry.fleet import query as room
     from wherry.fleet import words
-    from wherry.report.dimensions import clean
 
     room._module()
     fleet = _load(runs)

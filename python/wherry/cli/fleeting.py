@@ -106,9 +106,9 @@ def _measuring(kind: str) -> click.Command:
     )
     @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGUMENT ...]")
     def own(scheduler, arguments, as_json, **options) -> int:
-        from wherry.fleet import conduct
+        from wherry.cli import conducting
 
-        return conduct.conduct(kind, scheduler, list(arguments), as_json=as_json, **options)
+        return conducting.conduct(kind, scheduler, list(arguments), as_json=as_json, **options)
 
     return own
 

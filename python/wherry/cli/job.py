@@ -15,6 +15,7 @@ from wherry import (
     machine,
     results,
     runfile,
+    stamp,
     stats,
     verification,
     version,
@@ -24,7 +25,7 @@ from wherry.campaign import Campaign, Watcher
 from wherry.cell import Problem
 from wherry.cli import dimensions as dimension_room
 from wherry.cli import peers as peer_room
-from wherry.cli import report, stamp, thennow, whole
+from wherry.cli import report, thennow, whole
 from wherry.cli.ending import interrupted_status
 from wherry.cli.keeping import Keeper
 from wherry.cli.printer import Printer

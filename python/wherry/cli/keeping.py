@@ -6,8 +6,7 @@ import contextlib
 import signal
 from pathlib import Path
 
-from wherry import runfile
-from wherry.cli import stamp
+from wherry import runfile, stamp
 from wherry.errors import FailedError
 from wherry.journal import Journal
 

@@ -28,9 +28,9 @@ def _in_library(path: Path) -> tuple[bool, str]:
 
 
 def _write(out: Path, plans_: list, head: str = "") -> None:
-    from wherry import plans
+    from wherry import planfiles
 
-    plans.save(out, plans_, head)
+    planfiles.save(out, plans_, head)
     print(f"{out}: {len(plans_)} plan{'' if len(plans_) == 1 else 's'}")
 
 
@@ -49,10 +49,10 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for a program.")
 def show(file: Path, text: bool, as_json: bool) -> None:
     """Tells what the plans of FILE say."""
-    from wherry import plans, plantext, planwords, runfile
+    from wherry import planfiles, plantext, planwords, runfile
     from wherry.cli.printer import Printer
 
-    found = plans.read(file)
+    found = planfiles.read(file)
     printer = Printer()
     if as_json:
         printer.write(runfile.encode([planwords.as_dict(plan) for plan in found]).decode())
@@ -70,11 +70,11 @@ def show(file: Path, text: bool, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for a program.")
 def check(file: Path, as_json: bool) -> int:
     """Loads FILE into the library here; exit status 1 when it is not taken, and why."""
-    from wherry import plans, runfile
+    from wherry import planfiles, runfile
     from wherry.cli.printer import Printer
 
     try:
-        plans.read(file)
+        planfiles.read(file)
         taken, status = _in_library(file)
     except WherryError as error:
         taken, status = False, str(error)
@@ -116,9 +116,9 @@ def default(output: Path | None) -> None:
 )
 def compile_(file: Path, output: Path | None) -> None:
     """Compiles the text FILE into the form that the library and WHERRY_PLAN take."""
-    from wherry import plans
+    from wherry import planfiles
 
-    found = plans.read(file)
+    found = planfiles.read(file)
     target = output or file.with_suffix(".plan")
     if target.suffix == ".toml":
         raise WherryError(
@@ -126,7 +126,7 @@ def compile_(file: Path, output: Path | None) -> None:
         )
     if target.exists() and file.exists() and target.samefile(file):
         raise WherryError(f"{file} is compiled already")
-    plans.compile_to(target, found)
+    planfiles.compile_to(target, found)
     print(f"{target}: {len(found)} plan{'' if len(found) == 1 else 's'}")
 
 
@@ -142,9 +142,9 @@ def compile_(file: Path, output: Path | None) -> None:
 )
 def bundle(files: tuple[Path, ...], output: Path) -> None:
     """Puts the plans of several files into one; each CPU takes the first that is for it."""
-    from wherry import planbinary, plans
+    from wherry import planbinary, planfiles
 
-    found = [plan for file in files for plan in plans.read(file)]
+    found = [plan for file in files for plan in planfiles.read(file)]
     if len(found) > planbinary.MOST_PLANS:
         raise WherryError(
             f"{len(found)} plans are too many for one bundle; it has room for {planbinary.MOST_PLANS}"

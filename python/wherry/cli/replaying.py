@@ -7,10 +7,9 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from wherry import found_peers, machine, plans, planuse, results, runfile, runner
+from wherry import found_peers, machine, planfiles, plans, planuse, results, runfile, runner, stamp
 from wherry.ab import record
 from wherry.campaign import Watcher
-from wherry.cli import stamp
 from wherry.cli.ending import interrupted_status
 from wherry.cli.printer import Printer
 from wherry.cli.progress import CampaignProgress, Progress
@@ -119,7 +118,7 @@ def _plans(files, reported: dict) -> tuple[dict[str, Plan], dict[str, str], dict
         )
     for text in files:
         path = Path(text)
-        plan = plans.for_this_cpu(plans.read(path), reported)
+        plan = plans.for_this_cpu(planfiles.read(path), reported)
         if plan is None:
             raise WherryError(
                 f"--plan {text}: it is not for this CPU; wherry plan show {text} tells for which"

@@ -7,12 +7,12 @@ import sys
 import time
 from pathlib import Path
 
-from wherry import machine, runfile, selfcheck, tables, version
-from wherry.cli import keeping, names, stamp
+from wherry import machine, runfile, selfcheck, stamp, tables, version
+from wherry.cli import keeping, names
 from wherry.cli.printer import Printer
 from wherry.cli.progress import Progress
 from wherry.errors import EXIT_FAILED, EXIT_OK, EXIT_UNDECIDED, WherryError
-from wherry.selfcheck import Claim, Session
+from wherry.selfcheck.claims import LIMIT, QUICK_LIMIT, Claim, Session
 
 FORMAT, FORMAT_VERSION = "wherry-self-check", 1
 # Of the options of bench, those that have a meaning here.
@@ -45,7 +45,7 @@ class _Check:
 
     def run(self) -> int:
         began = time.monotonic()
-        limit = selfcheck.QUICK_LIMIT if self.quick else selfcheck.LIMIT
+        limit = QUICK_LIMIT if self.quick else LIMIT
         document = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,

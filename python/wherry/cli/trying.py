@@ -8,9 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-from wherry import commands, libctunables, preloading, runfile
+from wherry import commands, libctunables, preloading, runfile, stamp
 from wherry.ab import figures, record, running, sides, turns, verdict
-from wherry.cli import keeping, stamp
+from wherry.cli import keeping
 from wherry.cli.ending import interrupted_status
 from wherry.cli.printer import Printer
 from wherry.cli.progress import Progress

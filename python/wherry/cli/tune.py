@@ -32,8 +32,9 @@ def command(mixes, output, glibc, quick, seed, as_json) -> int:
     direction of loops, the size from which stores go past the caches, and in how many streams, alone and with all CPUs
     at it. What wins by more than the noise on cells that it was not chosen by goes into the plan; the rest stays as in
     the default. Takes up to three minutes."""
-    from wherry.cli import tuning
-
     if glibc:
-        return tuning.libc(mixes, output, quick=quick, seed=seed, as_json=as_json)
-    return tuning.tune(mixes, output, quick=quick, seed=seed, as_json=as_json)
+        from wherry.cli import tuninglibc as how
+    else:
+        from wherry.cli import tuning as how
+
+    return how.tune(mixes, output, quick=quick, seed=seed, as_json=as_json)

@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from wherry import machine, plans, runfile, runner
+from wherry import machine, planfiles, plans, runfile, runner, stamp
 from wherry.campaign import Watcher
-from wherry.cli import stamp
 from wherry.cli.ending import interrupted_status
 from wherry.cli.names import tell
 from wherry.cli.printer import Printer
@@ -94,7 +93,7 @@ def tune(given, output: str | None, *, quick: bool, seed: int | None, as_json: b
     # Half of the dimensions are no plan that was proved.
     wanted = not tuned.interrupted and (tuned.better or output is not None)
     if wanted:
-        plans.save(path, [plan], _head(tuned, given), [_notes(tuned)])
+        planfiles.save(path, [plan], _head(tuned, given), [_notes(tuned)])
     if as_json:
         Printer().write(runfile.encode(_record(tuned, plan, path if wanted else None)).decode())
     else:
@@ -103,12 +102,6 @@ def tune(given, output: str | None, *, quick: bool, seed: int | None, as_json: b
         print("wherry: interrupted; no plan was written", file=sys.stderr)
         return interrupted_status[0]
     return EXIT_OK
-
-
-def libc(given, output: str | None, *, quick: bool, seed: int | None, as_json: bool) -> int:
-    from wherry.cli import tuninglibc
-
-    return tuninglibc.tune(given, output, quick=quick, seed=seed, as_json=as_json)
 
 
 def _named(tuned: Tuned, given) -> Plan:

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from wherry import budget as budgets
-from wherry import course, jobcontrol, journal, runfile
+from wherry import course, jobcontrol, runfile
 from wherry import experiments as rooms
 from wherry.cli import names
 from wherry.errors import WherryError
@@ -47,7 +47,7 @@ _OPTIONS = (
 # At least this part of a budget is there for what is missing, however late the run was interrupted.
 LEAST_TO_RESUME = 0.1
 # Of a run that goes on: what only says where it goes, or how it is shown.
-_NOT_KEPT = frozenset({"as_json", "resume", "save", "self_check", "show"})
+NOT_KEPT = frozenset({"as_json", "resume", "save", "self_check", "show"})
 
 
 def options(function: Callable) -> Callable:
@@ -56,7 +56,7 @@ def options(function: Callable) -> Callable:
     return function
 
 
-def _given(ctx: click.Context) -> dict[str, str]:
+def given(ctx: click.Context) -> dict[str, str]:
     """Parameters that were given on the command line, with the option's own word for each."""
     words = {
         parameter.name: parameter.opts[0]
@@ -75,7 +75,7 @@ def self_check(ctx: click.Context) -> int:
 
     heeds = selfcheck.HEEDS
     others = [
-        word for name, word in _given(ctx).items() if name not in heeds | {"self_check", "as_json"}
+        word for name, word in given(ctx).items() if name not in heeds | {"self_check", "as_json"}
     ]
     parameters = ctx.params
     return selfcheck.check(
@@ -91,7 +91,7 @@ def self_check(ctx: click.Context) -> int:
 
 def asked(ctx: click.Context) -> dict:
     """What was given on the command line, for a run that may have to go on one day."""
-    kept = {name: ctx.params[name] for name in _given(ctx) if name not in _NOT_KEPT}
+    kept = {name: ctx.params[name] for name in given(ctx) if name not in NOT_KEPT}
     if ctx.params["experiments"]:
         kept["experiments"] = ctx.params["experiments"]
     return {name: list(v) if isinstance(v, tuple) else v for name, v in kept.items()}
@@ -144,31 +144,6 @@ def plan(
         # The longest last: they take the time that the others have left over.
         found.sort(key=lambda own: budgets.cost(own[1], own[0].process_count(request)))
     return found, left_out
-
-
-def resume(ctx: click.Context, file: str) -> int:
-    """Goes on with an interrupted run, as it was asked for."""
-    from wherry.cli import benching
-
-    others = [word for name, word in _given(ctx).items() if name not in ("resume", "as_json")]
-    others += ctx.params["experiments"]
-    if others:
-        raise WherryError(f"--resume goes on as the run began; leave out {', '.join(others)}")
-    path = journal.run_of(Path(file))
-    run = journal.read(path) or runfile.read(path)
-    before = course.interrupted(run, path)
-    parameters = {name: value for name, value in ctx.params.items() if name not in _NOT_KEPT}
-    if strange := sorted(set(before) - set(parameters)):
-        raise WherryError(f"cannot resume {path}: this Wherry has no {', '.join(strange)}")
-    for name, value in before.items():
-        parameters[name] = tuple(value) if isinstance(value, list) else value
-    parameters |= {
-        "seed": run["method"]["seed"],
-        "save": str(path),
-        "as_json": ctx.params["as_json"],
-    }
-    parameters.pop("markdown", None)
-    return benching.bench(asked=before, run=run, **parameters)
 
 
 def course_of(

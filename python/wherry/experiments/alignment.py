@@ -8,8 +8,8 @@ from statistics import median
 
 from wherry import sentences, tables
 from wherry.campaign import Row
+from wherry.clock import clock_of
 from wherry.experiments import Experiment, Request
-from wherry.then.clock import clock_of
 from wherry.units import ns_label, percent
 from wherry.yardsticks import LEVEL, YARDSTICKS
 

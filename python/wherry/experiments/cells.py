@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
-from wherry import product, sentences, tables
+from wherry import dimensions, product, sentences, tables
 from wherry.campaign import Row
 from wherry.errors import WherryError
 from wherry.experiments import Experiment, Request
-from wherry.report import dimensions
 from wherry.units import ns_label, size_label
 from wherry.yardsticks import YARDSTICKS
 

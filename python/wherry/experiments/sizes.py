@@ -5,7 +5,7 @@ from __future__ import annotations
 from wherry import sentences, tables
 from wherry.campaign import Row
 from wherry.experiments import Experiment, Request
-from wherry.then.reading import beats, no_size
+from wherry.reading import beats, no_size
 from wherry.units import MIB, size_label
 
 BUFFER = 4 * MIB

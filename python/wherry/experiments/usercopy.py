@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from wherry import history, significance, tables
 from wherry.campaign import Row
+from wherry.clock import Clock, clock_of
 from wherry.experiments import Experiment, Request
-from wherry.then.clock import Clock, clock_of
 from wherry.units import ns_label, size_label
 
 

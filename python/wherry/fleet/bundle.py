@@ -7,7 +7,7 @@ import statistics
 from collections import Counter
 from pathlib import Path
 
-from wherry import planbinary, plans
+from wherry import planbinary, planfiles, plans
 from wherry.errors import WherryError
 from wherry.plans import OFF, Plan
 
@@ -52,7 +52,7 @@ def make(paths: list[Path]) -> list[tuple[Plan, int]]:
     """Plans, and how many hosts stand behind each."""
     by_cpu: dict = {}
     for path in paths:
-        for plan in plans.read(path):
+        for plan in planfiles.read(path):
             by_cpu.setdefault(plan.cpu, []).append(plan)
     if not by_cpu:
         raise WherryError(
@@ -74,4 +74,6 @@ def _narrowness(cpu: plans.Cpu) -> int:
 
 def write(target: Path, made: list[tuple[Plan, int]]) -> None:
     own = [plan for plan, _ in made]
-    plans.save(target, own, f"A fleet's {len(own)} plans; each CPU takes the first that is for it.")
+    planfiles.save(
+        target, own, f"A fleet's {len(own)} plans; each CPU takes the first that is for it."
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wherry.report.dimensions import clean
+from wherry.dimensions import clean
 
 # All that tells one cell from another, in a fixed order; a cell that lacks one has None there.
 _NUMBERS = ("size", "src_off", "dst_off", "delta", "overlap", "buffer", "threads", "huge", "table")

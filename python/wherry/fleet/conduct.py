@@ -5,19 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable
 
 from wherry import version
-from wherry.errors import EXIT_INTERRUPTED, FailedError, WherryError
-from wherry.fleet import document, facts, grouping, hosts, shown
-from wherry.fleet import scheduler as scheduler_room
+from wherry.dimensions import clean
+from wherry.fleet import document, facts, grouping, hosts
 from wherry.fleet.cells import UnfitError
 from wherry.fleet.hosts import Host, experiments_of, options_of
 from wherry.fleet.store import Store, safe
-from wherry.report.dimensions import clean
 
 PROBE = 20.0
 # Longer than a host's own limit and the end of its processes: then nobody answers there.
@@ -323,56 +320,3 @@ class Fleet:
         for host in self.hosts.values():
             if host.future is not None:
                 host.future.cancel(force=True)
-
-
-# ---- the command ----------------------------------------------------------------------------------------------------
-
-
-def conduct(
-    kind: str, scheduler: str, arguments: list[str], *, out: str, as_json: bool, **options
-) -> int:
-    for bad in ("--save", "--json", "-o", "--output", "--show", "--resume"):
-        if any(a == bad or a.startswith(bad + "=") for a in arguments):
-            raise WherryError(f"{bad} is not for a fleet: --out says where results go")
-    if kind == "bench":
-        _check_experiments(arguments)
-    store = Store(out)
-    client = scheduler_room.client(scheduler, options)
-    fleet = None
-    try:
-        fleet = Fleet(client, kind, arguments, store, options)
-        fleet.meet()
-        if not fleet.hosts and not fleet.refused:
-            raise FailedError(
-                f"the scheduler at {scheduler} has no workers; start some with: dask worker {scheduler}"
-            )
-        show = shown.Shown(fleet)
-        client.subscribe_topic(fleet.topic, show.heard)
-        fleet.parts = scheduler_room.parts(client, fleet.topic)
-        fleet.run(show)
-    except KeyboardInterrupt:
-        if fleet:
-            fleet.stop()
-            shown.end(fleet, as_json)
-        print("wherry: interrupted; a second call goes on with what is missing", file=sys.stderr)
-        return EXIT_INTERRUPTED
-    except (OSError, TimeoutError) as error:
-        if fleet is None:
-            raise
-        fleet.abandon()
-        shown.end(fleet, as_json)
-        raise FailedError(
-            f"the scheduler was lost ({' '.join(str(error).split())[:120]}); a second call goes on with what is missing"
-        ) from None
-    finally:
-        scheduler_room.leave(client)
-    return shown.end(fleet, as_json)
-
-
-def _check_experiments(arguments: list[str]) -> None:
-    from wherry import experiments
-    from wherry.errors import unknown
-
-    known = experiments.names()
-    if arguments and not arguments[0].startswith("-") and arguments[0] not in known:
-        raise unknown("experiment", arguments[0], known, "wherry list experiments")

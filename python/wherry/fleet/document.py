@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from wherry import runfile
+from wherry.dimensions import clean
 from wherry.fleet import decoders
 from wherry.fleet.cells import KEYS, Rows, UnfitError, wrong
-from wherry.report.dimensions import clean
 
 LARGEST = 64 << 20
 # So that only the head is judged.

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 
 from wherry import machine as machine_room
-from wherry.report.dimensions import clean
+from wherry.dimensions import clean
 
 # Of a run; honest ones have a few hundred, a stranger's could have millions.
 MOST_PROBLEMS = 1000

@@ -7,7 +7,7 @@ import json
 import re
 
 from wherry import version
-from wherry.report.dimensions import clean
+from wherry.dimensions import clean
 
 _IDENT = re.compile("[0-9a-f]{16}")
 _TOLD = ("host", "system", "arch", "wherry", "python")

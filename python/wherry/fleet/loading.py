@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
+from wherry.dimensions import clean
 from wherry.errors import WherryError, printable
 from wherry.fleet.cells import Cells, UnfitError
 from wherry.fleet.document import load
 from wherry.fleet.facts import Facts, of
-from wherry.report.dimensions import clean
 
 AT_ONCE = 16
 # Fewer are read faster here than processes begin.

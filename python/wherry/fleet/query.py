@@ -216,6 +216,6 @@ def plain(value: object) -> object:
 
 
 def _line(error: Exception) -> str:
-    from wherry.report.dimensions import clean
+    from wherry.dimensions import clean
 
     return clean(str(error).split("\n\n")[0].replace("\n", " "), 300)

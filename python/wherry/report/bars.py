@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wherry.report import counted, dimensions, look
+from wherry import dimensions
+from wherry.report import counted, look
 from wherry.report.curves import decades
 from wherry.report.picture import (
     RATE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wherry.report.dimensions import AXES
+from wherry.dimensions import AXES
 from wherry.report.picture import RATE, TIME, Picture, Rate, bytes_a_nanosecond
 from wherry.switching.words import NO_COPY
 

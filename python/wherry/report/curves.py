@@ -6,8 +6,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from wherry.report import counted, dimensions, look
-from wherry.report.dimensions import number
+from wherry import dimensions
+from wherry.dimensions import number
+from wherry.report import counted, look
 from wherry.report.picture import (
     FORMAT,
     RATE,

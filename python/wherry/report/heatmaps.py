@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wherry.report import dimensions
-from wherry.report.dimensions import number
+from wherry import dimensions
+from wherry.dimensions import number
 from wherry.report.picture import TIPS, Layout, Picture, View, column_table, figures
 from wherry.yardsticks import LEVEL, YARDSTICKS
 

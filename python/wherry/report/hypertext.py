@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from wherry import runfile
-from wherry.report.dimensions import clean
+from wherry.dimensions import clean
 from wherry.tables import BLANK, LEAD, TIE, Block, unstacked
 
 # A table of more rows than this is for a machine to read; the pictures' own figures are a click away.

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from wherry.report.dimensions import in_order
+from wherry.dimensions import in_order
 from wherry.yardsticks import LIMITS
 
 # (on light, on dark)

@@ -9,16 +9,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
-from wherry import bootcache, machine, version
+from wherry import bootcache, dimensions, machine, version
+from wherry.clock import Clock, clock_of
 from wherry.compare import apart
 from wherry.errors import FailedError
 from wherry.problems import grouped
-from wherry.report import dimensions, hypertext, look, pictures, words
+from wherry.report import hypertext, look, pictures, words
 from wherry.report.hypertext import escape, paragraph
 from wherry.report.picture import Picture, packed
 from wherry.report.words import attempt
 from wherry.tables import Block
-from wherry.then.clock import Clock, clock_of
 
 # What the page's own script takes from the drawing library.
 _TAKEN = "window.wherryDrawing = vegaEmbed;"

@@ -7,7 +7,7 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from wherry.report.dimensions import number
+from wherry.dimensions import number
 
 # Columns that are near another one, and are kept as thousandths of it: (column, of which).
 NEAR = {"q25": "ns", "q75": "ns", "low": "ratio", "high": "ratio"}

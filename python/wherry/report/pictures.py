@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from wherry import tables
-from wherry.report import bars, counted, curves, dimensions, heatmaps, regions, thennow, ticks
-from wherry.report.dimensions import AXES, LEAST_POINTS, number
+from wherry import dimensions, tables
+from wherry.dimensions import AXES, LEAST_POINTS, number
+from wherry.report import bars, counted, curves, heatmaps, regions, thennow, ticks
 from wherry.report.picture import Picture
 
 # Offsets on each side from which on a map says more than a curve.

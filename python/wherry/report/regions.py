@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wherry.report import dimensions, look
+from wherry import dimensions
+from wherry.dimensions import number
+from wherry.report import look
 from wherry.report.curves import decades
-from wherry.report.dimensions import number
 from wherry.report.picture import FORMAT, Layout, Picture, View, column_table
 from wherry.units import ns_label, percent
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from wherry import dimensions
 from wherry.errors import FailedError, WherryError
-from wherry.report import dimensions, look, pictures
+from wherry.report import look, pictures
 from wherry.report.picture import Picture, sized
 from wherry.report.words import ABSURD
 from wherry.units import percent, plural

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from wherry.report import dimensions, look
+from wherry import dimensions
+from wherry.report import look
 from wherry.report.curves import decades
 from wherry.report.picture import FORMAT, Layout, Picture, View, column_table
 from wherry.then.points import Point, points

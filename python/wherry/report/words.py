@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from wherry import dimensions, levels, rounds, sentences, tables, then
 from wherry import experiments as rooms
-from wherry import levels, rounds, sentences, tables, then
-from wherry.report import dimensions
 from wherry.scoreboard.show import standing, takes
 from wherry.tables import Block
 from wherry.units import percent, plural, seconds_in_words

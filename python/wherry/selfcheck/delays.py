@@ -8,7 +8,7 @@ import statistics
 import numpy as np
 
 from wherry.campaign import Row
-from wherry.selfcheck import WITHIN, Claim, Session
+from wherry.selfcheck.claims import WITHIN, Claim, Session
 from wherry.selfcheck.known import chain, label, measure
 
 # Far above the few cycles by which a fence and the stores it waits for differ from call to call.

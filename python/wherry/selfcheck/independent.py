@@ -14,7 +14,7 @@ from importlib import resources
 from pathlib import Path
 
 from wherry.campaign import Row
-from wherry.selfcheck import WITHIN, Claim, Session
+from wherry.selfcheck.claims import WITHIN, Claim, Session
 from wherry.selfcheck.known import measure
 
 PACKAGE = "libbenchmark-dev"

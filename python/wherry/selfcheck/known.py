@@ -9,7 +9,7 @@ import numpy as np
 
 from wherry.campaign import Campaign, Row
 from wherry.errors import FailedError
-from wherry.selfcheck import Session
+from wherry.selfcheck.claims import Session
 
 TWINS = ("known_copy_a", "known_copy_b")
 MOST_LINKS = 4096

@@ -9,7 +9,7 @@ import numpy as np
 
 from wherry import results, stats
 from wherry.campaign import Row
-from wherry.selfcheck import SHARE, Claim, Session
+from wherry.selfcheck.claims import SHARE, Claim, Session
 from wherry.selfcheck.known import MOST_LINKS, TWINS, KnownCampaign, chain, label, measure
 
 TENTH = 0.10

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wherry import tables
+from wherry.clock import clock_of
 from wherry.switching.words import ALWAYS, IN_USE, is_row
-from wherry.then.clock import clock_of
 
 # Below this nothing is told apart: medians of a few dozen rounds.
 LEAST = 0.005

@@ -7,11 +7,11 @@ import importlib
 import pkgutil
 
 from wherry import history
+from wherry.clock import Clock, clock_of
 from wherry.then.alone import alone
-from wherry.then.clock import Clock, clock_of
 from wherry.then.sheet import Sheet
 
-_ROOM = ("alone", "clock", "page", "points", "ranks", "reading", "sheet")
+_ROOM = ("alone", "page", "points", "ranks", "sheet")
 
 
 def paired() -> list[str]:

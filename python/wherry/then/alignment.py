@@ -6,8 +6,8 @@ from __future__ import annotations
 from statistics import median
 
 from wherry import history, sentences, tables
+from wherry.clock import Clock
 from wherry.experiments.alignment import state_name
-from wherry.then.clock import Clock
 from wherry.then.sheet import MISSING, Sheet, count, figures, span
 from wherry.units import ns_label, percent
 

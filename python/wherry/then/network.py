@@ -4,9 +4,9 @@ time each side was spared, by message size. Then the kernel's copies changed; no
 from __future__ import annotations
 
 from wherry import history, tables
+from wherry.clock import Clock
 from wherry.networking.found import Found, gain, rate, spared
 from wherry.networking.words import ALIGNED, KERNEL_WAYS, MISALIGNED, STOCK, TOGETHER, WHERRY
-from wherry.then.clock import Clock
 from wherry.then.sheet import MISSING, Sheet
 
 MBIT = "10^6 bit/s"

@@ -4,7 +4,7 @@ but the run and history/, so that a test can tell whether the page is that of it
 from __future__ import annotations
 
 from wherry import history, machine, sentences, tables, then
-from wherry.then.clock import clock_of
+from wherry.clock import clock_of
 from wherry.then.sheet import Sheet
 from wherry.units import percent
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wherry import history
+from wherry import history, reading
 from wherry.networking import found as networking
 from wherry.networking.words import DROPIN, STOCK, TOGETHER, WHERRY
 from wherry.striping import found as striping
 from wherry.striping import report as stripes
 from wherry.striping.words import X87
 from wherry.switching.found import Found
-from wherry.then import alignment, reading, sizes, small, switch, zero
+from wherry.then import alignment, sizes, small, switch, zero
 from wherry.units import size_in_words, size_label
 
 NOW = "this machine"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from statistics import geometric_mean
 
-from wherry import history, sentences, tables
-from wherry.then import reading
-from wherry.then.clock import Clock
-from wherry.then.reading import beats, no_size, speed
+from wherry import history, reading, sentences, tables
+from wherry.clock import Clock
+from wherry.reading import beats, no_size, speed
 from wherry.then.sheet import Sheet, count, figures, span
 from wherry.units import MIB, percent, size_label
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from statistics import median
 
-from wherry import history, sentences, tables
-from wherry.then import reading
-from wherry.then.clock import Clock
-from wherry.then.reading import beats, no_size, ns, speed
+from wherry import history, reading, sentences, tables
+from wherry.clock import Clock
+from wherry.reading import beats, no_size, ns, speed
 from wherry.then.sheet import MISSING, Sheet, figures, span
 from wherry.units import ns_label, size_label
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from wherry import history, tables
+from wherry.clock import Clock
 from wherry.striping.found import Found
 from wherry.striping.report import SOURCES, is_tie, ratio
 from wherry.striping.words import MEMBERS, READ, STOCK, TOUCH, X87, megabytes
-from wherry.then.clock import Clock
 from wherry.then.sheet import MISSING, Sheet, count
 
 _NOW = (READ, TOUCH, STOCK, X87, "wherry", "nofault")

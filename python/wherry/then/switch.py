@@ -4,11 +4,11 @@ always and saving what is in use can still be told apart."""
 from __future__ import annotations
 
 from wherry import history, tables
+from wherry.clock import Clock
 from wherry.switching.found import Found
 from wherry.switching.words import ALWAYS, IN_USE, SEED_TOTAL
 from wherry.then import sheet
 from wherry.then.alone import of_table
-from wherry.then.clock import Clock
 from wherry.then.sheet import MISSING, Sheet, figures
 from wherry.units import ns_label
 

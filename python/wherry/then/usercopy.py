@@ -4,6 +4,7 @@ of the running kernel takes as it is seen from user space."""
 from __future__ import annotations
 
 from wherry import history, sentences, tables
+from wherry.clock import Clock
 from wherry.experiments.usercopy import (
     ALIGNED,
     HOW,
@@ -17,7 +18,6 @@ from wherry.experiments.usercopy import (
     one_copy,
 )
 from wherry.then.alone import alone
-from wherry.then.clock import Clock
 from wherry.then.sheet import MISSING, Sheet, count, figures, span
 
 _SIDES = (ALIGNED, MISALIGNED)

@@ -4,8 +4,8 @@ all, and what memory takes and gives."""
 from __future__ import annotations
 
 from wherry import history, sentences, tables
+from wherry.clock import Clock
 from wherry.then import ranks
-from wherry.then.clock import Clock
 from wherry.then.sheet import MISSING, Sheet, count, figures
 from wherry.units import percent, size_in_words
 

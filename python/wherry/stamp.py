@@ -9,6 +9,8 @@ import os
 import re
 from pathlib import Path
 
+from wherry import runfile
+
 # More rows than this and the default run file is packed.
 PACK_FROM = 5000
 
@@ -19,8 +21,6 @@ def now() -> str:
 
 def path(ending: str) -> Path:
     """runs/TIME-HOST and the ending, with a number between where another run of that second has the name."""
-    from wherry import runfile
-
     stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     host = re.sub(r"[^\w.-]", "-", os.uname().nodename) or "host"
     numbers = ("", *(f"-{number}" for number in range(2, 1000)))
@@ -31,14 +31,10 @@ def path(ending: str) -> Path:
 def take(path: Path) -> Path:
     """Makes that file, which nobody named, empty; where the name was taken since it was chosen, the next free one.
     OSError where none can be made."""
-    from wherry import runfile
-
     return runfile.in_directory(path.parent, lambda: _first_free(path))
 
 
 def _first_free(path: Path) -> Path:
-    from wherry import runfile
-
     stem, dot_json, packed = path.name.rpartition(".json")
     names = (path.with_name(f"{stem}-{number}{dot_json}{packed}") for number in itertools.count(2))
     for name in itertools.chain((path,), names):

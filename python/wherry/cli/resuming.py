@@ -1,0 +1,34 @@
+"""`wherry bench --resume`: an interrupted or killed run is gone on with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from wherry import course, journal, runfile
+from wherry.cli import benching, whole
+from wherry.errors import WherryError
+
+
+def resume(ctx: click.Context, file: str) -> int:
+    """Goes on with an interrupted run, as it was asked for."""
+    others = [word for name, word in whole.given(ctx).items() if name not in ("resume", "as_json")]
+    others += ctx.params["experiments"]
+    if others:
+        raise WherryError(f"--resume goes on as the run began; leave out {', '.join(others)}")
+    path = journal.run_of(Path(file))
+    run = journal.read(path) or runfile.read(path)
+    before = course.interrupted(run, path)
+    parameters = {name: value for name, value in ctx.params.items() if name not in whole.NOT_KEPT}
+    if strange := sorted(set(before) - set(parameters)):
+        raise WherryError(f"cannot resume {path}: this Wherry has no {', '.join(strange)}")
+    for name, value in before.items():
+        parameters[name] = tuple(value) if isinstance(value, list) else value
+    parameters |= {
+        "seed": run["method"]["seed"],
+        "save": str(path),
+        "as_json": ctx.params["as_json"],
+    }
+    parameters.pop("markdown", None)
+    return benching.bench(asked=before, run=run, **parameters)
