@@ -12,13 +12,13 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from wherry import planbinary, plantext, runfile
+from wherry import outputs, planbinary, plantext, runfile
 from wherry.errors import WherryError
 from wherry.plans import Plan, UnusableError
 from wherry.units import MIB
 
 LARGEST_TEXT = MIB
-COMPILED = ".plan"
+COMPILED_SUFFIX = ".plan"
 
 
 def _load(path: Path) -> bytes:
@@ -55,6 +55,17 @@ def read(path: Path) -> list[Plan]:
         raise UnusableError(path, str(error)) from None
 
 
+def _is_text(path: Path) -> bool:
+    try:
+        return bool(read(path)) and not is_compiled(_load(path))
+    except WherryError:
+        return False
+
+
+TEXT = outputs.Kind("a plan as text", _is_text)
+COMPILED = outputs.Kind("a compiled plan", lambda path: is_compiled(_load(path)))
+
+
 def write(
     path: Path, plans: Sequence[Plan], head: str = "", notes: Sequence[Mapping[str, str]] = ()
 ) -> None:
@@ -62,18 +73,23 @@ def write(
     text = plantext.to_text(plans, head, notes)
     if plantext.from_text(path, text.encode()) != list(plans):
         raise WherryError(f"{path}: the plan has something that its text form cannot say")
-    runfile.write_text(path, text)
+    outputs.write(path, text.encode(), TEXT)
 
 
 def compile_to(path: Path, plans: Sequence[Plan]) -> None:
-    runfile.write_bytes(path, planbinary.encode(list(plans)))
+    outputs.write(path, planbinary.encode(list(plans)), COMPILED)
+
+
+def kind(path: Path) -> outputs.Kind:
+    """Of what `save` writes there."""
+    return COMPILED if path.suffix == COMPILED_SUFFIX else TEXT
 
 
 def save(
     path: Path, plans: Sequence[Plan], head: str = "", notes: Sequence[Mapping[str, str]] = ()
 ) -> None:
     """Compiled when the name ends in .plan, by which the library's form goes; else as text."""
-    if path.suffix == COMPILED:
+    if path.suffix == COMPILED_SUFFIX:
         compile_to(path, plans)
     else:
         write(path, plans, head, notes)
@@ -89,7 +105,7 @@ def keep(plans: Sequence[Plan]) -> Path:
     data = planbinary.encode(list(plans))
     made = _cache() / f"{hashlib.sha256(data).hexdigest()[:32]}.plan"
     if not made.is_file() or made.read_bytes() != data:
-        compile_to(made, plans)
+        runfile.write_bytes(made, data)  # also in the place of one that is damaged
     return made
 
 

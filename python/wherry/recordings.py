@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from wherry import runfile, schemas
+from wherry import outputs, runfile, schemas
 from wherry.errors import WherryError
 from wherry.mixfiles import LARGEST_SIZE, Shares
 
@@ -299,7 +299,7 @@ def _text(value: object, newline: str) -> str:
 
 
 def write(path: Path, document: dict) -> None:
-    runfile.write_bytes(path, encode(document))
+    outputs.write(path, encode(document), outputs.MIX)
 
 
 # ---- those that come with Wherry ------------------------------------------------------------------------------------

@@ -288,16 +288,6 @@ def is_document(path: Path, kind: str = FORMAT) -> bool:
     return isinstance(there, dict) and there.get("format") == kind
 
 
-def check_save(path: Path, kind: str = FORMAT) -> None:
-    """The same of what --save names, where an earlier document of the kind is replaced, and nothing else."""
-    check_target(path)
-    if path.exists() and path.stat().st_size and not is_document(path, kind):
-        what = "a run file" if kind == FORMAT else f"a {kind.removeprefix('wherry-')}"
-        raise WherryError(
-            f"cannot save to {path}: what is there is not {what}, and would be lost; give another name, or remove it"
-        )
-
-
 def is_locked(path: Path) -> bool:
     """Whether somebody still writes what is locked as long as it is written."""
     try:
@@ -347,12 +337,9 @@ def write(path: Path, document: object) -> None:
     _save(path, data)
 
 
-def write_text(path: Path, text: str) -> None:
-    write_bytes(path, text.encode())
-
-
 def write_bytes(path: Path, data: bytes, quiet: bool = False) -> None:
-    """Whole or not at all, as a run is. `quiet`: in a directory that nobody named, nothing is said of making it."""
+    """Whole or not at all, as a run is. `quiet`: in a directory that nobody named, nothing is said of making it. Where
+    a user named the file, `outputs` tells first whether what is there may go."""
     with contextlib.suppress(OSError):  # told when it is written
         _refuse_what_is_there(path)
     _save(path, data, quiet)

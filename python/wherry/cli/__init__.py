@@ -98,7 +98,7 @@ def wherry() -> None:
     """Measures, verifies and explains memory routines: memcpy, memmove, memset and their relatives.
 
     Where a file is to be written into a directory that is missing, the directory is made, and a line on standard error
-    says so. A file is whole or not there."""
+    says so. A file is whole or not there. It replaces an earlier one of its kind, and nothing else."""
 
 
 def _say(line: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wherry import found_peers as finding
-from wherry import inputs, jobcontrol, journal, runfile, runner, stamp
+from wherry import inputs, jobcontrol, journal, outputs, runner, stamp
 from wherry import then as then_room
 from wherry.cli import dimensions as dimension_room
 from wherry.cli import keeping, names, reporting, thennow, whole
@@ -152,7 +152,7 @@ def bench(
     if save and run is None:
         journal.check_none(path)
     if raw:
-        runfile.check_target(raw_samples(path))
+        outputs.check(raw_samples(path), outputs.RAW)
     reporting.check_beside(path, picture, page, [experiment.name for experiment, _ in plan])
     seed = secrets.randbits(32) if seed is None else seed
     job = Bench(

@@ -20,15 +20,20 @@ from wherry.formats.export import FORMATS, SUFFIXES, USES_SAMPLES
     metavar="FORMAT",
     help=f"{', '.join(FORMATS)}. Default: by the name of FILE, else csv.",
 )
-@click.option("-o", "--output", metavar="FILE", help="Where to. Default: standard output.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Where to (default: standard output). Replaces an earlier export in that format only.",
+)
 def command(run: str, form: str | None, output: str | None) -> None:
     """Writes the cells of RUN in another format. Samples are the raw ones when they lie beside RUN (wherry bench
     --raw), else the quantiles that it keeps; the output says which. RUN may be another tool's file too."""
-    from wherry import runfile
+    from wherry import outputs
     from wherry.cli.printer import Printer
     from wherry.errors import WherryError, unknown
     from wherry.formats import export, files
-    from wherry.formats.samples import Samples, read_raw
+    from wherry.formats.samples import Samples, beside, read_raw
     from wherry.units import plural
 
     if form is None:
@@ -52,8 +57,9 @@ def command(run: str, form: str | None, output: str | None) -> None:
     if output is None or output == "-":
         Printer().write(text)
         return
-    runfile.refuse_own(Path(output), path, "the run file")
-    runfile.write_text(Path(output), text)
+    target = Path(output)
+    outputs.refuse_inputs(target, {path: "the run file", beside(path): "its raw samples"})
+    outputs.write(target, text.encode(), outputs.EXPORTS[form])
     click.echo(
         f"{plural(len(samples.cells), 'cell')} of {run} in {output}"
         + (f" ({form}; samples: {samples.about})" if form in USES_SAMPLES else f" ({form})")

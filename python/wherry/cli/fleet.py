@@ -22,18 +22,20 @@ def command() -> None:
 def _load(
     runs: tuple[str, ...], output: Path | None = None, option: str = "-o", *, page: bool = False
 ):
-    """`output`: what is made of them, which is to replace none of them; a `page`, no other run file either."""
-    from wherry import runfile
+    """`output`: what is made of them, a `page` or metrics, for which there is to be a place before all are read."""
+    from wherry import outputs
     from wherry.cli.progress import Progress
     from wherry.fleet import loading
 
     paths = loading.expand(runs)
-    for path in paths if output else ():
-        runfile.refuse_own(output, path, "one of the run files", option)
+    if output:
+        outputs.refuse_inputs(output, dict.fromkeys(paths, "one of the run files"), option)
     if output and page:
         from wherry.cli.reporting import check_page
 
         check_page(output, option)
+    if output:
+        outputs.check(output, outputs.PAGE if page else outputs.METRICS)
     with Progress("reading", "files", len(paths)) as progress:
         return loading.read(paths, tell=lambda done, total: progress.at(done, total))
 
@@ -90,7 +92,7 @@ def _is_time(text: str) -> bool:
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for a program.")
 def report(runs, before, since, page, bundle, curves, everything, as_json) -> int:
     """What RUNS say together: by CPU model, hypervisor and C library; which hosts differ from their own model."""
-    from wherry import runfile
+    from wherry import outputs, planfiles, runfile
     from wherry.cli.printer import Printer
     from wherry.dimensions import clean
     from wherry.errors import EXIT_OK, WherryError
@@ -101,7 +103,10 @@ def report(runs, before, since, page, bundle, curves, everything, as_json) -> in
         raise WherryError(
             f"--since {since} is no time; give it as 2026-11-21 or 2026-11-21T12:00:00Z"
         )
+    outputs.refuse_same({"--html": page, "--bundle": bundle})
     made = bundle_room.make(bundle_room.files(list(runs), bundle)) if bundle else []
+    if bundle:
+        outputs.check(bundle, planfiles.kind(bundle))
     plain = tuple(r for r in runs if not r.endswith((".toml", ".plan")))
     old = {clean(p, 200) for p in loading.expand(before)} if before else set()
     fleet = _load((*plain, *before), page, "--html", page=True)
@@ -115,7 +120,7 @@ def report(runs, before, since, page, bundle, curves, everything, as_json) -> in
     if page:
         from wherry.fleet import page as page_room
 
-        runfile.write_text(page, page_room.page(found))
+        outputs.write(page, page_room.page(found).encode(), outputs.PAGE)
         print(f"Page: {page}", file=sys.stderr)
     if bundle:
         bundle_room.write(bundle, made)
@@ -182,7 +187,7 @@ def query(sql, runs, timeout, as_json) -> None:
 @click.option("-o", "--output", type=FileName(), metavar="FILE", help="Write there, not to stdout.")
 def metrics(runs, output) -> None:
     """The main figures of RUNS as OpenMetrics text, for Prometheus: of each host the latest."""
-    from wherry import runfile
+    from wherry import outputs
     from wherry.cli.printer import Printer
     from wherry.fleet import metrics as room
 
@@ -192,7 +197,7 @@ def metrics(runs, output) -> None:
         print(f"wherry fleet metrics: {path} {why}; passed over", file=sys.stderr)
     text = room.text(fleet)
     if output:
-        runfile.write_text(output, text)
+        outputs.write(output, text.encode(), outputs.METRICS)
     else:
         Printer().write(text)
 

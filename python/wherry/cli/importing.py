@@ -12,7 +12,12 @@ import click
     epilog="Example: wherry import bench-memcpy.out --ghz 2.6 -o runs/glibc.json",
 )
 @click.argument("file", metavar="FILE")
-@click.option("-o", "--output", metavar="RUN", help="The run file. Default: FILE.run.json.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="RUN",
+    help="The run file (default: FILE.run.json). Replaces an earlier run file only.",
+)
 @click.option(
     "--ghz",
     type=click.FloatRange(0.01, 100),
@@ -23,7 +28,7 @@ def command(file: str, output: str | None, ghz: float | None, as_json: bool) -> 
     """Makes a run file of another tool's: google-benchmark's JSON, Go's benchmark text (also out of go test -json), the
     JSON of glibc's benchtests. It is shown, compared, exported and reported like a run of ours; what the tool does not
     tell (the machine, say) stays unknown."""
-    from wherry import runfile
+    from wherry import outputs, runfile
     from wherry.cli.printer import Printer
     from wherry.formats import files
     from wherry.units import plural
@@ -34,8 +39,8 @@ def command(file: str, output: str | None, ghz: float | None, as_json: bool) -> 
         Printer().write(runfile.encode(run).decode())
         return
     target = Path(output) if output else path.with_name(path.name + ".run.json")
-    runfile.refuse_own(target, path, "the file that is imported")
-    runfile.check_target(target)
+    outputs.refuse_inputs(target, {path: "the file that is imported"})
+    outputs.check(target, outputs.RUN)
     runfile.write(target, run)
     source = run["source"]
     cells = plural(len(run["cells"]), "cell")

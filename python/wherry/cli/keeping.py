@@ -6,16 +6,16 @@ import contextlib
 import signal
 from pathlib import Path
 
-from wherry import runfile, stamp
+from wherry import outputs, runfile, stamp
 from wherry.errors import FailedError
 from wherry.journal import Journal
 
 
-def check(path: Path, *, explicit: bool, kind: str = runfile.FORMAT) -> None:
+def check(path: Path, *, explicit: bool, kind: outputs.Kind = outputs.RUN) -> None:
     """Before anything is measured: can it be saved there? A default name is taken when there is something to save,
     past what others have taken until then."""
     if explicit:
-        runfile.check_save(path, kind)
+        outputs.check(path, kind)
     else:
         runfile.check_target(path)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from wherry import mixes, mixfiles, runfile
+from wherry import mixes, mixfiles, outputs, runfile
 from wherry.cli.names import tell
 from wherry.cli.printer import Printer
 from wherry.errors import WherryError, unknown
@@ -51,6 +51,9 @@ def listed(
         # Who gives files means those.
         chosen = found[len(own) :]
     chosen = chosen or found
+    outputs.refuse_same(
+        {"--plot": Path(plot) if plot else None, "--export": Path(export) if export else None}
+    )
     if plot:
         _plot(chosen, plot)
     if export:
@@ -144,7 +147,7 @@ def _plot(chosen: Sequence[Mix], name: str) -> None:
     from wherry.report import still
 
     path = still.check(name)
-    runfile.write_bytes(path, mixplots.draw(chosen, path))
+    outputs.write(path, mixplots.draw(chosen, path), outputs.PICTURE)
     click.echo(f"{len(chosen)} mix{'es' if len(chosen) != 1 else ''} drawn in {path}")
 
 
@@ -180,8 +183,10 @@ def _export(chosen: Sequence[Mix], target: Path, form: str) -> None:
         )
     # Whatever cannot be written is found before the first file is.
     texts = [mixfiles.write(form, mix.shares, mix.name) for mix in chosen]
+    for path, text in zip(paths, texts, strict=True):
+        outputs.refuse(path, outputs.SIZES, text.encode())
     for mix, path, text in zip(chosen, paths, texts, strict=True):
-        runfile.write_bytes(path, text.encode())
+        outputs.write(path, text.encode(), outputs.SIZES)
         click.echo(f"{mix.name} in {path} ({form})")
         _says_the_op(mix, path)
         if form == mixfiles.LLVM and any(mix.shares[1:]):

@@ -125,7 +125,11 @@ def compile_(file: Path, output: Path | None) -> None:
             f"{target}: a compiled plan is no text; choose another name, as FILE.plan"
         )
     if target.exists() and file.exists() and target.samefile(file):
-        raise WherryError(f"{file} is compiled already")
+        raise WherryError(
+            f"{file} would be replaced by its compiled form; give another name with -o FILE.plan"
+            if not planfiles.is_compiled(file.read_bytes())
+            else f"{file} is compiled already"
+        )
     planfiles.compile_to(target, found)
     print(f"{target}: {len(found)} plan{'' if len(found) == 1 else 's'}")
 
@@ -142,7 +146,7 @@ def compile_(file: Path, output: Path | None) -> None:
 )
 def bundle(files: tuple[Path, ...], output: Path) -> None:
     """Puts the plans of several files into one; each CPU takes the first that is for it."""
-    from wherry import planbinary, planfiles
+    from wherry import outputs, planbinary, planfiles
 
     found = [plan for file in files for plan in planfiles.read(file)]
     if len(found) > planbinary.MOST_PLANS:
@@ -155,4 +159,5 @@ def bundle(files: tuple[Path, ...], output: Path) -> None:
                 f"the plans '{next(o.name for o in found[:i] if o.cpu == plan.cpu)}' and '{plan.name}' are for the "
                 "same CPU; leave one of them out"
             )
+    outputs.refuse_inputs(output, dict.fromkeys(files, "one of the plans that are read"))
     _write(output, found, f"{len(found)} plans; each CPU takes the first that is for it.")

@@ -31,10 +31,10 @@ DISTURBED = ("sanitizer", "musl", "other libc", "other architecture")
 
 
 def _target(given: str | None, command: str) -> Path:
-    from wherry import runfile
+    from wherry import outputs
 
     path = Path(given) if given else Path(f"{_name(Path(command).name)}.mix.json")
-    runfile.check_target(path)
+    outputs.check(path, outputs.MIX)
     return path
 
 
@@ -278,12 +278,12 @@ def _tell_leftovers() -> None:
 
 def _recover(home: Path, output: str | None, note: str, quiet: bool) -> int:
     found = leftovers.read(home)
-    from wherry import runfile
+    from wherry import outputs
     from wherry.recording import running, writing
     from wherry.recording.merge import Merger
 
     target = Path(output) if output else found.output
-    runfile.check_target(target)
+    outputs.check(target, outputs.MIX)
     merger = Merger()
     for part in leftovers.parts(home):
         merger.add(part)

@@ -7,7 +7,18 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from wherry import found_peers, machine, planfiles, plans, planuse, results, runfile, runner, stamp
+from wherry import (
+    found_peers,
+    machine,
+    outputs,
+    planfiles,
+    plans,
+    planuse,
+    results,
+    runfile,
+    runner,
+    stamp,
+)
 from wherry.ab import record
 from wherry.campaign import Watcher
 from wherry.cli.ending import interrupted_status
@@ -46,7 +57,7 @@ def replay(
     reported = runner.cpu()
     seed = time.time_ns() % 2**32 if seed is None else seed
     if save:
-        runfile.check_save(Path(save))
+        outputs.check(Path(save), outputs.RUN)
     subject = parts.subject(mix, parts.caches_of(reported), here=host.here(reported))
     given, usable, identities = _plans(plan_files, reported)
     specs = _peers(peers, no_found_peers, {totals.LIBC, WHERRY, *given})

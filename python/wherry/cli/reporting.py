@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from wherry import runfile
+from wherry import outputs, runfile
 from wherry.errors import FailedError, WherryError, unknown
 
 PAGE = (".html", ".htm")
@@ -80,7 +80,7 @@ def write_page(runs: Sequence[tuple[dict, Path]], path: Path) -> None:
         page.Run(run, file.name, string.ascii_uppercase[i] if several else "")
         for i, (run, file) in enumerate(runs)
     ]
-    runfile.write_bytes(path, page.page(shown).encode())
+    outputs.write(path, page.page(shown).encode(), outputs.PAGE)
 
 
 def draw(run: dict, path: Path, experiments: Sequence[str], named: bool = False) -> list[str]:
@@ -94,7 +94,7 @@ def draw(run: dict, path: Path, experiments: Sequence[str], named: bool = False)
         if name in empty and len(empty) < len(experiments):
             said.append(f"No plot: {name} has nothing to draw in this run")
             continue
-        runfile.write_bytes(target, still.draw(run, name, target))
+        outputs.write(target, still.draw(run, name, target), outputs.PICTURE)
         said.append(f"Plot: {target}")
     return said
 
@@ -133,13 +133,15 @@ def report(files: Sequence[str], output: str | None, plot: str | None, wanted) -
         if not has:
             raise WherryError(f"{files[0]} holds no experiment; nothing to draw")
         for own in still.paths(picture, list(wanted or has)).values():
-            if _same(own, runs[0][1]):
-                raise WherryError(f"--plot {own}: that is the run file itself; give another name")
-        said += draw(runs[0][0], picture, wanted or has, named=bool(wanted))
+            outputs.refuse_inputs(own, {runs[0][1]: "the run file"}, "--plot")
+            outputs.refuse(own, outputs.PICTURE)
     if target or not picture:
         target = target or page_beside(runs[0][1])
-        if any(_same(target, file) for _, file in runs):
-            raise WherryError(f"-o {target}: that is the run file itself; give another name")
+        outputs.refuse_inputs(target, {file: "the run file" for _, file in runs})
+        outputs.refuse(target, outputs.PAGE)
+    if picture:
+        said += draw(runs[0][0], picture, wanted or has, named=bool(wanted))
+    if target:
         write_page(runs, target)
         said.append(f"Report: {target}")
     return said
@@ -173,25 +175,23 @@ def _recorded(given: str):
 def _of_mix(recording, path: Path, target: Path | None, picture: Path | None) -> list[str]:
     from wherry.report import mixpage
 
-    for option, own in (("-o", target), ("--plot", picture)):
-        if own and _same(own, path):
-            raise WherryError(f"{option} {own}: that is the mix itself; give another name")
+    if not picture:
+        target = target or page_beside(path)
+    for option, own, kind in (
+        ("-o", target, outputs.PAGE),
+        ("--plot", picture, outputs.PICTURE),
+    ):
+        if own:
+            outputs.refuse_inputs(own, {path: "the mix"}, option)
+            outputs.refuse(own, kind)
     said = []
     if picture:
-        runfile.write_bytes(picture, mixpage.picture(recording, picture))
+        outputs.write(picture, mixpage.picture(recording, picture), outputs.PICTURE)
         said.append(f"Plot: {picture}")
-    if target or not picture:
-        target = target or page_beside(path)
-        runfile.write_bytes(target, mixpage.page(recording).encode())
+    if target:
+        outputs.write(target, mixpage.page(recording).encode(), outputs.PAGE)
         said.append(f"Report: {target}")
     return said
-
-
-def _same(a: Path, b: Path) -> bool:
-    try:
-        return a.samefile(b)
-    except OSError:
-        return False
 
 
 def options(function: Callable) -> Callable:
@@ -236,9 +236,9 @@ def check_beside(run: Path, picture: Path | None, page: bool, experiments: Seque
         for target in still.paths(picture, list(experiments)).values():
             if target.resolve() == run.resolve():
                 raise WherryError(f"--plot {target}: the run file goes there; give another name")
-            runfile.check_target(target)
+            outputs.check(target, outputs.PICTURE)
     if page:
-        runfile.check_target(page_beside(run))
+        outputs.check(page_beside(run), outputs.PAGE)
 
 
 def after_bench(run: dict, path: Path, plot: Path | None, page: bool, aside: bool) -> None:

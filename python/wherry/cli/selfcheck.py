@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from wherry import machine, runfile, selfcheck, stamp, tables, version
+from wherry import machine, outputs, runfile, selfcheck, stamp, tables, version
 from wherry.cli import keeping, names
 from wherry.cli.printer import Printer
 from wherry.cli.progress import Progress
@@ -38,7 +38,7 @@ class _Check:
         self.as_json = as_json
         self.explicit = bool(save)
         self.path = Path(save) if save else stamp.path("-self-check.json")
-        keeping.check(self.path, explicit=self.explicit, kind=FORMAT)
+        keeping.check(self.path, explicit=self.explicit, kind=outputs.SELF_CHECK)
         self.quick, self.pin = quick, pin
         self.seed = secrets.randbits(32) if seed is None else seed
         self.printer = Printer()

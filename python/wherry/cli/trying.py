@@ -140,6 +140,11 @@ def _program(words, limit: float, options: dict) -> running.Program:
             keep.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise WherryError(f"--keep {keep}: {error.strerror}; give a directory") from None
+        if stdin is not None and stdin.resolve().parent == keep.resolve():
+            raise WherryError(
+                f"--keep {keep}: that is where --stdin {stdin} lies, which a run's output might replace; give another "
+                "directory"
+            )
     return running.Program(
         list(words),
         stdin,

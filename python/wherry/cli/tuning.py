@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from wherry import machine, planfiles, plans, runfile, runner, stamp
+from wherry import machine, outputs, planfiles, plans, runfile, runner, stamp
 from wherry.campaign import Watcher
 from wherry.cli.ending import interrupted_status
 from wherry.cli.names import tell
@@ -78,6 +78,7 @@ def tune(given, output: str | None, *, quick: bool, seed: int | None, as_json: b
     path = Path(output or DEFAULT_OUTPUT)
     if output:
         runfile.check_target(path)
+    outputs.refuse(path, planfiles.kind(path))
     reported = runner.cpu()
     if not reported.get("plan"):
         raise FailedError("wherry-run does not tell its default plan; install Wherry again")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from wherry import outputs
 from wherry.fleet import words
 from wherry.fleet.summary import Curve, Report
 from wherry.report.hypertext import escape, paragraph
@@ -90,6 +91,6 @@ def page(report: Report) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>The fleet</title>'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f'{outputs.PAGE_MARK}<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<style>{_STYLE}</style></head><body>{''.join(parts)}</body></html>\n"
     )

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
+from wherry import outputs
 from wherry.errors import FailedError, WherryError
 from wherry.recording import host, summary, unseen
 from wherry.recordings import Recording, command_in_words
@@ -253,7 +254,7 @@ def page(recording: Recording) -> str:
     own = ".mix{background:#fff;margin:1em 0;padding:.5em}.mix svg{max-width:100%;height:auto}"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f'{outputs.PAGE_MARK}<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{hypertext.escape(recording.name)}: what it copies</title>"
         f"<style>{_read('page.css')}{own}</style></head><body><main>{''.join(body)}</main></body></html>\n"
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
-from wherry import bootcache, dimensions, machine, version
+from wherry import bootcache, dimensions, machine, outputs, version
 from wherry.clock import Clock, clock_of
 from wherry.compare import apart
 from wherry.errors import FailedError
@@ -421,7 +421,7 @@ def _whole(labels: Sequence[str], nav: str, body: str, figures: dict) -> str:
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'{outputs.PAGE_MARK}\n<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n'
         f"<title>Wherry: {escape(title, 200)}</title>\n<style>\n{_read('page.css')}</style>\n</head>\n<body>\n"
         '<a class="skip" href="#main">To the report</a>\n'
