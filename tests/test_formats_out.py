@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,9 +15,10 @@ from conftest import need_tool
 from made_runs import MACHINE, usual
 from test_formats import call, entry, gbench, saved
 from wherry import runfile, runner
+from wherry.compare.sides import Figures
 from wherry.experiments import Request, load, load_all
 from wherry.formats import benchfmt, cells, export, files, google_benchmark, naming
-from wherry.formats.samples import Samples, read_raw
+from wherry.formats.samples import Raw, Samples, read_raw
 
 COMPARE_PY = Path("/usr/share/benchmark/compare.py")
 __all__ = ["call"]  # a fixture
@@ -64,10 +66,52 @@ def test_what_we_write_we_read_again(run_file, tmp_path, form, raw, call):
         assert naming.dimensions(again) == naming.dimensions(own)
         assert again["experiment"] == own["experiment"]
         assert again["routine"] == own["routine"].replace("/", "_").replace(" ", "_")
-        assert again["rounds"] == (own["rounds"] if raw else 7)
+        assert (again["rounds"], again["processes"]) == (own["rounds"], own["processes"])
         assert again["ns"]["median"] == pytest.approx(own["ns"]["median"], rel=1e-5)
     status, out, _ = call("compare", run_file, target)
     assert status == 0 and "0 slower, 0 faster" in out and "time against time" in out
+
+
+def _errors(run: dict) -> list[tuple]:
+    own = Figures(run, Raw(), resample=False)
+    found = [own.time(cell) for cell in run["cells"]]
+    return [(side.error, side.freedom) for side in found]
+
+
+@pytest.mark.parametrize("form", ["google-benchmark", "benchfmt"])
+@pytest.mark.parametrize("earlier", [False, True])
+def test_nothing_is_more_certain_after_a_round_trip(tmp_path, form, earlier):
+    """Seven quantiles are not seven rounds, and rounds of one process tell nothing of others. `earlier`: as exports
+    were before they told of either."""
+    made = usual(1)
+    run = made.run
+    for cell in run["cells"]:
+        if cell["experiment"] == "far":  # one of one process, as --quick has it
+            cell["rounds"], cell["processes"] = 5, 1
+    text = export.text(form, run, Samples(run))
+    if earlier:
+        text = re.sub(
+            r'(?m)^ *"(rounds|processes|noise_floor)": .*\n|^# of \d+ rounds.*\n', "", text
+        )
+    again = files.load(saved(tmp_path / "g", text))
+    for (error, freedom), (was, had) in zip(_errors(again), _errors(run), strict=True):
+        assert error >= was * 0.999 and freedom <= had
+        assert earlier or (error == pytest.approx(was, rel=1e-3) and freedom == had)
+    floors = {e["name"]: e["noise_floor"] for e in again["experiments"]}
+    assert floors == dict.fromkeys(("small", "far"), None if earlier else 0.01)
+    for own, its in zip(run["cells"], again["cells"], strict=True):
+        assert its["ns"] == pytest.approx(own["ns"], rel=1e-5)
+
+
+@pytest.mark.parametrize("form", ["google-benchmark", "benchfmt"])
+def test_a_median_alone_comes_back_without_a_spread(tmp_path, form):
+    """Of another tool's aggregates; that ten rounds were all alike would be the most certain run there is."""
+    alone = entry("BM_memcpy/8_median", 2.0, "aggregate", aggregate_name="median", repetitions=10)
+    run = files.load(saved(tmp_path / "a.json", gbench(alone)))
+    again = files.load(saved(tmp_path / "b", export.text(form, run, Samples(run))))
+    (cell,) = again["cells"]
+    assert cell["rounds"] == 10 and cell["ns"] == run["cells"][0]["ns"]
+    assert _errors(again) == _errors(run) == [(None, 0.0)]
 
 
 @pytest.mark.parametrize("form", ["google-benchmark", "benchfmt"])

@@ -80,8 +80,6 @@ def _is_picture(path: Path) -> bool:
 
 # ---- what wherry export writes --------------------------------------------------------------------------------------
 
-_BY = ("wherry", "exported_by_wherry")
-
 
 def _separated(sign: str) -> Callable[[Path], bool]:
     begins = sign.join(("experiment", "op", "routine", "")).encode()
@@ -106,11 +104,13 @@ def _is_markdown(path: Path) -> bool:
 
 
 def _is_google(path: Path) -> bool:
+    from wherry.formats import naming
+
     context = _keys(path).get("context")
     return (
         isinstance(context, dict)
         and context.get("executable") == "wherry"
-        and any(key in context for key in _BY)
+        and any(key in context for key in naming.BY)
     )
 
 

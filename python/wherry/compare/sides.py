@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wherry import stats
+from wherry.formats import naming
 from wherry.formats.samples import Raw
 from wherry.yardsticks import YARDSTICKS
 
@@ -79,7 +80,9 @@ class Figures:
     """The cells of one run."""
 
     def __init__(self, run: dict, raw: Raw, resample: bool):
-        self.foreign = bool(run.get("source"))
+        source = run.get("source")
+        # What we exported ourselves tells of processes.
+        self.foreign = bool(source) and naming.BY[0] not in source.get("told", {})
         self.raw = raw if resample else Raw()
         self._rows: dict[tuple, dict[str, dict]] = {}
         for cell in run["cells"]:

@@ -3,12 +3,13 @@ unit lines, and one line a sample."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 
 from wherry.errors import WherryError
 from wherry.formats import naming
-from wherry.formats.foreign import Cell, Source, build, moment, positive
+from wherry.formats.foreign import Cell, Source, build, made, moment, positive
 from wherry.formats.samples import Samples, rate
 
 TOOL = "benchfmt"
@@ -18,6 +19,12 @@ _TIMES = {"ns/op": 1.0, "sec/op": 1e9, "us/op": 1e3, "µs/op": 1e3, "ms/op": 1e6
 _COMMENT = "# "
 # Bytes a nanosecond.
 _RATES = {"MB/s": 1e-3, "B/s": 1e-9}
+# Of the lines that follow it, in what we write ourselves.
+_TOLD = "# of {rounds} rounds in {processes} processes, noise floor {noise_floor}"
+_IS_TOLD = re.compile(
+    r"# of (?P<rounds>\d{1,10}) rounds in (?P<processes>\d{1,10}) processes, noise floor "
+    r"(?P<noise_floor>\d[-+.e\d]{0,30}|unknown)"
+)
 _MACHINE = {"host": "host", "kernel": "kernel", "libc": "libc", "boot": "boot"}
 
 
@@ -34,11 +41,18 @@ def read(text: str, file: str) -> dict:
     config: dict[str, str] = {}
     untimed = 0
     ours = re.search(r"^# wherry: ", text, re.MULTILINE) is not None
+    exported = ours or re.search(r"^# exported_by_wherry: ", text, re.MULTILINE) is not None
+    how: dict[str, object] = {}
     for number, line in enumerate(text.split("\n"), 1):
         line = line.rstrip("\r")
         if line.startswith("Benchmark"):
             if not _benchmark(line, number, cells, config, file, ours):
                 untimed += 1
+            elif exported and (cell := next(reversed(cells.values()))).made is None:
+                cell.made = made(source.told.get("samples"), how.get)
+            continue
+        if told := _IS_TOLD.fullmatch(line):
+            how = _numbers(told)
             continue
         found = _CONFIG.fullmatch(line.removeprefix(_COMMENT))
         if found and found[2]:
@@ -50,6 +64,13 @@ def read(text: str, file: str) -> dict:
     source.machine = _machine(source.told)
     source.when = moment(source.told.get("date"))
     return build(list(cells.values()), source)
+
+
+def _numbers(told: re.Match) -> dict[str, object]:
+    found: dict[str, object] = {key: int(told[key]) for key in ("rounds", "processes")}
+    with contextlib.suppress(ValueError):
+        found["noise_floor"] = float(told["noise_floor"])
+    return found
 
 
 def _benchmark(
@@ -142,6 +163,7 @@ def _lines(run: dict, samples: Samples) -> Iterator[str]:
     yield ""
     for cell in samples.cells:
         name = naming.write(cell, "=")
+        yield _TOLD.format(**{"noise_floor": "unknown"} | samples.told(cell))
         for value in samples.of(cell):
             fast = rate(cell["bytes"], value)
             told = f"\t{fast:.6g} B/s" if fast else ""

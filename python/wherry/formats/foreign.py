@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,6 +41,33 @@ def _cleaned(value):
     return clean(value) if isinstance(value, str) else value
 
 
+@dataclass(frozen=True)
+class Made:
+    """What our own export tells of how a cell was measured; 0 and None where an earlier one did not."""
+
+    quantiles: bool  # samples are those of the rounds, not the rounds
+    rounds: int = 0
+    processes: int = 0
+    floor: float | None = None
+
+
+def made(about: object, told: Callable[[str], object]) -> Made:
+    """`about`: what the export says of its samples; `told`: of a cell, by name."""
+
+    def count(name: str) -> int:
+        value = told(name)
+        fits = isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 31
+        return value if fits else 0
+
+    floor = told("noise_floor")
+    return Made(
+        isinstance(about, str) and about.startswith("quantiles"),
+        count("rounds"),
+        count("processes"),
+        floor if positive(floor) or (floor == 0 and not isinstance(floor, bool)) else None,
+    )
+
+
 @dataclass
 class Cell:
     """One benchmark of another tool: samples, or what it says of samples that it does not give."""
@@ -55,10 +82,33 @@ class Cell:
     repetitions: int = 1
     calls: int | None = None
     bytes: float | None = None
+    made: Made | None = None
+
+    def rounds(self) -> int:
+        """Samples that are quantiles do not tell how many there were: of those that differ two at least."""
+        count = len(self.samples) or self.repetitions
+        if self.made is None:
+            return count
+        if not self._are_quantiles():
+            # Of a cell that gave no more than its median, how many it is the median of.
+            return self.made.rounds or count if count == 1 else count
+        return self.made.rounds or (2 if self.samples[0] < self.samples[-1] else 1)
+
+    def _are_quantiles(self) -> bool:
+        return (
+            self.made is not None
+            and self.made.quantiles
+            and len(self.samples) == len(QUANTILES)
+            and self.samples == sorted(self.samples)
+        )
 
     def figures(self) -> dict[str, float | None]:
         """As a run file has them; null for quantiles that nobody told."""
-        if self.samples:
+        if self._are_quantiles():
+            own = dict(zip(QUANTILES, self.samples, strict=True))
+        elif len(self.samples) == 1 and self.rounds() > 1:
+            own = dict.fromkeys(QUANTILES) | {"median": self.samples[0]}
+        elif self.samples:
             found = np.quantile(np.array(self.samples), list(QUANTILES.values()))
             own = {key: float(v) for key, v in zip(QUANTILES, found, strict=True)}
         else:
@@ -170,15 +220,21 @@ def build(cells: Sequence[Cell], source: Source, verified: bool | None = None) -
     if len(cells) > MOST_CELLS:
         raise WherryError(f"{source.file} has {len(cells)} benchmarks; at most {MOST_CELLS:,} fit")
     rows, made = {}, []
-    experiments: dict[str, int] = {}
+    experiments: dict[str, dict] = {}
     for cell in cells:
         number = rows.setdefault(cell.place(), len(rows))
         own = {"experiment": clean(cell.experiment), "row": number, "op": cell.op}
         own |= dict.fromkeys(_UNTOLD) | cell.dimensions
         if cell.name or not {"size", "mix"} & set(own):
             own["name"] = clean(cell.name or cell.routine)
-        count = len(cell.samples) or cell.repetitions
-        experiments[own["experiment"]] = max(count, experiments.get(own["experiment"], 1))
+        count, processes = cell.rounds(), max((cell.made.processes if cell.made else 0), 1)
+        of = experiments.setdefault(
+            own["experiment"], {"processes": 1, "rounds": 1, "noise_floor": None}
+        )
+        of["processes"] = max(of["processes"], processes)
+        of["rounds"] = max(of["rounds"], math.ceil(count / processes))
+        if cell.made and cell.made.floor is not None:
+            of["noise_floor"] = max(of["noise_floor"] or 0.0, cell.made.floor)
         made.append(
             own
             | {
@@ -188,7 +244,7 @@ def build(cells: Sequence[Cell], source: Source, verified: bool | None = None) -
                 "bytes": cell.bytes,
                 "ns": cell.figures(),
                 "rounds": count,
-                "processes": 1,
+                "processes": processes,
                 "voided": None,
                 "verified": verified,
                 "ratio": None,
@@ -235,18 +291,14 @@ def build(cells: Sequence[Cell], source: Source, verified: bool | None = None) -
         "source": source.record(),
         "method": {"seed": None, "peers": [], "quick": False},
         "mixes": [],
-        "noise": {"floor": None},
+        "noise": {
+            "floor": max(
+                (e["noise_floor"] for e in experiments.values() if e["noise_floor"] is not None),
+                default=None,
+            )
+        },
         "ideas": {},
-        "experiments": [
-            {
-                "name": name,
-                "processes": 1,
-                "rounds": count,
-                "noise_floor": None,
-                "complete": True,
-            }
-            for name, count in experiments.items()
-        ],
+        "experiments": [{"name": name, **of, "complete": True} for name, of in experiments.items()],
         "rows": [heads[number] for number in sorted(heads)],
         "cells": made,
         "problems": [],

@@ -9,7 +9,7 @@ import numpy as np
 
 from wherry.errors import WherryError
 from wherry.formats import naming
-from wherry.formats.foreign import Cell, Source, build, moment, positive
+from wherry.formats.foreign import Cell, Source, build, made, moment, positive
 from wherry.formats.samples import Samples, rate
 
 TOOL = "google-benchmark"
@@ -62,7 +62,7 @@ def read(document: dict, file: str) -> dict:
     cells: dict[str, Cell] = {}
     left_out: dict[str, int] = {}
     for number, entry in enumerate(document["benchmarks"], 1):
-        reason = _take(entry, number, cells, file, "wherry" in context)
+        reason = _take(entry, number, cells, file, context)
         if reason:
             left_out[reason] = left_out.get(reason, 0) + 1
     source.notes += [f"{count} left out: {reason}" for reason, count in left_out.items()]
@@ -72,7 +72,9 @@ def read(document: dict, file: str) -> dict:
     return build(usable, source)
 
 
-def _take(entry: object, number: int, cells: dict[str, Cell], file: str, ours: bool) -> str | None:
+def _take(
+    entry: object, number: int, cells: dict[str, Cell], file: str, context: dict
+) -> str | None:
     """Adds one entry to its cell; why not, when it cannot."""
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
         raise WherryError(f"{file}: benchmark {number} has no name; is it whole?")
@@ -90,7 +92,9 @@ def _take(entry: object, number: int, cells: dict[str, Cell], file: str, ours: b
     if time is None:
         return "no time above 0 in ns, us, ms or s"
     if name not in cells:
-        cells[name] = _cell(name, entry, time, scale, aggregate, ours)
+        cells[name] = _cell(name, entry, time, scale, aggregate, "wherry" in context)
+        if any(key in context for key in naming.BY):
+            cells[name].made = made(context.get("samples"), entry.get)
     cell = cells[name]
     if aggregate is None:
         cell.samples.append(time)
@@ -226,7 +230,7 @@ def _entries(run: dict, samples: Samples) -> Iterator[dict]:
             "run_name": name,
         }
         family[1] += 1
-        shared = {"repetitions": len(values)}
+        shared = {"repetitions": len(values)} | samples.told(cell)
         if cell.get("threads"):
             shared["threads"] = cell["threads"]
         for index, value in enumerate(values):

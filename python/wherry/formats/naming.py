@@ -99,10 +99,13 @@ def write(cell: dict, sign: str) -> str:
     return "/".join(words)
 
 
+BY = ("wherry", "exported_by_wherry")
+
+
 def by(run: dict) -> str:
     """Under what our version stands in a file that is exported: `wherry` says that what a name leaves out is as usual,
     which nobody knows of another tool's figures."""
-    return "exported_by_wherry" if run.get("source") else "wherry"
+    return BY[1] if run.get("source") else BY[0]
 
 
 def _number(text: str) -> int | None:

@@ -71,6 +71,7 @@ class Samples:
     def __init__(self, run: dict, raw: Raw | None = None):
         self.cells = [cell for cell in run["cells"] if not cell["aa"]]
         self.raw = raw or Raw()
+        self._floors = {e["name"]: e["noise_floor"] for e in run["experiments"]}
         self.whole = bool(self.raw.cells) and all(self._matches(cell) for cell in self.cells)
         self.about = self._about(imported=bool(run.get("source")))
 
@@ -86,6 +87,12 @@ class Samples:
     def _matches(self, cell: dict) -> bool:
         own = self.raw.of(cell)
         return own is not None and len(stats.pooled(own)) == cell["rounds"]
+
+    def told(self, cell: dict) -> dict[str, object]:
+        """How the cell came to its samples, for whoever reads them again: seven quantiles are not seven rounds."""
+        floor = self._floors.get(cell["experiment"])
+        own = {"rounds": cell["rounds"], "processes": cell["processes"]}
+        return own if floor is None else own | {"noise_floor": floor}
 
     def of(self, cell: dict) -> list[float]:
         if self.whole:
