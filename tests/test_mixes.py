@@ -40,6 +40,24 @@ def shares(found: mixes.Mix) -> dict[int, float]:
 # ---- reading ---------------------------------------------------------------------------------------------------------
 
 
+def test_a_range_is_listed_as_bench_takes_it(call):
+    status, out, _ = call("list", "mixes", "--mix", "log:1-8K", "--json")
+    listed = {mix["name"]: mix for mix in json.loads(out)}
+    assert status == 0 and listed["log:1-8192"]["largest"] == 8192
+    status, out, _ = call("list", "mixes", "--mix", "uniform:3-9,uniform:0-64", "--json")
+    names = [mix["name"] for mix in json.loads(out)]
+    assert status == 0 and names.count("uniform:3-9") == names.count("uniform:0-64") == 1
+    assert len(names) > len(mixes.built_in())
+    assert "median" in call("list", "mixes", "--mix", "uniform:3-9", "uniform:3-9")[1]
+    status, out, _ = call("list", "mixes", "--mix", "uniform:3-9", "--export", "r.csv")
+    assert status == 0 and mixes.read(Path("r.csv")).shares[0].keys() == set(range(3, 10))
+    for wrong in ("uniform:0-1T", "log:9"):
+        status, _, err = call("list", "mixes", "--mix", wrong)
+        assert status == 2 and "no range of sizes; give uniform:LO-HI" in err
+    status, _, err = call("list", "mixes", "--mix", "uniform:0-1M", "--export", "r2.csv")
+    assert status == 2 and "more sizes than a file has room for" in err
+
+
 def test_a_dense_list_has_the_probability_of_each_size(tmp_path):
     assert shares(mix(tmp_path, "0,1\n")) == {1: 1.0}
     assert shares(mix(tmp_path, "0.5,0.5\n")) == {0: 0.5, 1: 0.5}

@@ -38,8 +38,8 @@ DISJOINT = ("copy", "copy_csum", "copy_crc32c")
     "--mix",
     "mixes",
     multiple=True,
-    metavar="FILE",
-    help="mixes: also those of this file, or of all .csv in a directory. Repeatable.",
+    metavar="FILE|RANGE",
+    help="mixes: also those of this file, or of all .csv in a directory; or uniform:LO-HI, log:LO-HI. Repeatable.",
 )
 @click.option(
     "--export",

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from wherry import mixes, mixfiles, outputs, runfile
-from wherry.cli.names import tell
+from wherry.cli import dimensions
 from wherry.cli.printer import Printer
 from wherry.errors import WherryError, unknown
 from wherry.mixes import Mix
@@ -34,7 +34,9 @@ def listed(
     if form and form not in mixfiles.FORMS:
         raise unknown("form of mixes", form, mixfiles.FORMS, "wherry list --help")
     own = [*mixes.built_in(), *mixes.shipped(runnable=False)]
-    found = [*own, *mixes.gather(files, tell)]
+    given = dimensions.mixes(files)
+    own_names = {mix.name for mix in own}
+    found = [*own, *(mix for mix in given if mix.name not in own_names)]
     # `gcc` means all ops of what was recorded there.
     known: dict[str, list[Mix]] = {mix.name: [mix] for mix in found}
     for mix in found:
@@ -48,8 +50,7 @@ def listed(
             raise unknown("mix", name, known, "wherry list mixes")
     chosen = [mix for name in dict.fromkeys(names) for mix in known[name]]
     if files and not names and (export or plot):
-        # Who gives files means those.
-        chosen = found[len(own) :]
+        chosen = list(given)  # who gives some means those
     chosen = chosen or found
     outputs.refuse_same(
         {"--plot": Path(plot) if plot else None, "--export": Path(export) if export else None}
@@ -181,6 +182,12 @@ def _export(chosen: Sequence[Mix], target: Path, form: str) -> None:
             f"{', '.join(mix.name for mix in chosen[:5])}{' ...' if len(chosen) > 5 else ''}, or give "
             "a directory that is there"
         )
+    for mix in chosen:
+        if mixes.is_range(mix.name) and mix.largest - min(mix.shares[0]) >= len(mix.shares[0]):
+            raise WherryError(
+                f"--export: {mix.name} has more sizes than a file has room for ({mixfiles.MOST_SIZES:,}); bench "
+                "and tune take the range itself"
+            )
     # Whatever cannot be written is found before the first file is.
     texts = [mixfiles.write(form, mix.shares, mix.name) for mix in chosen]
     for path, text in zip(paths, texts, strict=True):
