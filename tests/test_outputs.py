@@ -229,7 +229,7 @@ def test_what_may_not_be_read_is_not_replaced(tmp_path, monkeypatch):
 ASK_BEFORE = {
     "bootcache.py": 1,  # a cache
     "planuse.py": 1,  # a cache
-    "plans.py": 1,  # a cache
+    "planfiles.py": 1,  # a cache
     "fleet/store.py": 1,  # names of its own, past those that are there
     "journal.py": 1,  # beside the run; journal.check_none
     "cli/keeping.py": 3,
