@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib
 import importlib.util
 import re
 import sys
@@ -363,3 +364,51 @@ def test_modules_inside_packages_are_imported():
 def test_one_that_is_not_is_seen():
     assert unimported("import importlib\nimportlib.util.find_spec('a')\n") == ["importlib.util"]
     assert unimported("import os, importlib.util\nimportlib.util\nos.path.join\n") == []
+
+
+def gone(text: str) -> list[str]:
+    """What a program uses of modules of ours and they do not have: such a name is looked up only when its line runs."""
+    nodes = list(ast.walk(ast.parse(text)))
+    named: dict[str, set] = {}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "wherry":
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                try:
+                    module = importlib.import_module(name)
+                except ModuleNotFoundError:
+                    if not hasattr(importlib.import_module(node.module), alias.name):
+                        return [f"{name} in line {node.lineno}"]
+                else:
+                    named.setdefault(alias.asname or alias.name, set()).add(module)
+    # What is bound in another way, too, may mean that.
+    others = {node.arg for node in nodes if isinstance(node, ast.arg)}
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    others |= {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+    return [
+        f"{node.value.id}.{node.attr} in line {node.lineno}"
+        for node in nodes
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in named.keys() - others
+        and not any(hasattr(module, node.attr) for module in named[node.value.id])
+    ]
+
+
+def test_what_is_used_of_our_modules_is_there():
+    tools = [file for file in (ROOT / "tools").iterdir() if file.is_file()]
+    programs = [file for file in tools if "python" in file.read_text().partition("\n")[0]]
+    assert len(programs) > 3
+    for top in ("python", "tools", "peers"):
+        programs += sorted((ROOT / top).rglob("*.py"))
+    wrong = {f"{file}": gone(file.read_text()) for file in programs}
+    assert {file: names for file, names in wrong.items() if names} == {}
+
+
+def test_what_is_gone_is_seen():
+    assert gone("from wherry import runfile\nrunfile.read_all(1)\nrunfile.read(1)\n") == [
+        "runfile.read_all in line 2"
+    ]
+    assert gone("from wherry.units import nothing_of_the_kind\n") != []
+    assert gone("def f():\n    from wherry import units\n    return units.nothing\n") != []
+    assert gone("from wherry import units\n\ndef f(units):\n    return units.nothing\n") == []

@@ -35,4 +35,4 @@ def read(home: Path, commands: Mapping[str, str], plan: str | None) -> dict[str,
 
 
 def write(home: Path, results: Mapping[str, Mapping]) -> None:
-    runfile.write_text(home / FILE, json.dumps(results, indent=1))
+    runfile.write_bytes(home / FILE, json.dumps(results, indent=1).encode())
