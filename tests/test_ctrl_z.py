@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from conftest import children_of, program, wait_until
-from wherry import jobcontrol
-from wherry.cli import progress
+from wherry import cli, jobcontrol, journal, selfcheck
+from wherry.cli import progress, replaying
 
 
 @pytest.fixture(autouse=True)
@@ -238,3 +238,61 @@ def test_ctrl_z_waits_while_somebody_is_started(monkeypatch):
         assert told == ["before", "stopped", "after"]
         os.kill(os.getpid(), signal.SIGTSTP)
         assert told == 2 * ["before", "stopped", "after"]
+
+
+@pytest.fixture
+def stops(monkeypatch):
+    """A Ctrl-Z at once, of a thousand seconds, on a clock that goes only when it is told to."""
+    now = [100.0]
+    monkeypatch.setattr(jobcontrol, "_stood", [0.0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    def stand(number: int) -> None:
+        now[0] += 1000
+
+    monkeypatch.setattr(signal, "raise_signal", stand)
+
+    def press(*_: object, **__: object) -> list:
+        now[0] += 2
+        os.kill(os.getpid(), signal.SIGTSTP)
+        now[0] += 3
+        return []
+
+    return press
+
+
+def test_a_self_check_does_not_count_what_was_stopped(wherry_run, tmp_path, monkeypatch, stops):
+    monkeypatch.setenv("WHERRY_RUN", str(wherry_run))
+    limits = []
+
+    def check(session):
+        stops()
+        limits.append(session.late())
+        return []
+
+    monkeypatch.setattr(selfcheck, "check", check)
+    cli._run(["bench", "--self-check", "--quick", "--save", "check.json"])
+    assert json.loads(Path("check.json").read_text())["seconds"] == 5 and limits == [False]
+
+
+def test_a_replay_does_not_count_what_was_stopped(wherry_run, monkeypatch, stops):
+    monkeypatch.setenv("WHERRY_RUN", str(wherry_run))
+    told = []
+
+    def run(campaign, started, seconds, seed):
+        told.append(seconds)
+        return {}
+
+    monkeypatch.setattr(replaying.PlanCampaign, "run", stops)
+    monkeypatch.setattr(replaying, "_run", run)
+    cli._run(["replay", "uniform:8-9", "--quick", "--no-found-peers", "--save", "run.json"])
+    assert told == [5]
+
+
+def test_a_journal_does_not_count_what_was_stopped(tmp_path, stops):
+    with jobcontrol.counting():
+        own = journal.Journal(tmp_path / "r.json", {}, {"state": {"done": []}})
+        stops()
+        own.excluded("slow")
+    own.close()
+    assert json.loads((tmp_path / "r.json.journal").read_text().splitlines()[1])["seconds"] == 5

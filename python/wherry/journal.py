@@ -8,12 +8,11 @@ import contextlib
 import fcntl
 import json
 import math
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from wherry import runfile
+from wherry import jobcontrol, runfile
 from wherry.errors import WherryError
 
 FORMAT = runfile.JOURNAL_FORMAT
@@ -42,7 +41,7 @@ class Journal:
         # What an earlier journal had, which is gone on with, and may be nowhere else.
         self._earlier = len(part["state"]["done"])
         self.rows = self._earlier  # that have come to their end in it
-        self._began = time.monotonic()
+        self._began = jobcontrol.clock()
         self._file = None
         head = {"format": FORMAT, "format_version": FORMAT_VERSION, "run": document, "resume": part}
         try:
@@ -68,7 +67,7 @@ class Journal:
     def _write(self, what: dict) -> None:
         if self._file is None:
             return
-        what["seconds"] = round(time.monotonic() - self._began, 2)
+        what["seconds"] = round(jobcontrol.clock() - self._began, 2)
         try:
             line = runfile.exact(what)
             if self._file.write(line) != len(line):

@@ -214,7 +214,7 @@ class Program:
 def _waited(process: subprocess.Popen, limit: float | None) -> int:
     """Its status; TimeoutExpired when it runs for longer, not counting what Ctrl-Z has stopped, which is it as well as
     us."""
-    with jobcontrol.following(lambda: None, lambda: None):
+    with jobcontrol.counting():
         until = math.inf if limit is None else jobcontrol.clock() + limit
         while True:
             try:

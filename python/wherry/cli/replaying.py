@@ -9,6 +9,7 @@ from pathlib import Path
 
 from wherry import (
     found_peers,
+    jobcontrol,
     machine,
     outputs,
     planfiles,
@@ -69,7 +70,7 @@ def replay(
         QUICK_BATCH_US if quick else BATCH_US,
         parts.HEATS,
     )
-    started, began = stamp.now(), time.monotonic()
+    started, began = stamp.now(), jobcontrol.clock()
     campaign = PlanCampaign(
         rows,
         given,
@@ -77,7 +78,10 @@ def replay(
         peers=specs,
         seed=seed,
     )
-    with Progress(subject.name, "cells", campaign.total_cells()) as progress:
+    with (
+        jobcontrol.counting(),
+        Progress(subject.name, "cells", campaign.total_cells()) as progress,
+    ):
         campaign.watcher = CampaignProgress(progress) if sys.stderr.isatty() else Watcher()
         campaign.run()
     found = totals.add_up(campaign, subject, places, routines)
@@ -91,7 +95,7 @@ def replay(
         else "Nothing was measured."
     )
     if save and not campaign.interrupted:
-        runfile.write(Path(save), _run(campaign, started, time.monotonic() - began, seed))
+        runfile.write(Path(save), _run(campaign, started, jobcontrol.clock() - began, seed))
     bad = [p for p in campaign.problems if p.kind != "skip"]
     if as_json:
         Printer().write(runfile.encode(_record(subject, found, predictions, said, bad)).decode())

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import secrets
 import sys
-import time
 from pathlib import Path
 
-from wherry import machine, outputs, runfile, selfcheck, stamp, tables, version
+from wherry import jobcontrol, machine, outputs, runfile, selfcheck, stamp, tables, version
 from wherry.cli import keeping, names
 from wherry.cli.printer import Printer
 from wherry.cli.progress import Progress
@@ -44,7 +43,11 @@ class _Check:
         self.printer = Printer()
 
     def run(self) -> int:
-        began = time.monotonic()
+        with jobcontrol.counting():
+            return self._run()
+
+    def _run(self) -> int:
+        began = jobcontrol.clock()
         limit = QUICK_LIMIT if self.quick else LIMIT
         document = {
             "format": FORMAT,
@@ -77,7 +80,7 @@ class _Check:
             passed = None
         document |= {
             "finished": stamp.now(),
-            "seconds": round(time.monotonic() - began, 2),
+            "seconds": round(jobcontrol.clock() - began, 2),
             "passed": passed,
             "claims": [claim.as_dict() for claim in claims],
         }

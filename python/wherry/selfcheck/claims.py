@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+
+from wherry import jobcontrol
 
 # Seconds for everything; what is not done by then may stay undecided.
 LIMIT, QUICK_LIMIT = 180.0, 60.0
@@ -44,11 +45,11 @@ class Session:
     seed: int
     pin: int | None
     quick: bool
-    deadline: float  # of time.monotonic()
+    deadline: float  # of jobcontrol.clock()
     progress: Callable[[str], None] = lambda what: None
 
     def late(self) -> bool:
-        return time.monotonic() > self.deadline
+        return jobcontrol.clock() > self.deadline
 
     def runs(self) -> int:
         return QUICK_RUNS if self.quick else RUNS
