@@ -294,6 +294,23 @@ def test_what_only_one_run_has_is_told(tmp_path, call):
 # ---- the command -----------------------------------------------------------------------------------------------------
 
 
+def test_packets_of_an_older_run_are_told_to_have_no_partner(tmp_path, call):
+    """There they have the name of the copies of the same sizes, which come first in the file."""
+    times, runs = {"libc": 2.0, "wherry": 1.5}, []
+    for name, buffer in (("old.json", {}), ("new.json", {"buffer": 2048})):
+        made = Made().row("small", times, size=64).row("small", times, size=64, **buffer)
+        runs.append(made.row("small", times, size=72, **buffer).save(tmp_path / name))
+    status, out, _ = call("compare", *runs)
+    said = " ".join(out.split())
+    assert status == 0 and "2 cells in both" in out and "Only in the first: 4 cells of small" in out
+    assert "4 cells of the first run are packets that an earlier Wherry did not tell from" in said
+    assert "the second run does, so they are compared with nothing" in said
+    out = call("compare", *reversed(runs))[1]
+    assert "4 cells of the second run are packets" in " ".join(out.split())
+    for own in runs:
+        assert "are packets" not in " ".join(call("compare", own, own)[1].split())
+
+
 def test_it_tells_in_words_and_in_json(tmp_path, call):
     a = usual(1).save(tmp_path / "a.json")
     b = usual(2, {("wherry", 64): 1.31, ("wherry", 8): 1.2}).save(tmp_path / "b.json")

@@ -138,6 +138,20 @@ def _notes(own: Comparison, a: dict, b: dict) -> None:
     for which, run in (("first", a), ("second", b)):
         if run["interrupted"]:
             own.notes.append(f"the {which} run was interrupted")
+    for which, other, ours, theirs in (
+        ("first", "second", own.only_a, own.only_b),
+        ("second", "first", own.only_b, own.only_a),
+    ):
+        if number := match.untold_rooms(ours, theirs):
+            cells = (
+                "cell of the {} run is a packet"
+                if number == 1
+                else "cells of the {} run are packets"
+            )
+            own.notes.append(
+                f"{number:,} {cells.format(which)} that an earlier Wherry did not tell from copies; the {other} run "
+                "does, so they are compared with nothing: measure again for that"
+            )
 
 
 # ---- verdicts --------------------------------------------------------------------------------------------------------

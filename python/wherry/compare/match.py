@@ -71,6 +71,18 @@ def _key(cell: dict, with_experiment: bool, without: Iterable[str], usual: dict)
     return (cell["experiment"] if with_experiment else "", cell["routine"], kept)
 
 
+def untold_rooms(without: Sequence[dict], having: Sequence[dict]) -> int:
+    """How many cells of one run alone are packets whose buffers it does not tell: the other alone has the same calls,
+    with the buffers. Runs from before those were recorded have both under one name."""
+
+    def key(cell: dict) -> tuple:
+        own = {k: v for k, v in dimensions(cell).items() if k != "buffer"}
+        return cell["experiment"], cell["routine"], tuple(sorted(own.items()))
+
+    told = {key(cell) for cell in having if cell.get("buffer")}
+    return sum(key(cell) in told for cell in without if not cell.get("buffer"))
+
+
 def _paired(
     a: list[dict], b: list[dict], found: Match, with_experiment: bool
 ) -> tuple[list[dict], list[dict]]:
