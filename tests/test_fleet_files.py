@@ -17,8 +17,9 @@ from conftest import ROOT
 from made_runs import usual
 from wherry import cli, runfile
 from wherry.errors import WherryError
-from wherry.fleet import cells, decoders, document, loading
+from wherry.fleet import cells, decoders, document, loading, words
 from wherry.fleet.store import Store
+from wherry.report import dimensions
 
 
 @functools.cache
@@ -293,3 +294,29 @@ def test_out_that_may_not_be_looked_at_is_told_in_words(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "exists", barred)
     with pytest.raises(WherryError, match=r"--out .* cannot be used: Permission denied; give"):
         Store(str(tmp_path / "out"))
+
+
+def test_a_table_of_short_words_is_wrapped_nowhere(monkeypatch):
+    """A million rows of it are shown; whatever has to be wrapped looks as it did."""
+    heads = ["host", "time (ns)", "a long head of it"]
+    odd = ["", "x", "a b", " x", "x ", "a\tb", "a\u00a0b", "two-parts of it", "ä" * 30, "y" * 90]
+    rows = [[odd[i % 10], f"{i}.5", odd[i * 7 % 10]] for i in range(40)] + [["x", "2.5", "a b"]] * 9
+    plain = [row for row in rows if all(cell.isalnum() or cell in ("", "a b") for cell in row[::2])]
+
+    def wrapped(width):
+        return [words.table(heads, some, width) for some in (rows, plain)]
+
+    quick = [wrapped(width) for width in (None, 40, 12)]
+    monkeypatch.setattr(words, "_fits", lambda cell, width: False)
+    assert [wrapped(width) for width in (None, 40, 12)] == quick
+    monkeypatch.undo()
+    monkeypatch.setattr(words.textwrap, "wrap", lambda *_: pytest.fail("wrapped"))
+    assert len(plain) > 5 and len(words.table(heads, plain)) == 1 + len(plain)
+
+
+def test_a_name_is_cleaned_as_by_its_patterns(monkeypatch):
+    names = ["host-1", "x" * 199, "x" * 200, "x" * 80 + " y" * 90, "\x1b[2J", "ä\u202e", "", 7, 1.5]
+    found = [dimensions.clean(name, 300) for name in names]
+    monkeypatch.setattr(dimensions, "_SHORT", -1)
+    assert [dimensions.clean(name, 300) for name in names] == found
+    assert found[1] == "x" * 199 and found[2] == "x" * 150 + "…" and found[4] == "?[2J"

@@ -33,11 +33,15 @@ _UNSEEN = re.compile(
 )
 # A word that no line holds.
 _ENDLESS = re.compile(r"(\S{150})\S{50,}")
+_SHORT = 199  # a text that has no such word in it
 
 
 def clean(value: object, longest: int = LONGEST) -> str:
     """A name out of a file that anybody may have written: on one line, in one direction, not endless."""
-    text = _ENDLESS.sub(r"\1…", _UNSEEN.sub("?", str(value)))
+    text = str(value)
+    # As nearly all names are, of which a fleet has millions.
+    if not (len(text) <= _SHORT and text.isascii() and text.isprintable()):
+        text = _ENDLESS.sub(r"\1…", _UNSEEN.sub("?", text))
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 

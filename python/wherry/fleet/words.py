@@ -17,6 +17,11 @@ MOST_UNFIT = 20
 LEAST_NAME = 12
 
 
+def _fits(cell: str, width: int) -> bool:
+    """Whether wrapping would leave it as it is."""
+    return not cell or (len(cell) <= width and cell.isprintable() and cell[-1] != " ")
+
+
 def table(
     heads: Sequence[str], rows: Iterable[Sequence[str]], width: int | None = None
 ) -> list[str]:
@@ -24,11 +29,12 @@ def table(
     it is wider than `width`, heads and names go over several lines, of the widest column first."""
     rows = [list(row) for row in rows]
     right = [head.endswith((")", "hosts", "floor", "scatter", "libc")) for head in heads]
-    widths = [max(len(line[i]) for line in [list(heads), *rows]) for i in range(len(heads))]
+    widest = [max(map(len, column), default=0) for column in zip(*rows, strict=True)]
+    widest = widest or [0] * len(heads)
+    widths = [max(len(head), own) for head, own in zip(heads, widest, strict=True)]
     # A head breaks at its blanks, a figure nowhere.
     least = [
-        max(len(cell) for cell in (*heads[i].split(), *(row[i] for row in rows if right[i])))
-        for i in range(len(heads))
+        max(widest[i] if right[i] else 0, *map(len, heads[i].split()), 0) for i in range(len(heads))
     ]
     least = [n if r else min(w, LEAST_NAME) for n, w, r in zip(least, widths, right, strict=True)]
     while width and sum(widths) + 2 * len(widths) > width:
@@ -37,7 +43,13 @@ def table(
             break
         widths[wide] -= 1
     lines = []
+    one = "  " + "  ".join(
+        f"{{:{'>' if r else '<'}{w}}}" for w, r in zip(widths, right, strict=True)
+    )
     for row in [list(heads), *rows]:
+        if all(map(_fits, row, widths)):
+            lines.append(one.format(*row).rstrip())
+            continue
         parts = [textwrap.wrap(cell, w) or [""] for cell, w in zip(row, widths, strict=True)]
         for line in itertools.zip_longest(*parts, fillvalue=""):
             cells = (
