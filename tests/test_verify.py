@@ -382,6 +382,12 @@ def test_a_call_that_sleeps_is_a_hang_and_a_process_that_was_stopped_is_none(
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
         stopped.append((process, pids))
+    # Nobody has this one go on: neither slow nor wrong.
+    program = [runner.program, "verify", "--only-peers", "--peer", f"slow={library}:dawdle_"]
+    program += ["--brief", "--family", "sweep", "--json"]
+    left = subprocess.Popen(program, stdout=subprocess.PIPE, text=True)
+    assert json.loads(left.stdout.readline())["event"] == "start"
+    os.kill(child_of(left.pid), signal.SIGSTOP)
     peers = ["--peer", f"x={library}:block_first_", "--peer", f"y={library}:good_"]
     done = wherry(
         "verify", "--brief", "--only-peers", "--family", "sweep,empty", *peers, "--jobs", "1"
@@ -396,6 +402,23 @@ def test_a_call_that_sleeps_is_a_hang_and_a_process_that_was_stopped_is_none(
     for process, _ in stopped:
         said, _ = process.communicate(timeout=300)
         assert process.returncode == 0, said
+    said, _ = left.communicate(timeout=300)
+    assert left.returncode == 1, said
+    assert "stopped by signal 19 (Stopped (signal)), and nobody had it go on: cut off" in said
+
+
+def test_a_call_that_stops_its_own_process_is_told_as_that(runner, library):
+    """It passed for a slow one, after all the time that one has."""
+    peer = ("--peer", f"x={library}:stop_", "--jobs", "1")
+    done = runner("--brief", "--only-peers", "--family", "sweep,empty", *peer)
+    assert done.returncode == 1, done.stdout + done.stderr
+    said = " ".join(done.stdout.split())
+    assert "stopped its process with signal 19 (Stopped (signal)) instead of returning" in said
+    assert "too slow" not in said
+    # Only the case that is told of: nine bytes.
+    done = runner("--only-peers", *peer, "--case", "sweep:n=9", "--json")
+    assert done.returncode == 1 and events(done, "failure")[0]["size"] == 9
+    assert runner("--only-peers", *peer, "--case", "sweep:n=8").returncode == 0
 
 
 def child_of(pid: int) -> int:

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -165,9 +166,46 @@ static bool out_of_time(int status, const struct rusage *used)
     return WTERMSIG(status) == SIGKILL && limit.rlim_max != RLIM_INFINITY && us / 1000000 >= limit.rlim_max;
 }
 
-enum ending { ENDED, ASLEEP, STUCK, TOO_SLOW };
+/* The signal that has stopped it, or 0. */
+static int stopped_by(pid_t pid)
+{
+    siginfo_t info = {0};
+    const int looked = waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG | WNOWAIT);
+    return looked == 0 && info.si_pid == pid ? info.si_status : 0;
+}
+
+enum ending { ENDED, ASLEEP, STOPPED, STUCK, TOO_SLOW };
 
 enum { MOST_SLEEP = 10 }; /* seconds, of one call */
+
+/* Whether a thread of a stopped process stands in the system call by which it sent itself that signal; not so where it
+ * was somebody else's, as Ctrl-Z is, after which it goes on. */
+static bool stopped_itself(pid_t pid, int signo)
+{
+    char path[300], text[256];
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *threads = opendir(path);
+    bool found = false;
+    for (const struct dirent *one; threads && (one = readdir(threads));) {
+        snprintf(path, sizeof path, "/proc/%d/task/%s/syscall", (int)pid, one->d_name);
+        FILE *file = one->d_name[0] == '.' ? NULL : fopen(path, "re");
+        if (!file)
+            continue;
+        text[fread(text, 1, sizeof text - 1, file)] = '\0';
+        fclose(file);
+        long number;
+        unsigned long long to, second, third;
+        if (sscanf(text, "%ld %llx %llx %llx", &number, &to, &second, &third) != 4)
+            continue;
+        if (number == SYS_tgkill)
+            found |= third == (unsigned)signo;
+        else if (number == SYS_kill || number == SYS_tkill || number == SYS_rt_sigqueueinfo)
+            found |= second == (unsigned)signo;
+    }
+    if (threads)
+        closedir(threads);
+    return found;
+}
 
 /* Seconds of processor time without the end of a call that call.c could not stop. */
 static double limit_of(const struct unit *unit)
@@ -179,6 +217,7 @@ static double limit_of(const struct unit *unit)
 static void finish(struct job *job, struct unit *unit, enum ending ending)
 {
     bool killed = ending != ENDED;
+    const int stop = stopped_by(job->pid);
     struct result result;
     ssize_t got = killed ? -1 : read(job->fd, &result, sizeof result);
     int status = 0;
@@ -203,13 +242,19 @@ static void finish(struct job *job, struct unit *unit, enum ending ending)
         snprintf(unit->skipped, sizeof unit->skipped, "the system refuses the memory it needs (limits: ulimit -v, -n)");
     else if (ending == TOO_SLOW) {
         unit->unfinished = true;
-        snprintf(unit->skipped, sizeof unit->skipped, "too slow: cut off after %.0f s and %llu calls, right so far",
-                 patience_with(unit), (unsigned long long)job->pulse->beats);
+        if (stop)
+            snprintf(what, sizeof what, "stopped by signal %d (%s), and nobody had it go on", stop, strsignal(stop));
+        snprintf(unit->skipped, sizeof unit->skipped, "%s: cut off after %.0f s and %llu calls, right so far",
+                 stop ? what : "too slow", patience_with(unit), (unsigned long long)job->pulse->beats);
     } else if (ending == ENDED && out_of_time(status, &used)) {
         unit->unfinished = true;
         snprintf(unit->skipped, sizeof unit->skipped,
                  "cut off by the limit on processor time (ulimit -t) after %llu calls, right so far",
                  (unsigned long long)job->pulse->beats);
+    } else if (ending == STOPPED) {
+        snprintf(what, sizeof what, "stopped its process with signal %d (%s) instead of returning", stop,
+                 strsignal(stop));
+        fail_from_pulse(unit, job->pulse, "hang", what);
     } else if (ending == ASLEEP || ending == STUCK) {
         snprintf(what, sizeof what, "did not return within %.0f s %s; stopped",
                  ending == ASLEEP ? MOST_SLEEP : limit_of(unit), ending == ASLEEP ? "of sleep" : "of CPU time");
@@ -320,6 +365,9 @@ static enum ending ending_of(struct job *job, const struct unit *unit)
     }
     if (job->slept > MOST_SLEEP)
         return ASLEEP;
+    const int stop = stopped_by(job->pid);
+    if (stop && stopped_itself(job->pid, stop))
+        return STOPPED;
     if (used - job->used_then > limit_of(unit))
         return STUCK;
     return job->lasted > patience_with(unit) ? TOO_SLOW : ENDED;
@@ -331,9 +379,11 @@ static void look_at(struct campaign *c, struct job *job, short events)
     const enum ending ending = events ? ENDED : ending_of(job, unit);
     if (!events && ending == ENDED)
         return;
+    const bool stopped = stopped_by(job->pid);
     finish(job, unit, ending);
     if (ending == TOO_SLOW) {
-        c->abandoned[c->target_of[job->unit]] = "it was too slow in another family";
+        c->abandoned[c->target_of[job->unit]] =
+            stopped ? "it was stopped in another family" : "it was too slow in another family";
         c->too_slow[c->target_of[job->unit]] = true;
     }
     account(c, job->unit, now() - job->started);
