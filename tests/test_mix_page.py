@@ -132,6 +132,20 @@ def test_a_caller_without_lines_is_told_by_its_address():
     assert summary.caller(row | {"source": "/src/x.c:7"}) == "f x.c:7 in libx.so.1"
 
 
+def test_long_names_leave_the_figures_of_the_summary_whole():
+    library = "_multiarray_umath.cpython-311-x86_64-linux-gnu.so"
+    row = {"module": f"/usr/lib/{library}", "function": "f" * 90, "offset": 1, "source": "x.c:7"}
+    row |= {"op": "move", "bytes": 72 << 20, "calls": 29}
+    program = "/usr/bin/" + "p" * 200
+    thread = {"program": program, "name": "reader", "threads": 3, "bytes": 72 << 20, "calls": 29}
+    callers, threads = summary._callers([row, row]), summary._threads([thread])
+    head, first, second = callers.splitlines()
+    assert head.split() == ["bytes", "calls", "op", "from"] and first == second
+    assert first.split()[:4] == ["72", "MiB", "29", "move"] and library in first
+    assert threads.splitlines()[1].split()[:4] == ["72", "MiB", "29", "reader"], threads
+    assert all(len(line) <= summary.WIDTH for line in f"{callers}\n{threads}".splitlines())
+
+
 @pytest.mark.parametrize(
     ("number", "said"), [(1, "1 process, 1 thread"), (2000, "2,000 processes, 2,000 threads")]
 )

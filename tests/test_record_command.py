@@ -127,7 +127,7 @@ running.LOOK_S = 60  # nobody looks before the command has ended
 home = pathlib.Path(sys.argv[1])
 env = preloading.environment(dict(os.environ), [preloading.library("recorder")])
 env["WHERRY_RECORD"] = str(home)
-shell = f"{sys.argv[2]} times 100000000000 & until ls {home}/$!-*; do sleep 0.02; done; echo $! > {home}/daemon"
+shell = f"{sys.argv[2]} & {sys.argv[3]}; echo $! > {home}/daemon"
 try:
     ran = running.run(["sh", "-c", shell], "/bin/sh", env, home, merge.Merger())
 finally:
@@ -136,8 +136,13 @@ print(ran.exit, ran.still)
 """
 
 
-def test_a_daemon_that_nobody_saw_outlives_the_command(wherry_run, known, tmp_path):
-    words = (sys.executable, "-c", DAEMON, tmp_path, known)
+@pytest.mark.parametrize("copies", [True, False])
+def test_a_daemon_that_nobody_saw_outlives_the_command(wherry_run, known, tmp_path, copies: bool):
+    """Also one that waits, and has no record yet."""
+    counts = f"until ls {tmp_path}/$!-*; do sleep 0.02; done"
+    os.mkfifo(tmp_path / "fifo")
+    daemon = (f"{known} times 100000000000", counts) if copies else (f": <{tmp_path}/fifo", ":")
+    words = (sys.executable, "-c", DAEMON, tmp_path, *daemon)
     done = run(*words, env={**os.environ, "WHERRY_RUN": str(wherry_run)})
     assert done.stdout.splitlines()[-1] == "0 1"
 

@@ -194,6 +194,11 @@ def test_processor_time_of_what_was_recorded():
     looks = seen((30, 30, False), (50, 60, True), (90, 120, False))
     assert known_ms([span(7, 31, 30)], {7: looks}) == pytest.approx(20 + 10 * 19 / 60, abs=7)
     assert known_ms([], {9: seen((30, 30, False))}) == 0
+    # One program after the other, each recorded, and whenever somebody looks the next is just being loaded.
+    chain = [span(7, cpu_ms, 4) for cpu_ms in (1, 6, 11, 16, 21, 26, 31, 36)]
+    assert known_ms(chain, {7: seen((5, 10, False), (20, 30, False))}) == pytest.approx(40)
+    looks = seen((30, 30, True), (40, 50, False), (50, 60, True))
+    assert known_ms([span(7, 1, 60), span(7, 41, 10)], {7: looks}) == pytest.approx(50, abs=5)
     # A child that copied nothing has no record of its own, but its parent's.
     assert known_ms([], {9: seen((30, 30, True))}) == pytest.approx(30)
     assert processor.unrecorded_s(10.0, 9.9) == 0
@@ -251,6 +256,18 @@ def test_what_is_still_being_loaded_is_recorded(record, tmp_path, copies: int):
     done, mix = record("--", "sh", "-c", f"{program}; exit 0")
     assert "incomplete" not in mix["ceiling"] and not mix["run"]["unrecorded"], done.stderr
     assert mix["ops"].get("copy", {"calls": 0})["calls"] >= copies
+
+
+def test_copies_of_go_are_named(record, tmp_path):
+    """By the section that its programs have."""
+    need_tool("cc", "gcc")
+    (tmp_path / "p.c").write_text(
+        '__attribute__((section(".go.buildinfo"), used)) static int info = 1;\n'
+        "int main(void) { return 0; }\n"
+    )
+    run("cc", tmp_path / "p.c", "-o", tmp_path / "p")
+    said = record("--no-ceiling", "--", tmp_path / "p")[0].stderr
+    assert "p: it is written in Go, whose own copies do not go through libc" in said.splitlines()[0]
 
 
 def test_a_static_command_is_named_however_short(record, build_dir):

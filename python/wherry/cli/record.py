@@ -222,6 +222,8 @@ def _recorded(asked: _Asked, quiet: bool, verdict, home: Path, ending: Ending) -
     if not verdict.helps:
         more = "; it runs untouched" if verdict.kind in DISTURBED else ""
         telling.say(f"{asked.command[0]} itself cannot be recorded: {verdict.reason}{more}")
+    for note in verdict.notes:
+        telling.say(f"{asked.command[0]}: {note}")
     counting = unseen.Counting() if asked.count else None
     ran, tried = _runs(asked, verdict, home, merger, counting, ending)
     not_seen = None

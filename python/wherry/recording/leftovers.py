@@ -41,6 +41,17 @@ def counting(home: Path) -> set[int]:
     return {pid for pid in found if _maps(pid, home)}
 
 
+def started_there(home: Path) -> set[int]:
+    """Processes that were to count there, also such as have copied nothing yet."""
+    word = os.fsencode(f"WHERRY_RECORD={home}")
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if word in (process / "environ").read_bytes().split(b"\0"):
+                found.add(int(process.name))
+    return found
+
+
 def _maps(pid: int, home: Path) -> bool:
     with contextlib.suppress(OSError):
         return os.fsencode(f"{home}/") in Path(f"/proc/{pid}/maps").read_bytes()

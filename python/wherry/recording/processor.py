@@ -28,15 +28,17 @@ class Watched:
     cpu_ns: int = 0
     recorded_cpu_ns: int = 0
     recorded_clock_ns: int = 0
+    recorded: bool = False  # at the last look
     # from when to when of its processor time it executed something that was not recorded
     elsewhere: list[tuple[int, int]] = dataclasses.field(default_factory=list)
 
     def look(self, cpu_ns: int, clock_ns: int, recorded: bool) -> None:
         if recorded:
             self.recorded_cpu_ns, self.recorded_clock_ns = cpu_ns, clock_ns
-        else:
+        elif not self.recorded:
+            # Else it executed another program meanwhile, and nobody knows when.
             self.elsewhere.append((self.cpu_ns, cpu_ns))
-        self.cpu_ns = cpu_ns
+        self.cpu_ns, self.recorded = cpu_ns, recorded
 
 
 def of_process(pid: int) -> int | None:
@@ -64,7 +66,13 @@ def recorded_s(
         known = seen.recorded_cpu_ns
         if last is not None:
             known = max(known, last.cpu_ns)
-        before = sum(max(min(end, known) - begin, 0) for begin, end in seen.elsewhere)
+        # Between two looks it may have executed many programs: where a record began, they may all have had one.
+        begun = [span.cpu_ns for span in by_pid[pid]]
+        before = sum(
+            max(min(end, known) - begin, 0)
+            for begin, end in seen.elsewhere
+            if not any(begin <= cpu_ns < end for cpu_ns in begun)
+        )
         rest = 0.0
         if last is not None:
             rest = _rest(last, seen, children[pid], ticks_per_ns, look_s) + ENDING_NS

@@ -352,8 +352,10 @@ def run(
         for found in (look.seen, look.without):
             found.pop(str(Path(counting.program).resolve()), None)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    # A daemon loses its parents sooner than anybody looks; it has its record.
+    # A daemon loses its parents sooner than anybody looks; it has its record or, if its title does not lie there now
+    # (setproctitle), the environment that names the directory.
     outlive = {pid for pid in look.alive if running(pid)} | leftovers.counting(directory)
+    outlive |= leftovers.started_there(directory)
     return Ran(
         128 - code if code < 0 else code,
         -code if code < 0 else 0,

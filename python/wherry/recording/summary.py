@@ -92,7 +92,8 @@ def _ops(ops: Mapping[str, Mapping]) -> str:
     return _table(layout(columns, body, WIDTH))
 
 
-def caller(row: Mapping) -> str:
+def caller(row: Mapping, most: int = 120) -> str:
+    """`htab_expand hashtab.c:550 in cc1`, within so many letters."""
     function, offset = row.get("function"), row.get("offset")
     place = function or (f"+{offset:#x}" if offset is not None else "?")
     if inlined_into := row.get("inlined_into"):
@@ -103,19 +104,32 @@ def caller(row: Mapping) -> str:
     if function and offset is not None and not re.search(r":\d+$", source):
         # Without lines of source the places in one function differ by nothing else.
         place += f" at {offset:#x}"
-    return f"{place[:60]} in {Path(row['module']).name}"
+    file = _cut(Path(row["module"]).name, most * 3 // 4)
+    return f"{place[: min(60, most - len(file) - len(' in '))]} in {file}"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def _left(rows: Sequence[Sequence[str]]) -> int:
+    """What these columns of a table, each with a blank behind it and one for a mark, leave of its width for another."""
+    return (
+        WIDTH
+        - tables.INDENT
+        - 1
+        - sum(max(map(len, column)) + 2 for column in zip(*rows, strict=True))
+    )
 
 
 def _callers(rows: list) -> str:
     columns = [Column("bytes"), Column("calls"), Column("op", left=True), Column("from", left=True)]
+    shown = rows[:CALLERS_SHOWN]
+    figures = [[size_in_words(row["bytes"]), _count(row["calls"]), row["op"]] for row in shown]
+    most = _left([[column.head for column in columns[:3]], *figures])
     body = [
-        [
-            Figure(size_in_words(row["bytes"])),
-            Figure(_count(row["calls"])),
-            Figure(row["op"]),
-            Figure(caller(row)),
-        ]
-        for row in rows[:CALLERS_SHOWN]
+        [*map(Figure, own), Figure(caller(row, most))]
+        for own, row in zip(figures, shown, strict=True)
     ]
     return _table(layout(columns, body, WIDTH))
 
@@ -139,13 +153,11 @@ def thread(row: Mapping) -> str:
 
 def _threads(rows: Sequence[Mapping]) -> str:
     columns = [Column("bytes"), Column("calls"), Column("thread", left=True)]
+    figures = [[size_in_words(row["bytes"]), _count(row["calls"])] for row in rows]
+    most = _left([[column.head for column in columns[:2]], *figures])
     body = [
-        [
-            Figure(size_in_words(row["bytes"])),
-            Figure(_count(row["calls"])),
-            Figure(printable(thread(row))),
-        ]
-        for row in rows
+        [*map(Figure, own), Figure(_cut(printable(thread(row)), most))]
+        for own, row in zip(figures, rows, strict=True)
     ]
     return _table(layout(columns, body, WIDTH))
 
