@@ -231,8 +231,9 @@ static void put_start(const struct host *host, uint64_t seed, const struct count
 }
 
 static const char help[] =
-    "usage: wherry-run measure [--peer NAME=PATH[:PREFIX]] ... [--pin CPU] [--seed N] [--pace CORE,MEMORY]\n"
-    "                           [--counters hardware|software|none] [--raw]\n\n"
+    "usage: wherry-run measure [--peer NAME=PATH[:PREFIX]] ... [--plan NAME=CHOICE[,FIELD=BYTES] ...] ...\n"
+    "                           [--pin CPU] [--seed N] [--pace CORE,MEMORY] [--counters hardware|software|none]\n"
+    "                           [--raw]\n\n"
     "Reads rows from standard input, one a line, measures each and writes one JSON object a line.\n\n"
     "  --peer NAME=PATH[:PREFIX]  also measure a shared object with memcpy, memmove or memset\n"
     "  --plan NAME=CHOICE[,FIELD=BYTES] ...\n"
