@@ -245,3 +245,47 @@ def test_no_command_writes_by_name_without_asking():
         if calls := re.findall(r"\brunfile\.write(?:_\w+)?\(", file.read_text()):
             found[file.relative_to(home).as_posix()] = len(calls)
     assert found == ASK_BEFORE
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("export r.json -o", "\x1b[2J\n.csv"),
+        ("import gb.json -o", "\x1b[2J\n.json"),
+        ("plan compile one.toml -o", "\x1b[2J\n.plan"),
+        ("list mixes gcc.copy --export", "\x1b[2J\n.csv"),
+        ("report small.mix.json -o", "\x1b[2J\n.html"),
+        ("fleet report r.json --html", "\x1b[2J\n.html"),
+    ],
+)
+def test_a_name_is_told_on_one_line_and_as_no_order_to_the_terminal(there, call, words, name):
+    status, out, err = call(*words.split(), name)
+    assert status == 0 and (there / name).is_file()
+    assert "\x1b" not in out + err and "\\x1b[2J ." in out + err
+
+
+def test_a_dash_is_standard_output(there, call):
+    assert call("export", "r.json", "-o", "-") == call("export", "r.json")
+    assert not (there / "-").exists()
+
+
+def test_the_end_of_the_options_is_no_name(there, call):
+    """`-o --`, where the name was forgotten, would run the command and leave a file of that name."""
+    for words in ("record -o -- touch ran", "ab --save -- touch ran", "export r.json -o --"):
+        status, _, said = call(*words.split())
+        assert status == 2 and "--: the name is missing" in said
+    assert not (there / "ran").exists() and not (there / "--").exists()
+
+
+def test_what_a_run_cannot_write_is_told_before_the_first(there, call, monkeypatch):
+    (there / "kept").mkdir()
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path).name != "kept")
+    status, _, said = call("ab", "--keep", "kept", "--", "touch", "ran")
+    assert status == 2 and "--keep kept: nothing may be written there" in said
+    assert not (there / "ran").exists()
+
+
+def test_a_plan_that_is_kept_says_nothing_of_its_directory(tmp_path, monkeypatch, capfd):
+    """Nobody named it, and the program that is about to run has the same standard error."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "none"))
+    assert plans.keep([PLAN]).is_file() and capfd.readouterr().err == ""

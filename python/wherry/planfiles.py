@@ -105,7 +105,8 @@ def keep(plans: Sequence[Plan]) -> Path:
     data = planbinary.encode(list(plans))
     made = _cache() / f"{hashlib.sha256(data).hexdigest()[:32]}.plan"
     if not made.is_file() or made.read_bytes() != data:
-        runfile.write_bytes(made, data)  # also in the place of one that is damaged
+        # Also in the place of one that is damaged.
+        runfile.write_bytes(made, data, quiet=True)
     return made
 
 

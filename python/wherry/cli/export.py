@@ -30,6 +30,7 @@ def command(run: str, form: str | None, output: str | None) -> None:
     """Writes the cells of RUN in another format. Samples are the raw ones when they lie beside RUN (wherry bench
     --raw), else the quantiles that it keeps; the output says which. RUN may be another tool's file too."""
     from wherry import outputs
+    from wherry.cli import streams
     from wherry.cli.printer import Printer
     from wherry.errors import WherryError, unknown
     from wherry.formats import export, files
@@ -37,7 +38,7 @@ def command(run: str, form: str | None, output: str | None) -> None:
     from wherry.units import plural
 
     if form is None:
-        suffix = Path(output).suffix if output else ".csv"
+        suffix = Path(output).suffix if output and output != "-" else ".csv"
         form = SUFFIXES.get(suffix)
         if form is None:
             raise WherryError(
@@ -60,7 +61,7 @@ def command(run: str, form: str | None, output: str | None) -> None:
     target = Path(output)
     outputs.refuse_inputs(target, {path: "the run file", beside(path): "its raw samples"})
     outputs.write(target, text.encode(), outputs.EXPORTS[form])
-    click.echo(
+    streams.line_of(
         f"{plural(len(samples.cells), 'cell')} of {run} in {output}"
         + (f" ({form}; samples: {samples.about})" if form in USES_SAMPLES else f" ({form})")
     )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import click
 
-from wherry.cli import fleeting
+from wherry.cli import fleeting, streams
 from wherry.cli.grouped import FileName, Group
 
 
@@ -22,7 +21,7 @@ def command() -> None:
 def _load(
     runs: tuple[str, ...], output: Path | None = None, option: str = "-o", *, page: bool = False
 ):
-    """`output`: what is made of them, a `page` or metrics, for which there is to be a place before all are read."""
+    """`output`: what is made of them, a `page` or metrics; what would be lost by that is told before they are read."""
     from wherry import outputs
     from wherry.cli.progress import Progress
     from wherry.fleet import loading
@@ -35,7 +34,7 @@ def _load(
 
         check_page(output, option)
     if output:
-        outputs.check(output, outputs.PAGE if page else outputs.METRICS)
+        outputs.refuse(output, outputs.PAGE if page else outputs.METRICS)
     with Progress("reading", "files", len(paths)) as progress:
         return loading.read(paths, tell=lambda done, total: progress.at(done, total))
 
@@ -106,7 +105,7 @@ def report(runs, before, since, page, bundle, curves, everything, as_json) -> in
     outputs.refuse_same({"--html": page, "--bundle": bundle})
     made = bundle_room.make(bundle_room.files(list(runs), bundle)) if bundle else []
     if bundle:
-        outputs.check(bundle, planfiles.kind(bundle))
+        outputs.refuse(bundle, planfiles.kind(bundle))
     plain = tuple(r for r in runs if not r.endswith((".toml", ".plan")))
     old = {clean(p, 200) for p in loading.expand(before)} if before else set()
     fleet = _load((*plain, *before), page, "--html", page=True)
@@ -121,11 +120,13 @@ def report(runs, before, since, page, bundle, curves, everything, as_json) -> in
         from wherry.fleet import page as page_room
 
         outputs.write(page, page_room.page(found).encode(), outputs.PAGE)
-        print(f"Page: {page}", file=sys.stderr)
+        streams.line_of(f"Page: {page}", aside=True)
     if bundle:
         bundle_room.write(bundle, made)
         for plan, hosts in made:
-            print(f"{bundle}: {plan.name}, from {words.plural(hosts, 'host')}", file=sys.stderr)
+            streams.line_of(
+                f"{bundle}: {plan.name}, from {words.plural(hosts, 'host')}", aside=True
+            )
     return EXIT_OK
 
 
@@ -163,7 +164,7 @@ def query(sql, runs, timeout, as_json) -> None:
     fleet = _load(runs)
     _none_read(fleet)
     for path, why in fleet.unfit:
-        print(f"wherry fleet query: {path} {why}; passed over", file=sys.stderr)
+        streams.line_of(f"wherry fleet query: {path} {why}; passed over", aside=True)
     heads, rows = room.ask(fleet, sql, timeout)
     printer = Printer()
     if as_json:
@@ -194,7 +195,7 @@ def metrics(runs, output) -> None:
     fleet = _load(runs, output)
     _none_read(fleet)
     for path, why in fleet.unfit:
-        print(f"wherry fleet metrics: {path} {why}; passed over", file=sys.stderr)
+        streams.line_of(f"wherry fleet metrics: {path} {why}; passed over", aside=True)
     text = room.text(fleet)
     if output:
         outputs.write(output, text.encode(), outputs.METRICS)

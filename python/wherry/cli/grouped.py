@@ -16,6 +16,9 @@ _NAMES_A_TIME = ("TIME",)
 def not_empty(ctx: click.Context, parameter: click.Parameter, value: object) -> object:
     given = value if isinstance(value, (list, tuple)) else (value,)
     listed = "," in (parameter.metavar or "")
+    if isinstance(parameter, click.Option) and "--" in given:
+        # What was meant to end the options was taken for the file's name.
+        raise click.UsageError(f"{parameter.opts[0]} --: the name is missing", ctx)
     if any(own == "" or (listed and own is not None and not own.strip(", ")) for own in given):
         named = (
             parameter.opts[0]

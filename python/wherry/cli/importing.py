@@ -29,6 +29,7 @@ def command(file: str, output: str | None, ghz: float | None, as_json: bool) -> 
     JSON of glibc's benchtests. It is shown, compared, exported and reported like a run of ours; what the tool does not
     tell (the machine, say) stays unknown."""
     from wherry import outputs, runfile
+    from wherry.cli import streams
     from wherry.cli.printer import Printer
     from wherry.formats import files
     from wherry.units import plural
@@ -44,7 +45,7 @@ def command(file: str, output: str | None, ghz: float | None, as_json: bool) -> 
     runfile.write(target, run)
     source = run["source"]
     cells = plural(len(run["cells"]), "cell")
-    click.echo(f"{cells} of {file} ({source['tool']}) in {target}")
+    streams.line_of(f"{cells} of {file} ({source['tool']}) in {target}")
     for note in source["notes"]:
         click.echo(f"wherry: {note}", err=True)
     if source["unit"] == "ticks":

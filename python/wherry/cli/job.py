@@ -36,6 +36,7 @@ from wherry.errors import (
     EXIT_OK,
     FailedError,
     WherryError,
+    printable,
 )
 from wherry.estimate import expected_seconds
 from wherry.experiments import Experiment, Request
@@ -350,7 +351,8 @@ class Bench:
             )
         elif not self.as_json:
             self.printer.text(
-                f"Saved as {self.path}" + (", raw samples beside it" if self.raw else "")
+                f"Saved as {printable(str(self.path))}"
+                + (", raw samples beside it" if self.raw else "")
             )
         if document["interrupted"]:
             return interrupted_status[0]

@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from wherry import mixes, mixfiles, outputs, runfile
-from wherry.cli import dimensions
+from wherry.cli import dimensions, streams
+from wherry.cli.names import tell
 from wherry.cli.printer import Printer
 from wherry.errors import WherryError, unknown
 from wherry.mixes import Mix
@@ -149,7 +150,7 @@ def _plot(chosen: Sequence[Mix], name: str) -> None:
 
     path = still.check(name)
     outputs.write(path, mixplots.draw(chosen, path), outputs.PICTURE)
-    click.echo(f"{len(chosen)} mix{'es' if len(chosen) != 1 else ''} drawn in {path}")
+    streams.line_of(f"{len(chosen)} mix{'es' if len(chosen) != 1 else ''} drawn in {path}")
 
 
 def _file_name(mix: Mix) -> str:
@@ -164,9 +165,8 @@ def _says_the_op(mix: Mix, path: Path) -> None:
     what = ", ".join(taken) or "none of them"
     better = path.with_name(f"{path.stem}.{mix.ops[0]}.csv").name
     advice = f"; {better} would say so" if len(mix.ops) == 1 else ""
-    click.echo(
-        f"wherry: {mix.name}: is for {', '.join(mix.ops)}, and a file named {path.name} is read as for {what}{advice}",
-        err=True,
+    tell(
+        f"{mix.name}: is for {', '.join(mix.ops)}, and a file named {path.name} is read as for {what}{advice}"
     )
 
 
@@ -194,7 +194,7 @@ def _export(chosen: Sequence[Mix], target: Path, form: str) -> None:
         outputs.refuse(path, outputs.SIZES, text.encode())
     for mix, path, text in zip(chosen, paths, texts, strict=True):
         outputs.write(path, text.encode(), outputs.SIZES)
-        click.echo(f"{mix.name} in {path} ({form})")
+        streams.line_of(f"{mix.name} in {path} ({form})")
         _says_the_op(mix, path)
         if form == mixfiles.LLVM and any(mix.shares[1:]):
             click.echo(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Sequence
 
+from wherry.cli import streams
 from wherry.errors import WherryError, unknown
 from wherry.found_peers import CHOICES, TIERS, tier_rank
 from wherry.mixes import Mix
@@ -16,7 +16,7 @@ STATES = ("L1", "L2", "L3", "DRAM")
 
 def tell(line: str) -> None:
     """Beside what a command is for."""
-    print(f"wherry: {line}", file=sys.stderr)
+    streams.line_of(f"wherry: {line}", aside=True)
 
 
 def targets(catalogue: Sequence[dict], peers: Iterable[str]) -> set[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from wherry.cli import streams
 from wherry.cli.grouped import FileName, Group
 from wherry.errors import EXIT_FAILED, WherryError
 
@@ -31,7 +32,7 @@ def _write(out: Path, plans_: list, head: str = "") -> None:
     from wherry import planfiles
 
     planfiles.save(out, plans_, head)
-    print(f"{out}: {len(plans_)} plan{'' if len(plans_) == 1 else 's'}")
+    streams.line_of(f"{out}: {len(plans_)} plan{'' if len(plans_) == 1 else 's'}")
 
 
 @click.group(
@@ -82,7 +83,7 @@ def check(file: Path, as_json: bool) -> int:
         told = {"file": str(file), "taken": taken, "status": status}
         Printer().write(runfile.encode(told).decode())
     else:
-        print(f"{'yes' if taken else 'no'}: {status}")
+        streams.line_of(f"{'yes' if taken else 'no'}: {status}")
     return 0 if taken else EXIT_FAILED
 
 
@@ -131,7 +132,7 @@ def compile_(file: Path, output: Path | None) -> None:
             else f"{file} is compiled already"
         )
     planfiles.compile_to(target, found)
-    print(f"{target}: {len(found)} plan{'' if len(found) == 1 else 's'}")
+    streams.line_of(f"{target}: {len(found)} plan{'' if len(found) == 1 else 's'}")
 
 
 @command.command(epilog="Example: wherry plan bundle zen4.toml zen5.toml -o fleet.plan")

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from wherry import outputs, runfile
+from wherry.cli import names, streams
 from wherry.errors import FailedError, WherryError, unknown
 
 PAGE = (".html", ".htm")
@@ -43,12 +44,8 @@ def command(files, output, plot, wanted) -> None:
     """Writes a page that tells and shows all of a run, or of several side by side. It is one file, opens from disk in
     any browser, and asks no network. RUN may be another tool's file too, or a single mix (a file of wherry record,
     or the name of one that comes with Wherry)."""
-    from wherry.cli import names
-    from wherry.cli.printer import Printer
-
-    printer = Printer()
     for line in report(files, output, plot, names.split(wanted)):
-        printer.text(line)
+        streams.line_of(line)
 
 
 def check_page(name: str, option: str = "-o") -> Path:
@@ -250,11 +247,11 @@ def after_bench(run: dict, path: Path, plot: Path | None, page: bool, aside: boo
             there = {row["experiment"] for row in run["rows"]}
             shown = [e["name"] for e in run["experiments"] if e["name"] in there]
             for line in draw(run, plot, shown):
-                click.echo(line, err=aside)
+                streams.line_of(line, aside=aside)
         if page:
             target = page_beside(path)
             write_page([(run, path)], target)
-            click.echo(f"Report: {target} (opens in any browser)", err=aside)
+            streams.line_of(f"Report: {target} (opens in any browser)", aside=aside)
     except WherryError as error:
         raise FailedError(f"{error}; the figures are saved in {path}") from None
 
@@ -265,4 +262,4 @@ def show(file: str, experiments: Sequence[str], plot: str | None, page: bool, as
     if page:
         lines += report([file], None, None, ())
     for line in lines:
-        click.echo(line, err=aside)
+        streams.line_of(line, aside=aside)

@@ -10,7 +10,7 @@ from wherry import jobcontrol, machine, outputs, runfile, selfcheck, stamp, tabl
 from wherry.cli import keeping, names
 from wherry.cli.printer import Printer
 from wherry.cli.progress import Progress
-from wherry.errors import EXIT_FAILED, EXIT_OK, EXIT_UNDECIDED, WherryError
+from wherry.errors import EXIT_FAILED, EXIT_OK, EXIT_UNDECIDED, WherryError, printable
 from wherry.selfcheck.claims import LIMIT, QUICK_LIMIT, Claim, Session
 
 FORMAT, FORMAT_VERSION = "wherry-self-check", 1
@@ -113,7 +113,7 @@ class _Check:
             )
         style = {True: "lead", False: "bad", None: ""}[document["passed"]]
         self.printer.paragraph(text, style)
-        self.printer.text(f"Saved as {self.path}, every cell in it")
+        self.printer.text(f"Saved as {printable(str(self.path))}, every cell in it")
 
     def _table(self, claims: list[Claim]) -> list:
         lines: list[tables.Line] = []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import sys
 
+from wherry.errors import printable
+
 
 class LostError(OSError):
     """What was to be on a standard stream is not: its disk is full, for instance."""
@@ -51,3 +53,10 @@ def go_on_unread() -> None:
                 write_through=given.write_through,
             ),
         )
+
+
+def line_of(text: str, *, aside: bool = False) -> None:
+    """One line, whatever is in the names of files that it tells; `aside`: to standard error."""
+    stream = sys.stderr if aside else sys.stdout
+    encoding = stream.encoding or "utf-8"
+    print(printable(text).encode(encoding, "replace").decode(encoding), file=stream)

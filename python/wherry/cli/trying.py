@@ -14,7 +14,7 @@ from wherry.cli import keeping
 from wherry.cli.ending import interrupted_status
 from wherry.cli.printer import Printer
 from wherry.cli.progress import Progress
-from wherry.errors import EXIT_OK, FailedError, WherryError
+from wherry.errors import EXIT_OK, FailedError, WherryError, printable
 from wherry.tables import Block, Column, Figure, layout
 from wherry.units import percent, plural, seconds_in_words, size_in_words
 
@@ -66,7 +66,7 @@ def ab(words, *, runs, seconds, limit, by, force, seed, save, as_json, **options
     elif found:
         _show(printer, words, taken, found, by, said, document, runs)
         if not unsaved:
-            printer.text(f"Saved as {path}")
+            printer.text(f"Saved as {printable(str(path))}")
     if unsaved:
         raise unsaved
     if taken.interrupted:
@@ -140,6 +140,10 @@ def _program(words, limit: float, options: dict) -> running.Program:
             keep.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise WherryError(f"--keep {keep}: {error.strerror}; give a directory") from None
+        if not os.access(keep, os.W_OK | os.X_OK):
+            raise WherryError(
+                f"--keep {keep}: nothing may be written there; give another directory"
+            )
         if stdin is not None and stdin.resolve().parent == keep.resolve():
             raise WherryError(
                 f"--keep {keep}: that is where --stdin {stdin} lies, which a run's output might replace; give another "
