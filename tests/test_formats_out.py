@@ -103,6 +103,23 @@ def test_nothing_is_more_certain_after_a_round_trip(tmp_path, form, earlier):
         assert its["ns"] == pytest.approx(own["ns"], rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("told", "found"),
+    [
+        ({"rounds": 9, "processes": 2_000_000_000}, (9, 9)),
+        ({"rounds": 0, "processes": -1, "noise_floor": "x"}, (2, 1)),
+        ({"rounds": True, "processes": 3.0, "noise_floor": True}, (2, 1)),
+        ({"rounds": 1 << 40, "processes": None}, (2, 1)),
+    ],
+)
+def test_what_no_run_can_have_had_is_not_believed(tmp_path, told, found):
+    document = gbench(*(entry("copy/x", float(i + 1), **told) for i in range(7)))
+    document["context"] = {"wherry": "1", "samples": "quantiles of the rounds"}
+    run = files.load(saved(tmp_path / "g.json", document))
+    (cell,) = run["cells"]
+    assert (cell["rounds"], cell["processes"]) == found and run["noise"]["floor"] is None
+
+
 @pytest.mark.parametrize("form", ["google-benchmark", "benchfmt"])
 def test_a_median_alone_comes_back_without_a_spread(tmp_path, form):
     """Of another tool's aggregates; that ten rounds were all alike would be the most certain run there is."""

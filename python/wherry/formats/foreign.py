@@ -228,6 +228,7 @@ def build(cells: Sequence[Cell], source: Source, verified: bool | None = None) -
         if cell.name or not {"size", "mix"} & set(own):
             own["name"] = clean(cell.name or cell.routine)
         count, processes = cell.rounds(), max((cell.made.processes if cell.made else 0), 1)
+        processes = min(processes, count)  # each had a round
         of = experiments.setdefault(
             own["experiment"], {"processes": 1, "rounds": 1, "noise_floor": None}
         )
