@@ -264,6 +264,11 @@ def test_a_name_is_told_on_one_line_and_as_no_order_to_the_terminal(there, call,
     assert "\x1b" not in out + err and "\\x1b[2J ." in out + err
 
 
+def test_a_file_in_the_place_of_a_directory_is_told_as_that(there, call):
+    status, _, said = call("export", "r.json", "-o", "gb.json/x.csv")
+    assert status == 1 and "a file is where its directory would be" in said
+
+
 def test_a_dash_is_standard_output(there, call):
     assert call("export", "r.json", "-o", "-") == call("export", "r.json")
     assert not (there / "-").exists()

@@ -274,9 +274,12 @@ def check_target(path: Path) -> None:
         _refuse_what_is_there(path)
         _write(path, b"\0" * 65536, keep=False)
     except OSError as error:
-        # Where a directory was to be made.
-        why = "a file is where its directory would be" if error.errno == EEXIST else error.strerror
-        raise WherryError(f"cannot save to {path}: {why}; choose another place") from None
+        raise WherryError(f"cannot save to {path}: {_why(error)}; choose another place") from None
+
+
+def _why(error: OSError) -> str | None:
+    # Where a directory was to be made.
+    return "a file is where its directory would be" if error.errno == EEXIST else error.strerror
 
 
 def is_document(path: Path, kind: str = FORMAT) -> bool:
@@ -350,7 +353,7 @@ def _save(path: Path, data: bytes, quiet: bool = False) -> None:
         made = _write(path, data, keep=True)
     except OSError as error:
         raise FailedError(
-            f"could not save {path}: {error.strerror}; nothing was left behind there"
+            f"could not save {path}: {_why(error)}; nothing was left behind there"
         ) from None
     if made and not quiet and path.parent != RUNS:
         # It may be a name that was mistyped. Standard error may be gone, the file is there all the same.
