@@ -293,4 +293,4 @@ def test_what_a_run_cannot_write_is_told_before_the_first(there, call, monkeypat
 def test_a_plan_that_is_kept_says_nothing_of_its_directory(tmp_path, monkeypatch, capfd):
     """Nobody named it, and the program that is about to run has the same standard error."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "none"))
-    assert plans.keep([PLAN]).is_file() and capfd.readouterr().err == ""
+    assert planfiles.keep([PLAN]).is_file() and capfd.readouterr().err == ""

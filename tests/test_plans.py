@@ -320,6 +320,7 @@ def test_misuse(wherry, tmp_path):
     planfiles.write(text, [PLAN])
     for words, said in [
         (("bundle", text, text, "-o", tmp_path / "b.plan"), "are for the same CPU"),
+        (("bundle", text, "-o", text), "that is a plan that is read itself"),
         (("bundle", "-o", "x"), "Missing argument"),
         (("compile", text, "-o", tmp_path / "x.toml"), "a compiled plan is no text"),
         (("show", tmp_path / "none"), "cannot read"),

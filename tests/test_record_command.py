@@ -170,6 +170,22 @@ def test_misuse(wherry, tmp_path):
         assert done.returncode == 2 and f"; {option[0]} is for a command" in done.stderr
 
 
+def test_what_is_read_is_not_replaced_by_the_mix(wherry, wherry_run, recorder, tmp_path):
+    from wherry import preloading
+
+    library = shutil.copy(preloading.library("dropin"), tmp_path / "x.so")
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    plan = tmp_path / "p.toml"
+    assert wherry("plan", "default", "-o", plan).returncode == 0
+    for own, *words in ((library, "--try", library), (plan, "--plan", plan), (program,)):
+        before = Path(own).read_bytes()
+        done = wherry("record", "-o", own, *words, "--", program)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+        assert "itself; give another name" in done.stderr and Path(own).read_bytes() == before
+
+
 def test_a_directory_that_no_recorder_can_have_left(wherry, tmp_path):
     home = tmp_path / "left"
     home.mkdir()

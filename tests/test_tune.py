@@ -380,12 +380,15 @@ def test_tune_by_a_mix_as_json(wherry, tmp_path):
     [
         (("--mix", "gone.csv"), "gone.csv"),
         (("-o", "/"), "directory"),
+        (("--mix", "m.csv", "-o", "./m.csv"), "a mix that is read itself"),
         (("--glibc", "-o", "x"), "writes no plan"),
         (("--seed", "x"), "--seed"),
         (("x",), "unexpected"),
     ],
 )
-def test_misuse_is_one_line(wherry, words, said):
+def test_misuse_is_one_line(wherry, tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.csv").write_text("1:1\n")
     done = wherry("tune", *words)
     assert done.returncode == 2 and said in done.stderr
     assert done.stderr.count("\n") == 1 and "Traceback" not in done.stderr

@@ -62,7 +62,7 @@ def listed(
         form = form or mixfiles.FLEETBENCH
         if form == mixfiles.LLVM and not names and not files:
             chosen = _dense(chosen)
-        _export(chosen, Path(export), form)
+        _export(chosen, Path(export), form, [Path(file) for file in files])
     if plot or export:
         return
     printer = Printer()
@@ -170,7 +170,7 @@ def _says_the_op(mix: Mix, path: Path) -> None:
     )
 
 
-def _export(chosen: Sequence[Mix], target: Path, form: str) -> None:
+def _export(chosen: Sequence[Mix], target: Path, form: str, given: Sequence[Path]) -> None:
     """One mix to a file, several into a directory."""
     if target.is_dir():
         paths = [target / _file_name(mix) for mix in chosen]
@@ -182,6 +182,10 @@ def _export(chosen: Sequence[Mix], target: Path, form: str) -> None:
             f"{', '.join(mix.name for mix in chosen[:5])}{' ...' if len(chosen) > 5 else ''}, or give "
             "a directory that is there"
         )
+    for source in given:
+        for file in source.iterdir() if source.is_dir() else [source]:
+            for path in paths:
+                runfile.refuse_own(path, file, "a mix that is read", "--export")
     for mix in chosen:
         if mixes.is_range(mix.name) and mix.largest - min(mix.shares[0]) >= len(mix.shares[0]):
             raise WherryError(

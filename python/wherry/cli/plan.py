@@ -149,6 +149,7 @@ def bundle(files: tuple[Path, ...], output: Path) -> None:
     """Puts the plans of several files into one; each CPU takes the first that is for it."""
     from wherry import outputs, planbinary, planfiles
 
+    outputs.refuse_inputs(output, dict.fromkeys(files, "a plan that is read"))
     found = [plan for file in files for plan in planfiles.read(file)]
     if len(found) > planbinary.MOST_PLANS:
         raise WherryError(
@@ -160,5 +161,5 @@ def bundle(files: tuple[Path, ...], output: Path) -> None:
                 f"the plans '{next(o.name for o in found[:i] if o.cpu == plan.cpu)}' and '{plan.name}' are for the "
                 "same CPU; leave one of them out"
             )
-    outputs.refuse_inputs(output, dict.fromkeys(files, "one of the plans that are read"))
-    _write(output, found, f"{len(found)} plans; each CPU takes the first that is for it.")
+    several = f"{len(found)} plans; each CPU takes the first that is for it."
+    _write(output, found, several if len(found) > 1 else "One plan, for the CPU that it names.")

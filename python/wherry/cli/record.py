@@ -198,12 +198,14 @@ def _load() -> None:
 
 def _record(asked: _Asked, quiet: bool) -> int:
     _load()
-    from wherry import commands
+    from wherry import commands, runfile
 
     verdict = commands.examine(asked.command[0])
     if verdict.exit_code:
         telling.say(f"{commands.named(asked.command[0])}: {verdict.reason}")
         return verdict.exit_code
+    if verdict.path is not None:
+        runfile.refuse_own(asked.target, Path(verdict.path), "the command")
     _tell_leftovers()
     ending = Ending()
     home = _parts()
@@ -433,7 +435,12 @@ def command(
             "wherry exec gives all calls to the drop-in, past the recorder; record the program itself, to which "
             "wherry record gives both by turns: wherry record [--plan FILE] -- CMD"
         )
+    from wherry import runfile
+
     target = _target(output, command[0])
+    for source, what in ((plan, "the plan"), (library, "the library")):
+        if source is not None:
+            runfile.refuse_own(target, Path(source), what)
     asked = _Asked(
         command, target, note, not no_ceiling, unseen, not no_trial, chosen, library, runs, prepare
     )

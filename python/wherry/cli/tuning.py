@@ -77,6 +77,8 @@ def given_mixes(
 def tune(given, output: str | None, *, quick: bool, seed: int | None, as_json: bool) -> int:
     path = Path(output or DEFAULT_OUTPUT)
     if output:
+        for mix in given:
+            runfile.refuse_own(path, Path(mix), "a mix that is read")
         runfile.check_target(path)
     outputs.refuse(path, planfiles.kind(path))
     reported = runner.cpu()
