@@ -45,17 +45,23 @@ enum { PAGE = 4096 };
 
 static bool same_page(uintptr_t a, uintptr_t b) { return (a ^ b) / PAGE == 0; }
 
-/* Of a string instruction, which may have met either side: that whose page the kernel names; when both are in it, as
- * the error code says, which not every emulator gives. A non-canonical address gives a general-protection fault, or a
- * stack fault when rsp is its base, without an address: then look at the two sides, of which the source comes first. */
-static bool string_wrote(const greg_t *regs, uintptr_t address)
+/* Of a string instruction, which may have met either side, the source first: that whose page the kernel names; when
+ * both are in it, as the error code says. A non-canonical address gives a general-protection fault, or a stack fault
+ * when rsp is its base, without an address: then look at the two sides. Not every emulator gives trap number and error
+ * code; those that do not name the very byte, and 0 where there is none. */
+static bool string_wrote(const greg_t *regs, const siginfo_t *info)
 {
     const uintptr_t src = (uintptr_t)regs[REG_RSI], dst = (uintptr_t)regs[REG_RDI];
-    if (address && same_page(address, src) != same_page(address, dst))
+    const uintptr_t address = (uintptr_t)info->si_addr;
+    const bool page_fault = regs[REG_TRAPNO] == TRAP_PAGE_FAULT;
+    const bool named = address || info->si_code != SI_KERNEL; /* NULL is an address, too */
+    if (!page_fault && !canonical(src))
+        return false;
+    if (named && same_page(address, src) != same_page(address, dst))
         return same_page(address, dst);
-    if (regs[REG_TRAPNO] == TRAP_PAGE_FAULT)
+    if (page_fault)
         return regs[REG_ERR] & ERROR_WRITE;
-    return canonical(src);
+    return !(named && address == src);
 }
 
 bool wherry_guard_fix(int signo, const siginfo_t *info, void *ucontext)
@@ -76,7 +82,7 @@ bool wherry_guard_fix(int signo, const siginfo_t *info, void *ucontext)
     const unsigned does = entry->kind & ~(unsigned)FAULT_REPORT;
     const uintptr_t address = (uintptr_t)info->si_addr;
     const uint64_t what = (uint64_t)(uint32_t)info->si_code << 32 | (uint32_t)signo;
-    const bool wrote = does == FAULT_STRING ? string_wrote(regs, address) : does == FAULT_STORE;
+    const bool wrote = does == FAULT_STRING ? string_wrote(regs, info) : does == FAULT_STORE;
     if (entry->kind & FAULT_REPORT) {
         regs[REG_R9] = (greg_t)address;
         regs[REG_R10] = (greg_t)what;

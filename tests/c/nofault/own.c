@@ -587,6 +587,42 @@ static void writable_only(void)
     }
 }
 
+/* Which side is told where there is nothing, and where both are in one page that is not there. */
+static void nowhere(void)
+{
+    static unsigned char other[2 * PAGE];
+    static const uintptr_t wild[] = {0, 1, PAGE - 1, (uintptr_t)1 << 47, (uintptr_t)1 << 63, (uintptr_t)-PAGE};
+    const size_t sizes[] = {1, 7, 16, 33, 100, 300, 1100, PAGE, (size_t)-PAGE};
+    enum { WILD = sizeof wild / sizeof *wild, SIZES = sizeof sizes / sizeof *sizes };
+    unsigned char *const end = edge_of(false);
+    begin();
+    for (int size = 0; size < SIZES; size++) {
+        const size_t n = sizes[size];
+        struct wherry_fault fault = {0};
+        for (int i = 0; i < WILD; i++) {
+            unsigned char *const at = (unsigned char *)wild[i];
+            CHECK(wherry_copy_nofault(other, at, n, &fault) == n && fault.addr == at && !fault.writing);
+            CHECK(wherry_copy_nofault(at, end - PAGE, n, &fault) == n && fault.addr == at && fault.writing);
+            for (int k = 0; k < WILD; k++) { /* the source comes first */
+                CHECK(wherry_copy_nofault((void *)wild[k], at, n, &fault) == n);
+                CHECK(fault.addr == at && !fault.writing);
+            }
+        }
+        for (size_t apart = 1; apart < PAGE; apart += 273) {
+            CHECK(wherry_copy_nofault(end, end + apart, n, &fault) == n);
+            CHECK(fault.addr == end + apart && !fault.writing);
+            CHECK(wherry_copy_nofault(end + apart, end, n, &fault) == n && fault.addr == end && !fault.writing);
+        }
+    }
+    CHECK(mprotect(end, PAGE, PROT_READ) == 0);
+    for (size_t n = 1; n < PAGE / 2; n += 61) {
+        struct wherry_fault fault = {0};
+        CHECK(wherry_copy_nofault(end + 5, end + PAGE / 2, n, &fault) == n && fault.addr == end + 5 && fault.writing);
+        CHECK(wherry_copy_nofault(end + PAGE / 2, end + 5, n, &fault) == n && fault.writing);
+        CHECK(fault.addr == end + PAGE / 2);
+    }
+}
+
 /* What a protection key denies to loads no way may read. Three pages: before, locked, behind. */
 static void keys(void)
 {
@@ -696,6 +732,7 @@ static const struct {
     SCENE(blocked),
     SCENE(uninitialised),
     SCENE(writable_only),
+    SCENE(nowhere),
     SCENE(keys),
     SCENE(huge),
     SCENE(one_signal),
