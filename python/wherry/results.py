@@ -66,14 +66,15 @@ def noise(campaign: Campaign) -> float | None:
     )
 
 
-def _twins(campaign: Campaign, number: int) -> dict[str, Cell]:
+def _twins(campaign: Campaign) -> dict[int, dict[str, Cell]]:
+    """By row."""
+    found: dict[int, dict[str, Cell]] = {}
     if len(campaign.rows) > MANY_CELLS:
-        return {}
-    return {
-        routine: cell
-        for (row, routine, twin), cell in campaign.cells.items()
-        if row == number and twin and cell.ns
-    }
+        return found
+    for (row, routine, twin), cell in campaign.cells.items():
+        if twin and cell.ns:
+            found.setdefault(row, {})[routine] = cell
+    return found
 
 
 def _extras(cell: Cell) -> dict[str, object]:
@@ -101,6 +102,7 @@ def digest(campaign: Campaign, first_row: int) -> tuple[list[dict], list[dict], 
     rng = np.random.default_rng(campaign.seed)
     resamples = stats.RESAMPLES if len(campaign.cells) <= MANY_CELLS else stats.RESAMPLES // 4
     floor = noise(campaign)
+    twins = _twins(campaign)
     rows, cells, races, judged = [], [], [], []
     for number, row in enumerate(campaign.rows):
         own = {
@@ -116,7 +118,7 @@ def digest(campaign: Campaign, first_row: int) -> tuple[list[dict], list[dict], 
         dimensions = {"experiment": row.experiment, "row": first_row + number} | row.dimensions()
         obtained = {"huge_obtained": number in campaign.huge} if row.huge else {}
         rows.append(dimensions | obtained)
-        for aa, group in ((False, own), (True, _twins(campaign, number))):
+        for aa, group in ((False, own), (True, twins.get(number, {}))):
             for routine, cell in group.items():
                 against = (
                     None
@@ -140,11 +142,9 @@ def digest(campaign: Campaign, first_row: int) -> tuple[list[dict], list[dict], 
                 if against:
                     judged.append((cells[-1], against))
     least = floor or stats.LEAST_FLOOR
-    for twins in (
-        False,
-        True,
-    ):  # the second measurements are no claims: they do not dilute those that are
-        own = [(entry, against) for entry, against in judged if entry["aa"] == twins]
+    # The second measurements are no claims: they do not dilute those that are.
+    for aa in (False, True):
+        own = [(entry, against) for entry, against in judged if entry["aa"] == aa]
         _judge([against for _, against in own], least)
         for entry, against in own:
             entry.update(against.verdict)
