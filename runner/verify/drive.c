@@ -33,7 +33,8 @@ struct job {
     int fd;
     size_t unit;
     double started, looked;
-    double lasted; /* of it as we saw it */
+    double lasted; /* at work, asleep or stopped, as far as we saw it */
+    double used;   /* processor time, by the last look */
     /* Since a call ended: asleep, and processor time beyond what the child had used by then. */
     uint64_t beats;
     double slept, used_then;
@@ -93,7 +94,7 @@ static bool start(struct job *job, struct unit *unit, const struct vcase *only)
     job->pid = pid;
     job->fd = ends[0];
     job->started = job->looked = now();
-    job->lasted = job->slept = job->used_then = 0;
+    job->lasted = job->slept = job->used_then = job->used = 0;
     job->beats = 0;
     return true;
 }
@@ -348,24 +349,29 @@ static void account(struct campaign *c, size_t index, double seconds)
     print_progress(o, c->done, c->unit_count, unit);
 }
 
-/* Time in which we were stopped, or busy with another child, is none that this one had. */
+/* Time in which we were stopped, or busy with another child, is none that this one had, and while it waits for a CPU
+ * others have the time; but what waits for ever, as for a disk that is gone, shall end. */
 static enum ending ending_of(struct job *job, const struct unit *unit)
 {
+    enum { OF_WAITING = 10 };
     const double t = now(), since = t - job->looked < 0.5 ? t - job->looked : 0.5;
     const double used = processor_time(job->pid);
     const uint64_t beats = job->pulse->beats;
+    const int stop = stopped_by(job->pid);
+    const bool idle = stop || asleep(job->pid);
+    const double worked = idle ? since : used - job->used;
     job->looked = t;
-    job->lasted += since;
+    job->used = used;
+    job->lasted += worked > since / OF_WAITING ? worked : since / OF_WAITING;
     if (beats != job->beats) {
         job->beats = beats;
         job->slept = 0;
         job->used_then = used;
-    } else if (asleep(job->pid)) {
+    } else if (idle && !stop) {
         job->slept += since;
     }
     if (job->slept > MOST_SLEEP)
         return ASLEEP;
-    const int stop = stopped_by(job->pid);
     if (stop && stopped_itself(job->pid, stop))
         return STOPPED;
     if (used - job->used_then > limit_of(unit))
