@@ -167,7 +167,8 @@ static void change_everywhere(const struct way *way, size_t n, bool at_end, cons
         calls++;
         uintptr_t result = 0;
         const int signal = attempt(way, (uintptr_t)to, (uintptr_t)from, n, &result);
-        const char *what = signal ? strsignal(signal) : wrong(way, to, from, n, result);
+        /* Where the CPU has no such instruction either it has raised a signal, which tells less. */
+        const char *what = signal && !evex_met ? strsignal(signal) : wrong(way, to, from, n, result);
         if (!what && !(untouched(lower, to) && untouched(to + n, upper)))
             what = "bytes beside the destination";
         if (what && ++failures <= 20)
