@@ -175,13 +175,13 @@ def test_a_signed_picture_is_a_picture(tmp_path, ending):
 
 def test_what_is_read_is_not_replaced_by_what_is_made_of_it(there, call):
     for words, what in (
-        ("plan bundle one.toml -o one.toml", "one of the plans that are read"),
+        ("plan bundle one.toml -o one.toml", "a plan that is read"),
         ("plan compile one.toml -o one.toml", "a compiled plan is no text"),
         ("export r.json -o r.json", "the run file"),
         ("export r.json --format csv -o r.json.raw.json.gz", "its raw samples"),
         ("import gb.json -o gb.json", "the file that is imported"),
         ("fleet metrics r.json -o r.json", "one of the run files"),
-        ("fleet report . --bundle one.toml", "one of the plans that are read"),
+        ("fleet report . --bundle one.toml", "a plan that is read"),
         ("report small.mix.json --plot small.mix.json", "ends in .png or .svg"),
     ):
         before = {own: own.read_bytes() for own in there.iterdir()}

@@ -149,7 +149,7 @@ def bundle(files: tuple[Path, ...], output: Path) -> None:
     """Puts the plans of several files into one; each CPU takes the first that is for it."""
     from wherry import outputs, planbinary, planfiles
 
-    outputs.refuse_inputs(output, dict.fromkeys(files, "one of the plans that are read"))
+    outputs.refuse_inputs(output, dict.fromkeys(files, "a plan that is read"))
     found = [plan for file in files for plan in planfiles.read(file)]
     if len(found) > planbinary.MOST_PLANS:
         raise WherryError(
