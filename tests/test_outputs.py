@@ -181,7 +181,7 @@ def test_what_is_read_is_not_replaced_by_what_is_made_of_it(there, call):
         ("export r.json --format csv -o r.json.raw.json.gz", "its raw samples"),
         ("import gb.json -o gb.json", "the file that is imported"),
         ("fleet metrics r.json -o r.json", "one of the run files"),
-        ("fleet report . --bundle one.toml", "a plan that is read"),
+        ("fleet report . --bundle one.toml", "one of the plans that are read"),
         ("report small.mix.json --plot small.mix.json", "ends in .png or .svg"),
     ):
         before = {own: own.read_bytes() for own in there.iterdir()}
