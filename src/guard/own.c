@@ -117,12 +117,21 @@ static void hand_on(struct previous *to, int signo, siginfo_t *info, void *ucont
     ((void (*)(int, siginfo_t *, void *))handler)(signo, info, ucontext);
 }
 
-static void on_signal(unsigned handler, int signo, siginfo_t *info, void *ucontext)
+/* Ours has been called by the very handler that it leads to: one that was installed anew over ours, without a word. */
+static bool is_circle(const struct previous *own, int signo, const void *caller)
+{
+    struct kernel_action now;
+    return caller != (const void *)wherry_guard_sigaction_return && kernel_sigaction(signo, NULL, &now) == 0 &&
+           now.handler == own->handler;
+}
+
+static void on_signal(unsigned handler, int signo, siginfo_t *info, void *ucontext, const void *caller)
 {
     if (wherry_guard_fix(signo, info, ucontext))
         return;
     struct previous *own = &previous[signo == SIGBUS][handler / EACH];
-    hand_on(atomic_load(&own->leading) == handler % EACH ? own : own->before, signo, info, ucontext);
+    const bool leads = atomic_load(&own->leading) == handler % EACH && !is_circle(own, signo, caller);
+    hand_on(leads ? own : own->before, signo, info, ucontext);
 }
 
 #define EIGHT(X, i) X(i##0) X(i##1) X(i##2) X(i##3) X(i##4) X(i##5) X(i##6) X(i##7)
@@ -131,7 +140,7 @@ static void on_signal(unsigned handler, int signo, siginfo_t *info, void *uconte
 #define HANDLER(i)                                                                                                     \
     __attribute__((force_align_arg_pointer)) static void handler_##i(int signo, siginfo_t *info, void *ucontext)       \
     {                                                                                                                  \
-        on_signal(i, signo, info, ucontext);                                                                           \
+        on_signal(i, signo, info, ucontext, __builtin_return_address(0));                                              \
     }
 EACH_HANDLER(HANDLER)
 #define NAME(i) handler_##i,
