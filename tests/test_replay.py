@@ -258,6 +258,19 @@ def test_where_nothing_was_measured_that_is_said(monkeypatch, capsys, form):
     assert "nothing was measured: no round was free of disturbance" in capsys.readouterr().err
 
 
+def test_two_plans_of_one_name_are_told_apart(wherry, tmp_path, monkeypatch, capsys):
+    from wherry.cli import replaying
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for directory in ("a", "b"):
+        (tmp_path / directory).mkdir()
+        wherry("plan", "default", "-o", tmp_path / directory / "mine.toml")
+    files = [str(tmp_path / directory / "mine.toml") for directory in ("a", "b")]
+    found, _, _ = replaying._plans(files, runner.cpu())
+    assert list(found)[-2:] == ["mine", "mine~"]
+    assert capsys.readouterr().err == f"wherry: mine~ is the plan {files[1]}\n"
+
+
 def test_a_plan_where_no_cache_can_be_written(wherry, tmp_path, monkeypatch):
     from wherry.cli import replaying
 

@@ -23,6 +23,7 @@ from wherry import (
 from wherry.ab import record
 from wherry.campaign import Watcher
 from wherry.cli.ending import interrupted_status
+from wherry.cli.names import tell
 from wherry.cli.printer import Printer
 from wherry.cli.progress import CampaignProgress, Progress
 from wherry.errors import EXIT_FAILED, EXIT_OK, FailedError, WherryError
@@ -138,9 +139,12 @@ def _plans(files, reported: dict) -> tuple[dict[str, Plan], dict[str, str], dict
             raise WherryError(
                 f"--plan {text}: it is not for this CPU; wherry plan show {text} tells for which"
             )
-        name = "".join(c if c.isalnum() or c in "_-" else "_" for c in path.stem)[:24] or "plan"
+        own_name = "".join(c if c.isalnum() or c in "_-" else "_" for c in path.stem)[:24] or "plan"
+        name = own_name
         while name in found or name in (WHERRY, totals.LIBC):
             name += "~"
+        if name != own_name:
+            tell(f"{name} is the plan {text}")
         found[name] = plan
         identities[name] = trial.identity(planuse.compiled(path))
         usable[name] = f"wherry ab --a libc --b plan:{text} -- CMD"
