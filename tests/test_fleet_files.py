@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 from conftest import ROOT
 from made_runs import usual
-from wherry import cli, runfile
+from wherry import cli, dimensions, runfile
 from wherry.errors import WherryError
 from wherry.fleet import cells, decoders, document, loading, words
 from wherry.fleet.store import Store
-from wherry.report import dimensions
 
 
 @functools.cache

@@ -30,10 +30,12 @@ LEFTOVERS_SHOWN = 3
 DISTURBED = ("sanitizer", "musl", "other libc", "other architecture")
 
 
-def _target(given: str | None, command: str) -> Path:
+def _target(given: str | None, command: str, plan: str | None, library: str | None) -> Path:
     from wherry import outputs
 
     path = Path(given) if given else Path(f"{_name(Path(command).name)}.mix.json")
+    read = ((plan, "the plan"), (library, "the library"), (shutil.which(command), "the command"))
+    outputs.refuse_inputs(path, {Path(own): what for own, what in read if own})
     outputs.check(path, outputs.MIX)
     return path
 
@@ -198,14 +200,12 @@ def _load() -> None:
 
 def _record(asked: _Asked, quiet: bool) -> int:
     _load()
-    from wherry import commands, runfile
+    from wherry import commands
 
     verdict = commands.examine(asked.command[0])
     if verdict.exit_code:
         telling.say(f"{commands.named(asked.command[0])}: {verdict.reason}")
         return verdict.exit_code
-    if verdict.path is not None:
-        runfile.refuse_own(asked.target, Path(verdict.path), "the command")
     _tell_leftovers()
     ending = Ending()
     home = _parts()
@@ -435,12 +435,7 @@ def command(
             "wherry exec gives all calls to the drop-in, past the recorder; record the program itself, to which "
             "wherry record gives both by turns: wherry record [--plan FILE] -- CMD"
         )
-    from wherry import runfile
-
-    target = _target(output, command[0])
-    for source, what in ((plan, "the plan"), (library, "the library")):
-        if source is not None:
-            runfile.refuse_own(target, Path(source), what)
+    target = _target(output, command[0], plan, library)
     asked = _Asked(
         command, target, note, not no_ceiling, unseen, not no_trial, chosen, library, runs, prepare
     )
