@@ -253,52 +253,9 @@ copy_avx2_step_close:
     COPY_AVX2_ENDS
     ret
 
-/* From the end down, by vector boundaries of the destination (by its lines 9000 bytes took up to 1.06 of the time). Of the
- * up to 128 bytes that are left below the loop all but the first block begin at such boundaries.
- *
- *   r8  the destination from here on is copied, or loaded
- *   r9  the byte before the first vector boundary of the destination
- *   r10 what is copied to r8
- */
-    .p2align 4
-copy_avx2_backward:
-    testq   %rcx, %rcx              /* programs that close gaps move much to where it is */
-    je      copy_avx2_none
-    leaq    -1(%rdi,%rdx), %r8
-    movq    %rdi, %r9
-    vmovdqu (%rsi), %ymm4
-    vmovdqu -32(%rsi,%rdx), %ymm6
-    orq     $31, %r9
-    andq    $-32, %r8
-    movq    %r9, %rsi
-    subq    %rcx, %rsi
-    movq    %r8, %r10
-    vmovdqu 1(%rsi), %ymm7
-    vmovdqu 33(%rsi), %ymm8
-    vmovdqu 65(%rsi), %ymm9
-    subq    %rcx, %r10
-    leaq    128(%rdi), %r11
-    .p2align 5
-copy_avx2_step_backward:
-    vmovdqu -32(%r10), %ymm0
-    vmovdqu -64(%r10), %ymm1
-    vmovdqu -96(%r10), %ymm2
-    vmovdqu -128(%r10), %ymm3
-    vmovdqa %ymm0, -32(%r8)
-    addq    $-128, %r10
-    addq    $-128, %r8
-    vmovdqa %ymm1, 64(%r8)
-    vmovdqa %ymm2, 32(%r8)
-    vmovdqa %ymm3, (%r8)
-    cmpq    %r11, %r8
-    ja      copy_avx2_step_backward
-    vmovdqa %ymm9, 65(%r9)
-    vmovdqa %ymm8, 33(%r9)
-    vmovdqa %ymm7, 1(%r9)
-    vmovdqu %ymm6, -32(%rdi,%rdx)
-    vmovdqu %ymm4, (%rdi)
-    vzeroupper
-    ret
+#if WHERRY_FIRST_AVX2
+#include "dispatch/copy_avx2_backward.tmpl.S"
+#endif
 
 copy_avx2_by_routine:
     cmpq    %rdi, %rax

@@ -333,6 +333,9 @@ look:                               /* rdx bytes, r8 the watch, for the call tha
 move_longest:
     .cfi_startproc
 #include "dispatch/copy_avx2_long.tmpl.S"
+#if !WHERRY_FIRST_AVX2
+#include "dispatch/copy_avx2_backward.tmpl.S"
+#endif
 copy_avx2_maybe_by_string:
     cmpq    wherry_thresholds + COPY_REP_RECENT_FROM(%rip), %rdx
     jae     copy_avx2_longer
