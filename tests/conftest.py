@@ -256,37 +256,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
 
 
-def _rewrite(files: list[Path]) -> None:
-    """Leaves the test modules as pytest reads them, with its assertions, where each worker finds them."""
-    parts = [files[i :: os.cpu_count() or 1] for i in range(os.cpu_count() or 1)]
-    options = ("--collect-only", "-qq", "-n", "0", "-p", "no:cacheprovider")
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-m", "pytest", *options, *part],
-            cwd=ROOT,
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for part in parts
-        if part
-    ]
-    for process in started:
-        process.wait()  # what does not compile the workers tell
-
-
-def _stale(file: Path) -> bool:
-    tag = f"{sys.implementation.cache_tag}-pytest-{pytest.__version__}"
-    made = file.parent / "__pycache__" / f"{file.stem}.{tag}.pyc"
-    return not made.exists() or made.stat().st_mtime < file.stat().st_mtime
-
-
 def pytest_configure(config: pytest.Config) -> None:
     # As tools/setup does it, of modules that changed since: a thousand starts of the command compile nothing.
-    if hasattr(config, "workerinput"):
-        return
-    compileall.compile_dir(ROOT / "python" / "wherry", quiet=2)
-    # Every worker reads all test modules, whichever of them it runs.
-    if getattr(config.option, "numprocesses", None) and config.args == config.getini("testpaths"):
-        _rewrite(sorted(filter(_stale, Path(__file__).parent.glob("test_*.py"))))
+    if not hasattr(config, "workerinput"):
+        compileall.compile_dir(ROOT / "python" / "wherry", quiet=2)

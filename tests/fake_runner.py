@@ -9,7 +9,9 @@ JSON of routine to factors, as {"alpha": {"all": 0.9, "mix": 0.6, "set": null}};
 all, mix, overlap, stream and its op counts, and null means that the routine lacks it. A campaign starts it a
 dozen times: it asks for no more of the interpreter than it uses each time."""
 
+import json
 import os
+import signal
 import sys
 import time
 
@@ -27,12 +29,7 @@ ROUTINES = [
 SPEED = {"libc": 20.0, "wherry": 24.0, "call_floor": 900.0}
 
 
-TIMES = {}
-if planted_times := os.environ.get("WHERRY_FAKE_TIMES"):
-    import json
-
-    TIMES = json.loads(planted_times)
-SIGXCPU = 24
+TIMES = json.loads(os.environ.get("WHERRY_FAKE_TIMES", "{}"))
 # Routines that leave the upper halves of vector registers in use.
 UPPER_IN_USE = os.environ.get("WHERRY_FAKE_UPPER", "").split(",")
 CPU = {
@@ -44,26 +41,8 @@ CPU = {
 }
 
 
-def as_json(value):
-    """By hand: json takes longer to import than most starts of this take."""
-    kind = type(value)
-    if kind is float or kind is int:
-        return repr(value)
-    if kind is str:
-        if value.isascii() and value.isprintable() and '"' not in value and "\\" not in value:
-            return f'"{value}"'
-        import json
-
-        return json.dumps(value)
-    if kind is dict:
-        return "{%s}" % ", ".join([f'"{key}": {as_json(own)}' for key, own in value.items()])
-    if kind is list:
-        return "[%s]" % ", ".join([as_json(own) for own in value])
-    return {None: "null", True: "true", False: "false"}[value]
-
-
 def say(event, **fields):
-    print(as_json({"event": event, **fields}), flush=True)
+    print(json.dumps({"event": event, **fields}), flush=True)
 
 
 def note(variable, *words):
@@ -188,7 +167,7 @@ def measure(arguments):
             if name in found and name == "silent":
                 os.kill(os.getpid(), 9)
             if name in found and name in ("spent", "spending") and (rows or name == "spent"):
-                os.kill(os.getpid(), SIGXCPU)
+                os.kill(os.getpid(), signal.SIGXCPU)
             if name in found and name == "rubbish":
                 print("this is no event", flush=True)
             if name in found and name == "liar":

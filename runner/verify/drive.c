@@ -123,29 +123,45 @@ static double processor_time(pid_t pid)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+struct threads {
+    unsigned all, hold;
+};
+
+/* Of the child's threads: how many there are, and of how many this file of /proc tells what is asked for. */
+static struct threads threads_that(bool (*holds)(const char *text, int about), pid_t pid, const char *file, int about)
+{
+    char path[300], text[256];
+    struct threads found = {0};
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *threads = opendir(path);
+    for (const struct dirent *one; threads && (one = readdir(threads));) {
+        snprintf(path, sizeof path, "/proc/%d/task/%s/%s", (int)pid, one->d_name, file);
+        FILE *its = one->d_name[0] == '.' ? NULL : fopen(path, "re");
+        if (!its)
+            continue;
+        text[fread(text, 1, sizeof text - 1, its)] = '\0';
+        fclose(its);
+        found.all++;
+        found.hold += holds(text, about);
+    }
+    if (threads)
+        closedir(threads);
+    return found;
+}
+
+static bool sleeps(const char *stat, int unused)
+{
+    (void)unused;
+    const char *state = strrchr(stat, ')'); /* a name may have anything in it */
+    return state && strncmp(state, ") S", 3) == 0;
+}
+
 /* Whether every thread of it sleeps. One that waits for a CPU or a disk, or was stopped, would go on by itself, however
  * long that takes. */
 static bool asleep(pid_t pid)
 {
-    char path[300], text[512];
-    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
-    DIR *threads = opendir(path);
-    if (!threads)
-        return false;
-    bool any = false, all = true;
-    for (const struct dirent *one; (one = readdir(threads));) {
-        snprintf(path, sizeof path, "/proc/%d/task/%s/stat", (int)pid, one->d_name);
-        FILE *file = one->d_name[0] == '.' ? NULL : fopen(path, "re");
-        if (!file)
-            continue;
-        text[fread(text, 1, sizeof text - 1, file)] = '\0';
-        fclose(file);
-        const char *state = strrchr(text, ')'); /* a name may have anything in it */
-        any = true;
-        all &= state && strncmp(state, ") S", 3) == 0;
-    }
-    closedir(threads);
-    return any && all;
+    const struct threads of = threads_that(sleeps, pid, "stat", 0);
+    return of.all > 0 && of.hold == of.all;
 }
 
 /* Seconds for one family of one function, many times what any of ours takes: only a routine that sleeps needs more. */
@@ -179,34 +195,21 @@ enum ending { ENDED, ASLEEP, STOPPED, STUCK, TOO_SLOW };
 
 enum { MOST_SLEEP = 10 }; /* seconds, of one call */
 
-/* Whether a thread of a stopped process stands in the system call by which it sent itself that signal; not so where it
- * was somebody else's, as Ctrl-Z is, after which it goes on. */
-static bool stopped_itself(pid_t pid, int signo)
+/* Whether this thread stands in the system call by which it sent the process that signal. */
+static bool sends(const char *syscall, int signo)
 {
-    char path[300], text[256];
-    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
-    DIR *threads = opendir(path);
-    bool found = false;
-    for (const struct dirent *one; threads && (one = readdir(threads));) {
-        snprintf(path, sizeof path, "/proc/%d/task/%s/syscall", (int)pid, one->d_name);
-        FILE *file = one->d_name[0] == '.' ? NULL : fopen(path, "re");
-        if (!file)
-            continue;
-        text[fread(text, 1, sizeof text - 1, file)] = '\0';
-        fclose(file);
-        long number;
-        unsigned long long to, second, third;
-        if (sscanf(text, "%ld %llx %llx %llx", &number, &to, &second, &third) != 4)
-            continue;
-        if (number == SYS_tgkill)
-            found |= third == (unsigned)signo;
-        else if (number == SYS_kill || number == SYS_tkill || number == SYS_rt_sigqueueinfo)
-            found |= second == (unsigned)signo;
-    }
-    if (threads)
-        closedir(threads);
-    return found;
+    long number;
+    unsigned long long to, second, third;
+    if (sscanf(syscall, "%ld %llx %llx %llx", &number, &to, &second, &third) != 4)
+        return false;
+    if (number == SYS_tgkill)
+        return third == (unsigned)signo;
+    return (number == SYS_kill || number == SYS_tkill || number == SYS_rt_sigqueueinfo) && second == (unsigned)signo;
 }
+
+/* Whether a stopped process has sent itself that signal; not so where it was somebody else's, as Ctrl-Z is, after which
+ * it goes on. */
+static bool stopped_itself(pid_t pid, int signo) { return threads_that(sends, pid, "syscall", signo).hold > 0; }
 
 /* Seconds of processor time without the end of a call that call.c could not stop. */
 static double limit_of(const struct unit *unit)

@@ -182,10 +182,9 @@ def _export(chosen: Sequence[Mix], target: Path, form: str, given: Sequence[Path
             f"{', '.join(mix.name for mix in chosen[:5])}{' ...' if len(chosen) > 5 else ''}, or give "
             "a directory that is there"
         )
-    for source in given:
-        for file in source.iterdir() if source.is_dir() else [source]:
-            for path in paths:
-                runfile.refuse_own(path, file, "a mix that is read", "--export")
+    read = [file for own in given for file in (own.iterdir() if own.is_dir() else [own])]
+    for path in paths:
+        outputs.refuse_inputs(path, dict.fromkeys(read, "a mix that is read"), "--export")
     for mix in chosen:
         if mixes.is_range(mix.name) and mix.largest - min(mix.shares[0]) >= len(mix.shares[0]):
             raise WherryError(

@@ -127,9 +127,9 @@ def compile_(file: Path, output: Path | None) -> None:
         )
     if target.exists() and file.exists() and target.samefile(file):
         raise WherryError(
-            f"{file} would be replaced by its compiled form; give another name with -o FILE.plan"
-            if not planfiles.is_compiled(file.read_bytes())
-            else f"{file} is compiled already"
+            f"{file} is compiled already"
+            if planfiles.is_compiled(file.read_bytes())
+            else f"{file} would be replaced by its compiled form; give another name with -o FILE.plan"
         )
     planfiles.compile_to(target, found)
     streams.line_of(f"{target}: {len(found)} plan{'' if len(found) == 1 else 's'}")

@@ -77,8 +77,7 @@ def given_mixes(
 def tune(given, output: str | None, *, quick: bool, seed: int | None, as_json: bool) -> int:
     path = Path(output or DEFAULT_OUTPUT)
     if output:
-        for mix in given:
-            runfile.refuse_own(path, Path(mix), "a mix that is read")
+        outputs.refuse_inputs(path, dict.fromkeys(map(Path, given), "a mix that is read"))
         runfile.check_target(path)
     outputs.refuse(path, planfiles.kind(path))
     reported = runner.cpu()

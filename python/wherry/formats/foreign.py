@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from wherry import runfile, version
+from wherry import dimensions, runfile, version
 from wherry.errors import WherryError
 from wherry.stats import QUANTILES
 
@@ -201,13 +201,8 @@ def _utc(found: datetime.datetime) -> str:
 
 def positive(value: object) -> float | None:
     """A figure that a time can have."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        found = float(value)
-    except OverflowError:
-        return None
-    return found if math.isfinite(found) and 0 < found < 1e18 else None
+    found = dimensions.number(value)
+    return found if found is not None and 0 < found < 1e18 else None
 
 
 def build(cells: Sequence[Cell], source: Source, verified: bool | None = None) -> dict:
