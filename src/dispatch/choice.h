@@ -19,12 +19,7 @@
  */
 #define CHOICE_CODE 4
 #define AVX2_INLINE (64 - 16 + 1)
-/* AVX-512's: 64 bytes are faster to copy by halves than under a mask for a whole block, but not to set. */
-#if WHERRY_EDGE_BRANCH
 #define COPY_SMALL 65
-#else
-#define COPY_SMALL 64
-#endif
 #define SET_SMALL 65
 #if WHERRY_FIRST_AVX2
 #define COPY_BELOW AVX2_INLINE

@@ -1,15 +1,48 @@
 /* The smallest copies, under a mask. A part of copy_avx512.tmpl.S. */
 /* clang-format off */
+/* What fits no more into the line of the small block. */
+#if WHERRY_EDGE_BRANCH
+#define SMALL_BLOCK_BEGINS
+#else
+#define SMALL_BLOCK_BEGINS                     \
+    leaq    -64(%rdx), %r8;                    \
+    movq    $-1, %r10;                         \
+    xorl    %r9d, %r9d
+#endif
 /* For those who have not compared n with the word. */
 #define BY_SIZE                                \
 move_by_size:                                  \
     movl    $COPY_SMALL, %ecx;                 \
     cmpq    %rcx, %rdx;                        \
-    jb      move_small;                        \
-    jmp     move_blocks
+    jae     move_blocks;                       \
+    SMALL_BLOCK_BEGINS;                        \
+    jmp     move_small
+#if WHERRY_FIRST_AVX2
+#define MOVE_LOW_SOURCE move_low_source
+#else
+#define MOVE_LOW_SOURCE move_low_source_for_sure /* the other tiers were told */
+#endif
+#define LOW_SOURCE                             \
+MOVE_LOW_SOURCE:                               \
+    testl   %edx, %edx;                        \
+    jnz     move_small_anyhow;                 \
+    ret
 /* clang-format on */
 
-/* rcx is COPY_BELOW. What is masked out must not lie in another page: where nothing is mapped,
+/* With the flags of n and rcx, which is COPY_BELOW. Where the page's end is no branch, the block of the smallest has a line of
+ * code of its own, to which the first line jumps: to run on into a second line takes a cycle of eleven and a jump none
+ * (Zen 4). No jump that depends on anything, since one that the predictor has forgotten is taken for one that is not. */
+#if WHERRY_FIRST_AVX2
+    jae     move_blocks
+#else
+    jae     move_blocks_or_not
+#endif
+#if !WHERRY_EDGE_BRANCH
+    SMALL_BLOCK_BEGINS
+    jmp     move_small
+#endif
+
+/* What is masked out must not lie in another page: where nothing is mapped,
  * or nothing has been written yet, even that takes 180 ns, and a store across pages takes 4. By a branch it is three
  * instructions fewer, five where a CPU makes one of a comparison and its jump, but a pointer near a page's end is
  * guessed wrong; which is better the CPU says (meson.options, page_edge).
@@ -20,6 +53,9 @@ move_by_size:                                  \
 #define SMALL_REACH 64
 #else
 #define SMALL_REACH 32
+#endif
+#if !WHERRY_EDGE_BRANCH
+    .p2align 6
 #endif
 move_small:
     cmpq    %rcx, %rsi              /* null, or what stands for an empty slice in Rust: then n is 0 */
@@ -63,13 +99,10 @@ move_halves:
     PREFETCH_MASKED_COPY
     movl    %edi, %ecx
     orl     %esi, %ecx
-    leaq    -64(%rdx), %r8
-    andl    $0xfc0, %ecx
-    xorl    %r9d, %r9d
-    cmpl    $0xfc0, %ecx            /* might a whole block from here reach into another page? (masked_block) */
-    movq    $-1, %rcx
+    notl    %ecx
+    testl   $0xfc0, %ecx            /* might a whole block from here reach into another page? (masked_block) */
     cmovneq %r9, %r8                /* then take the one that ends where the buffer ends, else the one here */
-    bzhiq   %rdx, %rcx, %rcx
+    bzhiq   %rdx, %r10, %rcx
     subl    %r8d, %r9d
     shlxq   %r9, %rcx, %rcx         /* n bits, the upper ones (by 64 - n, modulo 64) or the lower */
     kmovq   %rcx, %k1
@@ -78,15 +111,8 @@ move_halves:
     ret
 #endif
 
-#if WHERRY_FIRST_AVX2
-move_low_source:
-#else
-move_low_source_for_sure:           /* the other tiers were told */
-#endif
-    testl   %edx, %edx
-    jnz     move_small_anyhow
-    ret
 #if WHERRY_EDGE_BRANCH
+    LOW_SOURCE
 #if ONE_BYTE_APART
 move_one:
     movzbl  (%rsi), %ecx

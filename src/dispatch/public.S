@@ -150,6 +150,13 @@ label:                                         \
 #endif
 #define PREFETCH_MASKED_SET prefetchw (%rdi)
 
+/* What memset returns, before the size is known, where more lines of code have room for it so. */
+#if WHERRY_EDGE_BRANCH
+#define SET_RESULT
+#else
+#define SET_RESULT movq %rdi, %rax
+#endif
+
 /* clang-format on */
 
     .text
@@ -171,7 +178,6 @@ copy_avx512:                        /* with the flags of a comparison of the cho
     jl      move_not_apart
     movl    $COPY_SMALL, %ecx
     cmpq    %rcx, %rdx
-    jae     move_blocks
 #include "dispatch/copy_avx512.tmpl.S"
     .cfi_endproc
     .size copy_avx512, . - copy_avx512
@@ -179,7 +185,6 @@ copy_avx512:                        /* with the flags of a comparison of the cho
     movslq  wherry_copy_choice(%rip), %rcx
     movq    %rdi, %rax
     cmpq    %rcx, %rdx
-    jae     move_blocks_or_not
 #include "dispatch/copy_avx512.tmpl.S"
     .cfi_endproc
     .size PUBLIC(memcpy), . - PUBLIC(memcpy)
@@ -254,16 +259,16 @@ EXPORT(PUBLIC(memset))
 set_avx512:                         /* as copy_avx512 */
     .cfi_startproc
     jl      set_not_apart
-    movl    $65, %ecx
+    movl    $SET_SMALL, %ecx
+    SET_RESULT
     cmpq    %rcx, %rdx
-    jae     set_65_on
 #include "dispatch/set_avx512.tmpl.S"
     .cfi_endproc
     .size set_avx512, . - set_avx512
 #else
     movslq  wherry_set_choice(%rip), %rcx
+    SET_RESULT
     cmpq    %rcx, %rdx
-    jae     set_65_on_or_not
 #include "dispatch/set_avx512.tmpl.S"
     .cfi_endproc
     .size PUBLIC(memset), . - PUBLIC(memset)

@@ -1,5 +1,26 @@
 /* The set of AVX-512, to the plain loop: as copy_avx512.tmpl.S. A part of public.S. */
-/* As move_small, to 64 bytes; rcx is 65. */
+/* clang-format off */
+#if WHERRY_EDGE_BRANCH
+#define SET_BLOCK_BEGINS
+#else
+#define SET_BLOCK_BEGINS                       \
+    leaq    -64(%rdx), %r8;                    \
+    movq    $-1, %r10
+#endif
+/* clang-format on */
+
+/* As in copy_avx512_small.tmpl.S, with the flags of n and rcx, which is SET_BELOW. */
+#if WHERRY_FIRST_AVX2
+    jae     set_65_on
+#else
+    jae     set_65_on_or_not
+#endif
+#if !WHERRY_EDGE_BRANCH
+    SET_BLOCK_BEGINS
+    jmp     set_to_64
+
+    .p2align 6
+#endif
 set_to_64:
     cmpq    %rcx, %rdi
     jbe     set_low_destination
@@ -34,16 +55,13 @@ set_near_page_end:
     ret
 #else
     vpbroadcastb %esi, %zmm16
-    movq    %rdi, %rax
-    PREFETCH_MASKED_SET
     movl    %edi, %ecx
-    leaq    -64(%rdx), %r8
-    andl    $0xfc0, %ecx
     xorl    %r9d, %r9d
-    cmpl    $0xfc0, %ecx
-    movq    $-1, %rcx
+    PREFETCH_MASKED_SET
+    notl    %ecx
+    testl   $0xfc0, %ecx
     cmovneq %r9, %r8
-    bzhiq   %rdx, %rcx, %rcx
+    bzhiq   %rdx, %r10, %rcx
     subl    %r8d, %r9d
     shlxq   %r9, %rcx, %rcx
     kmovq   %rcx, %k1
@@ -69,7 +87,9 @@ set_65_on_or_not:
 #endif
 set_65_on:
     leal    -2(%rcx,%rcx), %ecx
+#if WHERRY_EDGE_BRANCH
     movq    %rdi, %rax
+#endif
     vpbroadcastb %esi, %zmm16
     cmpq    %rcx, %rdx
     ja      set_129_on
@@ -228,10 +248,12 @@ set_256_to_1024:
 
 /* As move_by_size. */
 set_by_size:
-    movl    $65, %ecx
+    movl    $SET_SMALL, %ecx
+    SET_RESULT
     cmpq    %rcx, %rdx
-    jb      set_to_64
-    jmp     set_65_on
+    jae     set_65_on
+    SET_BLOCK_BEGINS
+    jmp     set_to_64
 
 set_together_page_0:
     testl   %edx, %edx
