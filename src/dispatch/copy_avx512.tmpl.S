@@ -182,7 +182,7 @@ move_close_to_1024:
     cmpl    $576, %edx
     ja      move_step_by_step
 move_all_at_once:
-    jmp     move_256_to_1024
+    jmp     move_sixteen
 #else
     jbe     move_to_384
     vmovdqu64 256(%rsi), %zmm19
@@ -406,10 +406,10 @@ move_upwards:
  * is left behind two steps, from 577 bytes on not below none. */
 move_close_to_1024:
     cmpl    $0, wherry_thresholds + COPY_SOURCE_PAGE(%rip)
-    jne     move_256_to_1024
+    jne     move_sixteen
     cmpq    $576, %rdx
     ja      move_step_by_step
-    jmp     move_256_to_1024
+    jmp     move_sixteen
 #endif
 
 /* The loops of large.tmpl.h. Whatever they are not for goes to the routine. Where 32-byte vectors make the faster ones,
