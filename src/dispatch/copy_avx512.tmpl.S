@@ -383,11 +383,6 @@ move_forward_by_destination:
 move_others:
     BY_CHOICE(wherry_copy_choice, copy_avx2, move_by_size, move_together, copy_sse2, move_look, wherry_routine_move_avx512_ladder)
 
-#if !WHERRY_EDGE_BRANCH
-    BY_SIZE
-    LOW_SOURCE
-#endif
-
 move_close:
     cmpq    $1024, %rdx
     jbe     move_close_to_1024

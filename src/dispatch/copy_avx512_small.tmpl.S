@@ -1,22 +1,12 @@
 /* The smallest copies, under a mask. A part of copy_avx512.tmpl.S. */
 /* clang-format off */
-/* What fits no more into the line of the small block. */
-#if WHERRY_EDGE_BRANCH
-#define SMALL_BLOCK_BEGINS
-#else
-#define SMALL_BLOCK_BEGINS                     \
-    leaq    -64(%rdx), %r8;                    \
-    movq    $-1, %r10;                         \
-    xorl    %r9d, %r9d
-#endif
 /* For those who have not compared n with the word. */
 #define BY_SIZE                                \
 move_by_size:                                  \
     movl    $COPY_SMALL, %ecx;                 \
     cmpq    %rcx, %rdx;                        \
-    jae     move_blocks;                       \
-    SMALL_BLOCK_BEGINS;                        \
-    jmp     move_small
+    jb      move_small_begins;                 \
+    jmp     move_blocks
 #if WHERRY_FIRST_AVX2
 #define MOVE_LOW_SOURCE move_low_source
 #else
@@ -38,8 +28,14 @@ MOVE_LOW_SOURCE:                               \
     jae     move_blocks_or_not
 #endif
 #if !WHERRY_EDGE_BRANCH
-    SMALL_BLOCK_BEGINS
+move_small_begins:
+    leaq    -64(%rdx), %r8
+    movq    $-1, %r10
+    xorl    %r9d, %r9d
     jmp     move_small
+
+    BY_SIZE
+    LOW_SOURCE
 #endif
 
 /* What is masked out must not lie in another page: where nothing is mapped,
@@ -56,6 +52,9 @@ MOVE_LOW_SOURCE:                               \
 #endif
 #if !WHERRY_EDGE_BRANCH
     .p2align 6
+#endif
+#if WHERRY_EDGE_BRANCH
+move_small_begins:
 #endif
 move_small:
     cmpq    %rcx, %rsi              /* null, or what stands for an empty slice in Rust: then n is 0 */

@@ -148,8 +148,7 @@ move_sixteen:
  *   rsi src - dst
  *   r9  up to 128 bytes are left from here on
  */
-    .p2align 6
-move_together_loop:
+move_together_loop:                 /* no filling before the step: it begins early enough in its line, and the text has no room */
     CLOSE
     jb      move_sixteen
     vmovdqu64 (%rsi), %ymm16
@@ -162,7 +161,6 @@ move_together_loop:
     vmovdqu64 %ymm17, 32(%rdi)
     subq    %rdi, %rsi
     TO_NEXT_LINE(%rdi)
-    .p2align 4
 move_together_step:
     vmovdqu64 (%rsi,%rdi), %zmm21
     vmovdqu64 64(%rsi,%rdi), %zmm22
