@@ -86,7 +86,7 @@ move_four:
 #endif
 move_256_to_1024:
 #if !WHERRY_EDGE_BRANCH
-    cmpl    $0, wherry_thresholds + COPY_TOGETHER_LOOPS(%rip)
+    cmpl    $0, wherry_thresholds + STORES_HALVED(%rip)
     jne     move_together_loop
 #endif
 move_sixteen:
@@ -141,7 +141,7 @@ move_sixteen:
     RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
 
 #if !WHERRY_EDGE_BRANCH
-/* The same where a 64-byte store takes two cycles (copy_together_loops): half of the sixteen blocks would be spare, and the end of
+/* The same where a 64-byte store takes two cycles (stores_halved): half of the sixteen blocks would be spare, and the end of
  * a loop guessed wrong costs less, since stores go on meanwhile. By lines of the destination, two a step, of which Zen 4
  * took the least time (docs/performance-avx2.md).
  *

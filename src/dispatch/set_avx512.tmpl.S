@@ -182,6 +182,10 @@ set_129_on:
 set_257_on:
     cmpq    $1024, %rdx
     ja      set_1025_on
+#if !WHERRY_EDGE_BRANCH
+    cmpl    $0, wherry_thresholds + STORES_HALVED(%rip)
+    jne     set_513_on
+#endif
     cmpl    $512, %edx
     ja      set_513_on
     PREFETCH_TO_512
@@ -285,6 +289,10 @@ set_not_by_string:
     cmpq    wherry_thresholds + SET_STREAM_FROM(%rip), %rdx
     jae     wherry_routine_set_avx512
 set_forward:
+#if !WHERRY_EDGE_BRANCH
+    cmpl    $0, wherry_thresholds + STORES_HALVED(%rip)
+    jne     set_by_halves
+#endif
     leaq    -256(%rdi,%rdx), %r8    /* up to 256 bytes are left from here on */
     leaq    -1(%rdi,%rdx), %r9
     andq    $-64, %r9               /* the last line that the destination reaches */
@@ -311,6 +319,35 @@ set_step:
     vmovdqa64 %zmm16, -64(%r9)
     vmovdqu64 %zmm16, 192(%r8)
     ret
+
+#if !WHERRY_EDGE_BRANCH
+/* By half lines, from 257 bytes on: four a step, and four to the end, of which one may lie across lines.
+ *
+ *   r8  up to 128 bytes are left from here on
+ *   r9  the last half line that the destination reaches
+ */
+    .p2align 6
+set_by_halves:
+    leaq    -128(%rdi,%rdx), %r8
+    leaq    -1(%rdi,%rdx), %r9
+    andq    $-32, %r9
+    vmovdqu64 %ymm16, (%rdi)
+    andq    $-32, %rdi
+    addq    $32, %rdi
+set_step_by_halves:
+    vmovdqa64 %ymm16, 0(%rdi)
+    vmovdqa64 %ymm16, 32(%rdi)
+    vmovdqa64 %ymm16, 64(%rdi)
+    vmovdqa64 %ymm16, 96(%rdi)
+    subq    $-128, %rdi
+    cmpq    %r8, %rdi
+    jb      set_step_by_halves
+    vmovdqa64 %ymm16, -96(%r9)
+    vmovdqa64 %ymm16, -64(%r9)
+    vmovdqa64 %ymm16, -32(%r9)
+    vmovdqu64 %ymm16, 96(%r8)
+    ret
+#endif
 
 set_maybe_by_string:
     cmpq    wherry_thresholds + SET_REP_RECENT_FROM(%rip), %rdx

@@ -64,9 +64,10 @@
  *   copy_string_slow_ahead, copy_string_all_from    copy_rep_slow_ahead and copy_rep_all_from, in the same cache line;
  *                        the latter 0 where the former is
  *   set_string_below     the same for sets and rep stosb
- *   copy_together_loops  not 0: copies of 256 to 1024 bytes, sizes together, go by a loop of as many steps as they
- * need, not by the most blocks of all: where copy_ymm_from is the least, since what makes 32-byte vectors the better is
- * that a 64-byte store takes two cycles; not asked where page_edge is a branch
+ *   stores_halved        not 0 where copy_ymm_from is the least, since what makes 32-byte vectors the better is that a
+ *                        64-byte store takes two cycles. Then a store to spare costs more than a loop's end guessed
+ * wrong: copies of 256 to 1024 bytes, sizes together, go by a loop of as many steps as they need, and so do sets from
+ * 257 bytes on, if sizes are apart or above 1024. Not asked where page_edge is a branch
  */
 #define WHERRY_THRESHOLDS_MADE(X)                                                                                      \
     X(copy_loop_below)                                                                                                 \
@@ -78,7 +79,7 @@
     X(copy_string_all_from)                                                                                            \
     X(copy_string_slow_ahead)                                                                                          \
     X(set_string_below)                                                                                                \
-    X(copy_together_loops)
+    X(stores_halved)
 
 /* Offsets of those that assembly reads. */
 #define COPY_REP_FROM 0
@@ -104,7 +105,7 @@
 #define COPY_STRING_ALL_FROM 160
 #define COPY_STRING_SLOW_AHEAD 168
 #define SET_STRING_BELOW 176
-#define COPY_TOGETHER_LOOPS 184
+#define STORES_HALVED 184
 
 /* On many CPUs a load waits for an earlier store whose address has the same low twelve bits. Forward, with the
  * destination this little ahead of the source (mod ALIAS_BYTES), each load meets a store that is still on its way;
@@ -156,7 +157,7 @@ WHERRY_OFFSET(copy_string_below, COPY_STRING_BELOW);
 WHERRY_OFFSET(copy_string_all_from, COPY_STRING_ALL_FROM);
 WHERRY_OFFSET(copy_string_slow_ahead, COPY_STRING_SLOW_AHEAD);
 WHERRY_OFFSET(set_string_below, SET_STRING_BELOW);
-WHERRY_OFFSET(copy_together_loops, COPY_TOGETHER_LOOPS);
+WHERRY_OFFSET(stores_halved, STORES_HALVED);
 #undef WHERRY_OFFSET
 
 static inline size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
@@ -179,7 +180,7 @@ static inline struct wherry_thresholds wherry_thresholds_complete(struct wherry_
     t.copy_string_all_from = t.copy_rep_slow_ahead ? t.copy_rep_all_from : 0;
     t.copy_string_slow_ahead = t.copy_rep_slow_ahead;
     t.set_string_below = smaller(smaller(t.set_rep_to, t.set_stream_from), WRITTEN_FROM);
-    t.copy_together_loops = t.copy_ymm_from == YMM_LEAST;
+    t.stores_halved = t.copy_ymm_from == YMM_LEAST;
     return t;
 }
 
