@@ -387,8 +387,8 @@ def test_loops_do_not_begin_late_in_a_line_of_code(public: Object):
             looping = not {"ret", "jmp"} & {i.mnemonic for i in body}
             if looping and any("zmm" in i.operands for i in body):
                 loops.append(begin[1])
-    # Forward and either way; and one joins lines, or, where the page's end is no branch, two are for 513 to 1024 bytes apart
-    # and for 256 to 1024 together.
+    # Forward and either way; and one joins lines, or, where the page's end is no branch, two are for 513 to 1024 bytes
+    # apart and for 256 to 1024 together.
     assert len(loops) == (4 if "move_together_loop" in public.symbols else 3)
     assert [hex(begin) for begin in loops if begin % line >= line * 3 // 4] == []
 
