@@ -128,6 +128,13 @@ move_129_on:
     WATCH_PICK(wherry_watch_copies, %rsi, move_look_back)
     ret
 
+#if !WHERRY_EDGE_BRANCH             /* here, where a line of code has room */
+move_together_page_0:
+    testl   %edx, %edx
+    jnz     move_four
+    ret
+#endif
+
     .p2align 6
 move_257_on:
     cmpq    $512, %rdx
@@ -377,13 +384,6 @@ move_forward_by_destination:
 #endif
 
 #if !WHERRY_EDGE_BRANCH
-/* As with AVX2, whose loops store 32 bytes. */
-move_513_on_by_ymm:
-    cmpq    $1024, %rdx
-    ja      copy_avx2_large
-    WATCH_PICK(wherry_watch_copies, %rsi, move_look)
-    jmp     copy_avx2_large
-
     UNCOUNTED(move_uncounted, wherry_watch_copies, %rsi, move_look_back)
 #endif
 

@@ -72,7 +72,7 @@ move_last_128:
     .p2align 6
 move_513_on:
     cmpl    $0, wherry_thresholds + STORES_HALVED(%rip)
-    jne     move_513_on_by_ymm
+    jne     copy_avx2_large         /* sizes together go so as well: nobody need watch */
     CLOSE
     jb      move_close
     cmpq    $1024, %rdx

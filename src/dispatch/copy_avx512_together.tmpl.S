@@ -145,37 +145,35 @@ move_sixteen:
  * a loop guessed wrong costs less, since stores go on meanwhile. By lines of the destination, two a step, of which Zen 4
  * took the least time (docs/performance-avx2.md).
  *
- *   rsi src - dst
- *   r9  up to 128 bytes are left from here on
+ *   r8  dst - src
+ *   r9  the source of what comes next
+ *   rsi the source of where up to 128 bytes are left; another for each call, as the watch wants it
  */
 move_together_loop:                 /* no filling before the step: it begins early enough in its line, and the text has no room */
     CLOSE
     jb      move_sixteen
     vmovdqu64 (%rsi), %ymm16
     vmovdqu64 32(%rsi), %ymm17
-    vmovdqu64 -128(%rsi,%rdx), %zmm18
-    vmovdqu64 -64(%rsi,%rdx), %ymm19
-    vmovdqu64 -32(%rsi,%rdx), %ymm20
-    leaq    -128(%rdi,%rdx), %r9
+    leaq    -128(%rsi,%rdx), %rsi
+    vmovdqu64 (%rsi), %zmm18
+    vmovdqu64 64(%rsi), %ymm19
+    vmovdqu64 96(%rsi), %ymm20
     vmovdqu64 %ymm16, (%rdi)
     vmovdqu64 %ymm17, 32(%rdi)
-    subq    %rdi, %rsi
-    TO_NEXT_LINE(%rdi)
+    orq     $63, %rdi
+    incq    %rdi
+    movq    %rdi, %r9
+    subq    %r8, %r9
 move_together_step:
-    vmovdqu64 (%rsi,%rdi), %zmm21
-    vmovdqu64 64(%rsi,%rdi), %zmm22
-    vmovdqa64 %zmm21, (%rdi)
-    vmovdqa64 %zmm22, 64(%rdi)
-    subq    $-128, %rdi
-    cmpq    %r9, %rdi
+    vmovdqu64 (%r9), %zmm21
+    vmovdqu64 64(%r9), %zmm22
+    vmovdqa64 %zmm21, (%r9,%r8)
+    vmovdqa64 %zmm22, 64(%r9,%r8)
+    subq    $-128, %r9
+    cmpq    %rsi, %r9
     jb      move_together_step
-    vmovdqu64 %zmm18, (%r9)
-    vmovdqu64 %ymm19, 64(%r9)
-    vmovdqu64 %ymm20, 96(%r9)
+    vmovdqu64 %zmm18, (%rsi,%r8)
+    vmovdqu64 %ymm19, 64(%rsi,%r8)
+    vmovdqu64 %ymm20, 96(%rsi,%r8)
     RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
-
-move_together_page_0:
-    testl   %edx, %edx
-    jnz     move_four
-    ret
 #endif

@@ -111,15 +111,16 @@ static void elsewhere(unsigned calls)
 static void repeat(void)
 {
     const bool source = way->call == copy || way->call == copy_end || way->call == copy_swapped;
+    const size_t n = source ? 300 : 600; /* sizes that are picked on every CPU */
     const uint32_t begun = way->watch->begun;
     unsigned found = 0;
     for (size_t at = 0; at < PLACES && found < 4; at++) {
-        const uint32_t sum = (uint32_t)((uintptr_t)(source ? from + at : to + 1 + at) + 600);
+        const uint32_t sum = (uint32_t)((uintptr_t)(source ? from + at : to + 1 + at) + n);
         if (sum * way->watch->factor >= WATCH_LIMIT)
             continue;
         found++;
         for (unsigned i = 0; i < CALLS; i++)
-            way->call(at, 600);
+            way->call(at, n);
         expect("one call for ever", false);
     }
     if (!found || way->watch->begun - begun > 3 * found) {
