@@ -177,8 +177,8 @@ def test_each_way_of_small_sets_is_verified(wherry_run: Path, tmp_path: Path, wa
 
 @pytest.mark.parametrize("way", [0, 1], ids=["small", "dots"])
 def test_each_way_of_the_sum_is_in_the_matrix(wherry_run: Path, tmp_path: Path, way: int):
-    """Below and from 640 bytes on: a step of four lines, a line, and the last bytes. By dot products only some CPUs go by
-    themselves; under avx512_together all do that can."""
+    """Below and from 640 bytes on: a step of four lines, a line, and the last bytes. By dot products only some CPUs go
+    by themselves; under avx512_together all do that can."""
     of = [e for e in entries_of(wherry_run) if (e.what, e.tier) == ("copy_csum", "avx512")]
     groups = [list(g) for _, g in itertools.groupby(of, key=lambda e: e.resume)]
     steps = [g for g in groups if [e.kind for e in g] == [0, 0, 0, 0, 1, 1, 1, 1, 0, 1, 1]]
