@@ -58,15 +58,12 @@
 /* Not late in a line of code, which takes up to a tenth more. */
 #if WHERRY_EDGE_BRANCH
 #define LOOP_HERE .p2align 5
-#define TO_NEXT_LINE(at)                       \
-    orq     $63, at;                           \
-    incq    at                      /* a byte less: all that copies lies in one page */
 #else
 #define LOOP_HERE .p2align 4
+#endif
 #define TO_NEXT_LINE(at)                       \
     orq     $63, at;                           \
-    addq    $1, at
-#endif
+    incq    at                      /* a byte less: all that copies lies in one page, and the text is to be small */
 
 /* r8 becomes dst - src; below: the destination begins inside the source, or at most 256 bytes below it, where a
  * loop would overwrite what is yet to be loaded. Loses r10 and rcx. */
@@ -272,7 +269,6 @@ move_forward:
     jb      move_joined
 #else
 #define FORWARD_END %rsi
-    .p2align 4
 move_forward:
     LOAD_FIRST(%rsi)
     movq    %rsi, %r10

@@ -5,7 +5,7 @@
 move_by_size:                                  \
     movl    $COPY_SMALL, %ecx;                 \
     cmpq    %rcx, %rdx;                        \
-    jb      move_small_begins;                 \
+    jb      move_small;                        \
     jmp     move_blocks
 #if WHERRY_FIRST_AVX2
 #define MOVE_LOW_SOURCE move_low_source
@@ -19,54 +19,44 @@ MOVE_LOW_SOURCE:                               \
     ret
 /* clang-format on */
 
-/* With the flags of n and rcx, which is COPY_BELOW. Where the page's end is no branch, the block of the smallest has a line of
- * code of its own, to which the first line jumps: to run on into a second line takes a cycle of eleven and a jump none
- * (Zen 4). No jump that depends on anything, since one that the predictor has forgotten is taken for one that is not. */
+/* With the flags of n and rcx, which is COPY_BELOW. */
 #if WHERRY_FIRST_AVX2
     jae     move_blocks
 #else
     jae     move_blocks_or_not
 #endif
-#if !WHERRY_EDGE_BRANCH
-move_small_begins:
-    leaq    -64(%rdx), %r8
-    movq    $-1, %r10
-    xorl    %r9d, %r9d
-    jmp     move_small
 
-    BY_SIZE
-    LOW_SOURCE
-#endif
-
-/* What is masked out must not lie in another page: where nothing is mapped,
- * or nothing has been written yet, even that takes 180 ns, and a store across pages takes 4. By a branch it is three
- * instructions fewer, five where a CPU makes one of a comparison and its jump, but a pointer near a page's end is
- * guessed wrong; which is better the CPU says (meson.options, page_edge).
+/* What is masked out must not lie in another page: where nothing is mapped, or nothing has been written yet, even that takes
+ * 180 ns, and a store across pages takes 4.
  *
- * With the branch two halves of 32 bytes. The second begins where 32 bytes are left, or at 0 where n is less: then one mask
- * serves both, which is all ones from 32 bytes on, so that a byte that is read at once need not wait. Or it is in its place. */
+ * Two halves of 32 bytes. The second begins where 32 bytes are left, or at 0 where n is less: then one mask serves both,
+ * which is all ones from 32 bytes on, so that a byte that is read at once need not wait. Or it is in its place. Either way
+ * fewer copies ask for a line that they do not need than with one block of 64 bytes.
+ *
+ * On AMD's the blocks have a line of code of their own, to which the first line jumps: to run on into a second line takes a
+ * cycle of eleven, and a jump none (Zen 4).
+ */
 #if SECOND_HALF_IN_PLACE
 #define SMALL_REACH 64
 #else
 #define SMALL_REACH 32
 #endif
-#if !WHERRY_EDGE_BRANCH
-    .p2align 6
-#endif
-#if WHERRY_EDGE_BRANCH
-move_small_begins:
-#endif
 move_small:
     cmpq    %rcx, %rsi              /* null, or what stands for an empty slice in Rust: then n is 0 */
     jbe     move_low_source
 move_small_anyhow:
-#if WHERRY_EDGE_BRANCH
 #if ONE_BYTE_APART
     cmpl    $1, %edx
     je      move_one
 #endif
     AT_PAGE_END(%rsi, SMALL_REACH, %ecx, move_near_page_end)
     AT_PAGE_END(%rdi, SMALL_REACH, %ecx, move_near_page_end)
+#if !WHERRY_EDGE_BRANCH
+    jmp     move_small_blocks
+
+    .p2align 6
+move_small_blocks:
+#endif
 #if SECOND_HALF_IN_PLACE
     PREFETCH_MASKED_COPY
     PREFETCH_LAST_LINE
@@ -94,24 +84,10 @@ move_halves:
     vmovdqu8 %ymm17, (%rdi,%rdx){%k1}
 #endif
     ret
-#else
-    PREFETCH_MASKED_COPY
-    movl    %edi, %ecx
-    orl     %esi, %ecx
-    notl    %ecx
-    testl   $0xfc0, %ecx            /* might a whole block from here reach into another page? (masked_block) */
-    cmovneq %r9, %r8                /* then take the one that ends where the buffer ends, else the one here */
-    bzhiq   %rdx, %r10, %rcx
-    subl    %r8d, %r9d
-    shlxq   %r9, %rcx, %rcx         /* n bits, the upper ones (by 64 - n, modulo 64) or the lower */
-    kmovq   %rcx, %k1
-    vmovdqu8 (%rsi,%r8), %zmm16{%k1}{z}
-    vmovdqu8 %zmm16, (%rdi,%r8){%k1}
-    ret
-#endif
 
 #if WHERRY_EDGE_BRANCH
     LOW_SOURCE
+#endif
 #if ONE_BYTE_APART
 move_one:
     movzbl  (%rsi), %ecx
@@ -123,9 +99,11 @@ move_one:
 move_near_page_end:
     cmpl    $32, %edx
     jae     move_halves
+#if WHERRY_EDGE_BRANCH
     testl   %edx, %edx              /* from the last address of all also in SSE2's tier, which has no mask */
     jz      move_done
     PREFETCH_MASKED_COPY
+#endif
     orl     $-1, %ecx
     shrxl   %edx, %ecx, %ecx
     notl    %ecx                    /* the upper n bits */
@@ -144,4 +122,6 @@ move_halves:
 #endif
 
     BY_SIZE
+#if !WHERRY_EDGE_BRANCH
+    LOW_SOURCE
 #endif

@@ -160,8 +160,7 @@ move_together_loop:                 /* no filling before the step: it begins ear
     vmovdqu64 96(%rsi), %ymm20
     vmovdqu64 %ymm16, (%rdi)
     vmovdqu64 %ymm17, 32(%rdi)
-    orq     $63, %rdi
-    incq    %rdi
+    TO_NEXT_LINE(%rdi)
     movq    %rdi, %r9
     subq    %r8, %r9
 move_together_step:

@@ -33,7 +33,8 @@
 #define PUBLIC(name) wherry_##name
 #endif
 /* Is a copy of one byte asked for? Whole programs have many, from calls that copy nothing else, and gain by a plain byte
- * on Intel; where sizes cannot be predicted a wrong guess costs more (docs/performance-intel.md). So the drop-in asks. */
+ * on Intel and on a Zen 4; where sizes cannot be predicted a wrong guess costs more (docs/performance-intel.md). So the
+ * drop-in asks. */
 #ifndef ONE_BYTE_APART
 #define ONE_BYTE_APART 0
 #endif
@@ -150,13 +151,6 @@ label:                                         \
 #endif
 #define PREFETCH_MASKED_SET prefetchw (%rdi)
 
-/* What memset returns, before the size is known, where more lines of code have room for it so. */
-#if WHERRY_EDGE_BRANCH
-#define SET_RESULT
-#else
-#define SET_RESULT movq %rdi, %rax
-#endif
-
 /* clang-format on */
 
     .text
@@ -260,14 +254,12 @@ set_avx512:                         /* as copy_avx512 */
     .cfi_startproc
     jl      set_not_apart
     movl    $SET_SMALL, %ecx
-    SET_RESULT
     cmpq    %rcx, %rdx
 #include "dispatch/set_avx512.tmpl.S"
     .cfi_endproc
     .size set_avx512, . - set_avx512
 #else
     movslq  wherry_set_choice(%rip), %rcx
-    SET_RESULT
     cmpq    %rcx, %rdx
 #include "dispatch/set_avx512.tmpl.S"
     .cfi_endproc

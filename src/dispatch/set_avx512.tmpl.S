@@ -1,33 +1,21 @@
 /* The set of AVX-512, to the plain loop: as copy_avx512.tmpl.S. A part of public.S. */
-/* clang-format off */
-#if WHERRY_EDGE_BRANCH
-#define SET_BLOCK_BEGINS
-#else
-#define SET_BLOCK_BEGINS                       \
-    leaq    -64(%rdx), %r8;                    \
-    movq    $-1, %r10
-#endif
-/* clang-format on */
-
 /* As in copy_avx512_small.tmpl.S, with the flags of n and rcx, which is SET_BELOW. */
 #if WHERRY_FIRST_AVX2
     jae     set_65_on
 #else
     jae     set_65_on_or_not
 #endif
-#if !WHERRY_EDGE_BRANCH
-    SET_BLOCK_BEGINS
-    jmp     set_to_64
-
-    .p2align 6
-#endif
 set_to_64:
     cmpq    %rcx, %rdi
     jbe     set_low_destination
 set_to_64_anyhow:
-#if WHERRY_EDGE_BRANCH
     vpbroadcastb %esi, %ymm16
     AT_PAGE_END(%rdi, 32, %eax, set_near_page_end)
+#if !WHERRY_EDGE_BRANCH
+    jmp     set_halves
+
+    .p2align 6
+#endif
 set_halves:                         /* as move_halves */
     movq    %rdi, %rax
     PREFETCH_LAST_LINE
@@ -53,21 +41,6 @@ set_near_page_end:
     kmovd   %ecx, %k1
     vmovdqu8 %ymm16, -32(%rdi,%rdx){%k1}
     ret
-#else
-    vpbroadcastb %esi, %zmm16
-    movl    %edi, %ecx
-    xorl    %r9d, %r9d
-    PREFETCH_MASKED_SET
-    notl    %ecx
-    testl   $0xfc0, %ecx
-    cmovneq %r9, %r8
-    bzhiq   %rdx, %r10, %rcx
-    subl    %r8d, %r9d
-    shlxq   %r9, %rcx, %rcx
-    kmovq   %rcx, %k1
-    vmovdqu8 %zmm16, (%rdi,%r8){%k1}
-    ret
-#endif
 
 #if WHERRY_FIRST_AVX2
 set_low_destination:
@@ -87,9 +60,7 @@ set_65_on_or_not:
 #endif
 set_65_on:
     leal    -2(%rcx,%rcx), %ecx
-#if WHERRY_EDGE_BRANCH
     movq    %rdi, %rax
-#endif
     vpbroadcastb %esi, %zmm16
     cmpq    %rcx, %rdx
     ja      set_129_on
@@ -253,11 +224,9 @@ set_256_to_1024:
 /* As move_by_size. */
 set_by_size:
     movl    $SET_SMALL, %ecx
-    SET_RESULT
     cmpq    %rcx, %rdx
-    jae     set_65_on
-    SET_BLOCK_BEGINS
-    jmp     set_to_64
+    jb      set_to_64
+    jmp     set_65_on
 
 set_together_page_0:
     testl   %edx, %edx
