@@ -164,19 +164,11 @@ def code(library: Path) -> dict[str, list[str]]:
     return {name: found[name] for name in SIX}
 
 
-# What stands in the drop-in, and what in the library there, where a page's end is found by a branch: a copy of one byte
-# is asked for, and the second half of a small copy lies 32 bytes behind the first.
+# What stands in the drop-in, and what in the library there: a copy of one byte is asked for, and the second half of a
+# small copy lies 32 bytes behind the first.
 OF_ITS_OWN = (
     (["cmp    $0x1,%edx", "je     <move_one>"], []),
     (["movzbl (%rsi),%ecx", "mov    %cl,(%rdi)", "ret"], []),
-    (
-        ["lea    0x40(%rsi),%ecx", "test   $0xfc0,%ecx"],
-        ["lea    0x20(%rsi),%ecx", "test   $0xfe0,%ecx"],
-    ),
-    (
-        ["lea    0x40(%rdi),%ecx", "test   $0xfc0,%ecx"],
-        ["lea    0x20(%rdi),%ecx", "test   $0xfe0,%ecx"],
-    ),
     (
         [
             "mov    $0xffffffffffffffff,%rcx",
@@ -212,6 +204,32 @@ OF_ITS_OWN = (
         [],
     ),
 )
+# And how it is found out whether such a copy might reach into another page: for Intel, and for AMD's, where the library
+# asks for the size at once.
+AT_PAGE_END = {
+    False: (
+        (
+            ["lea    0x40(%rsi),%ecx", "test   $0xfc0,%ecx"],
+            ["lea    0x20(%rsi),%ecx", "test   $0xfe0,%ecx"],
+        ),
+        (
+            ["lea    0x40(%rdi),%ecx", "test   $0xfc0,%ecx"],
+            ["lea    0x20(%rdi),%ecx", "test   $0xfe0,%ecx"],
+        ),
+    ),
+    True: (
+        (
+            ["lea    0x40(%rsi),%ecx", "test   $0xfc0,%ecx"],
+            ["lea    0x20(%rsi),%ecx", "or     %edx,%ecx", "test   $0xfe0,%ecx"],
+        ),
+        (
+            ["lea    0x40(%rdi),%ecx", "test   $0xfc0,%ecx"],
+            ["lea    0x20(%rdi),%ecx", "or     %edx,%ecx", "test   $0xfe0,%ecx"],
+        ),
+        (["cmp    $0x20,%edx", "jae    <move_halves>"], []),
+        (["jmp    <move_small_blocks>"], ["jmp    <move_halves>"]),
+    ),
+}
 FILL = re.compile(r"(data16 |cs )*(nop\w*|xchg +%ax,%ax)\b")
 
 
@@ -225,9 +243,10 @@ def test_it_is_the_code_of_the_library(build_dir: Path, dropin: Path):
         for path in (dropin, build_dir / "src/libwherry.so")
     )
     assert all(len(lines) >= 2 for lines in mine.values())
-    for name in ("memcpy", "memmove"):
-        branch = any("<move_near_page_end>" in line for line in others[name])
-        for own, other in OF_ITS_OWN if branch else ():
+    small = any("<move_near_page_end>" in line for line in others["memcpy"])
+    for name in ("memcpy", "memmove") if small else ():
+        at_once = "jmp    <move_halves>" in others[name]
+        for own, other in OF_ITS_OWN + AT_PAGE_END[at_once]:
             places = [i for i in range(len(mine[name])) if mine[name][i : i + len(own)] == own]
             assert len(places) == 1, own
             mine[name][places[0] : places[0] + len(own)] = other

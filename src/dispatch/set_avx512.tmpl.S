@@ -10,7 +10,11 @@ set_to_64:
     jbe     set_low_destination
 set_to_64_anyhow:
     vpbroadcastb %esi, %ymm16
+#if WHERRY_EDGE_BRANCH
     AT_PAGE_END(%rdi, 32, %eax, set_near_page_end)
+#else
+    CUT_AT_PAGE_END(%rdi, %edx, %eax, set_near_page_end)
+#endif
 #if !WHERRY_EDGE_BRANCH
     jmp     set_halves
 
@@ -31,8 +35,10 @@ set_halves:                         /* as move_halves */
     ret
 
 set_near_page_end:
+#if WHERRY_EDGE_BRANCH
     cmpl    $32, %edx
     jae     set_halves
+#endif
     movq    %rdi, %rax
     PREFETCH_MASKED_SET
     orl     $-1, %ecx
