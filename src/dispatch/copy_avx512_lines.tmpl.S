@@ -23,7 +23,7 @@ move_513_on:
     LOAD_FIRST(%rsi)
     movq    %rdi, %r9
     cmpl    $0, wherry_thresholds + COPY_SOURCE_PAGE(%rip)
-    jne     move_sixteen        /* on a CPU of another maker; lines of the source */
+    jne     move_sixteen            /* on a CPU of another maker; lines of the source */
     TO_NEXT_LINE(%r9)
     PREFETCH_LINES
     STORE_FIRST(%rdi)

@@ -33,8 +33,7 @@
 #define PUBLIC(name) wherry_##name
 #endif
 /* Is a copy of one byte asked for? Whole programs have many, from calls that copy nothing else, and gain by a plain byte
- * on Intel and on a Zen 4; where sizes cannot be predicted a wrong guess costs more (docs/performance-intel.md). So the
- * drop-in asks. */
+ * on Intel; where sizes cannot be predicted a wrong guess costs more (docs/performance-intel.md). So the drop-in asks. */
 #ifndef ONE_BYTE_APART
 #define ONE_BYTE_APART 0
 #endif

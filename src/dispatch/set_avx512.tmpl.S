@@ -14,8 +14,6 @@ set_to_64_anyhow:
     AT_PAGE_END(%rdi, 32, %eax, set_near_page_end)
 #else
     CUT_AT_PAGE_END(%rdi, %edx, %eax, set_near_page_end)
-#endif
-#if !WHERRY_EDGE_BRANCH
     jmp     set_halves
 
     .p2align 6
