@@ -14,8 +14,8 @@
  * SSE2 has a number one less, by which it is told from AVX2: behind the copies to 64 bytes where AVX2's text stands
  * first, since those have nothing that SSE2 has not; else on the way to AVX2, from where the one address that is above
  * it, with 0 bytes, goes on in AVX-512's text, which asks for 0 bytes where page_edge is branch alone. Where it is
- * select, and before a constructor has run, it has 0. Sets, whose text has more than that, have AVX2's number or 0, and ask. The upper
- * half: which choice.
+ * select, and before a constructor has run, it has 0. Sets, whose text has more than that, have AVX2's number or 0, and
+ * ask. The upper half: which choice.
  */
 #define CHOICE_CODE 4
 #define AVX2_INLINE (64 - 16 + 1)
