@@ -51,7 +51,8 @@
     X(copy_parts_from)
 
 /* Made of those by wherry_thresholds_complete: what most have to ask. 0, where nobody has called it, is always right.
- *   copy_loop_below      copies of fewer bytes go by the loop of 64-byte vectors, forward, at lines of the source
+ *   copy_loop_below      copies of fewer bytes go by the loop of 64-byte vectors, forward, at lines of the source; as
+ *                        the next two at most half of all addresses
  *   copy_forward_below   the same at lines of either side
  *   copy_ymm_below       the same by 32-byte vectors, or SSE2's
  *   copy_source_page     513 to 1024 bytes begin at lines of the source unless the first address of the destination and
@@ -167,7 +168,8 @@ static inline size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 /* With what is made of the other fields. Whoever changes one of those in wherry_thresholds does this too. */
 static inline struct wherry_thresholds wherry_thresholds_complete(struct wherry_thresholds t)
 {
-    const size_t other = smaller(t.copy_rep_from, t.copy_stream_from);
+    /* The fault-tolerant copy may be asked for more than there is, and finds that out where the plan is asked. */
+    const size_t other = smaller(smaller(t.copy_rep_from, t.copy_stream_from), SIZE_MAX / 2 + 1);
     const size_t zmm = smaller(t.copy_ymm_from, other);
     t.copy_forward_below = t.copy_backward_ahead ? smaller(zmm, ALIAS_FORWARD) : zmm;
     t.copy_loop_below = smaller(t.copy_source_lines_to, t.copy_forward_below);

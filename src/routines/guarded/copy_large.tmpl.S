@@ -76,20 +76,12 @@ AT(large):
     leaq    TIGHT - 1(%rdx), %r9
     cmpq    %r9, %r8
     jb      AT(close)
-#if V == 16
-    testq   %rdx, %rdx              /* sums of an address and n would wrap */
-    js      LOOK_FIRST
-#endif                              /* else n is looked at on each way that so large a one may go */
 #if V > 32
     cmpq    wherry_thresholds + COPY_LOOP_BELOW(%rip), %rdx
-    jae     AT(by_plan)
 #else
-    BY_PLAN
-#if V == 32
-    cmpq    $ALIAS_FROM, %rdx
-    jae     AT(maybe_aliased)       /* and back to the loop */
+    cmpq    wherry_thresholds + COPY_YMM_BELOW(%rip), %rdx
 #endif
-#endif
+    jae     AT(by_plan)             /* also where sums of an address and n would wrap */
 
 /* clang-format off */
 /* r11 where up to 4V are left; END_BLOCK(k) k vectors before the last boundary that the destination reaches, END_SOURCE(k) its
@@ -209,7 +201,18 @@ AT(by_plan):
     jae     wherry_guarded_copy_avx2_large
     BY_PLAN
 #else
-AT(maybe_aliased):
+AT(by_plan):
+#if V == 16
+    testq   %rdx, %rdx              /* sums of an address and n would wrap */
+    js      LOOK_FIRST
+#endif
+    BY_PLAN
+#if V == 16
+    jmp     AT(loop)
+#else
+    cmpq    $ALIAS_FROM, %rdx
+    jb      AT(loop)
+#endif
 #endif
 #if V > 16
     testq   %rdx, %rdx              /* sums of an address and n would wrap */

@@ -3,7 +3,11 @@
  */
 AT(together):
     cmpq    $LARGE, %rdx
+#if WHERRY_EDGE_BRANCH
     ja      AT(large)
+#else
+    ja      AT(apart_513)           /* which asks for the loop sooner */
+#endif
     cmpl    $255, %edx
     ja      AT(sixteen)
     cmpq    $4096, %rsi             /* as for one block under a mask */
