@@ -83,7 +83,7 @@ def test_either_tier_may_stand_first(build_dir, first, edge):
     (text,) = (build / "src").glob("libwherry.*/dispatch_public.S.o")
     symbols = run(["nm", text])
     assert (" copy_avx512" in symbols) == (first == "avx2")
-    assert (" move_four" in symbols) == (edge == "select")
+    assert (" move_together_loop" in symbols) == (edge == "select")
     if shutil.which("qemu-x86_64"):  # no byte from nowhere to nowhere, without AVX-512
         run(["qemu-x86_64", "-cpu", "Haswell", early])
     said = run([build / "tests" / "c" / "midcall-test"])

@@ -125,12 +125,6 @@ move_129_on:
     WATCH_PICK(wherry_watch_copies, %rsi, move_look_back)
     ret
 
-#if !WHERRY_EDGE_BRANCH             /* here, where a line of code has room */
-move_together_page_0:
-    testl   %edx, %edx
-    jnz     move_four
-    ret
-#endif
 
     .p2align 6
 move_257_on:
@@ -388,7 +382,11 @@ move_others:
 
 move_close:
     cmpq    $1024, %rdx
+#if WHERRY_EDGE_BRANCH
     jbe     move_close_to_1024
+#else
+    jbe     move_sixteen            /* all loaded before any is stored */
+#endif
     cmpq    wherry_thresholds + COPY_YMM_FROM(%rip), %rdx
     jae     copy_avx2_large
 move_step_by_step:
@@ -397,18 +395,6 @@ move_step_by_step:
 move_upwards:
     orl     $-1, %ecx
     jmp     move_loop
-
-#if !WHERRY_EDGE_BRANCH
-/* All loaded before any is stored, or, where the lines are the destination's (copy_source_lines_to), step by step: an
- * Intel CPU whose loads wait for the stores of the move before waits for the first of them only. The loop counts what
- * is left behind two steps, from 577 bytes on not below none. */
-move_close_to_1024:
-    cmpl    $0, wherry_thresholds + COPY_SOURCE_PAGE(%rip)
-    jne     move_sixteen
-    cmpq    $576, %rdx
-    ja      move_step_by_step
-    jmp     move_sixteen
-#endif
 
 /* The loops of large.tmpl.h. Whatever they are not for goes to the routine. Where 32-byte vectors make the faster ones,
  * COPY_LOOP_BELOW is at most COPY_YMM_FROM, so that the others do not ask. */
@@ -463,7 +449,9 @@ move_loop:
     vmovdqa64 %zmm24, 192(%rdi)
     addq    %r10, %rsi
     addq    %r10, %rdi
+#if WHERRY_EDGE_BRANCH              /* elsewhere it begins early enough in its line */
     .p2align 4
+#endif
 move_step:
     vmovdqu64 256(%rsi), %zmm21
     vmovdqu64 320(%rsi), %zmm22

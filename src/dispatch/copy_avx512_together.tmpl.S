@@ -1,15 +1,25 @@
 /* Sizes together, to 1024 bytes. A part of copy_avx512.tmpl.S. */
+/* clang-format off */
+#define MOVE_4(from, ...)                      \
+    vmovdqu64 (from), %zmm16;                  \
+    vmovdqu64 64(from), %zmm17;                \
+    vmovdqu64 128(from), %zmm18;               \
+    vmovdqu64 192(from), %zmm19;               \
+    vmovdqu64 %zmm16, (__VA_ARGS__);           \
+    vmovdqu64 %zmm17, 64(__VA_ARGS__);         \
+    vmovdqu64 %zmm18, 128(__VA_ARGS__);        \
+    vmovdqu64 %zmm19, 192(__VA_ARGS__)
+/* clang-format on */
 move_together:
     cmpq    $1024, %rdx             /* the largest first: in real mixes they are few, so this branch is seldom guessed */
     ja      move_513_on             /* wrong, and the next then has them out of its way */
     cmpl    $255, %edx
     ja      move_256_to_1024
-/* One block under a mask, and three whole ones, of which those that n does not reach are moved down to where it ends; to 64
- * bytes these three go from what nobody needs to below the stack, to the 128 bytes that are a function's own. For Intel, where the
- * page's end is a branch and several blocks under a mask are slow (docs/performance-intel.md). Elsewhere one block under a
- * mask, four times, or four whole ones of which those that n does not reach repeat the first. */
+/* Two halves under one mask, and three whole blocks, of which those that n does not reach are moved down to where it ends; to 64
+ * bytes these three go from what nobody needs to below the stack, to the 128 bytes that are a function's own. Four blocks
+ * under a mask, at places of their own, are slow on Intel (docs/performance-intel.md), and on a Zen 4 whoever reads at once
+ * what such a block has stored waits for it (docs/performance-avx2.md). */
 move_to_255:
-#if WHERRY_EDGE_BRANCH
     testl   %edx, %edx              /* null, or what stands for an empty slice */
     jz      move_nothing
     CUT_AT_PAGE_END(%rsi, %edx, %ecx, move_near_page_end)
@@ -17,8 +27,10 @@ move_to_255:
     prefetchw (%rdi)                /* the source is fetched ahead as soon as a block in three is whole */
     PREFETCH_LAST_LINE
     PLACES_TO_COPY(%rcx, %ecx, move_anything)
+#if WHERRY_EDGE_BRANCH
     prefetchw (%r9,%rcx)
     prefetchw (%r9,%r8)
+#endif
     vmovdqu8 (%rsi), %ymm16{%k1}{z}
     vmovdqu8 (%rsi,%r10), %ymm21{%k1}{z}
     vmovdqu64 (%r11,%rcx), %zmm17
@@ -31,45 +43,7 @@ move_to_255:
     vmovdqu64 %zmm18, (%r9,%r8)
     vmovdqu64 %ymm19, -64(%r9,%rdx)
     vmovdqu64 %ymm20, -32(%r9,%rdx)
-#else
-    cmpq    $4096, %rsi
-    jb      move_together_page_0
-move_four:
-    PREFETCH_MASKED_COPY
-    prefetcht0 -1(%rsi,%rdx)
-    PREFETCH_LAST_LINE
-    movl    %edi, %ecx
-    xorl    %r9d, %r9d
-    orl     %esi, %ecx
-    movq    %rdx, %r10
-    notl    %ecx
-    subq    $64, %r10
-    movq    %r10, %r8
-    cmovnsq %r9, %r8                /* the place of the first block: n - 64, where n is less and the block that begins */
-    cmovsq  %r9, %r10               /* that of the last; at the buffer might reach into another page; else 0 */
-    testl   $0xfc0, %ecx            /* as move_near_page_end, in fewer bytes */
-    movq    $-1, %rcx
-    cmovneq %r9, %r8
-    bzhiq   %rdx, %rcx, %rcx        /* all ones from 64 on */
-    subl    %r8d, %r9d
-    shlxq   %r9, %rcx, %rcx
-    addq    %r8, %rsi
-    addq    %rdi, %r8
-    kmovq   %rcx, %k1
-    rorxl   $1, %edx, %ecx
-    leal    (%rdx,%rdx), %r9d
-    andl    $64, %ecx               /* 64 from 128 on */
-    andl    %edx, %r9d
-    andl    $128, %r9d              /* 128 from 192 on */
-    vmovdqu8 (%rsi), %zmm16{%k1}{z}
-    vmovdqu8 (%rsi,%rcx), %zmm17{%k1}{z}
-    vmovdqu8 (%rsi,%r9), %zmm18{%k1}{z}
-    vmovdqu8 (%rsi,%r10), %zmm19{%k1}{z}
-    vmovdqu8 %zmm16, (%r8){%k1}
-    vmovdqu8 %zmm17, (%r8,%rcx){%k1}
-    vmovdqu8 %zmm18, (%r8,%r9){%k1}
-    vmovdqu8 %zmm19, (%r8,%r10){%k1}
-#endif
+move_together_done:
     RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
 
 /* The first block and the last two, and between them thirteen that begin at a line: of the source, where a load across
@@ -81,9 +55,6 @@ move_four:
  *   r8  the destination as it was
  *   r9, r10, r11 X where it is less than 192, 384, 576, else that: three blocks, three, and one, and at X three again
  */
-#if !WHERRY_EDGE_BRANCH             /* there it reaches into as many lines of code without, and the text into fewer */
-    .p2align 6
-#endif
 move_256_to_1024:
 #if !WHERRY_EDGE_BRANCH
     cmpl    $0, wherry_thresholds + STORES_HALVED(%rip)
@@ -138,41 +109,41 @@ move_sixteen:
     vmovdqu64 %zmm29, 128(%rdi,%rcx)
     vmovdqu64 %zmm30, -128(%rdi,%rdx)
     vmovdqu64 %zmm31, -64(%rdi,%rdx)
+#if WHERRY_EDGE_BRANCH
     RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
+#else
+    jmp     move_together_done      /* the text has no room for it once more */
+#endif
 
 #if !WHERRY_EDGE_BRANCH
-/* The same where a 64-byte store takes two cycles (stores_halved): half of the sixteen blocks would be spare, and the end of
- * a loop guessed wrong costs less, since stores go on meanwhile. By lines of the destination, two a step, of which Zen 4
- * took the least time (docs/performance-avx2.md).
+/* The same where a 64-byte store takes two cycles (stores_halved): half of the sixteen blocks would be spare, and a branch
+ * guessed wrong costs less, since stores go on meanwhile; the less the more of them come before it. So four blocks where the
+ * buffer begins, four that end where it ends, and steps of four at lines of the destination for what lies between, which are
+ * so few that many are guessed rightly (docs/performance-avx2.md). For sides that do not overlap.
  *
  *   r8  dst - src
- *   r9  the source of what comes next
- *   rsi the source of where up to 128 bytes are left; another for each call, as the watch wants it
+ *   rdi the destination of the first, the source of the steps
+ *   rcx the source of the last
  */
 move_together_loop:                 /* no filling before the step: it begins early enough in its line, and the text has no room */
-    CLOSE
+    movq    %rdi, %r8
+    leal    (%rdx,%rdx), %ecx
+    subq    %rsi, %r8
+    leaq    (%r8,%rdx), %r10
+    cmpq    %rcx, %r10
     jb      move_sixteen
-    vmovdqu64 (%rsi), %ymm16
-    vmovdqu64 32(%rsi), %ymm17
-    leaq    -128(%rsi,%rdx), %rsi
-    vmovdqu64 (%rsi), %zmm18
-    vmovdqu64 64(%rsi), %ymm19
-    vmovdqu64 96(%rsi), %ymm20
-    vmovdqu64 %ymm16, (%rdi)
-    vmovdqu64 %ymm17, 32(%rdi)
-    TO_NEXT_LINE(%rdi)
-    movq    %rdi, %r9
-    subq    %r8, %r9
+    MOVE_4(%rsi, %rdi)
+    leaq    -256(%rsi,%rdx), %rcx
+    andq    $-64, %rdi
+    MOVE_4(%rcx, %rcx,%r8)
+    addq    $256, %rdi
+    subq    %r8, %rdi
+    cmpl    $512, %edx              /* sooner known than where a step would end */
+    jbe     move_together_done
 move_together_step:
-    vmovdqu64 (%r9), %zmm21
-    vmovdqu64 64(%r9), %zmm22
-    vmovdqa64 %zmm21, (%r9,%r8)
-    vmovdqa64 %zmm22, 64(%r9,%r8)
-    subq    $-128, %r9
-    cmpq    %rsi, %r9
+    MOVE_4(%rdi, %rdi,%r8)
+    addq    $256, %rdi
+    cmpq    %rcx, %rdi
     jb      move_together_step
-    vmovdqu64 %zmm18, (%rsi,%r8)
-    vmovdqu64 %ymm19, 64(%rsi,%r8)
-    vmovdqu64 %ymm20, 96(%rsi,%r8)
-    RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
+    jmp     move_together_done
 #endif

@@ -57,19 +57,19 @@ NOFAULT(wherry_copy_nofault, wherry_nofault_copy, wherry_guarded_copy_avx2, 12) 
 AT(not_apart):
     jnp     AT(neither)
 #include "routines/guarded/copy_together.tmpl.S"
-#if WHERRY_EDGE_BRANCH
     .pushsection .rodata
     .p2align 6
 AT(anything):                       /* as move_anything of public.S */
     .skip   128
+#if WHERRY_EDGE_BRANCH
 AT(numbers):                        /* as in move_places */
     .set    number, 0
     .rept   16
     .long   number
     .set    number, number + 1
     .endr
-    .popsection
 #endif
+    .popsection
 NOFAULT_END(wherry_copy_nofault, wherry_nofault_copy, wherry_guarded_copy_sse2, wherry_guard_copy_by_calls)
 
 #undef AT

@@ -201,11 +201,9 @@ move_places:                        /* RECENT_ENTER_COPY_AT_ONCE */
     .set    place, place + 1
     .endr
     .long   RECENT_COPY_PLACES - 1
-#if WHERRY_EDGE_BRANCH
     .p2align 6
 move_anything:                      /* what blocks load that n does not reach (copy_avx512_together.tmpl.S) */
     .skip   128
-#endif
     .text
 
 /* void *mempcpy(void *dst rdi, const void *src rsi, size_t n rdx), returns dst + n */
@@ -291,11 +289,7 @@ move_look_back:
     ret
 move_look:
     LOOK(wherry_watch_copies)
-    cmpq    $255, %rdx              /* from here on as if sizes were together */
-    jbe     move_to_255
-    cmpq    $1024, %rdx
-    jbe     move_256_to_1024
-    jmp     move_513_on
+    jmp     move_together
 look:                               /* rdx bytes, r8 the watch, for the call that came here by another */
     .cfi_adjust_cfa_offset 8
     pushq   %rdi

@@ -96,7 +96,6 @@ set_to_255:                         /* as move_to_255; a line to move blocks off
     cmpq    $4096, %rdi
     jb      set_together_page_0
 set_four:
-#if WHERRY_EDGE_BRANCH
     CUT_AT_PAGE_END(%rdi, %edx, %ecx, set_near_page_end)
     PREFETCH_MASKED_SET
     PREFETCH_LAST_LINE
@@ -109,35 +108,6 @@ set_four:
     vmovdqu64 %zmm16, (%r8,%r9)
     vmovdqu64 %ymm16, (%r8,%r10)
     vmovdqu64 %ymm16, 32(%r8,%r10)
-#else
-    PREFETCH_MASKED_SET
-    PREFETCH_LAST_LINE
-    movl    %edi, %ecx
-    xorl    %r9d, %r9d
-    movq    %rdx, %r10
-    andl    $0xfc0, %ecx
-    subq    $64, %r10
-    movq    %r10, %r8
-    cmovnsq %r9, %r8
-    cmovsq  %r9, %r10
-    cmpl    $0xfc0, %ecx
-    movq    $-1, %rcx
-    cmovneq %r9, %r8
-    bzhiq   %rdx, %rcx, %rcx
-    subl    %r8d, %r9d
-    shlxq   %r9, %rcx, %rcx
-    addq    %rdi, %r8
-    kmovq   %rcx, %k1
-    rorxl   $1, %edx, %ecx
-    leal    (%rdx,%rdx), %r9d
-    andl    $64, %ecx
-    andl    %edx, %r9d
-    andl    $128, %r9d
-    vmovdqu8 %zmm16, (%r8){%k1}
-    vmovdqu8 %zmm16, (%r8,%rcx){%k1}
-    vmovdqu8 %zmm16, (%r8,%r9){%k1}
-    vmovdqu8 %zmm16, (%r8,%r10){%k1}
-#endif
     RETURN_WATCHED(wherry_watch_sets, set_look_back, set_uncounted)
 
     .p2align 6

@@ -66,10 +66,11 @@
  *                        the latter 0 where the former is
  *   set_string_below     the same for sets and rep stosb
  *   stores_halved        not 0 where copy_ymm_from is the least, since what makes 32-byte vectors the better is that a
- *                        64-byte store takes two cycles. Then a store to spare costs more than a loop's end guessed
- *                        wrong: copies of 256 to 1024 bytes, sizes together, go by a loop of as many steps as they
- *                        need; from 513 bytes on others go AVX2's way; sets go by half lines from 257 bytes on, sizes
- *                        apart, and above 1024. Not asked where page_edge is a branch
+ *                        64-byte store takes two cycles. Then a store to spare costs more than a branch guessed wrong
+ *                        behind others: copies of 256 to 1024 bytes, sizes together, go by four blocks at either end
+ *                        and as many steps between as they need; from 513 bytes on others go AVX2's way; sets go by
+ *                        half lines from 257 bytes on, sizes apart, and above 1024. Not asked where page_edge is a
+ *                        branch
  */
 #define WHERRY_THRESHOLDS_MADE(X)                                                                                      \
     X(copy_loop_below)                                                                                                 \

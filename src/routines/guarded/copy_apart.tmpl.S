@@ -56,7 +56,9 @@ AT(to_64):
     jb      AT(from_page_0)
 AT(masked):
     prefetchw (%rdi)                /* as in public.S; none that cannot be fetched is a fault */
-#if WHERRY_EDGE_BRANCH              /* two halves, as there: r9 and r8 bytes further */
+#if !WHERRY_EDGE_BRANCH
+    prefetcht0 (%rsi)
+#endif
     AT_PAGE_END(%rsi, 32, %eax, AT(near_page_end))
     AT_PAGE_END(%rdi, 32, %eax, AT(near_page_end))
 AT(halves):
@@ -85,17 +87,6 @@ AT(near_page_end):                  /* below 32 bytes one block that ends where 
     notl    %eax                    /* the upper n bits */
     kmovd   %eax, %k1
     jmp     AT(halves_placed)
-#else
-    prefetcht0 (%rsi)
-    movl    %edi, %eax
-    orl     %esi, %eax
-    PLACE_OF_ONE
-    LOAD(AT(redo), vmovdqu8 (%rsi,%r8), R(0){%k1}{z})
-AT(masked_stores):
-    STORE(AT(masked_spill), vmovdqu8 R(0), (%rdi,%r8){%k1})
-    xorl    %eax, %eax
-    ret
-#endif
 
 AT(from_page_0):
     testl   %edx, %edx

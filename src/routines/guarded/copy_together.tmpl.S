@@ -14,7 +14,6 @@ AT(together):
     jb      AT(together_page_0)
 /* As move_to_255 of public.S. */
 AT(together_four):
-#if WHERRY_EDGE_BRANCH
     CUT_AT_PAGE_END(%rsi, %edx, %eax, AT(masked))
     CUT_AT_PAGE_END(%rdi, %edx, %eax, AT(masked))
     prefetchw (%rdi)
@@ -36,30 +35,6 @@ AT(together_stores):
     STORE(AT(together_spill), vmovdqu64 %ymm20, -32(%r9,%rdx))
     xorl    %eax, %eax
     ret
-#else
-    prefetchw (%rdi)
-    prefetcht0 (%rsi)
-    prefetchw -1(%rdi,%rdx)
-    prefetcht0 -1(%rsi,%rdx)
-    movl    %edi, %eax
-    xorl    %r9d, %r9d
-    orl     %esi, %eax
-    PLACES_OF_FOUR
-    addq    %r8, %rsi
-    addq    %rdi, %r8
-    MIDDLE_PLACES_OF_FOUR
-    LOAD(AT(together_redo), vmovdqu8 (%rsi), R(0){%k1}{z})
-    LOAD(AT(together_redo), vmovdqu8 (%rsi,%rax), R(1){%k1}{z})
-    LOAD(AT(together_redo), vmovdqu8 (%rsi,%r9), R(2){%k1}{z})
-    LOAD(AT(together_redo), vmovdqu8 (%rsi,%r10), R(3){%k1}{z})
-AT(together_stores):
-    STORE(AT(together_spill), vmovdqu8 R(0), (%r8){%k1})
-    STORE(AT(together_spill), vmovdqu8 R(1), (%r8,%rax){%k1})
-    STORE(AT(together_spill), vmovdqu8 R(2), (%r8,%r9){%k1})
-    STORE(AT(together_spill), vmovdqu8 R(3), (%r8,%r10){%k1})
-    xorl    %eax, %eax
-    ret
-#endif
 
 AT(together_page_0):
     testl   %edx, %edx
@@ -67,7 +42,6 @@ AT(together_page_0):
     xorl    %eax, %eax
     ret
 
-#if WHERRY_EDGE_BRANCH
 /* As SPILLED, with the destination in r9 too, but for what goes to below the stack: that is below what is called. */
 AT(together_spill):
     cmpq    %rdi, %r9
@@ -77,18 +51,3 @@ AT(together_spill):
     cmoveq  %rdi, %r9
     call    AT(together_stores)
     SPILL_ENDS
-#else
-/* rsi is as far from where it was as r8 is from rdi. */
-AT(together_redo):
-    subq    %r8, %rsi
-    addq    %rdi, %rsi
-    jmp     AT(redo)
-
-/* As SPILLED, with the destination in r8. */
-AT(together_spill):
-    SPILL_ROOM(%rdi, %rdx)
-    subq    %rdi, %r8
-    addq    %rsp, %r8
-    call    AT(together_stores)
-    SPILL_ENDS
-#endif

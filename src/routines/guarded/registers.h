@@ -60,28 +60,6 @@
     subl    %r8d, %r9d;              \
     shlxq   %r9, %rax, %rax;         \
     kmovq   %rax, %k1
-/* Of four to 255 bytes the first in r8 likewise, from 64 on 0, and the last in r10, 0 below 64; rax the bytes of each. r9
- * is 0 before and lost. Then k1, and the other two places in rax, 64 from 128 on, and r9, 128 from 192 on. */
-#define PLACES_OF_FOUR               \
-    movq    %rdx, %r10;              \
-    andl    $0xfc0, %eax;            \
-    subq    $64, %r10;               \
-    movq    %r10, %r8;               \
-    cmovnsq %r9, %r8;                \
-    cmovsq  %r9, %r10;               \
-    cmpl    $0xfc0, %eax;            \
-    movq    $-1, %rax;               \
-    cmovneq %r9, %r8;                \
-    bzhiq   %rdx, %rax, %rax;        \
-    subl    %r8d, %r9d;              \
-    shlxq   %r9, %rax, %rax
-#define MIDDLE_PLACES_OF_FOUR        \
-    kmovq   %rax, %k1;               \
-    rorxl   $1, %edx, %eax;          \
-    leal    (%rdx,%rdx), %r9d;       \
-    andl    $64, %eax;               \
-    andl    %edx, %r9d;              \
-    andl    $128, %r9d
 /* Of blocks from 256 bytes on that repeat others where n does not reach, n from a line on in rdx: eax the least multiple
  * of 64 from where three reach n - 128, and 0 at least. Loses r9. Then the same, but limit at most. */
 #define FARTHEST_PLACE               \

@@ -10,7 +10,6 @@ AT(together):
     jb      AT(together_page_0)
 /* As set_to_255 of public.S. */
 AT(together_four):
-#if WHERRY_EDGE_BRANCH
     CUT_AT_PAGE_END(%rdi, %edx, %eax, AT(masked))
     prefetchw (%rdi)
     prefetchw -1(%rdi,%rdx)
@@ -23,21 +22,6 @@ AT(together_four):
     STORE(AT(redo), vmovdqu64 %ymm16, 32(%r8,%r10))
     xorl    %eax, %eax
     ret
-#else
-    prefetchw (%rdi)
-    prefetchw -1(%rdi,%rdx)
-    movl    %edi, %eax
-    xorl    %r9d, %r9d
-    PLACES_OF_FOUR
-    addq    %rdi, %r8
-    MIDDLE_PLACES_OF_FOUR
-    STORE(AT(redo), vmovdqu8 R(0), (%r8){%k1})
-    STORE(AT(redo), vmovdqu8 R(0), (%r8,%rax){%k1})
-    STORE(AT(redo), vmovdqu8 R(0), (%r8,%r9){%k1})
-    STORE(AT(redo), vmovdqu8 R(0), (%r8,%r10){%k1})
-    xorl    %eax, %eax
-    ret
-#endif
 
 AT(together_page_0):
     testl   %edx, %edx
