@@ -4,10 +4,10 @@
  *   size_t (void *dst rdi, const void *src rsi, size_t n rdx, struct wherry_fault *fault rcx), the bytes not copied
  *
  *   n < 16, V < 64    head and tail of 8, 4 or 1 bytes, in integer registers
- *   n <= 64, V = 64   one block under a mask of n bits, or two halves
- *   to 1024, V = 64   just the blocks that n reaches to 512, and the forward loop (copy_apart.tmpl.S); or four blocks to
- *                     255, and sixteen (copy_together.tmpl.S), which the includer includes behind this and chooses by going
- *                     to AT(together); or as below, from AT(neither) on
+ *   n <= 64, V = 64   two halves under a mask
+ *   to 1024, V = 64   just the blocks that n reaches to 512, and the forward loop (copy_apart.tmpl.S); or two halves and three
+ *                     blocks to 255, and sixteen, or four at either end and a loop (copy_together.tmpl.S), which the includer
+ *                     includes behind this and chooses by going to AT(together); or as below, from AT(neither) on
  *   16 .. 64, V = 32  four blocks of 16 bytes
  *   V  .. 4V          four blocks
  *   4V .. 8V          eight; for V = 64 sixteen
@@ -22,6 +22,8 @@
  *   into the stack, and from there rep movsb brings as much as there is room for: the source may be overwritten by then.
  * - The first store goes to the first byte. So it is this one that faults when the first page cannot be written; and
  *   when it is the second page that cannot, no order of the other stores can change a byte of that.
+ * - Of four blocks at either end those of the beginning are stored before those of the end are loaded; that is for sides that
+ *   are disjoint, which begins anew after any fault.
  * - The loops store in ascending order, each step's loads before its stores, and go on by rep movsb at the first byte
  *   that has not been stored. The blocks of the end are loaded first, when nothing has been stored.
  * - Chunks go upwards too; copy_large.tmpl.S says why each is exact though it is copied from its end down.

@@ -9,7 +9,11 @@ AT(together):
     ja      AT(apart_513)           /* which asks for the loop sooner */
 #endif
     cmpl    $255, %edx
+#if WHERRY_EDGE_BRANCH
     ja      AT(sixteen)
+#else
+    ja      AT(together_256)
+#endif
     cmpq    $4096, %rsi             /* as for one block under a mask */
     jb      AT(together_page_0)
 /* As move_to_255 of public.S. */
@@ -41,6 +45,55 @@ AT(together_page_0):
     jnz     AT(together_four)
     xorl    %eax, %eax
     ret
+
+#if !WHERRY_EDGE_BRANCH
+/* As move_together_loop of public.S. So few bytes lie on two pages at most, on either side: when both ends are there all is, and
+ * of the end nothing is stored before both of its sides are. After a fault all is done again from the first byte on, since
+ * the sides are disjoint.
+ *
+ *   r8  dst - src
+ *   r9  the source of the last four blocks
+ *   r10 the source of what comes next
+ */
+/* clang-format off */
+#define MOVE_4(from, ...)                                 \
+    LOAD(AT(redo), MOVE (from), R(0));                    \
+    LOAD(AT(redo), MOVE 64(from), R(1));                  \
+    LOAD(AT(redo), MOVE 128(from), R(2));                 \
+    LOAD(AT(redo), MOVE 192(from), R(3));                 \
+    STORE(AT(redo), MOVE R(0), (__VA_ARGS__));            \
+    STORE(AT(redo), MOVE R(1), 64(__VA_ARGS__));          \
+    STORE(AT(redo), MOVE R(2), 128(__VA_ARGS__));         \
+    STORE(AT(redo), MOVE R(3), 192(__VA_ARGS__))
+/* clang-format on */
+AT(together_256):
+    cmpl    $0, wherry_thresholds + STORES_HALVED(%rip)
+    je      AT(sixteen)
+    movq    %rdi, %r8
+    leal    (%rdx,%rdx), %r9d
+    subq    %rsi, %r8
+    leaq    (%r8,%rdx), %r10
+    cmpq    %r9, %r10
+    jb      AT(sixteen)
+    MOVE_4(%rsi, %rdi)
+    leaq    -256(%rsi,%rdx), %r9
+    movq    %rdi, %r10
+    MOVE_4(%r9, %r9,%r8)
+    andq    $-64, %r10
+    addq    $256, %r10
+    subq    %r8, %r10
+    cmpl    $512, %edx
+    jbe     AT(together_256_done)
+AT(together_step):
+    MOVE_4(%r10, %r10,%r8)
+    addq    $256, %r10
+    cmpq    %r9, %r10
+    jb      AT(together_step)
+AT(together_256_done):
+    xorl    %eax, %eax
+    ret
+#undef MOVE_4
+#endif
 
 /* As SPILLED, with the destination in r9 too, but for what goes to below the stack: that is below what is called. */
 AT(together_spill):
