@@ -49,6 +49,10 @@
 /* clang-format on */
 
 TOP:
+#if !WHERRY_EDGE_BRANCH
+    cmpq    $512, %rdx              /* before the others, which memcpy has less of to ask on the way there */
+    ja      AT(apart_513)
+#endif
     cmpq    $64, %rdx
     ja      AT(apart_65)
 AT(to_64):
