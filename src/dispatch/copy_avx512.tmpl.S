@@ -125,7 +125,6 @@ move_129_on:
     WATCH_PICK(wherry_watch_copies, %rsi, move_look_back)
     ret
 
-
     .p2align 6
 move_257_on:
     cmpq    $512, %rdx

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "csum_short.h"
+
 #define CSUM_INLINE static inline __attribute__((always_inline))
 
 /* a + b with the carry brought back in. */
@@ -49,9 +51,6 @@ CSUM_INLINE uint64_t csum_last(const uint8_t *p, size_t n)
         word |= (uint64_t)*p << (n & 6) * 8;
     return word;
 }
-
-/* To here additions with carry win over vectors, whose lanes must be brought together in the end. */
-enum { CSUM_SHORT = 127 };
 
 CSUM_INLINE uint64_t csum_word(const uint8_t *p)
 {

@@ -6,8 +6,7 @@
  *   uint32_t (const void *p rdi, size_t n rsi, uint32_t sum edx)
  *
  * vpdpwssd takes four cycles and up to two begin in each: eight accumulators keep it busy. The order matters: in turns, an
- * exclusive or and a dot product take a tenth longer than two and two, since Zen 4 says which half of its pipes an
- * instruction is for before it knows which are free.
+ * exclusive or and a dot product take a tenth longer than two and two (Zen 4; docs/checksums.md).
  *
  *   rsi what is left behind this part
  *   r8  the next line
@@ -15,9 +14,9 @@
  *   r11d what all lines are given back
  */
 #include "../asm.h"
+#include "../csum_short.h"
 
 #define PART 131072 /* bytes; 65536 words of 65535 are less than 2^32 */
-#define SHORT 127   /* as CSUM_SHORT */
 #define TOP_BITS %zmm30
 #define ONES %zmm31
 /* clang-format off */
@@ -35,7 +34,7 @@
 /* clang-format on */
 
 ENTRY(wherry_routine_csum_vnni)
-    cmpq    $SHORT, %rsi
+    cmpq    $CSUM_SHORT, %rsi
     jbe     .Lshort
 .Lnext:
     leaq    -1(%rdi,%rsi), %rax
@@ -141,10 +140,10 @@ ENTRY(wherry_routine_csum_vnni)
 .Lnext_part:
     movl    %eax, %edx
     addq    $PART, %rdi
-    cmpq    $SHORT, %rsi
+    cmpq    $CSUM_SHORT, %rsi
     ja      .Lnext
 
-/* As csum_short: the upper part of the last word, and before it eight words, four, two and one. */
+/* As csum_short, which is not called since a routine needs nothing outside: the upper part of the last word, and before it eight words, four, two and one. */
 .Lshort:
     movl    %edx, %eax
     cmpl    $8, %esi

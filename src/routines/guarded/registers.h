@@ -47,19 +47,6 @@
 
 #define V VEC_BYTES
 
-/* For blocks under a mask, with V = 64; eax has the bits of the addresses. Becomes the place of the one block in r8, n - 64
- * where the one that begins at the buffer might reach into another page, else 0; and k1 its bytes. Loses rax and r9. */
-#define PLACE_OF_ONE                 \
-    leaq    -64(%rdx), %r8;          \
-    andl    $0xfc0, %eax;            \
-    xorl    %r9d, %r9d;              \
-    cmpl    $0xfc0, %eax;            \
-    movq    $-1, %rax;               \
-    cmovneq %r9, %r8;                \
-    bzhiq   %rdx, %rax, %rax;        \
-    subl    %r8d, %r9d;              \
-    shlxq   %r9, %rax, %rax;         \
-    kmovq   %rax, %k1
 /* Of blocks from 256 bytes on that repeat others where n does not reach, n from a line on in rdx: eax the least multiple
  * of 64 from where three reach n - 128, and 0 at least. Loses r9. Then the same, but limit at most. */
 #define FARTHEST_PLACE               \

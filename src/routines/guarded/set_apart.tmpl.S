@@ -7,8 +7,18 @@ TOP:
     jb      AT(at_page_0)
 AT(masked):
     prefetchw (%rdi)                /* as in public.S; none that cannot be fetched is a fault */
+/* At r8: n - 64 where the block that begins at the buffer might reach into another page, else 0; k1 its bytes. */
     movl    %edi, %eax
-    PLACE_OF_ONE
+    leaq    -64(%rdx), %r8
+    andl    $0xfc0, %eax
+    xorl    %r9d, %r9d
+    cmpl    $0xfc0, %eax
+    movq    $-1, %rax
+    cmovneq %r9, %r8
+    bzhiq   %rdx, %rax, %rax
+    subl    %r8d, %r9d
+    shlxq   %r9, %rax, %rax
+    kmovq   %rax, %k1
     STORE(AT(redo), vmovdqu8 R(0), (%rdi,%r8){%k1})
     xorl    %eax, %eax
     ret
