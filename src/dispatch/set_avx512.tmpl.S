@@ -129,7 +129,7 @@ set_257_on:
     ja      set_1025_on
 #if !WHERRY_EDGE_BRANCH
     cmpl    $0, wherry_thresholds + STORES_HALVED(%rip)
-    jne     set_513_on
+    jne     set_by_halves_watched
 #endif
     cmpl    $512, %edx
     ja      set_513_on
@@ -270,6 +270,8 @@ set_step:
  *   r9  the last half line that the destination reaches
  */
     .p2align 6
+set_by_halves_watched:
+    WATCH_PICK(wherry_watch_sets, %rdi, set_look)
 set_by_halves:
     leaq    -128(%rdi,%rdx), %r8
     leaq    -1(%rdi,%rdx), %r9

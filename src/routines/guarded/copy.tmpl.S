@@ -32,7 +32,8 @@
  *   becomes inaccessible between the look and the copy is worse off: then nothing is said to be copied.
  *
  * The includer defines VEC_BYTES, SYMBOL (the function, which begins right above or elsewhere in this section), TOP (the
- * label of the beginning) and AT(name), which makes labels its own.
+ * label of the beginning), AT(name), which makes labels its own, and for V = 64 COMPARE_APART, which finds them equal when small
+ * sizes go apart, and AT(not_apart_513)'s parity.
  */
 #include "../ends.h"
 #include "../lines.h"
@@ -46,12 +47,14 @@
 #endif
 #define SPILL 1024 /* bytes; the largest size whose stores are repeated */
 #define TIGHT (4 * V)
-/* Where sides overlap so that the end goes first: the slow look before it makes the width of the vectors matter little, and
- * with V = 64 all lies in one page without it. */
+/* Where sides overlap so that the end goes first: the look before it makes the width of the vectors matter little, and with
+ * V = 64 all lies in one page without it. */
 #if V == 64
 #define LOOK_FIRST wherry_guarded_copy_avx2_probe
+#define INSIDE wherry_guarded_copy_avx2_inside
 #else
 #define LOOK_FIRST AT(probe)
+#define INSIDE AT(inside)
 #endif
 
 /* clang-format off */

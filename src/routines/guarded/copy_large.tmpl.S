@@ -140,14 +140,22 @@ AT(large):
     addq    %rdi, %r8
     STORE_HEAD_AND_END_AT(%esi)
 #else
-AT(loop):
+AT(loop):                           /* as little before it as can be, since its end is found out after that when guessed wrong */
     LOAD_HEAD
-    LAST_BOUNDARY
-    STORE_HEAD_AND_END
+    leaq    -4 * V(%rdi,%rdx), %r11
+    movq    %rdi, %rax
+    STORE_HEAD
+    addq    %rsi, %rdx              /* the end of the source */
+    orq     $(LOOP_AT - 1), %rdi
+    subq    %rax, %rsi
+    addq    $1, %rdi
+    addq    %rdi, %rsi
 #endif
 #if V == 16
     .p2align 6
     .nops   32                      /* half of the loop in either line of code: 49 ns for 4096 bytes, in one line to 53 */
+#elif V == 32
+    .p2align 6
 #else
     .p2align 4
 #endif
@@ -173,6 +181,13 @@ AT(step):
     cmpq    %r11, %rdi
     jb      AT(step)
 AT(last):
+#if V < 64
+    leaq    4 * V - 1(%r11), %r8    /* the last byte, so the last boundary that the destination reaches */
+    andq    $-V, %r8
+    movq    %r8, %r10
+    subq    %rdi, %r10
+    addq    %rsi, %r10
+#endif
     LOAD_TAIL(AT(step_0), %rdx)
     STORE(AT(step_0), MOVE R(1), END_BLOCK(3))
     STORE(AT(tail_1), MOVE R(2), END_BLOCK(2))
@@ -331,7 +346,7 @@ AT(rest):
  * the first byte would overwrite what the loop has yet to load: then blocks from the first byte on, unaligned. */
 AT(close):
     cmpq    %rdx, %rax
-    jb      LOOK_FIRST
+    jb      INSIDE
     testq   %rdx, %rdx
     js      LOOK_FIRST
 AT(tight):
@@ -357,6 +372,40 @@ AT(tight_step):
 #endif
 
 #if V < 64
+/* clang-format off */
+#define BACKWARD_LOAD(load, lost)                           \
+    leaq    V(%rdi), %r10;                                  \
+    andq    $-V, %r10;                                      \
+    movq    %r10, %r11;                                     \
+    subq    %rdi, %r11;                                     \
+    addq    %rsi, %r11;                                     \
+    load(lost, MOVE (%rsi), R(0));                          \
+    load(lost, MOVE (%r11), R(1));                          \
+    load(lost, MOVE V(%r11), R(2));                         \
+    load(lost, MOVE 2 * V(%r11), R(3));                     \
+    load(lost, MOVE -V(%rsi,%rdx), R(4))
+/* clang-format on */
+
+/* The destination begins inside the source. To 4096 bytes either side lies on two pages at most, so the first byte and the
+ * last tell all, without a branch on how many there are. What is loaded first is loaded before a byte of it is written: it
+ * would wait for that. */
+    .p2align 4
+#if V == 32
+    .globl  wherry_guarded_copy_avx2_inside
+    .hidden wherry_guarded_copy_avx2_inside
+wherry_guarded_copy_avx2_inside:
+#endif
+AT(inside):
+    cmpq    $4096, %rdx
+    ja      AT(probe)
+    BACKWARD_LOAD(LOAD, AT(inside_faulted))
+    STORE(AT(inside_faulted), orb $0, (%rdi))
+    STORE(AT(inside_faulted), orb $0, -1(%rdi,%rdx))
+    jmp     AT(backward_loaded)
+AT(inside_faulted):                 /* nothing has been changed */
+    CLEAN_COPY
+    jmp     AT(probe)
+
 /* Is every page there? Of the source one byte of each is read, from the first on; then of the destination, as far as there is
  * a source, one byte of each is written as it is. Nothing is changed, so the sides may overlap, and what is written
  * belongs to what will be copied. rax is how far all is there, r8 where to look. */
@@ -430,16 +479,8 @@ AT(missing):
  * boundary of the destination. */
     .p2align 4
 AT(backward):
-    leaq    V(%rdi), %r10
-    andq    $-V, %r10
-    movq    %r10, %r11
-    subq    %rdi, %r11
-    addq    %rsi, %r11
-    LOAD_REPORT(AT(lost), MOVE (%rsi), R(0))
-    LOAD_REPORT(AT(lost), MOVE (%r11), R(1))
-    LOAD_REPORT(AT(lost), MOVE V(%r11), R(2))
-    LOAD_REPORT(AT(lost), MOVE 2 * V(%r11), R(3))
-    LOAD_REPORT(AT(lost), MOVE -V(%rsi,%rdx), R(4))
+    BACKWARD_LOAD(LOAD_REPORT, AT(lost))
+AT(backward_loaded):
     leaq    (%rdi,%rdx), %rax
     leaq    (%rsi,%rdx), %r8
     leal    -1(%rax), %r9d

@@ -2,11 +2,9 @@
  * within it. From 256 bytes on the class is that of copy_sixteen_lines.tmpl.S. To be included behind it.
  */
 AT(together):
-    cmpq    $LARGE, %rdx
 #if WHERRY_EDGE_BRANCH
+    cmpq    $LARGE, %rdx
     ja      AT(large)
-#else
-    ja      AT(apart_513)           /* which asks for the loop sooner */
 #endif
     cmpl    $255, %edx
 #if WHERRY_EDGE_BRANCH

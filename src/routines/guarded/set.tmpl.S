@@ -206,6 +206,10 @@ AT(not_by_string):
     cmpq    wherry_thresholds + SET_STREAM_FROM(%rip), %rdx
     jae     AT(maybe_stream)
 AT(forward):
+#if V == 64 && !WHERRY_EDGE_BRANCH
+    cmpl    $0, wherry_thresholds + STORES_HALVED(%rip)
+    jne     AT(halves)
+#endif
     leaq    -4 * V(%rdi,%rdx), %r11
     leaq    -1(%rdi,%rdx), %r8
     andq    $-V, %r8
@@ -252,6 +256,41 @@ AT(step_0):
     leaq    4 * V(%r11), %rdx
     subq    %rdi, %rdx
     jmp     AT(redo)
+
+#if V == 64 && !WHERRY_EDGE_BRANCH
+/* By half lines, as set_by_halves of public.S: up to 128 bytes are left from r9 on, r8 the last half line. */
+    .p2align 6
+AT(halves):
+    leaq    -128(%rdi,%rdx), %r9
+    leaq    -1(%rdi,%rdx), %r8
+    leaq    -256(%rdi,%rdx), %r11   /* step_0 */
+    andq    $-32, %r8
+    STORE(AT(redo), vmovdqu64 %ymm16, (%rdi))
+    andq    $-32, %rdi
+    addq    $32, %rdi
+AT(half_step):
+    STORE(AT(step_0), vmovdqa64 %ymm16, (%rdi))
+    STORE(AT(half_1), vmovdqa64 %ymm16, 32(%rdi))
+    STORE(AT(half_2), vmovdqa64 %ymm16, 64(%rdi))
+    STORE(AT(half_3), vmovdqa64 %ymm16, 96(%rdi))
+    subq    $-128, %rdi
+    cmpq    %r9, %rdi
+    jb      AT(half_step)
+    STORE(AT(step_0), vmovdqa64 %ymm16, -96(%r8))
+    STORE(AT(step_0), vmovdqa64 %ymm16, -64(%r8))
+    STORE(AT(step_0), vmovdqa64 %ymm16, -32(%r8))
+    STORE(AT(step_0), vmovdqu64 %ymm16, 96(%r9))
+    xorl    %eax, %eax
+    ret
+
+AT(half_3):
+    addq    $32, %rdi
+AT(half_2):
+    addq    $32, %rdi
+AT(half_1):
+    addq    $32, %rdi
+    jmp     AT(step_0)
+#endif
 
 AT(maybe_by_string):
     cmpq    wherry_thresholds + SET_REP_TO(%rip), %rdx

@@ -62,6 +62,10 @@ AT(apart_129):
 AT(apart_257):
     cmpq    $1024, %rdx
     ja      AT(large)
+#if !WHERRY_EDGE_BRANCH
+    cmpl    $0, wherry_thresholds + STORES_HALVED(%rip)
+    jne     AT(halves)
+#endif
     cmpl    $512, %edx
     ja      AT(forward)
     PREFETCH_TO_512
