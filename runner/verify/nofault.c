@@ -349,7 +349,7 @@ static void generate(struct unit *unit)
                 one.dist = (int64_t)one.s + (int64_t)below(unit, 5) - 2;
             one.dist = one.dist < 0 ? 0 : one.dist;
         } else if (what == WHAT_OVERLAP) {
-            one.s = below(unit, one.n * 5 / 4 + 64);
+            one.s = below(unit, 2) ? any_place(unit, one.n) : below(unit, one.n * 5 / 4 + 64);
             const int64_t reach = (int64_t)(below(unit, 2) ? one.n : 200);
             one.dist = (int64_t)below(unit, 2 * (uint64_t)reach + 1) - reach;
         }

@@ -18,7 +18,7 @@ move_together:
 /* Two halves under one mask, and three whole blocks, of which those that n does not reach are moved down to where it ends; to 64
  * bytes these three go from what nobody needs to below the stack, to the 128 bytes that are a function's own. Four blocks
  * under a mask, at places of their own, are slow on Intel (docs/performance-intel.md), and on a Zen 4 whoever reads at once
- * what such a block has stored waits for it (docs/performance-avx2.md). */
+ * what such a block has stored waits for it (docs/performance-zen4.md). */
 move_to_255:
     testl   %edx, %edx              /* null, or what stands for an empty slice */
     jz      move_nothing
@@ -119,7 +119,7 @@ move_sixteen:
 /* The same where a 64-byte store takes two cycles (stores_halved): half of the sixteen blocks would be spare, and a branch
  * guessed wrong costs less, since stores go on meanwhile; the less the more of them come before it. So four blocks where the
  * buffer begins, four that end where it ends, and steps of four at lines of the destination for what lies between, which are
- * so few that many are guessed rightly (docs/performance-avx2.md). For sides that do not overlap.
+ * so few that many are guessed rightly (docs/performance-zen4.md). For sides that do not overlap.
  *
  *   r8  dst - src
  *   rdi the destination of the first, the source of the steps

@@ -47,12 +47,7 @@ AT(others):                                                 \
 NOFAULT(wherry_copy_nofault, wherry_nofault_copy, wherry_guarded_copy_avx2, 12) /* in one page, as in public.S */
 /* Small sizes go the way that wherry_memcpy has found the better (watch.h), whose choice is 2 where they are apart. It
  * is read and no more: this copy neither counts its calls nor looks. */
-#if !WHERRY_EDGE_BRANCH
-    cmpq    $512, %rdx              /* before the others, which memcpy has less of to ask on the way there */
-    ja      AT(apart_513)
-#endif
-#define COMPARE_APART cmpb $2, wherry_copy_choice + CHOICE_CODE(%rip)
-    COMPARE_APART
+    cmpb    $2, wherry_copy_choice + CHOICE_CODE(%rip)
     jne     AT(not_apart)
 #include "routines/guarded/copy.tmpl.S"
 

@@ -189,7 +189,7 @@ static size_t copy_backward_ahead(const struct wherry_cpu *cpu)
 }
 
 /* Zen 4 stores 32 bytes a cycle. With 64-byte vectors its loops are no faster where both sides begin at lines, and take
- * 1.2 to 1.3 times as long elsewhere (docs/performance-avx2.md). */
+ * 1.2 to 1.3 times as long elsewhere (docs/performance-zen4.md). */
 static size_t copy_ymm_from(const struct wherry_cpu *cpu)
 {
     return has_avx512(cpu) && cpu->vendor == WHERRY_CPU_AMD && cpu->family == AMD_ZEN_3_AND_4 ? YMM_LEAST : SIZE_MAX;

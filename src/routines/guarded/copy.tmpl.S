@@ -32,8 +32,7 @@
  *   becomes inaccessible between the look and the copy is worse off: then nothing is said to be copied.
  *
  * The includer defines VEC_BYTES, SYMBOL (the function, which begins right above or elsewhere in this section), TOP (the
- * label of the beginning), AT(name), which makes labels its own, and for V = 64 COMPARE_APART, which finds them equal when small
- * sizes go apart, and AT(not_apart_513)'s parity.
+ * label of the beginning) and AT(name), which makes labels its own.
  */
 #include "../ends.h"
 #include "../lines.h"

@@ -49,6 +49,10 @@
 /* clang-format on */
 
 TOP:
+#if !WHERRY_EDGE_BRANCH
+    cmpq    $512, %rdx              /* before the others, which memcpy has less of to ask on the way there */
+    ja      AT(apart_513)
+#endif
     cmpq    $64, %rdx
     ja      AT(apart_65)
 AT(to_64):
@@ -120,8 +124,10 @@ AT(apart_129):
 
     .p2align 6
 AT(apart_257):
+#if WHERRY_EDGE_BRANCH              /* else the larger have been told */
     cmpq    $512, %rdx
     ja      AT(apart_513)
+#endif
     PREFETCH_TO_512
     LOAD_FIRST(AT(redo))
     LOAD(AT(redo), MOVE 64(%rsi), R(1))
@@ -221,21 +227,14 @@ AT(apart_last_128):
     STORE(AT(redo), MOVE R(1), -128(%rdi,%rdx))
     STORE_LAST(AT(redo))
 #else
-/* Of differences from 2 those of sizes together and of a look have even parity (nofault.S). */
-AT(not_apart_513):
-    jnp     AT(neither)
-    jmp     AT(sixteen)
-
 /* By the loop; where the destination begins inside the source, as sizes together. Where a 64-byte store takes two cycles, by
- * 32-byte vectors, as memcpy, whichever way smaller sizes go. */
+ * 32-byte vectors, as memcpy. */
     .p2align 5
 AT(apart_513):
     cmpl    $0, wherry_thresholds + STORES_HALVED(%rip)
     jne     wherry_guarded_copy_avx2_large
     cmpq    $1024, %rdx
     ja      AT(large)
-    COMPARE_APART
-    jne     AT(not_apart_513)
     movq    %rdi, %rax
     subq    %rsi, %rax
     cmpq    %rdx, %rax

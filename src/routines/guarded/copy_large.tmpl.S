@@ -31,10 +31,10 @@ AT(not_by_rep):                                             \
     jae     AT(maybe_stream);                               \
 AT(by_loop):
 
-/* Both cursors back or on. */
+/* Both cursors back or on; -128 takes three bytes less than 128. */
 #define MOVE_ON(bytes)               \
-    addq    $(bytes), %rdi;          \
-    addq    $(bytes), %rsi
+    subq    $-(bytes), %rdi;         \
+    subq    $-(bytes), %rsi
 
 /* The bytes before where the loop begins: at a line, so that what its steps store of one line follows each other, and is
  * joined. */

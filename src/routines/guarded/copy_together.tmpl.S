@@ -2,9 +2,11 @@
  * within it. From 256 bytes on the class is that of copy_sixteen_lines.tmpl.S. To be included behind it.
  */
 AT(together):
-#if WHERRY_EDGE_BRANCH
     cmpq    $LARGE, %rdx
+#if WHERRY_EDGE_BRANCH
     ja      AT(large)
+#else
+    ja      AT(apart_513)           /* which asks for the loop sooner */
 #endif
     cmpl    $255, %edx
 #if WHERRY_EDGE_BRANCH
