@@ -134,9 +134,12 @@ def test_a_broken_entry_is_seen(wherry_run: Path, tmp_path: Path, field: int, ch
             if field == 1:  # on to the next load or store, as if this one had happened
                 change = entries[entry.number + 1].instruction - entry.resume
             made = broken(wherry_run, tmp_path / "broken", entry.number, field, change)
-            done = verified(made, entry, "--brief", 7)
-            if "needs AVX2" not in done.stdout:
-                assert done.returncode == 1, f"{entry.name}: {done.stdout[-500:]}"
+            for seed in (7, 8, 9):  # a brief verification has few cases of a class
+                done = verified(made, entry, "--brief", seed)
+                if done.returncode == 1 or "needs AVX2" in done.stdout:
+                    break
+            else:
+                raise AssertionError(f"{entry.name}: {done.stdout[-500:]}")
 
 
 @pytest.mark.parametrize("kind", [0, 1], ids=["load", "store"])

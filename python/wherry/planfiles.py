@@ -29,6 +29,11 @@ def _load(path: Path) -> bytes:
             )
         with path.open("rb") as file:
             data = file.read(LARGEST_TEXT + 1)
+    except FileNotFoundError:
+        raise WherryError(
+            f"cannot read {path}: there is no such file; wherry plan default -o FILE or "
+            "wherry tune -o FILE writes one"
+        ) from None
     except (OSError, ValueError) as error:
         raise WherryError(f"cannot read {path}: {getattr(error, 'strerror', error)}") from None
     if not data.strip():

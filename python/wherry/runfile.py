@@ -109,6 +109,11 @@ def _bytes(path: Path) -> bytes:
         raise WherryError(f"{path} is a gzip that is cut short or damaged") from None
     except gzip.BadGzipFile as error:
         raise WherryError(f"{path} is a damaged gzip: {error}") from None
+    except FileNotFoundError:
+        raise WherryError(
+            f"cannot read {path}: there is no such file; a run file is what wherry bench "
+            "--save FILE writes, and without it into runs/"
+        ) from None
     except OSError as error:
         raise WherryError(f"cannot read {path}: {error.strerror}") from None
     if len(data) > LARGEST:

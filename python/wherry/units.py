@@ -19,16 +19,17 @@ def memory_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def parse_size(text: str, limit: int | None = None, buffers: int = 1) -> int:
-    """`1448`, `4K`, `8M`, `1G` (powers of 1024) as bytes, from 1 on; so many buffers of it have to fit into `limit`
+def parse_size(text: str, limit: int | None = None, buffers: int = 1, least: int = 1) -> int:
+    """`1448`, `4K`, `8M`, `1G` (powers of 1024) as bytes, from least on; so many buffers of it have to fit into `limit`
     (default: memory)."""
     match = _SIZE.fullmatch(text.strip())
     if not match:
         raise WherryError(f"size '{text}' is not a size; write bytes, or K, M, G: 1448, 4K, 8M")
     sign, digits, suffix, _ = match.groups()
     value = int(digits[:30]) * _SUFFIX[suffix.upper()]
-    if sign or value == 0:
-        raise WherryError(f"size '{text}' is not a positive number of bytes; write 1 or more")
+    if sign or value < least:
+        what = "a positive number" if least else "a number"
+        raise WherryError(f"size '{text}' is not {what} of bytes; write {least} or more")
     limit = memory_bytes() if limit is None else limit
     if len(digits) > 30 or value * buffers > limit:
         what = "is" if buffers == 1 or value > limit else f"taken {buffers} times is"

@@ -136,7 +136,7 @@ def _choices(option: str, values: Iterable[str], known: Sequence[str]) -> tuple[
 
 
 def _size(text: str) -> int:
-    return 0 if text.strip() in ("0", "0B") else parse_size(text, buffers=2)
+    return parse_size(text, buffers=2, least=0)
 
 
 def sizes(values: Iterable[str]) -> tuple[int, ...]:
