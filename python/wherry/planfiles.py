@@ -29,9 +29,9 @@ def _load(path: Path) -> bytes:
             )
         with path.open("rb") as file:
             data = file.read(LARGEST_TEXT + 1)
-    except FileNotFoundError:
+    except FileNotFoundError as error:
         raise WherryError(
-            f"cannot read {path}: there is no such file; wherry plan default -o FILE or "
+            f"cannot read {path}: {error.strerror}; wherry plan default -o FILE or "
             "wherry tune -o FILE writes one"
         ) from None
     except (OSError, ValueError) as error:

@@ -109,9 +109,9 @@ def _bytes(path: Path) -> bytes:
         raise WherryError(f"{path} is a gzip that is cut short or damaged") from None
     except gzip.BadGzipFile as error:
         raise WherryError(f"{path} is a damaged gzip: {error}") from None
-    except FileNotFoundError:
+    except FileNotFoundError as error:
         raise WherryError(
-            f"cannot read {path}: there is no such file; a run file is what wherry bench "
+            f"cannot read {path}: {error.strerror}; a run file is what wherry bench "
             "--save FILE writes, and without it into runs/"
         ) from None
     except OSError as error:
