@@ -146,8 +146,8 @@ int wherry_nofault_init(void);
 
 /* For programs that own SIGSEGV and SIGBUS themselves: says that the handlers in force call wherry_nofault_handle.
  * Installs nothing. Returns 0, or an errno value: EINVAL when a signal has no handler, or one with SA_RESETHAND, which
- * would be gone after the first fault; EPERM, say, where a sandbox forbids rt_sigaction and it was never known who has
- * them. */
+ * would be gone after the first fault, or without SA_SIGINFO, which is not told of what; EPERM, say, where a sandbox
+ * forbids rt_sigaction and it was never known who has them. */
 int wherry_nofault_init_hosted(void);
 
 /* From a handler of SIGSEGV or SIGBUS (with SA_SIGINFO), with its three arguments: is this a fault of one of these

@@ -128,7 +128,7 @@ def test_exact_natively_and_under_valgrind(build_dir: Path):
 
 SANDBOXES = (
     *("pipe", "nothing", "readv_alone", "trapped"),
-    *("before", "later", "later_taken", "no_descriptor"),
+    *("before", "later", "later_taken", "no_descriptor", "no_read"),
 )
 
 

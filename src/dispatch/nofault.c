@@ -129,7 +129,8 @@ static const char *message_of(const struct wherry_nofault_status *status, int er
         return "SIGSEGV or SIGBUS has been set back to the default action, or is ignored: calls go by system calls, "
                "right but slow. Call wherry_nofault_init, or install the host's handlers, and then ask again";
     return "another handler owns SIGSEGV or SIGBUS: calls go by system calls, right but slow. Call wherry_nofault_init "
-           "again, or let that handler, without SA_RESETHAND, call wherry_nofault_handle and then call "
+           "again, or let that handler, with SA_SIGINFO and without SA_RESETHAND, call wherry_nofault_handle and then "
+           "call "
            "wherry_nofault_init_hosted";
 }
 

@@ -186,6 +186,10 @@ static bool piece(struct way *way, void *dst, const void *src, size_t n)
         way->side = SIDE_DESTINATION;
     } else {
         way->side = SIDE_SOURCE;
+        /* An empty pipe has nothing to read; where a sandbox forbids even to ask there is no way at all. */
+        char none;
+        const long empty = result == -EFAULT ? again(SYS_read, way->ends[0], &none, 1) : -EAGAIN;
+        result = empty == -EAGAIN ? result : empty;
     }
     way->error = result < 0 ? (int)-result : EFAULT;
     way_end(way); /* what it still holds belongs to nobody */

@@ -50,7 +50,7 @@ static long ask(unsigned signal, struct kernel_action *now)
     if (!error)
         atomic_store(&seen[signal], now->handler);
     else if (atomic_load(&initialised))
-        *now = (struct kernel_action){.handler = atomic_load(&seen[signal])};
+        *now = (struct kernel_action){.handler = atomic_load(&seen[signal]), .flags = SA_SIGINFO};
     else
         return error;
     return 0;
@@ -91,10 +91,11 @@ static bool ignored_by_kernel(uintptr_t handler, bool forced)
 
 static bool is_function(uintptr_t handler) { return handler != (uintptr_t)SIG_DFL && handler != (uintptr_t)SIG_IGN; }
 
-/* With SA_RESETHAND the first fault takes it away, so that the next would kill. */
-static bool lasts(const struct kernel_action *action)
+/* With SA_RESETHAND the first fault takes it away, so that the next would kill. Without SA_SIGINFO, as signal()
+ * installs also what it has returned before, it is not told what the fault was. */
+static bool serves_well(const struct kernel_action *action)
 {
-    return is_function(action->handler) && !(action->flags & SA_RESETHAND);
+    return is_function(action->handler) && !(action->flags & SA_RESETHAND) && action->flags & SA_SIGINFO;
 }
 
 static void hand_on(struct previous *to, int signo, siginfo_t *info, void *ucontext)
@@ -197,11 +198,22 @@ static bool has_room(unsigned signal, uintptr_t handler)
     return !is_function(handler) || functions < FUNCTIONS;
 }
 
+static int arm(unsigned signal, uintptr_t handler, const struct kernel_action *before)
+{
+    const struct kernel_action ours = {
+        .handler = handler,
+        .flags = flags_beside(before),
+        .restorer = (uintptr_t)wherry_guard_sigaction_return,
+        .mask = mask_meanwhile(),
+    };
+    return (int)-kernel_sigaction(signals[signal], &ours, NULL);
+}
+
 static int install(unsigned signal)
 {
     struct previous *const all = previous[signal];
     struct kernel_action now = {0};
-    long error = ask(signal, &now);
+    const long error = ask(signal, &now);
     if (error)
         return (int)-error;
     if (is_ours(now.handler)) {
@@ -210,7 +222,8 @@ static int install(unsigned signal)
         if (i >= installed[signal])
             installed[signal] = i + 1;
         innermost[signal] = &all[i];
-        return 0;
+        const struct kernel_action before = {.handler = all[i].handler, .flags = atomic_load(&all[i].flags)};
+        return serves_well(&now) ? 0 : arm(signal, now.handler, &before);
     }
     unsigned i = 0;
     while (i < installed[signal] && all[i].handler != now.handler)
@@ -228,16 +241,10 @@ static int install(unsigned signal)
     atomic_store(&all[i].reset, false);
     const unsigned handler = lead(signal, &all[i]);
     atomic_thread_fence(memory_order_seq_cst);
-    const struct kernel_action ours = {
-        .handler = (uintptr_t)handlers[handler],
-        .flags = flags_beside(&now),
-        .restorer = (uintptr_t)wherry_guard_sigaction_return,
-        .mask = mask_meanwhile(),
-    };
-    error = kernel_sigaction(signals[signal], &ours, NULL);
-    if (error)
-        return (int)-error;
-    atomic_store(&seen[signal], ours.handler);
+    const int refusal = arm(signal, (uintptr_t)handlers[handler], &now);
+    if (refusal)
+        return refusal;
+    atomic_store(&seen[signal], (uintptr_t)handlers[handler]);
     innermost[signal] = &all[i];
     if (i == installed[signal])
         installed[signal]++;
@@ -285,7 +292,7 @@ int wherry_guard_trust(void)
         const long error = ask(s, &now[s]);
         if (error)
             return (int)-error;
-        if (!lasts(&now[s]))
+        if (!serves_well(&now[s]))
             return EINVAL;
     }
     for (unsigned s = 0; s < SIGNALS; s++)
@@ -303,10 +310,10 @@ static enum wherry_nofault_owner owner_of(unsigned signal, void **handler)
         return WHERRY_NOFAULT_SOMEBODY;
     *handler = (void *)now.handler;
     if (is_ours(now.handler))
-        return WHERRY_NOFAULT_OURS;
+        return serves_well(&now) ? WHERRY_NOFAULT_OURS : WHERRY_NOFAULT_SOMEBODY;
     if (!is_function(now.handler))
         return WHERRY_NOFAULT_NOBODY;
-    for (unsigned s = 0; s < SIGNALS && lasts(&now); s++) /* one function that serves both signals serves both */
+    for (unsigned s = 0; s < SIGNALS && serves_well(&now); s++) /* one function that serves both signals serves both */
         if (now.handler == atomic_load(&forwards[s]))
             return WHERRY_NOFAULT_HOST;
     return WHERRY_NOFAULT_SOMEBODY;

@@ -315,6 +315,9 @@ static void forwarded(void)
     CHECK(calls == 1 && where == (uintptr_t)edge + 9);
 }
 
+/* As programs do that know signal() alone. */
+static void save_and_put_back(int signo) { signal(signo, signal(signo, SIG_DFL)); }
+
 static void hosted(void)
 {
     CHECK(wherry_nofault_init_hosted() == EINVAL);
@@ -330,6 +333,38 @@ static void hosted(void)
     CHECK(wherry_nofault_init_hosted() == EINVAL);
     CHECK(status_now().path == by_calls() && status_now().sigsegv == WHERRY_NOFAULT_SOMEBODY);
     CHECK(all_right(false));
+    own(SIGSEGV, host_forwards, 0);
+    CHECK(status_now().path == WHERRY_NOFAULT_BY_TABLE);
+    save_and_put_back(SIGSEGV); /* and one that is not told what the fault is */
+    CHECK(wherry_nofault_init_hosted() == EINVAL);
+    CHECK(status_now().path == by_calls() && status_now().sigsegv == WHERRY_NOFAULT_SOMEBODY);
+    CHECK(all_right(false));
+}
+
+/* Ours, put back by who knows nothing of SA_SIGINFO, or so that it would be gone after one fault, is armed anew. */
+static void put_back(void)
+{
+    own(SIGSEGV, host_jumps, 0);
+    begin();
+    for (int once_only = 0; once_only < 2; once_only++) {
+        struct sigaction action;
+        save_and_put_back(SIGSEGV);
+        save_and_put_back(SIGBUS);
+        if (once_only) {
+            CHECK(wherry_nofault_init() == 0 && sigaction(SIGSEGV, NULL, &action) == 0);
+            action.sa_flags |= (int)SA_RESETHAND;
+            CHECK(sigaction(SIGSEGV, &action, NULL) == 0);
+        }
+        CHECK(status_now().path == by_calls() && status_now().sigsegv == WHERRY_NOFAULT_SOMEBODY);
+        CHECK(strstr(status_now().message, "wherry_nofault_init") && all_right(false));
+        CHECK(wherry_nofault_init() == 0);
+        CHECK(status_now().path == WHERRY_NOFAULT_BY_TABLE && status_now().sigsegv == WHERRY_NOFAULT_OURS);
+        CHECK(all_right(true));
+        calls = 0;
+        if (sigsetjmp(escape, 1) == 0)
+            crash_by((char *)edge + 9);
+        CHECK(calls == 1 && where == (uintptr_t)edge + 9);
+    }
 }
 
 /* A signal takes microseconds: the page that the kernel has named is not met a second time to find out where it begins.
@@ -730,7 +765,7 @@ static const struct {
     SCENE(hosted),        SCENE(taken),           SCENE(raising),           SCENE(rearmed),    SCENE(rearmed_unsaid),
     SCENE(rearmed_first), SCENE(rearmed_raising), SCENE(rearmed_below),     SCENE(again),      SCENE(blocked),
     SCENE(uninitialised), SCENE(writable_only),   SCENE(nowhere),           SCENE(keys),       SCENE(huge),
-    SCENE(one_signal),
+    SCENE(one_signal),    SCENE(put_back),
 #undef SCENE
 };
 

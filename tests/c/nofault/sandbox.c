@@ -1,7 +1,7 @@
 /* A sandbox that forbids process_vm_readv, and one that forbids pipes too: sandbox pipe, sandbox nothing; one that
  * forbids process_vm_writev alone: sandbox readv_alone; one that answers by signals: sandbox trapped; one that forbids
- * rt_sigaction, entered earlier and later: sandbox before, later, later_taken. No descriptors: sandbox no_descriptor.
- * And a full disk: sandbox hole DIRECTORY, which holds less than 64 pages. */
+ * rt_sigaction, entered earlier and later: sandbox before, later, later_taken. No descriptors: sandbox no_descriptor;
+ * no reading: sandbox no_read. And a full disk: sandbox hole DIRECTORY, which holds less than 64 pages. */
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -175,14 +175,23 @@ static void no_descriptor(void)
     CHECK(wherry_copy_nofault_zero(to, from, sizeof to, &fault) == sizeof to && to[0] == 'o' && fault.code == EMFILE);
 }
 
+/* A pipe can be made and written, and not be read: what is not there is not told from that. */
+static void no_read(void)
+{
+    char to[10] = "old";
+    struct wherry_fault fault;
+    forbid(SYS_process_vm_readv);
+    forbid(SYS_read);
+    CHECK(status_now().path == WHERRY_NOFAULT_BY_NOTHING);
+    CHECK(wherry_copy_nofault_zero(to, (const void *)8, sizeof to, &fault) == sizeof to);
+    CHECK(to[0] == 'o' && fault.signo == 0 && fault.code == EPERM);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
-} scenes[] = {{"later", later},
-              {"later_taken", later_taken},
-              {"before", before},
-              {"no_descriptor", no_descriptor},
-              {"readv_alone", readv_alone}};
+} scenes[] = {{"later", later},     {"later_taken", later_taken}, {"before", before}, {"no_descriptor", no_descriptor},
+              {"no_read", no_read}, {"readv_alone", readv_alone}};
 
 int main(int argc, char **argv)
 {
