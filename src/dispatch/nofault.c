@@ -128,10 +128,9 @@ static const char *message_of(const struct wherry_nofault_status *status, int er
     if (status->sigsegv != WHERRY_NOFAULT_SOMEBODY && status->sigbus != WHERRY_NOFAULT_SOMEBODY)
         return "SIGSEGV or SIGBUS has been set back to the default action, or is ignored: calls go by system calls, "
                "right but slow. Call wherry_nofault_init, or install the host's handlers, and then ask again";
-    return "another handler owns SIGSEGV or SIGBUS: calls go by system calls, right but slow. Call wherry_nofault_init "
-           "again, or let that handler, with SA_SIGINFO and without SA_RESETHAND, call wherry_nofault_handle and then "
-           "call "
-           "wherry_nofault_init_hosted";
+    return "another handler owns SIGSEGV or SIGBUS: calls go by system calls, right but slow. Call "
+           "wherry_nofault_init again, or let that handler, with SA_SIGINFO and without SA_RESETHAND, call "
+           "wherry_nofault_handle and then call wherry_nofault_init_hosted";
 }
 
 PUBLIC int wherry_nofault_status(struct wherry_nofault_status *status)
