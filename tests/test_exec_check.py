@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import struct
+import subprocess
 import sys
 from pathlib import Path
 
@@ -117,7 +118,7 @@ def test_shared_objects_and_damaged_headers(wherry, dropin, source, tmp_path):
     shared = compiled(source, "-shared", "-fPIC", "-Wl,-soname,libp.so")
     assert "it is a shared object, and no program" in wherry("exec", "--check", shared).stdout
     whole = Path("/bin/true").read_bytes()
-    (tmp_path / "cut").write_bytes(whole[:0x28] + b"\xff" * 8 + whole[0x30:])  # the section headers
+    (tmp_path / "cut").write_bytes(whole[:5] + b"\2" + whole[6:])  # the order of bytes
     (tmp_path / "cut").chmod(0o755)
     assert (
         "no ELF program that a loader would take"
@@ -179,10 +180,10 @@ def elf(machine: int, bits: int = 64, kind: int = 2) -> bytes:
 @pytest.mark.parametrize(
     ("data", "code", "said"),
     [
-        (elf(183), 1, "it is a program for AArch64"),
+        (elf(183), 126, "it is a program for AArch64, which this machine does not execute"),
         (elf(3, 32), 1, "it is a program for 32-bit x86"),
         (elf(62, 32), 1, "it is a program for x32"),
-        (elf(243), 1, "it is a program for RISC-V"),
+        (elf(243), 126, "it is a program for RISC-V, which this machine does not execute"),
         (elf(62, kind=1), 126, "no ELF program that the kernel would execute"),
         (elf(62), 126, "no ELF program that the kernel would execute"),
         (b"\x7fELF", 126, "no ELF program that the kernel would execute"),
@@ -193,6 +194,7 @@ def elf(machine: int, bits: int = 64, kind: int = 2) -> bytes:
         (b"#!/no/such/shell\n", 127, "its interpreter /no/such/shell does not exist"),
         (b"#!/etc/passwd\n", 126, "its interpreter /etc/passwd cannot be executed"),
         (b"#!/usr/bin/env -S -i sh\n", 1, "clears the environment"),
+        (b"#!/usr/bin/env no-such-program\n", 1, "no-such-program does not exist"),
     ],
 )
 def test_files_of_all_kinds(wherry, dropin, tmp_path, data, code, said):
@@ -200,8 +202,8 @@ def test_files_of_all_kinds(wherry, dropin, tmp_path, data, code, said):
     program.write_bytes(data)
     program.chmod(0o755)
     done = wherry("exec", "--check", program)
-    if data.startswith(b"MZ") and commands._more_formats():
-        code = 1
+    if data.startswith((b"MZ", elf(183)[:20], elf(243)[:20])) and commands._more_formats():
+        code, said = 1, said.partition(",")[0]
     assert done.returncode == code
     assert said in done.stdout
     assert len(done.stdout.splitlines()) == 1
@@ -211,6 +213,42 @@ def test_files_of_all_kinds(wherry, dropin, tmp_path, data, code, said):
         assert "runs untouched" not in tried.stderr and len(tried.stderr.splitlines()) == 1
     assert tried.returncode in (126, 127, 1, 0)
     assert "bug in Wherry" not in tried.stderr + done.stderr
+
+
+@pytest.mark.parametrize(
+    "line", [b"#!/bin/sh\0behind", b"#!/" + b"a" * 300 + b"/python", b"#!\t /bin/sh"]
+)
+def test_first_lines_that_the_kernel_cuts(wherry, dropin, tmp_path, line):
+    """At a zero; and of a name that is too long for it it knows nothing, so that a shell runs the file."""
+    program = tmp_path / "it"
+    program.write_bytes(line + b"\necho ran\n")
+    program.chmod(0o755)
+    assert wherry("exec", "--check", program).returncode == 0
+    done = wherry("exec", "--", program)
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+
+
+def test_sections_are_nothing_to_a_loader(wherry, dropin, source, tmp_path):
+    program = tmp_path / "packed"
+    data = bytearray(compiled(source).read_bytes())
+    for place, value in ((40, 2**63 - 1), (40, 1)):  # e_shoff
+        data[place : place + 8] = value.to_bytes(8, "little")
+        program.write_bytes(data)
+        program.chmod(0o755)
+        assert subprocess.run([program], check=False).returncode == ord("/")  # it runs
+        assert wherry("exec", "--check", program).returncode == 0
+
+
+def test_a_shared_object_without_a_name(wherry, dropin, source, tmp_path):
+    made = compiled(source, "-shared", "-fPIC")
+    done = wherry("exec", "--check", made)
+    assert done.returncode == 1 and "it is a shared object, and no program" in done.stdout
+
+
+def test_a_loader_that_cannot_be_executed(wherry, dropin, source, tmp_path):
+    program = compiled(source, f"-Wl,--dynamic-linker={tmp_path}")
+    done = wherry("exec", "--check", program)
+    assert done.returncode == 126 and f"its loader {tmp_path} cannot be executed" in done.stdout
 
 
 def test_a_program_whose_loader_does_not_exist(wherry, dropin, source):

@@ -440,6 +440,42 @@ def test_what_is_no_mix_is_said_of_the_mix(tmp_path, data):
     assert said.startswith("x.mix.json") and "size:probability" not in said and "--mix" not in said
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("replay", "hand.mix.json", *QUICK),
+        ("ab", "--runs", "2", "--", "true"),
+        ("record", "--", "true"),
+    ],
+)
+def test_a_plan_of_the_environment_is_not_used_and_that_is_said(wherry, tmp_path, words):
+    """Else what replay measures would not be what record tried and ab will try."""
+    none = str(tmp_path / "none.plan")
+    done = wherry(*words, env={"WHERRY_PLAN": none})
+    assert done.returncode == 0
+    assert (
+        f"wherry {words[0]}: WHERRY_PLAN is not used here; --plan FILE names a plan\n"
+        in done.stderr
+    )
+    assert "WHERRY_PLAN" not in wherry(*words).stderr
+
+
+def test_what_a_killed_replay_left_is_removed_by_the_next(wherry_run, wherry, tmp_path):
+    place = tmp_path / "scratch"
+    place.mkdir()
+    env = {**os.environ, "WHERRY_RUN": str(wherry_run), "TMPDIR": str(place)}
+    words = [sys.executable, "-m", "wherry", "replay", "hand.mix.json", "--no-found-peers"]
+    own = subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until(lambda: list(place.glob("wherry-mixes-*/*.csv")), "calls to make are written")
+    (used,) = place.iterdir()
+    assert wherry("replay", "hand.mix.json", *QUICK, env=env).returncode == 0
+    assert used.is_dir()
+    own.kill()
+    own.wait()
+    assert wherry("replay", "hand.mix.json", *QUICK, env=env).returncode == 0
+    assert not list(place.iterdir())
+
+
 def test_told_to_end_it_leaves_nothing(wherry_run, tmp_path):
     place = tmp_path / "scratch"
     place.mkdir()

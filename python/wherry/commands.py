@@ -19,6 +19,11 @@ from wherry import elf, preloading
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as a shell has it
 # Scripts of scripts; the kernel gives up after as many.
 DEEPEST = 5
+HEAD = 256  # bytes of a file by which the kernel goes
+_EXECUTED = (
+    "x86-64",
+    "32-bit x86",
+)  # machines whose programs an x86-64 kernel may execute by itself
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _LOADER_OF_GLIBC = r"ld-linux|ld-[0-9.]+\.so"
 
@@ -75,7 +80,7 @@ def find(command: str, env: Mapping[str, str]) -> tuple[str | None, int]:
 def _head(path: str) -> bytes | None:
     try:
         with Path(path).open("rb") as file:
-            return file.read(256)
+            return file.read(HEAD)
     except OSError:
         return None
 
@@ -124,8 +129,12 @@ def _privileges(path: str) -> str | None:
 
 
 def _interpreter(head: bytes) -> list[str] | None:
-    """The words of a #! line, the interpreter first; its one argument is whole, as the kernel hands it on."""
-    line = os.fsdecode(head[2:].split(b"\n")[0].strip(b" \t"))
+    """The words of a #! line, the interpreter first; its one argument is whole, as the kernel hands it on. None where
+    the kernel finds none, as in a name that is too long for it: then a shell runs the file."""
+    line, ended, _ = head[2:].partition(b"\n")
+    if not ended and len(head) == HEAD and not re.search(rb"[^ \t][ \t\0]", line):
+        return None
+    line = os.fsdecode(line.split(b"\0")[0].strip(b" \t"))
     return re.split(r"[ \t]+", line, maxsplit=1) if line else None
 
 
@@ -211,6 +220,8 @@ def _of_elf(path: str, env: Mapping[str, str]) -> tuple[str, str | None, tuple[s
         return "damaged", "its file is no ELF program that a loader would take", ()
     if found.machine != "x86-64" or found.bits != 64:
         what = "x32" if found.machine == "x86-64" else found.machine
+        if found.machine not in _EXECUTED and not _more_formats():
+            return "refused", f"it is a program for {what}, which this machine does not execute", ()
         return (
             "other architecture",
             f"it is a program for {what}, and the drop-in is for x86-64",
@@ -218,7 +229,12 @@ def _of_elf(path: str, env: Mapping[str, str]) -> tuple[str, str | None, tuple[s
         )
     if found.soname is not None and re.match(_LOADER_OF_GLIBC, found.soname):
         return "dynamic", None, ("it is the loader: this says nothing of the program it is given",)
-    if found.interpreter is None and found.kind == "shared" and not found.pie and found.soname:
+    if (
+        found.interpreter is None
+        and found.kind == "shared"
+        and not found.pie
+        and (found.soname or found.needed)
+    ):
         return "no program", "it is a shared object, and no program", ()
     if found.interpreter is None:
         what = "static-pie" if found.kind == "shared" else "static"
@@ -231,6 +247,8 @@ def _of_elf(path: str, env: Mapping[str, str]) -> tuple[str, str | None, tuple[s
     loader = Path(found.interpreter).name
     if not Path(found.interpreter).exists():
         return "no loader", f"its loader {found.interpreter} does not exist", ()
+    if not Path(found.interpreter).is_file() or not os.access(found.interpreter, os.X_OK):
+        return "refused", f"its loader {found.interpreter} cannot be executed", ()
     if "musl" in loader:
         return (
             "musl",
@@ -301,13 +319,14 @@ def examine(command: str, env: Mapping[str, str] | None = None) -> Verdict:
             target, taken = words[0], None
             # The kernel looks nowhere but where it is told: a name alone is one in this directory.
             found, code = find(target if "/" in target else f"./{target}", env)
+            missing = code
             if found and Path(target).name == "env" and len(words) > 1:
                 wanted, taken = _of_env(words[1])
                 target = wanted or target
                 # What it cannot find is its own to tell: it may look elsewhere.
-                found, _ = find(target, env)
+                found, missing = find(target, env)
             if found is None:
-                what = "does not exist" if code == NOT_FOUND else "cannot be executed"
+                what = "does not exist" if missing == NOT_FOUND else "cannot be executed"
                 why = f"its interpreter {target} {what}"
                 if words[-1].endswith("\r"):
                     why += " (its lines end as on Windows; dos2unix mends that)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import io
 import re
 import struct
 from collections.abc import Callable
@@ -159,9 +160,40 @@ def executable(path: Path) -> bool:
     return entry_bytes == 56 and count > 0 and place + entry_bytes * count <= size
 
 
+class _WithoutSections(io.RawIOBase):
+    """The file, but that its header names no sections: no loader looks at those, and packers leave any."""
+
+    def __init__(self, file: BinaryIO):
+        self._file = file
+        file.seek(0)
+        self._head = bytearray(file.read(64))
+        self._head[40:48] = bytes(8)  # e_shoff
+        self._head[60:64] = bytes(4)  # e_shnum, e_shstrndx
+
+    def seek(self, place: int, whence: int = 0) -> int:
+        return self._file.seek(place, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def read(self, size: int = -1) -> bytes:
+        place = self._file.tell()
+        data = bytearray(self._file.read(size))
+        data[: max(64 - place, 0)] = self._head[place : place + len(data)]
+        return bytes(data)
+
+
+def _read_without_sections(file: BinaryIO) -> Elf:
+    return _read(_WithoutSections(file))
+
+
 def read(path: Path) -> Elf:
-    """OSError when it cannot be read, DamagedError when it is no ELF that can be made sense of."""
-    return _made_sense_of(path, _read)
+    """OSError when it cannot be read, DamagedError when it is no ELF that can be made sense of. Of one whose section
+    headers are damaged it is not known who built it."""
+    try:
+        return _made_sense_of(path, _read)
+    except DamagedError:
+        return _made_sense_of(path, _read_without_sections)
 
 
 def exports(path: Path) -> frozenset[str]:

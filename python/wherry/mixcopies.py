@@ -1,20 +1,54 @@
 """What the runner reads as a mix, in every process: copies, which nobody changes meanwhile and whose paths have no
-blanks. Removed when the program ends."""
+blanks. Removed when the program ends, or, where it was killed, by the next that makes some."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
+import shutil
 import tempfile
+import time
 from pathlib import Path
+
+_PREFIX, _LOCK = "wherry-mixes-", "lock"
+_BEGINS = 60.0  # seconds within which one that begins has its lock
+
+
+def _is_left(directory: Path) -> bool:
+    """Whether it is ours and nobody uses it: its lock ends with whoever made it."""
+    try:
+        found = directory.lstat()
+        if found.st_uid != os.geteuid() or not directory.is_dir() or directory.is_symlink():
+            return False
+        with (directory / _LOCK).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return time.time() - found.st_mtime > _BEGINS
+    except OSError:
+        return False
+    return True
+
+
+def _remove_left() -> None:
+    with contextlib.suppress(OSError):
+        for directory in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+            if _is_left(directory):
+                shutil.rmtree(directory, ignore_errors=True)
 
 
 class _Copies:
     def __init__(self) -> None:
         self._directory: tempfile.TemporaryDirectory | None = None
+        self._lock = None
         self._count = 0
 
     def keep(self, data: bytes) -> str:
         if self._directory is None:
-            self._directory = tempfile.TemporaryDirectory(prefix="wherry-mixes-")
+            _remove_left()
+            self._directory = tempfile.TemporaryDirectory(prefix=_PREFIX)
+            self._lock = (Path(self._directory.name) / _LOCK).open("wb")
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
         self._count += 1
         path = Path(self._directory.name) / f"{self._count}.csv"
         path.write_bytes(data)

@@ -19,6 +19,9 @@ from wherry import plans, preloading
 from wherry.errors import FailedError, WherryError
 from wherry.plans import Plan
 
+# Of commands that try the drop-in by themselves: one word of it for what all of them tell.
+NOT_USED = "WHERRY_PLAN is not used here; --plan FILE names a plan"
+
 
 def why_unused(found: Sequence[Plan], reported: Mapping) -> str | None:
     """Why the library keeps its default on that CPU, as a sentence without its end; None when it takes one of them."""

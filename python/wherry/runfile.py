@@ -361,10 +361,11 @@ def _save(path: Path, data: bytes, quiet: bool = False) -> None:
             f"could not save {path}: {_why(error)}; nothing was left behind there"
         ) from None
     if made and not quiet and path.parent != RUNS:
+        home = made[0] if path.is_symlink() else path.parent
         # It may be a name that was mistyped. Standard error may be gone, the file is there all the same.
         with contextlib.suppress(OSError):
             print(
-                printable(f"wherry: {path.parent} was no directory yet; it was made"),
+                printable(f"wherry: {home} was no directory yet; it was made"),
                 file=sys.stderr,
             )
 

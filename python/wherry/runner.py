@@ -175,10 +175,17 @@ def routines() -> list[Event]:
 
 
 def cpu() -> Event:
-    """What the runner says of the CPU; empty when it says nothing."""
+    """What the runner says of the CPU."""
     done = _run(["cpu", "--json"])
     events = [e for e in _events(done.stdout) if e.get("event") == "cpu"]
-    return events[0] if events else {}
+    if not events:
+        said = complaint(done.stderr)
+        raise WherryError(
+            f"{path()} says nothing of the CPU, as Wherry's runner would"
+            + (f" ({said})" if said else "")
+            + "; unset or mend WHERRY_RUN"
+        )
+    return events[0]
 
 
 def check_peer(spec: str, limit: float) -> str | None:
@@ -239,9 +246,18 @@ class Stream:
         self, arguments: Sequence[str], lines: Sequence[str], env: Mapping[str, str] | None
     ) -> subprocess.Popen:
         # A file, not a pipe: thousands of rows must not wait for a reader that is busy measuring.
-        with tempfile.TemporaryFile() as rows:
-            rows.write("".join(line + "\n" for line in lines).encode())
-            rows.seek(0)
+        # Unbuffered, so that what cannot be written is told there, and not once more when it is closed.
+        with tempfile.TemporaryFile(buffering=0) as rows:
+            try:
+                wanted = "".join(line + "\n" for line in lines).encode()
+                while wanted:
+                    wanted = wanted[rows.write(wanted) :]
+                rows.seek(0)
+            except OSError as error:
+                raise FailedError(
+                    f"cannot write what is to be measured to {tempfile.gettempdir()}: {error.strerror}; "
+                    "set TMPDIR to where there is room, or raise the limit on files (ulimit -f)"
+                ) from None
             native = path()
             self._used_before = _processor_time()
             try:

@@ -205,7 +205,7 @@ static void generate(struct unit *unit, void (*run)(struct unit *, const struct 
     const struct target *t = unit->target;
     const bool whole = t->abi == ABI_NOFAULT && t->method == METHOD_PLANNED && !zeroes(t);
     const bool full = unit->level == LEVEL_FULL;
-    const unsigned offsets = !full ? 1 : !whole ? 2 : further_way(t) ? OFFSETS / 8 : OFFSETS;
+    const unsigned offsets = !full ? 1 : !whole ? 2 : further_way(t) ? OFFSETS / 16 : OFFSETS;
     const unsigned one_of = full ? 1 : unit->level == LEVEL_BRIEF ? 64 : whole ? 4 : 16;
     struct vcase one = {.calls = 1, .seed = unit->seed, .c = 0x1a5};
     const uint64_t first = below(unit, OFFSETS);

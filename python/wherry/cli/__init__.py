@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import os
 import sys
@@ -109,12 +110,24 @@ def _say(line: str) -> None:
 def _silence_stdout() -> None:
     """So that the interpreter's own flush at exit has nothing left to fail on."""
     devnull = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, sys.stdout.fileno())
+    if not isinstance(sys.stdout.buffer, streams.Closed):
+        os.dup2(devnull, sys.stdout.fileno())
     os.close(devnull)
 
 
-def _usage(error: click.UsageError) -> str:
-    where = error.ctx.command_path if error.ctx else "wherry"
+def _named(words: list[str]) -> str:
+    """The command that these arguments ask for; click does not tell which lacks an option's word."""
+    where, group = "wherry", wherry
+    context = click.Context(wherry)
+    for word in words:
+        if not isinstance(group, click.Group) or word not in group.list_commands(context):
+            break
+        where, group = f"{where} {word}", group.get_command(context, word)
+    return where
+
+
+def _usage(error: click.UsageError, words: list[str]) -> str:
+    where = error.ctx.command_path if error.ctx else _named(words)
     said = error.format_message().rstrip(".")
     for kind, words in (("integer", "whole number"), ("float", "number")):
         said = said.replace(f"a valid {kind} range", f"a {words}").replace(
@@ -138,7 +151,7 @@ def _run(arguments: list[str] | None) -> int:
         click.echo(error.format_message())
         return errors.EXIT_MISUSE
     except click.UsageError as error:
-        _say(_usage(error))
+        _say(_usage(error, sys.argv[1:] if arguments is None else arguments))
         return errors.EXIT_MISUSE
     except click.ClickException as error:
         _say(f"wherry: {error.format_message()}")
@@ -173,10 +186,12 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _open_missing() -> None:
-    """Standard streams that were closed before we began lead nowhere: else files of ours would take their numbers."""
+    """Standard streams that were closed before we began lead nowhere: else files of ours would take their numbers. What
+    was to be printed on standard output is told to be lost."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123
+            nowhere = open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123
+            setattr(sys, name, streams.closed(nowhere) if name == "stdout" else nowhere)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -186,6 +201,8 @@ def main(arguments: list[str] | None = None) -> None:
     status = _run(arguments)
     try:
         sys.stdout.flush()
+        if getattr(sys.stdout.buffer, "lost", False):
+            raise streams.LostError(errno.EBADF, os.strerror(errno.EBADF))
     except OSError as error:
         _silence_stdout()
         _say(f"wherry: cannot write to standard output: {error.strerror}")

@@ -71,9 +71,10 @@ def show(file: Path, text: bool, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for a program.")
 def check(file: Path, as_json: bool) -> int:
     """Loads FILE into the library here; exit status 1 when it is not taken, and why."""
-    from wherry import planfiles, runfile
+    from wherry import planfiles, runfile, runner
     from wherry.cli.printer import Printer
 
+    runner.cpu()  # what is wrong with the runner is no word on the plan
     try:
         planfiles.read(file)
         taken, status = _in_library(file)

@@ -82,7 +82,9 @@ def _trial(
     from wherry.recording import trial
     from wherry.recording.trial import Tried
 
-    env = {key: value for key, value in env.items() if key != "WHERRY_PLAN"}
+    if "WHERRY_PLAN" in env:
+        telling.say(planuse.NOT_USED)
+        env = {key: value for key, value in env.items() if key != "WHERRY_PLAN"}
     compiled = planuse.compiled(plan) if plan else None
     libraries = [preloading.library("recorder")]
     if given == trial.LIBC:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from dataclasses import asdict
@@ -22,6 +23,7 @@ from wherry import (
 )
 from wherry.ab import record
 from wherry.campaign import Watcher
+from wherry.cli import streams
 from wherry.cli.ending import interrupted_status
 from wherry.cli.names import tell
 from wherry.cli.printer import Printer
@@ -55,6 +57,9 @@ def replay(
     save,
     as_json,
 ) -> int:
+    if "WHERRY_PLAN" in os.environ:
+        streams.line_of(f"wherry replay: {planuse.NOT_USED}", aside=True)
+        del os.environ["WHERRY_PLAN"]
     # Files of calls in the temporary directory go with the process, when it ends by itself.
     reported = runner.cpu()
     seed = time.time_ns() % 2**32 if seed is None else seed

@@ -8,9 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-from wherry import commands, libctunables, preloading, runfile, stamp
+from wherry import commands, libctunables, planuse, preloading, runfile, stamp
 from wherry.ab import figures, record, running, sides, turns, verdict
-from wherry.cli import keeping
+from wherry.cli import keeping, streams
 from wherry.cli.ending import interrupted_status
 from wherry.cli.printer import Printer
 from wherry.cli.progress import Progress
@@ -24,6 +24,8 @@ RUN_LIMIT = 600.0
 
 def ab(words, *, runs, seconds, limit, by, force, seed, save, as_json, **options) -> int:
     base = preloading.own_environment()
+    if "WHERRY_PLAN" in base:
+        streams.line_of(f"wherry ab: {planuse.NOT_USED}", aside=True)
     pair = _sides(options, base)
     _examine(words[0], pair, force)
     seed = time.time_ns() % 2**32 if seed is None else seed

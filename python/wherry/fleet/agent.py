@@ -55,12 +55,16 @@ def probe() -> dict:
     if found["arch"] == "x86_64" and found["system"] == "Linux":
         try:
             from wherry import runner
+            from wherry.errors import WherryError
 
             found["model"] = _model()
             # One that starts tells the CPU; what was installed is known without it.
-            if not runner.cpu():
+            try:
+                runner.cpu()
+            except WherryError:
                 found["lacks"] = f"{runner.path()} does not start there"
-            elif (own := runner.version()) != found["wherry"]:
+                return found
+            if (own := runner.version()) != found["wherry"]:
                 found["lacks"] = f"{runner.path()} there is of version {own}"
         except Exception as error:
             found["lacks"] = " ".join(str(error).split())[:300]
