@@ -171,7 +171,17 @@ copy_avx2_to_3:
     movb    %r10b, -1(%rdi,%rdx)
     ret
 
+#if WHERRY_EDGE_BRANCH
     .p2align 5
+#else
+/* Of AVX-512, where a 64-byte store takes two cycles: in the line of what they go on by, since one line more takes longer in cold
+ * code than the rest of the way (docs/performance-zen4.md). */
+    .p2align 6
+move_513_on:
+    cmpl    $0, wherry_thresholds + STORES_HALVED(%rip)
+    je      move_513_whole          /* else sizes together go so as well: nobody need watch */
+    jmp     copy_avx2_large
+#endif
 copy_avx2_257_on:
     subq    $-128, %rdx
 /* As move_1025_on. */

@@ -70,9 +70,7 @@ move_last_128:
  *   r11 what is left from there on
  */
     .p2align 6
-move_513_on:
-    cmpl    $0, wherry_thresholds + STORES_HALVED(%rip)
-    jne     copy_avx2_large         /* sizes together go so as well: nobody need watch */
+move_513_whole:
     CLOSE
     jb      move_close
     cmpq    $1024, %rdx
