@@ -121,24 +121,6 @@ def test_colour_and_progress_are_for_terminals(wherry_run):
     assert status == 0 and "\033[" not in shown
 
 
-def test_no_standard_output_at_all(wherry_run, tmp_path):
-    """What was to be printed is said to be lost; what was to be saved is saved, and what prints nothing is right."""
-    environment = {**os.environ, "WHERRY_RUN": str(wherry_run)}
-    for words, status in (
-        ("plan default", 1),
-        ("list mixes", 1),
-        (f"bench --size 64 {' '.join(FAST)} --save {tmp_path / 'r.json'}", 1),
-        ("exec -- true", 0),
-    ):
-        line = f"{sys.executable} -m wherry {words} >&-"
-        done = subprocess.run(
-            line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True
-        )
-        lost = "wherry: cannot write to standard output: Bad file descriptor\n"
-        assert done.returncode == status and done.stderr.endswith(lost if status else "")
-    assert json.loads((tmp_path / "r.json").read_text())["cells"]
-
-
 def test_a_terminal_that_is_closed_takes_no_figures_with_it(wherry_run, tmp_path):
     mark, saved = tmp_path / "ran", tmp_path / "r.json"
     body = f"echo >> {mark}; sleep 0.05"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import importlib
 import os
 import sys
@@ -110,8 +109,7 @@ def _say(line: str) -> None:
 def _silence_stdout() -> None:
     """So that the interpreter's own flush at exit has nothing left to fail on."""
     devnull = os.open(os.devnull, os.O_WRONLY)
-    if not isinstance(sys.stdout.buffer, streams.Closed):
-        os.dup2(devnull, sys.stdout.fileno())
+    os.dup2(devnull, sys.stdout.fileno())
     os.close(devnull)
 
 
@@ -186,12 +184,10 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _open_missing() -> None:
-    """Standard streams that were closed before we began lead nowhere: else files of ours would take their numbers. What
-    was to be printed on standard output is told to be lost."""
+    """Standard streams that were closed before we began lead nowhere: else files of ours would take their numbers."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            nowhere = open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123
-            setattr(sys, name, streams.closed(nowhere) if name == "stdout" else nowhere)
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -201,8 +197,6 @@ def main(arguments: list[str] | None = None) -> None:
     status = _run(arguments)
     try:
         sys.stdout.flush()
-        if getattr(sys.stdout.buffer, "lost", False):
-            raise streams.LostError(errno.EBADF, os.strerror(errno.EBADF))
     except OSError as error:
         _silence_stdout()
         _say(f"wherry: cannot write to standard output: {error.strerror}")

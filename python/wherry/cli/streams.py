@@ -31,26 +31,6 @@ class _Unread(io.FileIO):
             raise LostError(error.errno, error.strerror) from None
 
 
-class Closed(io.BufferedIOBase):
-    """Standard output of a command that was started with none. It goes on, saves what it is to save, and says in the
-    end that what was to be printed is lost."""
-
-    def __init__(self, place: io.TextIOBase):
-        self._place = place  # which has its number
-        self.lost = False
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data) -> int:
-        self.lost = True
-        return len(data)
-
-
-def closed(place: io.TextIOBase) -> io.TextIOWrapper:
-    return io.TextIOWrapper(Closed(place), encoding="utf-8", write_through=True)
-
-
 def go_on_unread() -> None:
     for name, number in (("stdout", 1), ("stderr", 2)):
         given = getattr(sys, name)
