@@ -324,6 +324,8 @@ MISUSE = [
     (["bench", "--show", "text.so"], "is not a run file"),
     (["bench", "--show", "text.so", "--quick"], "leave out --quick"),
     (["bench", "--frobnicate"], "No such option"),
+    (["exec", "--plan"], "requires an argument (wherry exec --help tells more)"),
+    (["plan", "default", "-o"], "requires an argument (wherry plan default --help tells more)"),
     (["list", "routine"], "did you mean routines?"),
     (["verify", "rep_mosb"], "did you mean rep_movsb?"),
     (["verify", "--only-peers"], "no --peer"),
@@ -408,3 +410,19 @@ def test_a_program_may_have_empty_words(wherry):
 def test_no_purpose_is_cut_short(wherry):
     for words in ((), ("fleet",), ("plan",)):
         assert "..." not in wherry(*words, "--help").stdout.replace("[ARGS]...", "")
+
+
+@pytest.mark.parametrize("words", [("doctor",), ("plan", "check", "mine.toml")])
+def test_a_runner_that_is_none_is_named(wherry, tmp_path, words):
+    """Its silence is no word on the CPU, nor on a plan."""
+    assert wherry("plan", "default", "-o", "mine.toml").returncode == 0
+    done = wherry(*words, env={"WHERRY_RUN": "/bin/true"})
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("wherry: /bin/true says nothing of the CPU")
+
+
+def test_the_directory_that_was_made_is_named(wherry, tmp_path):
+    (tmp_path / "link.toml").symlink_to(tmp_path / "new" / "plan.toml")
+    done = wherry("plan", "default", "-o", "link.toml")
+    assert done.returncode == 0 and (tmp_path / "new" / "plan.toml").is_file()
+    assert f"wherry: {tmp_path / 'new'} was no directory yet; it was made\n" in done.stderr

@@ -460,6 +460,16 @@ def test_a_plan_of_the_environment_is_not_used_and_that_is_said(wherry, tmp_path
     assert "WHERRY_PLAN" not in wherry(*words).stderr
 
 
+def test_scratch_that_cannot_be_written_is_named(wherry_run, tmp_path):
+    line = f"ulimit -f 1; {sys.executable} -m wherry replay --quick --no-found-peers uniform:0-16"
+    env = {**os.environ, "WHERRY_RUN": str(wherry_run)}
+    done = subprocess.run(
+        ["bash", "-c", line], env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "cannot write what is to be measured" in done.stderr and "ulimit -f" in done.stderr
+
+
 def test_what_a_killed_replay_left_is_removed_by_the_next(wherry_run, wherry, tmp_path):
     place = tmp_path / "scratch"
     place.mkdir()

@@ -53,7 +53,7 @@ class _Group(click.Group):
             raise _InterruptedError from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [*COMMANDS]  # list may be the module of that command here
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
