@@ -47,3 +47,23 @@ def test_a_command_that_shows_nothing(wherry, tmp_path: Path, words: tuple[str, 
         "'': " in done.stdout + done.stderr
         and "there is no such command" in done.stdout + done.stderr
     )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("replay", "uniform:0-16", "--quick", "--no-found-peers", "--rounds", "3"),
+        ("ab", "--runs", "2", "--", "true"),
+        ("record", "--", "true"),
+    ],
+)
+def test_a_plan_of_the_environment_is_not_used_and_that_is_said(wherry, tmp_path, words):
+    """Else what replay measures would not be what record tried and ab will try."""
+    none = str(tmp_path / "none.plan")
+    done = wherry(*words, env={"WHERRY_PLAN": none})
+    assert done.returncode == 0
+    assert (
+        f"wherry {words[0]}: WHERRY_PLAN is not used here; --plan FILE names a plan\n"
+        in done.stderr
+    )
+    assert "WHERRY_PLAN" not in wherry(*words).stderr

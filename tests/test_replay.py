@@ -440,26 +440,6 @@ def test_what_is_no_mix_is_said_of_the_mix(tmp_path, data):
     assert said.startswith("x.mix.json") and "size:probability" not in said and "--mix" not in said
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("replay", "hand.mix.json", *QUICK),
-        ("ab", "--runs", "2", "--", "true"),
-        ("record", "--", "true"),
-    ],
-)
-def test_a_plan_of_the_environment_is_not_used_and_that_is_said(wherry, tmp_path, words):
-    """Else what replay measures would not be what record tried and ab will try."""
-    none = str(tmp_path / "none.plan")
-    done = wherry(*words, env={"WHERRY_PLAN": none})
-    assert done.returncode == 0
-    assert (
-        f"wherry {words[0]}: WHERRY_PLAN is not used here; --plan FILE names a plan\n"
-        in done.stderr
-    )
-    assert "WHERRY_PLAN" not in wherry(*words).stderr
-
-
 def test_scratch_that_cannot_be_written_is_named(wherry_run, tmp_path):
     line = f"ulimit -f 1; {sys.executable} -m wherry replay --quick --no-found-peers uniform:0-16"
     env = {**os.environ, "WHERRY_RUN": str(wherry_run)}

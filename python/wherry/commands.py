@@ -20,10 +20,8 @@ NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as a shell has it
 # Scripts of scripts; the kernel gives up after as many.
 DEEPEST = 5
 HEAD = 256  # bytes of a file by which the kernel goes
-_EXECUTED = (
-    "x86-64",
-    "32-bit x86",
-)  # machines whose programs an x86-64 kernel may execute by itself
+# Machines whose programs an x86-64 kernel may execute by itself.
+_EXECUTED = ("x86-64", "32-bit x86")
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _LOADER_OF_GLIBC = r"ld-linux|ld-[0-9.]+\.so"
 

@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 import time
 from pathlib import Path
@@ -19,13 +20,14 @@ def _is_left(directory: Path) -> bool:
     """Whether it is ours and nobody uses it: its lock ends with whoever made it."""
     try:
         found = directory.lstat()
-        if found.st_uid != os.geteuid() or not directory.is_dir() or directory.is_symlink():
+        if found.st_uid != os.geteuid() or not stat.S_ISDIR(found.st_mode):
             return False
-        with (directory / _LOCK).open("rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return time.time() - found.st_mtime > _BEGINS
-    except OSError:
+        lock = directory / _LOCK
+        if not lock.exists():
+            return time.time() - found.st_mtime > _BEGINS
+        with lock.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # somebody uses it, or it is gone
         return False
     return True
 

@@ -179,11 +179,10 @@ def cpu() -> Event:
     done = _run(["cpu", "--json"])
     events = [e for e in _events(done.stdout) if e.get("event") == "cpu"]
     if not events:
-        said = complaint(done.stderr)
+        why = complaint(done.stderr) or f"it {ended_by(done.returncode)}"
+        mend = "unset or mend WHERRY_RUN" if os.environ.get("WHERRY_RUN") else "run make bench once"
         raise WherryError(
-            f"{path()} says nothing of the CPU, as Wherry's runner would"
-            + (f" ({said})" if said else "")
-            + "; unset or mend WHERRY_RUN"
+            f"{path()} says nothing of the CPU, as Wherry's runner would ({why}); {mend}"
         )
     return events[0]
 

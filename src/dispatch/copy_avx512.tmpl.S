@@ -111,7 +111,7 @@ move_not_apart:
 
     .p2align 6
 move_129_on:
-#if !WHERRY_EDGE_BRANCH             /* the larger first: they have a jump fewer, and the others nothing to tell (performance-avx2.md) */
+#if !WHERRY_EDGE_BRANCH             /* the larger first: two jumps fewer for them (docs/performance-zen4.md) */
     cmpq    $512, %rdx
     ja      move_513_on
 #endif

@@ -113,19 +113,19 @@ def _silence_stdout() -> None:
     os.close(devnull)
 
 
-def _named(words: list[str]) -> str:
+def _named(arguments: list[str]) -> str:
     """The command that these arguments ask for; click does not tell which lacks an option's word."""
     where, group = "wherry", wherry
     context = click.Context(wherry)
-    for word in words:
+    for word in arguments:
         if not isinstance(group, click.Group) or word not in group.list_commands(context):
             break
         where, group = f"{where} {word}", group.get_command(context, word)
     return where
 
 
-def _usage(error: click.UsageError, words: list[str]) -> str:
-    where = error.ctx.command_path if error.ctx else _named(words)
+def _usage(error: click.UsageError, arguments: list[str]) -> str:
+    where = error.ctx.command_path if error.ctx else _named(arguments)
     said = error.format_message().rstrip(".")
     for kind, words in (("integer", "whole number"), ("float", "number")):
         said = said.replace(f"a valid {kind} range", f"a {words}").replace(

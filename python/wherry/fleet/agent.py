@@ -55,15 +55,10 @@ def probe() -> dict:
     if found["arch"] == "x86_64" and found["system"] == "Linux":
         try:
             from wherry import runner
-            from wherry.errors import WherryError
 
             found["model"] = _model()
             # One that starts tells the CPU; what was installed is known without it.
-            try:
-                runner.cpu()
-            except WherryError:
-                found["lacks"] = f"{runner.path()} does not start there"
-                return found
+            runner.cpu()
             if (own := runner.version()) != found["wherry"]:
                 found["lacks"] = f"{runner.path()} there is of version {own}"
         except Exception as error:

@@ -25,10 +25,11 @@
  * - Of four blocks at either end those of the beginning are stored before those of the end are loaded; that is for sides that
  *   are disjoint, which begins anew after any fault.
  * - The loops store in ascending order, each step's loads before its stores, and go on by rep movsb at the first byte
- *   that has not been stored. The blocks of the end are loaded first, when nothing has been stored.
+ *   that has not been stored; so do the blocks of the end behind them.
  * - Chunks go upwards too; copy_large.tmpl.S says why each is exact though it is copied from its end down.
- * - Of sides that overlap, a backward copy stores the end first. Before it, one byte of every page is read, and one written as it was, from the
- *   beginning on: if a page is missing, just the bytes before it are copied. So overlap costs no exactness. Only what
+ * - Of sides that overlap, a backward copy stores the end first. Before it, one byte of every page is read, and one written
+ *   as it was, from the beginning on, or to 4096 bytes the first and the last, and if one is missing all from the beginning
+ *   on: just the bytes before the page that is missing are copied. So overlap costs no exactness. Only what
  *   becomes inaccessible between the look and the copy is worse off: then nothing is said to be copied.
  *
  * The includer defines VEC_BYTES, SYMBOL (the function, which begins right above or elsewhere in this section), TOP (the
