@@ -7,6 +7,7 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_MISUSE = 2 };
 
 int command_list(int argc, char **argv);
 int command_cpu(int argc, char **argv);
+int command_sharing(int argc, char **argv);
 int command_verify(int argc, char **argv);
 int command_fuzz(int argc, char **argv);
 int command_measure(int argc, char **argv);

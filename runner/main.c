@@ -25,6 +25,7 @@ static const struct {
     {"rehearse", command_rehearse, "make small copies, moves and sets, cached, for a recorder to time"},
     {"list", command_list, "the routines there are"},
     {"cpu", command_cpu, "what this CPU is"},
+    {"sharing", command_sharing, "which other CPUs slow this one down while they work"},
 };
 
 /* Words of the caller and of files may hold what a terminal would obey, or end the line: those bytes as \xNN. */

@@ -435,6 +435,19 @@ def test_a_run_beside_itself_and_other_cpus_are_told(tmp_path, call):
     assert "the first run was pinned to CPU 0, the second to CPU 1" in out and "same run" not in out
 
 
+def test_other_plans_are_told(tmp_path, call):
+    made = usual(1)
+    statuses = "the default plan is in force", "plan 'mine' is in force, from /mine.plan"
+    paths = []
+    for status in (None, *statuses):
+        made.run["machine"]["reported"] = {"plan": {"status": status}} if status else {}
+        paths.append(made.save(tmp_path / f"{len(paths)}.json"))
+    out = " ".join(call("compare", *paths[1:])[1].split())
+    assert f"in the first run {statuses[0]}, in the second {statuses[1]}" in out
+    for other in (paths[0], paths[2]):
+        assert "is in force" not in call("compare", paths[2], other)[1]
+
+
 def test_shapes_are_called_so(tmp_path, call):
     a = usual(1).save(tmp_path / "a.json")
     b = usual(2, {("wherry", 64): 1.31}).save(tmp_path / "b.json")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -187,6 +189,54 @@ def test_the_build_is_told(wherry):
     assert diagnosis.build_in_words(record["reported"]) in wherry("doctor").stdout
 
 
+def test_cpus_that_share_a_core():
+    told = {
+        "cpu": 0,
+        "others": [
+            {"cpu": 1, "ratio": 1.02},
+            {"cpu": 2, "ratio": 1.94},
+            {"cpu": 3, "ratio": None},
+        ],
+    }
+    found = diagnosis.sharing(told, siblings=False)
+    assert "CPU 0 shares a core with CPU 2 at this moment" in found.what
+    assert "1.9 times as long" in found.what
+    assert "a minute later" in found.why
+    assert "a minute later" not in diagnosis.sharing(told, siblings=True).why
+    told["others"][1]["ratio"] = 1.1
+    assert diagnosis.sharing(told, siblings=False) is None
+    assert diagnosis.sharing(None, siblings=False) is None
+
+
+def test_the_runner_tries_every_other_cpu(wherry_run, wherry):
+    def runner(*words):
+        return subprocess.run([wherry_run, *words], capture_output=True, text=True, check=False)
+
+    usable = sorted(os.sched_getaffinity(0))
+    event = json.loads(runner("sharing", "--json").stdout)
+    assert (event["event"], event["cpu"]) == ("sharing", usable[0])
+    assert [other["cpu"] for other in event["others"]] == usable[1:65]
+    # How fast they are is the machine's; that both kinds of slice are of the same work is not.
+    assert all(other["ratio"] is None or other["ratio"] > 0.5 for other in event["others"])
+    lines = runner("sharing").stdout.splitlines()
+    assert len(lines) == max(len(event["others"]), 1)
+    shared = json.loads(wherry("doctor", "--json").stdout)["doctor"]["sharing"]
+    assert [other["cpu"] for other in shared["others"]] == usable[1:65]
+    wrong = runner("sharing", "--now")
+    assert wrong.returncode == 2 and "unknown argument '--now'" in wrong.stderr
+
+
+def test_with_one_cpu_there_is_nobody_to_share_with(wherry_run):
+    usable = sorted(os.sched_getaffinity(0))
+    alone = {"preexec_fn": lambda: os.sched_setaffinity(0, {usable[-1]})}
+    words = [wherry_run, "sharing"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, **alone)
+    assert done.stdout == "There is no other CPU that this process may use.\n"
+    words.append("--json")
+    done = subprocess.run(words, capture_output=True, text=True, check=True, **alone)
+    assert json.loads(done.stdout) == {"event": "sharing", "cpu": usable[-1], "others": []}
+
+
 def test_huge_pages_off():
     assert "transparent huge pages are off" in whats(judged("haswell-4710mq", thp="never"))
 
@@ -355,3 +405,20 @@ def test_a_cpu_quota_is_told(monkeypatch):
     assert "CPU quota of 0.5" in [item["what"] for item in machine.uncontrolled(record)]
     monkeypatch.setattr(machine, "cpu_quota", lambda: float(len(record["cpu"]["usable"])))
     assert not any("quota" in item["what"] for item in machine.uncontrolled(record))
+
+
+def test_a_plan_in_force_heads_what_is_measured(wherry, tmp_path):
+    """Figures of `wherry` under a plan that somebody made are not those of the default."""
+    words = ("bench", "--size", "64", "--processes", "1", "--rounds", "1", "--save")
+    by_default = wherry(*words, tmp_path / "default.json", env={"WHERRY_PLAN": ""})
+    assert by_default.returncode == 0 and "\nPlan " not in by_default.stdout
+    source, compiled = tmp_path / "mine.toml", tmp_path / "mine.plan"
+    assert wherry("plan", "default", "-o", source).returncode == 0
+    assert wherry("plan", "compile", source, "-o", compiled).returncode == 0
+    mine = wherry(*words, tmp_path / "mine.json", env={"WHERRY_PLAN": str(compiled)})
+    assert mine.returncode == 0 and re.search(r"^Plan +plan '.+' is in force", mine.stdout, re.M)
+    nowhere = wherry(*words, tmp_path / "no.json", env={"WHERRY_PLAN": "/no/such"})
+    told = " ".join(nowhere.stdout.split())
+    assert "Plan the default plan is in force; WHERRY_PLAN was not used: there is no such" in told
+    assert wherry("report", tmp_path / "mine.json", "-o", tmp_path / "mine.html").returncode == 0
+    assert "is in force, from" in (tmp_path / "mine.html").read_text()

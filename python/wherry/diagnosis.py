@@ -20,6 +20,8 @@ _SYSCONF_NUMBERS = {"L1d": 188, "L2": 191, "L3": 194}
 # Twice as much or half of it is another machine than the one at hand.
 FAR = 2
 _DEFAULTED = "no source within bounds"
+# Two cores differ by what their clocks do together, two threads of one core by 1.3 at least.
+SHARES_FROM = 1.25
 
 
 class Finding(NamedTuple):
@@ -393,6 +395,34 @@ def findings(record: Mapping, view: Mapping, plan: str = "") -> list[Finding]:
             )
         )
     return found
+
+
+def sharing(told: Mapping | None, siblings: bool) -> Finding | None:
+    """CPUs that turned out to share a core. `told`: what `wherry-run sharing` said; `siblings`: the kernel knows of
+    threads that share cores."""
+    if not told:
+        return None
+    slowed = {
+        other["cpu"]: other["ratio"]
+        for other in told["others"]
+        if (other.get("ratio") or 0) >= SHARES_FROM
+    }
+    if not slowed:
+        return None
+    first = told["cpu"]
+    listed = ", ".join(map(str, slowed))
+    hidden = (
+        ""
+        if siblings
+        else "; the kernel was told of cores of their own, so this may be different a minute later"
+    )
+    return Finding(
+        f"CPU {first} shares a core with CPU {listed} at this moment: beside work there it takes "
+        f"{max(slowed.values()):.1f} times as long",
+        f"whatever runs on the one takes units and the nearest caches from the other{hidden}",
+        "leave the other idle while you measure, compare in turns only (bench and ab do), and count two such CPUs as "
+        "little more than one; wherry-run sharing tries it again",
+    )
 
 
 def next_command(record: Mapping, plan: str = "") -> tuple[str, str]:

@@ -15,6 +15,9 @@ from pathlib import Path
 from wherry import runner
 from wherry.units import size_in_words
 
+# What the library says of itself when nobody asked for another plan.
+NO_PLAN = "the default plan is in force"
+
 
 def _read(path: str) -> str:
     try:
@@ -373,6 +376,13 @@ def clock(machine: dict) -> str:
     return f"{speed}{governor}{turbo}; clock source {machine['clock_source'] or 'not told'}"
 
 
+def plan_status(machine: dict) -> str | None:
+    """What the library said of its plan; None where a run does not tell."""
+    plan = machine["reported"].get("plan")
+    status = plan.get("status") if isinstance(plan, dict) else None
+    return status if isinstance(status, str) else None
+
+
 def heading(machine: dict) -> list[tuple[str, str]]:
     """Label and text, one a line, for the block at the head of every output."""
     lines = [
@@ -385,6 +395,9 @@ def heading(machine: dict) -> list[tuple[str, str]]:
     if machine.get("compiler"):
         lines.append(("Compiler", machine["compiler"]))
     lines += [("Pages", pages(machine)), ("Machine", virtual(machine))]
+    # What `wherry` names in the tables below is the library under this plan.
+    if (status := plan_status(machine)) not in (None, NO_PLAN):
+        lines.append(("Plan", status))
     whats = [item["what"] for item in machine["uncontrolled"]]
     lines.append(("Uncontrolled", "; ".join(whats) if whats else "nothing that is known"))
     return lines

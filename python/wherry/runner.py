@@ -187,6 +187,16 @@ def cpu() -> Event:
     return events[0]
 
 
+def sharing() -> Event | None:
+    """How many times as long work takes on the first CPU beside work on each of the others: `cpu`, and `others` with
+    `cpu` and `ratio` (null: not told). None when the runner cannot say."""
+    try:
+        done = _run(["sharing", "--json"])
+    except FailedError:
+        return None
+    return next((e for e in _events(done.stdout) if e.get("event") == "sharing"), None)
+
+
 def check_peer(spec: str, limit: float) -> str | None:
     """Loads a peer in a runner of its own. None when it loads; raises for misuse; else what it did wrong."""
     try:

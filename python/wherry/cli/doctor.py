@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from wherry.cli.printer import Printer
+
+
+def _tell(printer: Printer, item: Mapping[str, str]) -> None:
+    """What it is, why it matters and what to do."""
+    printer.paragraph(item["what"], "bad", indent="  ")
+    printer.paragraph(f"why it matters: {item['why']}", indent="    ")
+    printer.paragraph(f"what to do: {item['do']}", indent="    ")
 
 
 @click.command(epilog="Example: wherry doctor --json > machine.json")
@@ -12,7 +24,7 @@ import click
 def command(as_json: bool) -> None:
     """Shows what this machine is, every source of cache sizes and thresholds, which one libc and Wherry believe and
     what is wrong with it, the plan in force, what is not under control, and what to run next."""
-    from wherry import diagnosis, machine
+    from wherry import diagnosis, machine, runner
     from wherry.cli.printer import Printer
     from wherry.runfile import encode
     from wherry.tables import Block
@@ -23,16 +35,20 @@ def command(as_json: bool) -> None:
     libc = diagnosis.libc()
     named = os.environ.get("WHERRY_PLAN", "")
     found = diagnosis.findings(record, libc, named)
+    told = runner.sharing()
+    shared = diagnosis.sharing(told, record["smt"])
     then, what_for = diagnosis.next_command(record, named)
     if as_json:
         record["doctor"] = {
             "libc": libc,
             "findings": [finding._asdict() for finding in found],
+            "sharing": told and {"cpu": told["cpu"], "others": told["others"]},
             "next": then,
         }
         printer.write(encode(record).decode())
         return
-    lines = [pair for pair in machine.heading(record) if pair[0] not in ("Caches", "Uncontrolled")]
+    below = ("Caches", "Plan", "Uncontrolled")
+    lines = [pair for pair in machine.heading(record) if pair[0] not in below]
     # The kernel names ERMS and FSRM alone.
     has = record["reported"].get("features", {})
     flags = [name.upper() for name in ("erms", "fsrm", "fzrm", "fsrs", "fsrc") if has.get(name)]
@@ -66,15 +82,12 @@ def command(as_json: bool) -> None:
     if not found:
         printer.text("  nothing that can be seen from here")
     for finding in found:
-        printer.paragraph(finding.what, "bad", indent="  ")
-        printer.paragraph(f"why it matters: {finding.why}", indent="    ")
-        printer.paragraph(f"what to do: {finding.do}", indent="    ")
+        _tell(printer, finding._asdict())
     printer.block(Block("Not under control"))
-    if not record["uncontrolled"]:
+    loose = [*record["uncontrolled"], *([shared._asdict()] if shared else [])]
+    if not loose:
         printer.text("  nothing that is known")
-    for item in record["uncontrolled"]:
-        printer.text(f"  {item['what']}", "bad")
-        printer.paragraph(f"why it matters: {item['why']}", indent="    ")
-        printer.paragraph(f"what to do: {item['do']}", indent="    ")
+    for item in loose:
+        _tell(printer, item)
     printer.block(Block("Next"))
     printer.pairs([(f"  {then}", what_for)])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from wherry import significance, stats
+from wherry import machine, significance, stats
 from wherry.compare import machines, match, sides
 from wherry.compare.sides import Figures, Side
 from wherry.errors import unknown
@@ -135,6 +135,11 @@ def _notes(own: Comparison, a: dict, b: dict) -> None:
     pins = [(run.get("method") or {}).get("pin") for run in (a, b)]
     if None not in pins and pins[0] != pins[1] and own.decision.method == machines.PAIRED:
         own.notes.append(f"the first run was pinned to CPU {pins[0]}, the second to CPU {pins[1]}")
+    plans = [machine.plan_status(run["machine"]) for run in (a, b)]
+    if None not in plans and plans[0] != plans[1]:
+        own.notes.append(
+            f"of Wherry's own routines in the first run {plans[0]}, in the second {plans[1]}"
+        )
     for which, run in (("first", a), ("second", b)):
         if run["interrupted"]:
             own.notes.append(f"the {which} run was interrupted")
