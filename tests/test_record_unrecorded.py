@@ -220,6 +220,34 @@ def test_what_nobody_recorded_is_told_by_its_time(record, build_dir, known):
     assert "incomplete" not in mix["ceiling"]
 
 
+MUCH = """
+#include <string.h>
+#include <sys/mman.h>
+int main(void)
+{
+    const size_t much = (size_t)768 << 20;
+    char *at = mmap(0, much, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED || madvise(at, much, MADV_NOHUGEPAGE))
+        return 77;
+    memset(at, 1, much);
+    return 0;
+}
+"""
+
+
+def test_memory_that_is_given_back_at_the_end_is_time_of_what_was_recorded(record, tmp_path):
+    """The process executes no file then, and takes some 0.1 s for a GB."""
+    program = tmp_path / "much"
+    (tmp_path / "much.c").write_text(MUCH)
+    run(need_tool("cc", "gcc"), "-O1", "-fno-builtin", tmp_path / "much.c", "-o", program)
+    done, mix = record("--", "sh", "-c", f"{program}; exit $?")
+    if done.returncode == 77:
+        pytest.skip("no room for 768 MiB")
+    assert done.returncode == 0
+    assert mix["ops"]["set"]["bytes"] >= 768 << 20
+    assert "incomplete" not in mix["ceiling"], done.stderr
+
+
 LATE = """
 #include <string.h>
 #include <time.h>

@@ -136,10 +136,14 @@ class _Look(threading.Thread):
             if pid in met:
                 continue
             met.add(pid)
-            with contextlib.suppress(OSError):
+            try:
                 program = _program(pid)
                 self.seen.setdefault(program, set()).add(pid)
                 self._watch(pid, program)
+            except FileNotFoundError:
+                self._watch_end(pid)
+            except OSError:
+                pass
             with contextlib.suppress(OSError):
                 for task in Path(f"/proc/{pid}/task").iterdir():
                     with contextlib.suppress(OSError):
@@ -168,6 +172,13 @@ class _Look(threading.Thread):
             asked.again_ns = None if os.fsencode(self._directory) in maps else cpu_ns + more
         seen = self.watched.setdefault(pid, Watched())
         seen.look(cpu_ns, time.monotonic_ns(), asked.loaded or asked.again_ns is None)
+
+    def _watch_end(self, pid: int) -> None:
+        """It has ended, or nearly so, and executes no file any more. What giving its memory back takes, long where
+        there was much, is of what it executed."""
+        seen, cpu_ns = self.watched.get(pid), processor.of_process(pid)
+        if seen is not None and cpu_ns is not None:
+            seen.look(cpu_ns, time.monotonic_ns(), seen.recorded)
 
     def _merge_ended(self) -> None:
         parts = leftovers.parts(self._directory)
