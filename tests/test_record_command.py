@@ -303,6 +303,16 @@ def test_the_drop_in_alone_is_not_recorded(wherry, tmp_path):
     assert wherry("exec", "--", "true").stderr == ""
 
 
+def test_what_wherry_exec_runs_is_told_as_not_recorded(record, known):
+    """Had it the recorder, too, it would be a program that copies nothing, and the ceiling that of the whole run."""
+    inside = f"{sys.executable} -m wherry exec -- {known} times 30000000"
+    done, mix = record("--", "sh", "-c", f"{inside}; exit $?")
+    assert done.returncode == 0, done.stderr
+    assert "nothing of this is recorded" in done.stderr
+    assert str(known) in [row["program"] for row in mix["run"]["unrecorded"]], done.stderr
+    assert mix["ceiling"]["incomplete"] is True
+
+
 def test_threads_by_name_are_told(record, build_dir):
     done, mix = record("--no-ceiling", "--", build_dir / "tests/c/recorder/recorder-known", "named")
     assert "By thread, those of one name together:" in done.stderr

@@ -150,6 +150,12 @@ def environment(
     return env
 
 
+def without(base: Mapping[str, str], name: str) -> dict[str, str]:
+    """That environment without libwherry-NAME.so among what is preloaded, by itself or by a link of ours."""
+    kept = [word for word in _words(base) if not word.endswith(f"libwherry-{name}.so")]
+    return {**base, "LD_PRELOAD": ":".join(kept)}
+
+
 def _words(env: Mapping[str, str]) -> list[str]:
     return [word for word in re.split(r"[\s:]+", env.get("LD_PRELOAD", "")) if word]
 

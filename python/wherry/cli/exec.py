@@ -155,6 +155,8 @@ def command(
         for note in verdict.notes:
             _say(f"{command[0]}: {note}")
         if env.get("WHERRY_RECORD"):
+            # Without it, it is told as not recorded; there, it would be taken for one that copies nothing.
+            env = preloading.without(env, "recorder")
             _say(
                 "nothing of this is recorded, as all calls go to the drop-in; wherry record -- CMD without it "
                 "tries the drop-in too"
