@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -IS
 """A runner that speaks docs/runner-protocol.md and measures nothing, for what a good runner does not do on request:
 crash, hang, write rubbish, take its time. What goes wrong is chosen by the name of a peer: crash, hang, liar, rubbish,
-late (hangs in the rounds, and the runner tells),
+late (hangs in the rounds, and the runner tells), later (crashes from 501 bytes on),
 silent (dies without a word of its own), spent (by SIGXCPU; spending: in the second row of each
 process), slow (WHERRY_FAKE_SLOW seconds a routine). WHERRY_FAKE_LOG gets a line for
 every start, WHERRY_FAKE_ROWS one for every row: the options of its process and the row. WHERRY_FAKE_TIMES plants times:
@@ -160,6 +160,9 @@ def measure(arguments):
         for name in row["routines"].split(","):
             say("trying", id=row["id"], routine=name)
             if name in found and name == "crash":
+                say("crash", id=row["id"], routine=name, signal=11, message="SIGSEGV at 0x0")
+                sys.exit(1)
+            if name in found and name == "later" and size_of(row) > 500:
                 say("crash", id=row["id"], routine=name, signal=11, message="SIGSEGV at 0x0")
                 sys.exit(1)
             if name in found and name == "hang":

@@ -71,7 +71,9 @@ class Scoreboard(Experiment):
         wherry = request.wherry()
         # Checksums of others are found, too, and take no part.
         offered = {peer for op in request.ops or regions.OPS for peer in request.contenders(op)}
-        peers = tuple(peer for peer in request.contenders() if peer in offered)
+        # Who does not come back from one call is not measured by those that it did come back from.
+        failed = {own.routine for own in campaign.problems if own.kind in ("crash", "hang")}
+        peers = tuple(p for p in request.contenders() if p in offered and p not in failed)
         # A tier below this CPU's own is compared with what that tier could use: libc chooses by CPU.
         below = request.isa and request.tier and tier_rank(request.isa) < tier_rank(request.tier)
         envelope = peers if below and peers else (LIBC, *peers)
