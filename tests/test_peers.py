@@ -111,6 +111,13 @@ def test_constructors_that_end_the_process(wherry_run, wherry, peer, name):
     assert {f["target"] for f in document["families"]} == {"good"}
 
 
+def test_a_constructor_that_hangs_is_told_as_such(wherry, peer):
+    library = peer("sleeps", "sleep(600)")
+    done = wherry("verify", "--brief", "--only-peers", "--peer", f"p={library}")
+    assert done.returncode == 1 and done.stdout.startswith("HUNG: p\n"), done.stdout
+    assert "did not return within" in done.stdout
+
+
 def test_a_file_name_with_a_colon(wherry_run, peer, tmp_path):
     library = peer("good", "")
     named = tmp_path / "a:b.so"

@@ -2,6 +2,8 @@
 
 import functools
 import json
+import os
+import re
 import resource
 import subprocess
 
@@ -11,7 +13,7 @@ from wherry import plans
 from wherry.cli import report as report_of_bench
 from wherry.cli.printer import Printer
 from wherry.cli.verify import report
-from wherry.runner import cpu
+from wherry.runner import cpu, path
 from wherry.verification import Verification
 
 __all__ = ["library", "runner"]  # fixtures
@@ -98,6 +100,19 @@ def test_what_was_cut_off_is_not_proved(runner, wherry, library):
     document = json.loads(wherry("verify", *what, "--json", preexec_fn=limited).stdout)
     assert all(own["unfinished"] for own in document["skips"])
     assert document["end"]["unfinished"] == len(document["skips"]) == 1
+
+
+def test_a_path_that_is_no_text(wherry, library, tmp_path):
+    """Else what is wrong would be lost, for the path is told with it; and the command that repeats it works."""
+    folder = os.fsencode(tmp_path) + b"/\xff"
+    os.mkdir(folder)  # noqa: PTH102
+    os.symlink(library, folder + b"/x.so")  # noqa: PTH211
+    peer = f"x={os.fsdecode(folder)}/x.so:end_"
+    done = wherry("verify", "--only-peers", "--brief", "--family", "sweep", "--peer", peer)
+    assert done.returncode == 1 and "WRONG: x" in done.stdout, done.stdout + done.stderr
+    (repeat, *_) = re.findall(r"repeat: wherry-run (.*)", done.stdout)
+    again = subprocess.run(["bash", "-c", f"{path()} {repeat}"], capture_output=True, check=False)
+    assert again.returncode == 1 and b"WRONG" in again.stdout
 
 
 def test_bench_too_calls_nothing_right_that_was_cut_off(capsys):

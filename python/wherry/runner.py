@@ -337,7 +337,8 @@ class Stream:
     @staticmethod
     def _event(line: bytes) -> Event:
         try:
-            event = json.loads(line)
+            # It tells paths as it was given them, which need not be text.
+            event = json.loads(line.decode(errors="surrogateescape"))
         except ValueError:
             event = None
         if not isinstance(event, dict) or "event" not in event:

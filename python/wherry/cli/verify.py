@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 
 import click
@@ -84,7 +85,9 @@ def command(targets, peers, only_peers, family, isa, seed, jobs, case, as_json, 
             result = verification.verify(arguments, at)
     if result.end and not result.end.get("cases") and not broken and not result.failures:
         raise WherryError(_nothing(result, family, isa))
-    result.failures += [{"target": p.routine, "message": p.message} for p in broken]
+    for problem in broken:
+        state = {"state": "hang"} if problem.kind == "hang" else {}
+        result.failures.append({"target": problem.routine, "message": problem.message, **state})
     printer = Printer()
     if as_json:
         _json(printer, result)
@@ -147,6 +150,16 @@ def _shown(failures: list[dict]) -> list[dict]:
     return [failures[i] for i in sorted(chosen)]
 
 
+def _command(line: str) -> str:
+    """As the runner says it, but of letters that can be printed: a path need not be text."""
+    if line.isprintable():
+        return line
+    from wherry.recording.telling import in_shell
+
+    words = shlex.split(line)
+    return " ".join(shlex.quote(word) if word.isprintable() else in_shell(word) for word in words)
+
+
 def report(printer, result) -> None:
     """Failures with the command that repeats each, skips by reason, the sum."""
     from wherry.units import plural, seconds_in_words
@@ -161,7 +174,7 @@ def report(printer, result) -> None:
         for failure in shown:
             printer.paragraph(failure.get("message", "wrong"), indent="  ")
             if failure.get("repeat"):
-                printer.text(f"    repeat: {failure['repeat']}", "dim")
+                printer.text(f"    repeat: {_command(failure['repeat'])}", "dim")
         if len(failures) > len(shown):
             printer.text(f"  and {len(failures) - len(shown)} more of the same functions")
     reasons: dict[str, list[str]] = {}
