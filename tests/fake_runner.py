@@ -2,8 +2,8 @@
 """A runner that speaks docs/runner-protocol.md and measures nothing, for what a good runner does not do on request:
 crash, hang, write rubbish, take its time. What goes wrong is chosen by the name of a peer: crash, hang, liar, rubbish,
 late (hangs in the rounds, and the runner tells), later (crashes from 501 bytes on),
-silent (dies without a word of its own), spent (by SIGXCPU; spending: in the second row of each
-process), slow (WHERRY_FAKE_SLOW seconds a routine). WHERRY_FAKE_LOG gets a line for
+silent (dies without a word of its own; shot: the first time alone), spent (by SIGXCPU; spending: in the second row
+of each process), slow (WHERRY_FAKE_SLOW seconds a routine). WHERRY_FAKE_LOG gets a line for
 every start, WHERRY_FAKE_ROWS one for every row: the options of its process and the row. WHERRY_FAKE_TIMES plants times:
 JSON of routine to factors, as {"alpha": {"all": 0.9, "mix": 0.6, "set": null}}; of the keys that fit a row the last of
 all, mix, overlap, stream and its op counts, and null means that the routine lacks it. A campaign starts it a
@@ -168,6 +168,9 @@ def measure(arguments):
             if name in found and name == "hang":
                 time.sleep(3600)
             if name in found and name == "silent":
+                os.kill(os.getpid(), 9)
+            if name in found and name == "shot" and not os.path.exists("shot"):  # noqa: PTH110
+                open("shot", "w").close()  # noqa: PTH123
                 os.kill(os.getpid(), 9)
             if name in found and name in ("spent", "spending") and (rows or name == "spent"):
                 os.kill(os.getpid(), signal.SIGXCPU)

@@ -75,6 +75,15 @@ def test_a_bad_peer_is_named_and_the_campaign_goes_on(fake, name, kind, said):
     assert [c["size"] for c in others] == [64, 4096] and all(c["processes"] == 2 for c in others)
 
 
+def test_a_runner_that_was_killed_once_is_no_crash(fake):
+    """By somebody, or for want of memory: no routine can end so by what it does wrong."""
+    result = fake("bench", "sizes", "--size", "64,4K", "--processes", "2", "--peer", "shot=peer.so")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert (fake.directory / "shot").exists() and "CRASHED" not in result.stdout
+    cells = [c for c in saved(fake.directory)["cells"] if c["routine"] == "shot"]
+    assert [(c["size"], c["processes"]) for c in cells] == [(64, 2), (4096, 2)]
+
+
 def _with_little_time(fake, name):
     """A run whose runner dies by SIGXCPU beside this peer, under a limit on processor time."""
     words = ("bench", "sizes", "--size", "64,4K", "--processes", "1", "--peer", f"{name}=peer.so")
@@ -105,7 +114,8 @@ def test_a_limit_on_processor_time_that_lets_nothing_be_measured_is_told(fake):
     ("limits", "status", "used", "told"),
     [
         ((5, 5), -signal.SIGKILL, 5.01, "5 s"),
-        ((5, 5), -signal.SIGKILL, 4.0, ""),
+        ((5, 5), -signal.SIGKILL, 4.2, "5 s"),
+        ((5, 5), -signal.SIGKILL, 3.0, ""),
         ((5, 9), -signal.SIGXCPU, 5.0, "5 s"),
         ((resource.RLIM_INFINITY, resource.RLIM_INFINITY), -signal.SIGXCPU, 5.0, ""),
         ((5, 5), -signal.SIGSEGV, 6.0, ""),

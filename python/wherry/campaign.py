@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -86,6 +87,7 @@ class Campaign:
         self.watcher = watcher or Watcher()
         self.excluded = set(excluded)
         self.wrong: set[str] = set()
+        self._killed: set[tuple[int, str]] = set()  # row and routine that a SIGKILL met
         self.cells: dict[tuple[int, str, bool], Cell] = {}
         self.problems: list[Problem] = []
         self.interrupted = False
@@ -261,9 +263,10 @@ class Campaign:
             pending = [i for i in pending if self._routines(i)]
             if not pending:
                 return
-            before = (len(pending), len(self.excluded))
+            before = (len(pending), len(self.excluded), len(self._killed))
             stopped = self._pass(process, pending)
-            if not stopped and (len(pending), len(self.excluded)) == before:
+            now = (len(pending), len(self.excluded), len(self._killed))
+            if not stopped and now == before:
                 # Neither a row done nor a culprit found: the row it stopped at goes, or this would never end.
                 row = pending.pop(0)
                 self._problem("lost", "", "the runner stopped here and did not say why", row)
@@ -347,6 +350,10 @@ class Campaign:
                 if len(pending) < len(lines):
                     return False
                 raise _BrokenError(limited)
+            if status == -signal.SIGKILL and state.trying and state.trying not in self._killed:
+                # No fault of a routine ends so: somebody did it, or the kernel for want of memory. Once more.
+                self._killed.add(state.trying)
+                return False
             if not state.blamed:
                 said = stream.complaint()
                 self._blame(
