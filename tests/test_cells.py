@@ -9,6 +9,7 @@ import subprocess
 import pytest
 from wherry import stats
 from wherry.rounds import Rounds, uncontrolled
+from wherry.units import rate_label
 
 TINY = ("--processes", "1", "--rounds", "2", "--seed", "7")
 
@@ -38,6 +39,12 @@ def test_every_combination_is_a_row_and_what_varies_a_column(cells):
     heads = out[out.index("cells: copy, in L1") :].splitlines()[1:3]
     assert "size" in heads[0] and "source" in heads[0] and "mode" in heads[0]
     assert "threads" not in heads[0] and heads[1].count("GB/s") == 2
+
+
+def test_a_rate_is_a_number_of_as_many_figures():
+    """Many threads in L1 have more than 1000 GB/s together."""
+    shown = [rate_label(rate) for rate in (0.0333, 0.9996, 8.5, 36.0, 99.96, 101.4, 1638.4)]
+    assert shown == ["0.033", "1.00", "8.50", "36.0", "100", "101", "1638"]
 
 
 def test_dimensions_stand_in_the_file(cells):

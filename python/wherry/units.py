@@ -67,6 +67,12 @@ def ns_label(ns: float) -> str:
     return f"{ns:.0f}"
 
 
+def rate_label(rate: float) -> str:
+    """GB/s with three figures, and as many as there are before the point."""
+    decimals = 3 if rate < 0.9995 else 2 if rate < 9.995 else 1 if rate < 99.95 else 0
+    return f"{rate:.{decimals}f}"
+
+
 def seconds_in_words(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s" if seconds >= 9.5 else f"{seconds:.1f} s"

@@ -9,7 +9,7 @@ from wherry import dimensions, product, sentences, tables
 from wherry.campaign import Row
 from wherry.errors import WherryError
 from wherry.experiments import Experiment, Request
-from wherry.units import ns_label, size_label
+from wherry.units import ns_label, rate_label, size_label
 from wherry.yardsticks import YARDSTICKS
 
 SIZES = (8, 64, 256, 1024, 4096, 16384)
@@ -164,7 +164,7 @@ def _figures(row: dict, cell: dict | None, name: str, shared: bool) -> list[tabl
     own = [
         tables.figure(ns_label(ns), name, row),
         # Of calls that wait for each other a rate says nothing.
-        tables.MISSING if row["mode"] == "latency" or not rate else tables.Figure(f"{rate:.3g}"),
+        tables.MISSING if row["mode"] == "latency" or not rate else tables.Figure(rate_label(rate)),
     ]
     if shared:
         share = cell.get("share")
