@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -47,6 +48,24 @@ def test_a_command_that_shows_nothing(wherry, tmp_path: Path, words: tuple[str, 
         "'': " in done.stdout + done.stderr
         and "there is no such command" in done.stdout + done.stderr
     )
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"LD_PRELOAD": "libdl.so.2"}, "LD_PRELOAD is set"),
+        ({"GLIBC_TUNABLES": "glibc.malloc.check=0"}, "GLIBC_TUNABLES is set"),
+    ],
+)
+def test_what_makes_libc_another_is_told_with_the_figures(wherry, tmp_path, setting, said):
+    own = {"LD_PRELOAD": "", "GLIBC_TUNABLES": "", **setting}
+    some = ("bench", "cells", "--size", "64", "--routine", "wherry", "--processes", "1")
+    done = wherry(*some, "--rounds", "3", "--save", "r.json", cwd=tmp_path, env=own)
+    assert done.returncode == 0, done.stderr
+    assert said in " ".join(done.stdout.split())
+    machine = json.loads((tmp_path / "r.json").read_text())["machine"]
+    (note,) = [item for item in machine["uncontrolled"] if said in item["what"]]
+    assert note["why"] and note["do"]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from wherry.striping import given
 
 # Whoever sets one of these has another libc, or another Wherry, under the same name.
 _SETTINGS = ("GLIBC_TUNABLES", "LD_PRELOAD")
+_SHOWN = ("a libc that is tuned", "what the preloaded library has in the place of libc's")
 
 
 def gather(
@@ -32,6 +33,19 @@ def gather(
     if plan := os.environ.get("WHERRY_PLAN"):
         own["the plan of WHERRY_PLAN"] = _content(plan)
     return own | {name: os.environ[name] for name in _SETTINGS if os.environ.get(name)}
+
+
+def uncontrolled() -> list[dict[str, str]]:
+    """What of the environment makes libc another than its name says, as wherry.machine tells such."""
+    return [
+        {
+            "what": f"{name} is set",
+            "why": f"the column libc shows {shows}",
+            "do": f"unset {name}, unless that is what you measure",
+        }
+        for name, shows in zip(_SETTINGS, _SHOWN, strict=True)
+        if os.environ.get(name)
+    ]
 
 
 def _file_of(rest: str) -> str:

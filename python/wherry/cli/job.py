@@ -20,6 +20,7 @@ from wherry import (
     verification,
     version,
 )
+from wherry import inputs as inputs_room
 from wherry import rounds as rounds_room
 from wherry.campaign import Campaign, Watcher
 from wherry.cell import Problem
@@ -118,6 +119,7 @@ class Bench:
             "cells": [],
             "problems": [asdict(problem) for problem in problems],
         }
+        self.document["machine"]["uncontrolled"] += inputs_room.uncontrolled()
         if course.run is not None:
             self.document, self.began, self.excluded = whole.go_on(course, self.document, path)
             self.samples = whole.samples_of(course, path) if raw else []
