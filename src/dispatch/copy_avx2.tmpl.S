@@ -174,70 +174,14 @@ copy_avx2_to_3:
 #if WHERRY_EDGE_BRANCH
     .p2align 5
 #else
-/* Of AVX-512, where a 64-byte store takes two cycles: in the line of what they go on by, since one line more takes longer in cold
- * code than the rest of the way (docs/performance-zen4.md). */
     .p2align 6
-move_513_on:
-    cmpl    $0, wherry_thresholds + STORES_HALVED(%rip)
-    je      move_513_whole          /* else sizes together go so as well: nobody need watch */
-    jmp     copy_avx2_large
 #endif
 copy_avx2_257_on:
     subq    $-128, %rdx
-/* As move_1025_on. */
 copy_avx2_large:
-    movq    %rdi, %rcx
-    leaq    128(%rdx), %r10
-    subq    %rsi, %rcx
-    leaq    128(%rcx), %r8
-    cmpq    %r10, %r8               /* the destination begins inside the source, or at most 128 bytes below it */
-    jb      copy_avx2_close
-    cmpq    wherry_thresholds + COPY_YMM_BELOW(%rip), %rdx
-    jae     copy_avx2_by_plan
-/* As move_forward, but from a line of the destination on: stores across lines cost more than loads there.
- * Of what is left behind the loop only the last block does not begin at a vector boundary. */
+    COPY_AVX2_PLAIN(copy_avx2_close, copy_avx2_by_plan)
 copy_avx2_forward:
-    PREFETCH_257_ON
-    vmovdqu (%rsi), %ymm4
-    vmovdqu 32(%rsi), %ymm5
-    leaq    (%rsi,%rdx), %r8
-    leaq    -128(%rdi,%rdx), %r11
-    movq    %rdi, %r9
-    orq     $63, %rdi
-    subq    %r9, %rsi
-    vmovdqu %ymm4, (%r9)
-    vmovdqu %ymm5, 32(%r9)
-    addq    $1, %rdi
-    addq    %rdi, %rsi
-    .p2align 6
-/* Both additions behind the first store: 0.92 to 0.94 of the time at misaligned places. */
-copy_avx2_step:
-    vmovdqu (%rsi), %ymm0
-    vmovdqu 32(%rsi), %ymm1
-    vmovdqu 64(%rsi), %ymm2
-    vmovdqu 96(%rsi), %ymm3
-    vmovdqa %ymm0, (%rdi)
-    subq    $-128, %rsi
-    subq    $-128, %rdi
-    vmovdqa %ymm1, -96(%rdi)
-    vmovdqa %ymm2, -64(%rdi)
-    vmovdqa %ymm3, -32(%rdi)
-    cmpq    %r11, %rdi
-    jb      copy_avx2_step
-    leaq    127(%r11), %r9          /* the last byte, so the last vector boundary that the destination reaches */
-    andq    $-32, %r9
-    movq    %r9, %r10
-    subq    %rdi, %r10
-    vmovdqu -96(%rsi,%r10), %ymm0
-    vmovdqu -64(%rsi,%r10), %ymm1
-    vmovdqu -32(%rsi,%r10), %ymm2
-    vmovdqu -32(%r8), %ymm3
-    vmovdqa %ymm0, -96(%r9)
-    vmovdqa %ymm1, -64(%r9)
-    vmovdqa %ymm2, -32(%r9)
-    vmovdqu %ymm3, 96(%r11)
-    vzeroupper
-    ret
+#include "dispatch/copy_avx2_forward.tmpl.S"
 
 /* Forward, with all loaded before it is overwritten. */
     .p2align 4

@@ -129,6 +129,16 @@ move_129_on:
     WATCH_PICK(wherry_watch_copies, %rsi, move_look_back)
     ret
 
+#if !WHERRY_EDGE_BRANCH
+/* Where a 64-byte store takes two cycles the loop follows at once, and sizes together go this way too: nobody need watch. */
+    .p2align 6
+move_513_on:
+    cmpl    $0, wherry_thresholds + STORES_HALVED(%rip)
+    je      move_513_whole
+    COPY_AVX2_PLAIN(copy_avx2_close, copy_avx2_by_plan)
+#include "dispatch/copy_avx2_forward.tmpl.S"
+#endif
+
     .p2align 6
 move_257_on:
 #if WHERRY_EDGE_BRANCH
@@ -413,70 +423,8 @@ move_1025_on:
     cmpq    wherry_thresholds + COPY_FORWARD_BELOW(%rip), %rdx
 #if WHERRY_EDGE_BRANCH
     jb      move_forward
+#include "dispatch/copy_avx512_long.tmpl.S"
 #else
     jb      move_forward_by_destination
+    jmp     move_at_length          /* which takes so long that a jump to another page is nothing */
 #endif
-
-/* r8 is dst - src. */
-    cmpq    wherry_thresholds + COPY_YMM_FROM(%rip), %rdx
-    jae     copy_avx2_large
-    cmpq    wherry_thresholds + COPY_REP_FROM(%rip), %rdx
-    jae     move_maybe_by_string
-move_not_by_string:
-    movq    %rsi, %rcx
-    subq    %rdi, %rcx
-    cmpq    %rdx, %rcx              /* the source begins inside the destination */
-    jb      move_upwards
-    negl    %ecx
-    andl    $(ALIAS_BYTES - 1), %ecx
-    decl    %ecx
-/* Where loads would wait for stores 4 KiB apart (copy_backward_ahead), from the end down: the same steps in another
- * order, so that there is no branch, which would be guessed wrong where the distance changes from call to call. */
-move_loop:
-    LOOP_BEGINS
-    vmovdqu64 (%rsi), %zmm21        /* the first step, while it is found out where the next is */
-    vmovdqu64 64(%rsi), %zmm22
-    vmovdqu64 128(%rsi), %zmm23
-    vmovdqu64 192(%rsi), %zmm24
-    leaq    -257(%r11), %rdx
-    subq    %rdi, %rdx              /* 256 for each step but the first two, and a rest */
-    movq    %rdx, %r10
-    movb    $0, %r10b               /* from the second to the last; an and takes four bytes more */
-    cmpl    wherry_thresholds + COPY_BACKWARD_AHEAD(%rip), %ecx
-    sbbq    %rcx, %rcx
-    andq    %rcx, %r10
-    shlq    $9, %rcx
-    incb    %ch                     /* to the next step: -256 or 256; an addition takes five bytes more */
-    STORE_FIRST(%r9)
-    vmovdqa64 %zmm21, (%rdi)
-    vmovdqa64 %zmm22, 64(%rdi)
-    vmovdqa64 %zmm23, 128(%rdi)
-    vmovdqa64 %zmm24, 192(%rdi)
-    addq    %r10, %rsi
-    addq    %r10, %rdi
-#if WHERRY_EDGE_BRANCH              /* elsewhere it begins early enough in its line */
-    .p2align 4
-#endif
-move_step:
-    vmovdqu64 256(%rsi), %zmm21
-    vmovdqu64 320(%rsi), %zmm22
-    vmovdqu64 384(%rsi), %zmm23
-    vmovdqu64 448(%rsi), %zmm24
-    addq    %rcx, %rsi
-    vmovdqa64 %zmm21, 256(%rdi)
-    vmovdqa64 %zmm22, 320(%rdi)
-    vmovdqa64 %zmm23, 384(%rdi)
-    vmovdqa64 %zmm24, 448(%rdi)
-    addq    %rcx, %rdi
-    subq    $256, %rdx
-    jae     move_step
-    vmovdqa64 %zmm17, -192(%r8)
-    vmovdqa64 %zmm18, -128(%r8)
-    vmovdqa64 %zmm19, -64(%r8)
-    STORE_LAST_OF_256
-    ret
-
-move_maybe_by_string:               /* below COPY_REP_RECENT_FROM: others went by COPY_STRING_FROM or COPY_YMM_FROM */
-    movq    %r8, %rcx
-    RECENT_FIND_COPY(move_far)
-    jmp     move_not_by_string

@@ -105,6 +105,18 @@ label:                                         \
     cmpl    to, %ecx;                          \
     cmovbl  %ecx, to
 
+/* Is a copy for the plain loop of AVX2? Goes to close where the destination begins inside the source, or at most 128 bytes
+ * below it. Loses rcx, r8, r10. */
+#define COPY_AVX2_PLAIN(close, by_plan)        \
+    movq    %rdi, %rcx;                        \
+    leaq    128(%rdx), %r10;                   \
+    subq    %rsi, %rcx;                        \
+    leaq    128(%rcx), %r8;                    \
+    cmpq    %r10, %r8;                         \
+    jb      close;                             \
+    cmpq    wherry_thresholds + COPY_YMM_BELOW(%rip), %rdx; \
+    jae     by_plan
+
 /* Copies and sets that nobody asks of where they were written. A string instruction begins when what is before it is done,
  * so no more is asked on the way there than must be, and all of one cache line. Goes to other when they are not for
  * it. r8 is dst - src; loses rcx. */
@@ -322,6 +334,9 @@ look:                               /* rdx bytes, r8 the watch, for the call tha
     .type move_longest, @function
 move_longest:
     .cfi_startproc
+#if !WHERRY_EDGE_BRANCH
+#include "dispatch/copy_avx512_long.tmpl.S"
+#endif
 #include "dispatch/copy_avx2_long.tmpl.S"
 #if !WHERRY_FIRST_AVX2
 #include "dispatch/copy_avx2_backward.tmpl.S"

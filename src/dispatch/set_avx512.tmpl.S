@@ -1,4 +1,41 @@
 /* The set of AVX-512, to the plain loop: as copy_avx512.tmpl.S. A part of public.S. */
+/* clang-format off */
+/* Where sizes above 1024 bytes go, n in rdx; falls through to a loop. */
+#define SET_1025_ON                            \
+set_1025_on:                                   \
+    cmpq    wherry_thresholds + SET_REP_FROM(%rip), %rdx; \
+    jae     set_maybe_by_string;               \
+set_not_by_string:                             \
+    cmpq    wherry_thresholds + SET_STREAM_FROM(%rip), %rdx; \
+    jae     wherry_routine_set_avx512
+/* Where a 64-byte store takes two cycles: by half lines, four a step, and four to the end, of which one may lie across
+ * lines. Twice, and behind no jump that is taken, since cold code waits 5 ns for each (docs/performance-zen4.md).
+ *
+ *   r8  up to 128 bytes are left from here on
+ *   r9  the last half line that the destination reaches
+ */
+#define SET_BY_HALVES                          \
+    leaq    -128(%rdi,%rdx), %r8;              \
+    leaq    -1(%rdi,%rdx), %r9;                \
+    andq    $-32, %r9;                         \
+    vmovdqu64 %ymm16, (%rdi);                  \
+    andq    $-32, %rdi;                        \
+    addq    $32, %rdi;                         \
+772:                                           \
+    vmovdqa64 %ymm16, 0(%rdi);                 \
+    vmovdqa64 %ymm16, 32(%rdi);                \
+    vmovdqa64 %ymm16, 64(%rdi);                \
+    vmovdqa64 %ymm16, 96(%rdi);                \
+    subq    $-128, %rdi;                       \
+    cmpq    %r8, %rdi;                         \
+    jb      772b;                              \
+    vmovdqa64 %ymm16, -96(%r9);                \
+    vmovdqa64 %ymm16, -64(%r9);                \
+    vmovdqa64 %ymm16, -32(%r9);                \
+    vmovdqu64 %ymm16, 96(%r8);                 \
+    ret
+/* clang-format on */
+
 /* As in copy_avx512_small.tmpl.S, with the flags of n and rcx, which is SET_BELOW. */
 #if WHERRY_FIRST_AVX2
     jae     set_65_on
@@ -112,6 +149,10 @@ set_four:
 
     .p2align 6
 set_129_on:
+#if !WHERRY_EDGE_BRANCH
+    cmpq    $1024, %rdx             /* here, since cold code goes by each jump that is taken */
+    ja      set_1025_on
+#endif
     cmpq    $256, %rdx
     ja      set_257_on
     PREFETCH_TO_256
@@ -122,14 +163,30 @@ set_129_on:
     WATCH_PICK(wherry_watch_sets, %rdi, set_look_back)
     ret
 
+#if !WHERRY_EDGE_BRANCH
+    .p2align 6
+SET_1025_ON
+    cmpl    $0, wherry_thresholds + STORES_HALVED(%rip)
+    je      set_forward
+    SET_BY_HALVES
+#endif
+
 /* To 512 bytes nothing is gained by fewer stores than this has. */
+#if WHERRY_EDGE_BRANCH
     .p2align 5
 set_257_on:
     cmpq    $1024, %rdx
     ja      set_1025_on
-#if !WHERRY_EDGE_BRANCH
+#else
+    .p2align 6
+set_257_on:
     cmpl    $0, wherry_thresholds + STORES_HALVED(%rip)
-    jne     set_by_halves_watched
+    je      set_257_whole
+    WATCH_PICK(wherry_watch_sets, %rdi, set_look)
+    SET_BY_HALVES
+
+    .p2align 5
+set_257_whole:
 #endif
     cmpl    $512, %edx
     ja      set_513_on
@@ -224,18 +281,13 @@ set_look:                           /* esi and zmm16 stay too */
     jbe     set_256_to_1024
     jmp     set_1025_on
 
+#if WHERRY_EDGE_BRANCH
     .p2align 6
-set_1025_on:
-    cmpq    wherry_thresholds + SET_REP_FROM(%rip), %rdx
-    jae     set_maybe_by_string
-set_not_by_string:
-    cmpq    wherry_thresholds + SET_STREAM_FROM(%rip), %rdx
-    jae     wherry_routine_set_avx512
-set_forward:
-#if !WHERRY_EDGE_BRANCH
-    cmpl    $0, wherry_thresholds + STORES_HALVED(%rip)
-    jne     set_by_halves
+SET_1025_ON
+#else
+    .p2align 5
 #endif
+set_forward:
     leaq    -256(%rdi,%rdx), %r8    /* up to 256 bytes are left from here on */
     leaq    -1(%rdi,%rdx), %r9
     andq    $-64, %r9               /* the last line that the destination reaches */
@@ -262,37 +314,6 @@ set_step:
     vmovdqa64 %zmm16, -64(%r9)
     vmovdqu64 %zmm16, 192(%r8)
     ret
-
-#if !WHERRY_EDGE_BRANCH
-/* By half lines, from 257 bytes on: four a step, and four to the end, of which one may lie across lines.
- *
- *   r8  up to 128 bytes are left from here on
- *   r9  the last half line that the destination reaches
- */
-    .p2align 6
-set_by_halves_watched:
-    WATCH_PICK(wherry_watch_sets, %rdi, set_look)
-set_by_halves:
-    leaq    -128(%rdi,%rdx), %r8
-    leaq    -1(%rdi,%rdx), %r9
-    andq    $-32, %r9
-    vmovdqu64 %ymm16, (%rdi)
-    andq    $-32, %rdi
-    addq    $32, %rdi
-set_step_by_halves:
-    vmovdqa64 %ymm16, 0(%rdi)
-    vmovdqa64 %ymm16, 32(%rdi)
-    vmovdqa64 %ymm16, 64(%rdi)
-    vmovdqa64 %ymm16, 96(%rdi)
-    subq    $-128, %rdi
-    cmpq    %r8, %rdi
-    jb      set_step_by_halves
-    vmovdqa64 %ymm16, -96(%r9)
-    vmovdqa64 %ymm16, -64(%r9)
-    vmovdqa64 %ymm16, -32(%r9)
-    vmovdqu64 %ymm16, 96(%r8)
-    ret
-#endif
 
 set_maybe_by_string:
     cmpq    wherry_thresholds + SET_REP_RECENT_FROM(%rip), %rdx
