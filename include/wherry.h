@@ -125,7 +125,7 @@ struct wherry_fault {
 /* Copies n bytes from src to dst. fault may be NULL. Returns the bytes not copied. After Linux raw_copy_from_user. */
 size_t wherry_copy_nofault(void *dst, const void *src, size_t n, struct wherry_fault *fault);
 
-/* The same, and sets the bytes of dst that were not copied to zero, as far as they can be written; none by
+/* The same, and sets the bytes of dst that were not copied to zero, up to the first that cannot be written; none by
  * WHERRY_NOFAULT_BY_NOTHING, where fault->code is not EFAULT. After Linux copy_from_user. */
 size_t wherry_copy_nofault_zero(void *dst, const void *src, size_t n, struct wherry_fault *fault);
 

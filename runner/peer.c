@@ -22,7 +22,7 @@
 #include "measure/yardsticks.h"
 #include "target_internal.h"
 
-static char message[768];
+static char message[5120];
 
 static const char *machine_name(unsigned machine)
 {

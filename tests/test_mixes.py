@@ -122,6 +122,10 @@ BAD = {
         "8:0.5,1073741825:0.5\n",
         "size 1073741825 in line 1, column 7 is above 1 GiB (1073741824 bytes), and no call of more is measured",
     ),
+    "far too large": (
+        "8:0.5,99999999999999:0.5\n",
+        "size 99999999999999 in line 1, column 7 is above 1 GiB",
+    ),
     "fourth line": ("8:1\n0:1\n1:1\n\n8:1\n", "line 5 is one too many"),
 }
 

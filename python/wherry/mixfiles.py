@@ -72,7 +72,7 @@ def _sparse(line: str, number: int, where: str) -> dict[int, float]:
     column, before = 1, -1
     for entry in line.removesuffix(",").split(","):
         value, _, share = entry.partition(":")
-        digits = re.fullmatch(r"[0-9]{1,12}", value)
+        digits = re.fullmatch(r"[0-9]{1,40}", value)
         if what == "size" and digits and int(value) > LARGEST_SIZE:
             raise WherryError(
                 f"{where}: size {value} in {_at(number + 1, column)} is above 1 GiB ({LARGEST_SIZE} bytes), and no "
