@@ -13,11 +13,12 @@
 #include "measure/host.h"
 
 enum {
-    TURNS = 8000,   /* some 50 us, far below what a scheduler gives at once */
-    PART = 100,     /* turns after which the other side looks whether it should stop */
-    WANTED = 6,     /* slices of either kind, of which the fastest counts: disturbances only add */
-    TRIES = 60,     /* slices until then */
-    MOST_CPUS = 64, /* others that are tried */
+    TURNS = 8000,          /* some 50 us, far below what a scheduler gives at once */
+    PART = 100,            /* turns after which the other side looks whether it should stop */
+    WANTED = 6,            /* slices of either kind, of which the fastest counts: disturbances only add */
+    TRIES = 60,            /* slices until then */
+    MOST_CPUS = 64,        /* others that are tried */
+    LIMIT_NS = 1000000000, /* where all are busy each slice waits for its turn; who is left then is not told */
 };
 
 /* Eight sums that do not wait for one another: as many additions at once as any core can make. */
@@ -96,9 +97,11 @@ static double slice_beside(struct other *other)
     return done >= TURNS / PART / 2 ? took : NAN;
 }
 
-/* How many times as long work takes here beside work on `cpu`; NAN when that cannot be told. */
-static double slowed_by(unsigned cpu)
+/* How many times as long work takes here beside work on `cpu`; NAN when that cannot be told in time. */
+static double slowed_by(unsigned cpu, uint64_t until_ns)
 {
+    if (clock_ns() >= until_ns)
+        return NAN;
     struct other other = {.cpu = cpu};
     sem_init(&other.begin, 0, 0);
     sem_init(&other.rests, 0, 0);
@@ -107,7 +110,7 @@ static double slowed_by(unsigned cpu)
         return NAN;
     wait_for(&other.rests);
     double alone = INFINITY, beside = INFINITY;
-    for (unsigned try = 0, found = 0; other.pinned && try < TRIES && found < WANTED; try++) {
+    for (unsigned try = 0, found = 0; other.pinned && try < TRIES && found < WANTED && clock_ns() < until_ns; try++) {
         const double took = slice_beside(&other);
         found += !isnan(took);
         beside = fmin(beside, took);
@@ -145,6 +148,7 @@ int command_sharing(int argc, char **argv)
         first = host.cpus[i] < first ? host.cpus[i] : first;
     if (!thread_pin(first))
         return misuse("sharing: this process may not run on CPU %u any more; try again", first);
+    const uint64_t until_ns = clock_ns() + LIMIT_NS;
     if (json) {
         json_begin("sharing");
         json_uint("cpu", first);
@@ -154,7 +158,7 @@ int command_sharing(int argc, char **argv)
         if (host.cpus[i] == first)
             continue;
         tried++;
-        const double ratio = slowed_by(host.cpus[i]);
+        const double ratio = slowed_by(host.cpus[i], until_ns);
         if (json) {
             json_open(NULL);
             json_uint("cpu", host.cpus[i]);
