@@ -12,8 +12,11 @@ from wherry import found_peers, runner
 from wherry.striping import given
 
 # Whoever sets one of these has another libc, or another Wherry, under the same name.
-_SETTINGS = ("GLIBC_TUNABLES", "LD_PRELOAD")
-_SHOWN = ("a libc that is tuned", "what the preloaded library has in the place of libc's")
+# What the column libc shows then.
+_SETTINGS = {
+    "GLIBC_TUNABLES": "a libc that is tuned",
+    "LD_PRELOAD": "what the preloaded library has in the place of libc's",
+}
 
 
 def gather(
@@ -43,7 +46,7 @@ def uncontrolled() -> list[dict[str, str]]:
             "why": f"the column libc shows {shows}",
             "do": f"unset {name}, unless that is what you measure",
         }
-        for name, shows in zip(_SETTINGS, _SHOWN, strict=True)
+        for name, shows in _SETTINGS.items()
         if os.environ.get(name)
     ]
 

@@ -151,8 +151,8 @@ def _processor_time() -> float:
     return used.ru_utime + used.ru_stime
 
 
-# Of a limit on processor time. The kernel ends a program by ticks, each of which counts whole for whom it finds, and
-# tells afterwards what was really used: beside other programs that is less, 0.84 of the limit and more.
+# Of a limit on processor time. What a program that it ended is told to have used was 0.84 to 0.97 of it beside others
+# (13 trials), presumably since the kernel ends it by whole ticks and tells what was really used.
 NEARLY_ALL = 0.7
 
 

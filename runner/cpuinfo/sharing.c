@@ -47,14 +47,19 @@ struct other {
     atomic_uint parts; /* of work done, ever */
 };
 
+static void wait_for(sem_t *what)
+{
+    while (sem_wait(what) != 0)
+        ;
+}
+
 static void *work_beside(void *argument)
 {
     struct other *other = argument;
     other->pinned = thread_pin(other->cpu);
     sem_post(&other->rests);
     for (;;) {
-        while (sem_wait(&other->begin) != 0)
-            ;
+        wait_for(&other->begin);
         if (atomic_load(&other->ends))
             return NULL;
         while (!atomic_load(&other->stop)) {
@@ -63,12 +68,6 @@ static void *work_beside(void *argument)
         }
         sem_post(&other->rests);
     }
-}
-
-static void wait_for(sem_t *what)
-{
-    while (sem_wait(what) != 0)
-        ;
 }
 
 static double slice(void)
@@ -128,11 +127,11 @@ int command_sharing(int argc, char **argv)
 {
     const bool json = argc == 2 && strcmp(argv[1], "--json") == 0;
     if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-        puts(
-            "usage: wherry-run sharing [--json]\n\nHow many times as long fixed work takes on the first CPU while each "
-            "of "
-            "the others works, too: about 1 on a core of\nits own, 1.3 to 2 for two threads of one core. It is of this "
-            "moment: a hypervisor may move its guest's CPUs.");
+        puts("usage: wherry-run sharing [--json]\n\n"
+             "How many times as long fixed work takes on the first CPU while each of the others works, too: about\n"
+             "1 on a core of its own, nearly 2 for two threads of one core (a Zen 4). It is of this moment, since\n"
+             "a hypervisor may move its guest's CPUs, and of a quiet machine: beside other programs both kinds\n"
+             "of work are slow.");
         return EXIT_OK;
     }
     if (argc > 1 && !json)

@@ -190,19 +190,7 @@ copy_avx2_close:
     jb      copy_avx2_backward
     COPY_AVX2_BEGINS
     .p2align 6
-copy_avx2_step_close:
-    vmovdqu (%rsi), %ymm0
-    vmovdqu 32(%rsi), %ymm1
-    vmovdqu 64(%rsi), %ymm2
-    vmovdqu 96(%rsi), %ymm3
-    vmovdqa %ymm0, (%rdi)
-    subq    $-128, %rsi
-    subq    $-128, %rdi
-    vmovdqa %ymm1, -96(%rdi)
-    vmovdqa %ymm2, -64(%rdi)
-    vmovdqa %ymm3, -32(%rdi)
-    cmpq    %r11, %rdi
-    jb      copy_avx2_step_close
+    COPY_AVX2_STEPS
     vmovdqu %ymm4, (%r9)
     COPY_AVX2_ENDS
     ret

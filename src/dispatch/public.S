@@ -117,6 +117,23 @@ label:                                         \
     cmpq    wherry_thresholds + COPY_YMM_BELOW(%rip), %rdx; \
     jae     by_plan
 
+/* Its loop, four vectors a step, to where up to 128 bytes are left, r11. Both additions behind the first store: 0.92 to 0.94 of
+ * the time at misaligned places. */
+#define COPY_AVX2_STEPS                        \
+773:                                           \
+    vmovdqu (%rsi), %ymm0;                     \
+    vmovdqu 32(%rsi), %ymm1;                   \
+    vmovdqu 64(%rsi), %ymm2;                   \
+    vmovdqu 96(%rsi), %ymm3;                   \
+    vmovdqa %ymm0, (%rdi);                     \
+    subq    $-128, %rsi;                       \
+    subq    $-128, %rdi;                       \
+    vmovdqa %ymm1, -96(%rdi);                  \
+    vmovdqa %ymm2, -64(%rdi);                  \
+    vmovdqa %ymm3, -32(%rdi);                  \
+    cmpq    %r11, %rdi;                        \
+    jb      773b
+
 /* Copies and sets that nobody asks of where they were written. A string instruction begins when what is before it is done,
  * so no more is asked on the way there than must be, and all of one cache line. Goes to other when they are not for
  * it. r8 is dst - src; loses rcx. */
