@@ -100,20 +100,7 @@ void *cycle_at(const struct cycle *cycle, uint64_t steps) { return line_at(cycle
 /* A mapping may have been joined with a neighbour: of what smaps tells no more than ours counts. */
 double cycle_huge(const struct cycle *cycle)
 {
-    FILE *file = fopen("/proc/self/smaps", "re");
-    if (!file)
-        return 0;
-    char line[512];
-    bool inside = false;
-    size_t kib = 0, found = 0;
-    while (fgets(line, sizeof line, file)) {
-        unsigned long low, high;
-        if (sscanf(line, "%lx-%lx ", &low, &high) == 2)
-            inside = low < (unsigned long)cycle->base + cycle->mapped && high > (unsigned long)cycle->base;
-        else if (inside && sscanf(line, "AnonHugePages: %zu kB", &kib) == 1)
-            found += kib * 1024;
-    }
-    fclose(file);
+    const size_t found = pages_huge(cycle->base, cycle->mapped);
     return found < cycle->mapped ? (double)found / (double)cycle->mapped : 1;
 }
 

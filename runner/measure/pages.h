@@ -15,4 +15,8 @@ size_t pages_bytes(size_t bytes, bool huge);
  */
 char *pages_map(size_t bytes, bool huge);
 
+/* How many bytes are in huge pages of the mappings that have a part of these, by /proc/self/smaps; 0 where that cannot
+ * be read. A mapping may have been joined with a neighbour, which is then counted too. */
+size_t pages_huge(const void *from, size_t bytes);
+
 #endif

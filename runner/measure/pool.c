@@ -430,44 +430,12 @@ void pool_warm(struct pool *pool)
         pass_over(pool->dst_base, dst->kept, true);
 }
 
-/* How much of the mapping that holds `at` is in huge pages, by /proc/self/smaps. */
-static size_t huge_bytes(const char *at)
-{
-    FILE *file = fopen("/proc/self/smaps", "re");
-    if (!file)
-        return 0;
-    char line[512];
-    bool inside = false;
-    size_t kib = 0, found = 0;
-    while (fgets(line, sizeof line, file)) {
-        unsigned long low, high;
-        if (sscanf(line, "%lx-%lx ", &low, &high) == 2)
-            inside = (unsigned long)at >= low && (unsigned long)at < high;
-        else if (inside && sscanf(line, "AnonHugePages: %zu kB", &kib) == 1)
-            found = kib * 1024;
-    }
-    fclose(file);
-    return found;
-}
-
 bool pool_is_huge(const struct pool *pool)
 {
     const struct arena *arenas[] = {&pool->src, &pool->dst};
     const size_t used[] = {pool->src_side.bytes, pool->dst_side.bytes};
     for (int i = 0; i < 2; i++)
-        if (used[i] && huge_bytes(arenas[i]->base) < least(used[i], arenas[i]->bytes / 10 * 9))
+        if (used[i] && pages_huge(arenas[i]->base, 1) < least(used[i], arenas[i]->bytes / 10 * 9))
             return false;
     return true;
-}
-
-void pool_free(struct pool *pool)
-{
-    if (pool->src.base)
-        munmap(pool->src.base, pool->src.bytes);
-    if (pool->dst.base)
-        munmap(pool->dst.base, pool->dst.bytes);
-    free(pool->slots);
-    free(pool->calls);
-    free(pool->begins);
-    *pool = (struct pool){0};
 }

@@ -71,6 +71,4 @@ size_t pool_bytes_needed(const struct row *row, const struct caches *caches);
 /* Are the pool's pages huge ones? */
 bool pool_is_huge(const struct pool *pool);
 
-void pool_free(struct pool *pool);
-
 #endif

@@ -16,6 +16,7 @@
 #include "content.h"
 #include "json.h"
 #include "members.h"
+#include "unnamed.h"
 
 enum { CHUNK = 1 << 20, TOLD_EVERY = 32 << 20 };
 
@@ -25,19 +26,9 @@ static uint64_t written, told; /* over all files */
 
 int hold_file(const char *directory)
 {
-    int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) {
-        if (fd < 0)
-            snprintf(hold_problem, sizeof hold_problem, "no file can be made in %s: %s", directory, strerror(errno));
-        return fd;
-    }
-    char path[900];
-    snprintf(path, sizeof path, "%s/wherry-XXXXXX", directory);
-    fd = mkostemp(path, O_CLOEXEC);
+    const int fd = unnamed_file(directory);
     if (fd < 0)
         snprintf(hold_problem, sizeof hold_problem, "no file can be made in %s: %s", directory, strerror(errno));
-    else
-        unlink(path);
     return fd;
 }
 

@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "unnamed.h"
+
 static struct ends all[END_COUNT];
 
 static bool failed(struct ends *ends, const char *what)
@@ -30,20 +32,10 @@ static bool open_pipe(struct ends *ends)
     return ends->nowhere >= 0 || failed(ends, "/dev/null");
 }
 
-/* A file without a name, so that nothing is left behind however this ends. */
 static bool open_file(struct ends *ends)
 {
     const char *directory = getenv("TMPDIR");
-    if (!directory || !*directory)
-        directory = "/tmp";
-    int file = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (file < 0) { /* some file systems have no such files: one whose name goes at once */
-        char name[4096];
-        if (snprintf(name, sizeof name, "%s/wherry-XXXXXX", directory) >= (int)sizeof name)
-            errno = ENAMETOOLONG;
-        else if ((file = mkostemp(name, O_CLOEXEC)) >= 0)
-            unlink(name);
-    }
+    const int file = unnamed_file(directory && *directory ? directory : "/tmp");
     if (file < 0)
         return failed(ends, "no temporary file (TMPDIR names its directory)");
     ends->in = ends->out = file;
