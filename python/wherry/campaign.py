@@ -115,6 +115,11 @@ class Campaign:
     def total_cells(self) -> int:
         return self.processes * sum(len(self.rows[i].routines) for i in self.chosen)
 
+    def measured(self, row: int) -> dict[str, Cell]:
+        """Of the routines of a row those that have a figure, without twins."""
+        own = {name: self.cells.get((row, name, False)) for name in self.rows[row].routines}
+        return {name: cell for name, cell in own.items() if cell is not None and cell.ns}
+
     def run(self) -> None:
         try:
             for process in range(self.processes):

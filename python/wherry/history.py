@@ -132,7 +132,6 @@ class Series:
     label: str  # `libc, Pentium 90 MHz, 1996`
     source: str  # the mail, in words
     unit: str
-    x_name: str
     x: tuple[Value, ...]
     y: tuple[float, ...]
     routine: str  # Wherry's, with the same code; empty: none
@@ -272,7 +271,6 @@ def _series_of(table: Table) -> Iterator[Series]:
                 label=f"{' '.join(label)}, {_short(table)}",
                 source=table.mail.in_words(),
                 unit=column.unit,
-                x_name=keys[0].name if keys else (who.name if who else ""),
                 x=tuple(record[keys[0].name] if keys else _words(table, record) for record in kept),
                 y=tuple(float(record[column.name]) for record in kept),
                 routine=routine,

@@ -169,14 +169,6 @@ def default(reported: Mapping | None = None) -> Plan:
     return Plan("default", own["choice"], this_cpu(reported), {f: _whole(own[f]) for f in FIELDS})
 
 
-def in_force(reported: Mapping) -> Plan:
-    """What the library goes by now: WHERRY_PLAN's, when it was right for this CPU."""
-    own = reported["plan"]["in_force"]
-    return default(reported).changed(
-        name="in force", choice=own["choice"], **{f: _whole(own[f]) for f in FIELDS}
-    )
-
-
 def _whole(value: int | None) -> int:
     return OFF if value is None else value
 

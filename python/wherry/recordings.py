@@ -11,7 +11,7 @@ import collections
 import functools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -330,7 +330,3 @@ def shipped_names() -> tuple[str, ...]:
 @functools.cache
 def shipped(name: str) -> Recording:
     return parse((_home() / f"{name}.mix.json").read_bytes(), f"the mix {name}")
-
-
-def all_shipped() -> Iterator[Recording]:
-    return (shipped(name) for name in shipped_names())

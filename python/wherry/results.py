@@ -105,12 +105,7 @@ def digest(campaign: Campaign, first_row: int) -> tuple[list[dict], list[dict], 
     twins = _twins(campaign)
     rows, cells, races, judged = [], [], [], []
     for number, row in enumerate(campaign.rows):
-        own = {
-            routine: campaign.cells[number, routine, False]
-            for routine in row.routines
-            if (number, routine, False) in campaign.cells
-            and campaign.cells[number, routine, False].ns
-        }
+        own = campaign.measured(number)
         if not own:
             continue
         racing = {name: cell.ns for name, cell in own.items() if name not in YARDSTICKS}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from wherry.errors import escaped
+from wherry.units import ns_label
 
 # rich drops blanks at the end of what it aligns to the right; where the blank counts, this
 # character, which is nobody's, stands for it until the text is written.
@@ -93,6 +94,11 @@ def figure(text: str, name: str, row: dict) -> Figure:
     if name in (row.get("tied") or ()):
         return Figure(text, TIE, "tie")
     return Figure(text)
+
+
+def time(cells: Mapping[str, dict], name: str, row: dict) -> Figure:
+    """The median of a routine's times in ns, where it was measured; `cells` are those of the row."""
+    return figure(ns_label(cells[name]["ns"]["median"]), name, row) if name in cells else MISSING
 
 
 def _two_lines(head: str) -> str:

@@ -17,6 +17,7 @@ from wherry.cli.printer import Printer
 from wherry.errors import WherryError, unknown
 from wherry.experiments import Experiment, Request
 from wherry.formats.samples import beside as raw_samples
+from wherry.found_peers import Peer
 from wherry.sentences import join
 from wherry.striping import given as stripe_files
 from wherry.units import parse_size
@@ -84,17 +85,7 @@ def bench(
         scratch=scratch,
         **dimensions,
     )
-    if found_peers and no_found_peers:
-        raise WherryError("--found-peers and --no-found-peers contradict each other; give one")
-    if found_peers:
-        own = [
-            peer for peer in finding.found(without=map(peer_room.name_of, peers)) if not peer.loops
-        ]
-        if not own:
-            raise WherryError(
-                "--found-peers: none were found; make peers builds some (docs/peers.md)"
-            )
-        peers = (*peers, *(peer.spec for peer in own))
+    peers = _with_found(peers, found_peers, no_found_peers)
     wanted = names.split(routines)
     # Source and destination have to fit together.
     product = dimension_room.product(chosen, sizes, mixes, ops, pin, dimensions)
@@ -107,14 +98,7 @@ def bench(
     cpu = runner.cpu()
     names.check_isa(isa, cpu)
     catalogue = runner.routines()
-    found = []
-    takers = [experiment for experiment in chosen if "found" in experiment.takes]
-    if not no_found_peers and takers:
-        found = [
-            peer
-            for peer in finding.found(without=map(peer_room.name_of, peers))
-            if any(experiment.wants(peer) for experiment in takers)
-        ]
+    found = [] if no_found_peers else _wanted(chosen, peers)
     specs = [*peers, *(peer.spec for peer in found)]
     peer_problems = peer_room.check(specs, hang_limit)
     good_specs = peer_room.without(specs, peer_problems)
@@ -182,10 +166,39 @@ def bench(
     return status
 
 
+def _found_beside(peers: Sequence[str]) -> list[Peer]:
+    """What make peers built under other names than these."""
+    return finding.found(without=map(peer_room.name_of, peers))
+
+
+def _with_found(peers: Sequence[str], found_peers: bool, no_found_peers: bool) -> Sequence[str]:
+    """What --peer gives, and with --found-peers what make peers built."""
+    if not found_peers:
+        return peers
+    if no_found_peers:
+        raise WherryError("--found-peers and --no-found-peers contradict each other; give one")
+    own = [peer for peer in _found_beside(peers) if not peer.loops]
+    if not own:
+        raise WherryError("--found-peers: none were found; make peers builds some (docs/peers.md)")
+    return (*peers, *(peer.spec for peer in own))
+
+
+def _wanted(chosen: Sequence[Experiment], peers: Sequence[str]) -> list[Peer]:
+    """Of what make peers built that which an experiment takes without being asked."""
+    takers = [experiment for experiment in chosen if "found" in experiment.takes]
+    if not takers:
+        return []
+    return [
+        peer
+        for peer in _found_beside(peers)
+        if any(experiment.wants(peer) for experiment in takers)
+    ]
+
+
 def _tell_of_peers(printer: Printer, chosen: list[Experiment], peers: Sequence[str]) -> None:
     """Of those that some tables above leave out and could have."""
     takers = [own for own in chosen if "routines" in own.takes]
-    there = finding.found(without=map(peer_room.name_of, peers)) if takers else ()
+    there = _found_beside(peers) if takers else ()
     left_out: dict[tuple[str, ...], list[str]] = {}
     for own in takers:
         names = tuple(

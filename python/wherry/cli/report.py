@@ -137,12 +137,7 @@ class Draft:
         self.seen = campaign.finished_rows
         rows, cells = [], []
         for number, row in enumerate(campaign.rows):
-            own = {
-                name: campaign.cells[number, name, False]
-                for name in row.routines
-                if (number, name, False) in campaign.cells
-                and campaign.cells[number, name, False].ns
-            }
+            own = campaign.measured(number)
             if not own:
                 continue
             where = {"experiment": row.experiment, "row": number} | row.dimensions()

@@ -7,7 +7,6 @@ from wherry import mixes, sentences, tables
 from wherry.campaign import Row
 from wherry.experiments import Experiment, Request
 from wherry.scoreboard.regions import FUNCTIONS, OPS, home, with_overlaps
-from wherry.units import ns_label
 from wherry.yardsticks import YARDSTICKS
 
 OWN = ("rep_movsb", "rep_stosb", "avx512_loop", "avx2_loop", "sse2_loop")
@@ -100,12 +99,7 @@ class Mixes(Experiment):
         body = [
             [
                 tables.Figure(label(row), style="title"),
-                *(
-                    tables.figure(ns_label(cells[row["row"]][name]["ns"]["median"]), name, row)
-                    if name in cells[row["row"]]
-                    else tables.MISSING
-                    for name in names
-                ),
+                *(tables.time(cells[row["row"]], name, row) for name in names),
             ]
             for row in rows
         ]

@@ -10,7 +10,7 @@ from wherry import sentences, tables
 from wherry.campaign import Row
 from wherry.experiments import Experiment, Request
 from wherry.found_peers import Peer
-from wherry.units import ns_label, size_label
+from wherry.units import size_label
 from wherry.yardsticks import YARDSTICKS
 
 TAILS = (20, 21, 22, 23, 60, 61, 62, 63)
@@ -152,12 +152,7 @@ class Small(Experiment):
         body = [
             [
                 tables.Figure(name),
-                *(
-                    tables.figure(ns_label(own[row["row"]][name]["ns"]["median"]), name, row)
-                    if name in own[row["row"]]
-                    else tables.MISSING
-                    for row in rows
-                ),
+                *(tables.time(own[row["row"]], name, row) for row in rows),
             ]
             for name in names
         ]
@@ -197,12 +192,7 @@ class Small(Experiment):
         body = [
             [
                 tables.Figure(_label(row)),
-                *(
-                    tables.figure(ns_label(cells[row["row"]][n]["ns"]["median"]), n, row)
-                    if n in cells[row["row"]]
-                    else tables.MISSING
-                    for n in names
-                ),
+                *(tables.time(cells[row["row"]], name, row) for name in names),
             ]
             for row in rows
         ]

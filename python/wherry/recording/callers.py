@@ -22,7 +22,6 @@ LIMIT_S = 20
 @dataclasses.dataclass
 class _Object:
     build_id: str | None = None
-    debug: bool = False
     segments: tuple[tuple[int, int, int], ...] = ()  # offset, size, address
     starts: tuple[int, ...] = ()
     ends: tuple[int, ...] = ()
@@ -75,7 +74,6 @@ def _read(file) -> _Object:
     starts = tuple(sorted(symbols))
     return _Object(
         build_id,
-        elf.has_dwarf_info(),
         segments,
         starts,
         tuple(at + max(symbols[at][0], 1) for at in starts),

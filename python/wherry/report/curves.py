@@ -22,7 +22,7 @@ from wherry.report.picture import (
     column_table,
     figures,
 )
-from wherry.units import size_in_words, size_label
+from wherry.units import size_in_words
 from wherry.yardsticks import KERNEL, LIMITS, YARDSTICKS
 
 # Calls no longer than this are told in nanoseconds, longer ones in bytes a second.
@@ -314,9 +314,3 @@ def _caches(run: dict, xs: Sequence[float]) -> list[dict]:
             "encoding": {"x": x, "y": {"value": "height"}, "text": {"field": "name"}},
         },
     ]
-
-
-def words_of_caches(run: dict) -> str:
-    """For a still picture, whose lines nobody can point at."""
-    found = [layer["data"]["values"] for layer in _caches(run, [1, 2**50])[:1]]
-    return ", ".join(f"{c['name']} {size_label(int(c['x']))}" for c in found[0]) if found else ""

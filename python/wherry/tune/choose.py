@@ -58,11 +58,6 @@ def recent_from(near: Curve, own: Window, usual: int, margin: float) -> int:
     return max(start, own.start or 0)
 
 
-def saving(curve: Curve, own: Window, other: Window) -> float:
-    """Mean over the grid of what `own` saves beside `other`, as a log ratio; above zero it is the better."""
-    return (cost(curve, other) - cost(curve, own)) / len(curve) if curve else 0.0
-
-
 def from_on(curve: Curve, margin: float, least: int = 0) -> int | None:
     """The smallest size, at least `least`, from which on the method wins by more than the margin at every size; None
     when it does not at the largest."""

@@ -121,10 +121,6 @@ def windows(
     return rows
 
 
-def copy_places() -> list[tuple[int, int | None, int | None]]:
-    return [*PLACES, *((0, None, ahead) for ahead in AHEAD)]
-
-
 def set_places() -> list[tuple[int, int | None, int | None]]:
     return [(0, 0, None), (0, 1, None), (0, 33, None)]
 
