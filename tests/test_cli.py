@@ -291,7 +291,8 @@ def shared_object(directory, source):
 
 MISUSE = [
     (["bench", "size"], "did you mean sizes?"),
-    (["bench", "qqq"], "wherry list experiments lists all"),
+    (["bench", "qqq"], "no experiment 'qqq'; wherry list experiments lists all"),
+    (["bench", "nosuch"], "no experiment 'nosuch'; wherry list experiments lists all"),
     (["bnch"], "did you mean bench?"),
     (["bench", "--routine", "rep_mosb"], "did you mean rep_movsb?"),
     (["bench", "--routine", "wherry@avx3"], "no routine 'wherry@avx3'; did you mean wherry?"),

@@ -52,7 +52,7 @@ SHOWN_NAMES = 8
 def unknown(kind: str, name: str, known: Iterable[str], where: str) -> WherryError:
     """`no routine 'rep_mosb'; did you mean rep_movsb? (wherry list routines lists all)`"""
     choices = sorted(set(known))
-    close = difflib.get_close_matches(name.lower(), choices, n=1, cutoff=0.4)
+    close = difflib.get_close_matches(name.lower(), choices, n=1, cutoff=0.6)
     if len(choices) <= SHOWN_NAMES:
         there = f"there are {', '.join(choices)}"
     else:
