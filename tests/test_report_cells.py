@@ -199,7 +199,9 @@ def test_an_axis_on_which_little_differs_has_marks(low, high):
 def test_panels_of_maps_end_between_pixels_of_the_screen():
     run = runs.empty()
     runs.add(run, "alignment", runs.maps(12), ("libc", "wherry"))
-    for own in pictures.of(run, "alignment"):
+    drawn = pictures.of(run, "alignment")
+    assert drawn
+    for own in drawn:
         for width in (360, 700, 1180):
             spec = picture.sized(own.views[0].spec, own.layout, width)
             assert (

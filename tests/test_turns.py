@@ -259,7 +259,9 @@ def test_more_turns_than_are_kept_become_longer(build_dir):
 
 @pytest.mark.parametrize("mode", ["fork", "threads", "signals", "vfork"])
 def test_turns_of_processes_and_threads(tried, mode: str):
-    for process in tried(mode, "8", behind="preload/libwherry-dropin.so").processes:
+    processes = tried(mode, "8", behind="preload/libwherry-dropin.so").processes
+    assert processes
+    for process in processes:
         assert process.turns.shape[1:] == (2, blocks.TURN_FIELDS)
         assert (process.turns[:, :, 0] < 1 << 50).all()
 
