@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -265,6 +266,12 @@ def test_wrong_routine_is_caught(runner, library, function):
     assert command[:2] == ["wherry-run", "verify"]
     again = runner(*command[2:])
     assert again.returncode == 1, failure["repeat"] + again.stdout + again.stderr
+
+
+def test_the_page_counts_the_wrong_routines():
+    page = (Path(__file__).parents[1] / "docs/verification.md").read_text()
+    told = re.findall(r"(\d+) (?:\[)?wrong routines", page)
+    assert len(told) == 2 and {int(number) for number in told} == {len(WRONG)}
 
 
 CHANGES = {"source": 90, "source_first": 92, "source_beyond": 93}  # calls of so many bytes
