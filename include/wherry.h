@@ -4,9 +4,10 @@
  *
  * All sizes and offsets are in bytes. No function sets errno, allocates or uses thread-local storage; all are safe to
  * call from any thread, and all but wherry_nofault_init, which waits for another thread that is in it, take no lock and
- * are async-signal-safe. They need nothing set up first. Pointers may be
- * anything, NULL included, when n is 0; otherwise [dst, dst + n) must be writable and [src, src + n) readable, and
- * nothing outside these is read or written. Which routine serves a call depends on the CPU (see wherry_isa).
+ * are async-signal-safe. They need nothing set up first. Pointers may be anything, NULL included, when n is 0;
+ * otherwise [dst, dst + n) must be writable and [src, src + n) readable, and nothing outside these is read or written.
+ * From 48 KiB on some words of dst may be read before they are written. Which routine serves a call depends on the CPU
+ * (see wherry_isa).
  */
 #ifndef WHERRY_H
 #define WHERRY_H
