@@ -152,6 +152,7 @@ def test_alignment_worked_out():
         # A destination alone that is no multiple of 8 is misaligned as well.
         for source, destination, slow in ((0, 0, 1.0), (8, 8, 1.0), (1, 0, 1.5), (8, 4, 1.5)):
             times = {"libc": 10.0, "rep_movsl": 20.0 * slow, "int_prefetch64_from": 45.0}
+            times["mmx_movq"] = 60.0
             times = {name: ns * factor for name, ns in times.items()}
             own = {"size": 1448, "src_off": source, "dst_off": destination}
             own |= {"src_state": state, "dst_state": state}
@@ -164,6 +165,8 @@ def test_alignment_worked_out():
     assert cell(costs, 2, "rep_movsl") == "1.50"
     assert "43 % less than movsl" in words and "rep_movsl 1.50" in words
     assert "would do harm now: cached and misaligned it takes 1.50 times as long as movsl" in words
+    assert "now take 2.00 times as long as movsl there, and 1.33 times as long as integer" in words
+    assert "mmx_movq" in then.widened(experiments.load("alignment")).routines
 
 
 @pytest.mark.parametrize("ghz", [4.0, None])

@@ -1,5 +1,6 @@
 """Then and now: what a seed measured beside what this machine does, for one experiment of a run. A module here has the
-name of an experiment and offers `sheets(run, clock)`; an experiment without one shows the seed's figures alone."""
+name of an experiment and offers `sheets(run, clock)`, and may have `BESIDE`: routines that the seed proposes and gives
+no figure of. An experiment without one shows the seed's figures alone."""
 
 from __future__ import annotations
 
@@ -19,6 +20,10 @@ def paired() -> list[str]:
     return sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name not in _ROOM)
 
 
+def _module(experiment: str):
+    return importlib.import_module(f"{__name__}.{experiment}")
+
+
 def has(experiment: str) -> bool:
     return experiment in history.experiments()
 
@@ -34,7 +39,7 @@ def sheets(run: dict, experiment: str) -> list[Sheet]:
     clock = clock_of(run)
     found: list[Sheet] = []
     if experiment in paired():
-        found = importlib.import_module(f"{__name__}.{experiment}").sheets(run, clock)
+        found = _module(experiment).sheets(run, clock)
     if found:
         return found
     own = alone(experiment)
@@ -46,7 +51,9 @@ def widened(experiment):
     """The experiment with the routines of the seeds among its own choice, so that each has its counterpart."""
     from dataclasses import replace
 
-    own = [name for name in history.routines(experiment.name) if name not in experiment.routines]
+    beside = getattr(_module(experiment.name), "BESIDE", ()) if experiment.name in paired() else ()
+    named = (*history.routines(experiment.name), *beside)
+    own = [name for name in named if name not in experiment.routines]
     # `zero` takes every routine of the registry already, `libc` stands in every row.
     return replace(experiment, routines=(*experiment.routines, *(n for n in own if n != "libc")))
 
