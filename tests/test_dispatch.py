@@ -1,5 +1,6 @@
 """The public functions work before anything has been set up, and report the tier in force."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -88,10 +89,9 @@ def test_either_tier_may_stand_first(build_dir, first, edge):
         run(["qemu-x86_64", "-cpu", "Haswell", early])
     said = run([build / "tests" / "c" / "midcall-test"])
     assert " calls, 0 wrong" in said or said.startswith("skipped"), said
-    proved = set()
+    widest = re.search(r"^tier +(\w+)$", run([runner, "cpu"]), re.M)[1]
+    here = True
     for tier in ("sse2", "avx2", "avx512", "avx512_ladder", "avx512_together"):
         said = run([runner, "verify", f"wherry@{tier}", "--brief"])
-        assert "all right" in said or "nothing verified" in said, said
-        if "all right" in said:
-            proved.add(tier)
-    assert "sse2" in proved
+        assert ("all right" if here else "nothing verified") in said, (tier, said)
+        here = widest == "avx512" or (here and tier != widest)
