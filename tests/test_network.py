@@ -107,6 +107,33 @@ def test_the_kernel_carries(wherry_run: Path, way: str, size: int):
             assert cell["parts"]["segment"] == 1448
 
 
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("size", [1, 1448, 65536])
+def test_the_kernel_carries_files(wherry_run: Path, way: str, size: int):
+    names = ["sendfile", "sendfile_misaligned", "sendfile_dropped"]
+    found = carried(wherry_run, way, f"routines={','.join(names)} rounds=2 calls=40 size={size}")
+    assert list(found) == names
+    for cell in found.values():
+        assert cell["verified"] and cell["bytes"] == size and min(cell["ns"]) > 0
+        assert cell["parts"]["sender_ns"] > 0 and cell["parts"]["receiver_ns"] > 0
+
+
+def test_what_is_dropped_is_not_copied(wherry_run: Path):
+    """Told by the system calls of the receiver; the figures of a busy machine would not tell."""
+    need_tool("strace", "strace")
+    row = "id=1 op=network size=65536 routines={} rounds=1 calls=20\n"
+    for name, copied in (("sendfile", True), ("sendfile_dropped", False)):
+        done = subprocess.run(
+            ["strace", "-f", "-e", "trace=recvfrom,sendfile,sendto", wherry_run, "system"],
+            input=row.format(name),
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        assert "sendfile(" in done.stderr and ("MSG_TRUNC" not in done.stderr) == copied
+
+
 def test_rounds_end_when_the_figure_is_certain(wherry_run: Path):
     words = "routines=swap via=rings size=60 batch_us=200"
     events, _ = system(wherry_run, f"id=1 op=network {words} rounds=1000 within=100\n")
@@ -340,7 +367,7 @@ def test_a_wrong_copy_of_frames_is_found(wherry_run: Path, tmp_path: Path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("routines=libc", "'libc' is none of aligned, misaligned, iperf3"),
+        ("routines=libc", "'libc' is none of aligned, misaligned, sendfile, sendfile_misaligned, "),
         ("routines=aligned via=tunnel", "via=tunnel: give one of loopback veth stack rings"),
         ("routines=aligned size=65537", "size=65537: give a number from 1 to 65536"),
         ("routines=aligned size=0", "size=0: give a number from 1 to 65536"),
@@ -414,6 +441,9 @@ def test_rows_have_all_the_issue_names():
     assert set(frames) == set(FRAMES)
     assert set(frames[60]) >= {"libc", "wherry", "int4x8_bcopy1k", "padded"}
     assert tuple(512 << i for i in range(8)) == SIZES
+    files = [(own, size) for own, size, names in told if "sendfile_dropped" in names]
+    for words, _ in KERNEL_WAYS:
+        assert {size for own, size in files if own == words} == {4096, 16384, 65536}
 
 
 def test_as_a_user_runs_it(wherry, lwip: Path, tmp_path: Path):
@@ -423,6 +453,9 @@ def test_as_a_user_runs_it(wherry, lwip: Path, tmp_path: Path):
     assert done.returncode == 0, done.stderr
     for words in (
         "TCP through the running kernel, loopback",
+        "files by sendfile(2), so that the receiver's copy is the only one",
+        "By sendfile the sender copies nothing, and the receiver's copy is ",
+        "Then Netbench with sendfile spent 10 %",
         "the mail's table, TCP in user space (lwip-",
         "frames from ring to ring in memory",
         "what of it is the kernel's, and what is ours?",

@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -82,10 +84,31 @@ static void end_answer(struct answer *answer, const struct rusage *before)
     answer->cpu_ns = ns_of(after.ru_utime) - ns_of(before->ru_utime) + answer->system_ns;
 }
 
-static bool send_all(const struct side *side, const struct order *order, struct answer *answer)
+static bool make_file(struct side *side, size_t span)
+{
+    side->file = memfd_create("wherry-messages", MFD_CLOEXEC);
+    if (side->file < 0)
+        return false;
+    messages_fill(side->room, span);
+    const ssize_t wrote = write(side->file, side->room, span);
+    if (wrote == (ssize_t)span)
+        return true;
+    errno = wrote < 0 ? errno : ENOSPC;
+    close(side->file);
+    side->file = -1;
+    return false;
+}
+
+static ssize_t send_some(const struct side *side, const struct order *order, uint64_t at, size_t length)
+{
+    off_t from = (off_t)at;
+    return order->from_file ? sendfile(side->stream, side->file, &from, length)
+                            : send(side->stream, side->room + order->offset + at, length, MSG_NOSIGNAL);
+}
+
+static bool send_all(struct side *side, const struct order *order, struct answer *answer)
 {
     const size_t size = side->setting.size, span = messages_span(size);
-    const unsigned char *base = side->room + order->offset;
     struct tcp_info info;
     socklen_t length = sizeof info;
     const bool told = getsockopt(side->stream, IPPROTO_TCP, TCP_INFO, &info, &length) == 0;
@@ -93,7 +116,7 @@ static bool send_all(const struct side *side, const struct order *order, struct 
     answer->begin_ns = clock_ns();
     for (uint64_t i = 0, at = 0; i < order->messages; i++, at = at + size == span ? 0 : at + size)
         for (size_t done = 0; done < size;) {
-            const ssize_t went = send(side->stream, base + at + done, size - done, MSG_NOSIGNAL);
+            const ssize_t went = send_some(side, order, at + done, size - done);
             if (went <= 0 && errno != EINTR)
                 return fails(answer->failed, "sending");
             done += went > 0 ? (size_t)went : 0;
@@ -118,15 +141,17 @@ static bool receive_all(const struct side *side, const struct order *order, cons
     const size_t span = messages_span(side->setting.size);
     unsigned char *to = side->room + order->offset;
     const uint64_t total = order->messages * side->setting.size;
+    const int how = order->dropped ? MSG_TRUNC : 0;
+    const bool compared = order->errand == CHECKED_STREAM && !order->dropped;
     answer->begin_ns = clock_ns();
     for (uint64_t done = 0; done < total;) {
         const uint64_t left = total - done;
-        const ssize_t now = recv(side->stream, to, left < SOCKET_BUFFER ? left : SOCKET_BUFFER, 0);
+        const ssize_t now = recv(side->stream, to, left < SOCKET_BUFFER ? left : SOCKET_BUFFER, how);
         if (now == 0)
             errno = ECONNRESET;
         if (now == 0 || (now < 0 && errno != EINTR))
             return fails(answer->failed, "receiving");
-        for (ssize_t i = 0; order->errand == CHECKED_STREAM && i < now; i++)
+        for (ssize_t i = 0; compared && i < now; i++)
             answer->wrong = answer->wrong || to[i] != pattern[(done + (uint64_t)i) % span];
         done += now > 0 ? (uint64_t)now : 0;
     }
@@ -146,8 +171,11 @@ static void serve(struct side *side, int control, int which)
         struct rusage before;
         if (which == SENDER && order.errand == CHECKED_STREAM)
             messages_fill(side->room + order.offset, span);
+        const bool no_file = which == SENDER && order.from_file && side->file < 0 && !make_file(side, span);
         begin_answer(&answer, &before);
-        if (order.errand == IPERF)
+        if (no_file)
+            fails(answer.failed, "a file in memory for the messages");
+        else if (order.errand == IPERF)
             iperf_send(side, &order, side->setting.size, &answer);
         else if (which == SENDER)
             send_all(side, &order, &answer);
@@ -232,7 +260,8 @@ static bool start_sender(struct side *side, int control, int receivers, pid_t *r
     if (*receiver < 0)
         return fails(failed, "starting the receiver");
     if (*receiver == 0) {
-        struct side its = {.setting = side->setting, .own = side->other, .other = side->own, .room = side->room};
+        struct side its = {
+            .setting = side->setting, .own = side->other, .other = side->own, .room = side->room, .file = -1};
         close(control);
         close(pair[0]);
         if (die_with(own))
@@ -270,7 +299,7 @@ static void end_child(pid_t child, int patience_ms)
 
 static void be_sender(const struct setting *setting, int control, int receivers)
 {
-    struct side side = {.setting = *setting, .stream = -1, .room = messages_room()};
+    struct side side = {.setting = *setting, .stream = -1, .room = messages_room(), .file = -1};
     side.own.s_addr = htonl(setting->veth ? 0x0ad50001 : INADDR_LOOPBACK);
     side.other.s_addr = htonl(setting->veth ? 0x0ad50002 : INADDR_LOOPBACK);
     char failed[SAID] = "";

@@ -17,7 +17,9 @@ enum errand { STREAM, CHECKED_STREAM, IPERF };
 struct order {
     enum errand errand;
     uint64_t messages;
-    size_t offset; /* of the buffers of both sides past a page's beginning */
+    size_t offset;  /* of the buffers of both sides past a page's beginning */
+    bool from_file; /* the sender has no buffer: sendfile(2) out of the page cache */
+    bool dropped;   /* the receiver takes the bytes and has none copied (MSG_TRUNC), so nothing can be compared */
 };
 
 struct answer {
@@ -43,6 +45,7 @@ struct side {
     pid_t iperf;         /* the receiver's: its server */
     uint16_t iperf_port; /* 0: none */
     unsigned char *room;
+    int file; /* the sender's: a span of messages, once one was asked for from there; else -1 */
 };
 
 /* Starts both; *sender is the process to wait for, controls[] are the ends to write orders to and read answers from.

@@ -17,6 +17,7 @@ from wherry.networking.words import (
     ALIGNED,
     APART,
     DROPIN,
+    DROPPED,
     FRAMES,
     GOOD,
     IPERF,
@@ -25,6 +26,8 @@ from wherry.networking.words import (
     OFFSETS,
     OP,
     PADDED,
+    SENDFILE,
+    SENDFILE_MISALIGNED,
     SIZES,
     STOCK,
     SUMS,
@@ -37,6 +40,7 @@ from wherry.units import size_label
 
 QUICK_SIZES, QUICK_FRAMES = (512, 4096, 65536), (60, 512, 1514)
 IPERF_SIZES, QUICK_IPERF = (4096, 65536), (65536,)
+FILE_SIZES, QUICK_FILE = (4096, 16384, 65536), (65536,)
 KERNEL_US, STACK_US, APART_US, RINGS_US = 20_000, 4_000, 5_000, 500
 QUICK_US = 15_000
 IPERF_ROUNDS = 3
@@ -107,6 +111,20 @@ class Network(Experiment):
             for size in (QUICK_IPERF if quick else IPERF_SIZES)
             if size in messages
         ]
+        found += [
+            row(
+                (ALIGNED, SENDFILE, SENDFILE_MISALIGNED, DROPPED),
+                size,
+                kernel_us,
+                most,
+                **words,
+                within=WITHIN,
+                beside=SENDFILE,
+            )
+            for words, _ in KERNEL_WAYS
+            for size in (QUICK_FILE if quick else FILE_SIZES)
+            if size in messages
+        ]
         stacked = (STOCK, DROPIN, SUMS, WHERRY, *request.peers)
         stack = found_peers.stack()
         where = {"stack": stack.name, "path": stack.path} if stack else {}
@@ -151,8 +169,8 @@ class Network(Experiment):
 EXPERIMENT = Network(
     name="network",
     after="Anand 2002",
-    shows="TCP throughput and CPU use by message size, aligned and not: the kernel's, and a stack in user "
-    "space with stock and Wherry's copies and checksums; frames from ring to ring",
+    shows="TCP throughput and CPU use by message size, aligned and not: the kernel's, also by sendfile, and a stack in "
+    "user space with stock and Wherry's copies and checksums; frames from ring to ring",
     op=OP,
     ops=("copy", "move"),
     routines=(STOCK, WHERRY, GOOD, PADDED),

@@ -8,11 +8,14 @@ from wherry.networking.words import (
     APART,
     CONFIDENCE,
     DROPIN,
+    DROPPED,
     FRAME_WORDS,
     IPERF,
     KERNEL_WAYS,
     MISALIGNED,
     PADDED,
+    SENDFILE,
+    SENDFILE_MISALIGNED,
     STOCK,
     SUMS,
     TOGETHER,
@@ -22,7 +25,7 @@ from wherry.networking.words import (
 
 
 def sentences(found: Found) -> list[str]:
-    said = (_kernel(found), _tool(found), _stack(found), _frames(found))
+    said = (_kernel(found), _files(found), _tool(found), _stack(found), _frames(found))
     return [text for text in said if text]
 
 
@@ -70,6 +73,32 @@ def _certain(found: Found) -> str:
     if certain == len(reached):
         return text + "."
     return f"{text}, the others to within {max(reached):.0f} % at worst; +- tells of each."
+
+
+def receivers_copy(found: Found) -> list[float]:
+    """How much of the receiver's CPU time the copy to it is where the sender copies nothing, per cent."""
+    rows = [own for words, _ in KERNEL_WAYS for own in found.by_size(**words).values()]
+    shares = [
+        spared(own[SENDFILE], own[DROPPED], "receiver")
+        for own in rows
+        if SENDFILE in own and DROPPED in own
+    ]
+    return [value for value in shares if value is not None]
+
+
+def _files(found: Found) -> str:
+    shares = receivers_copy(found)
+    if not shares:
+        return ""
+    text = (
+        "By sendfile the sender copies nothing, and the receiver's copy is "
+        f"{_span(shares, '.0f')} % of its CPU time for a message"
+    )
+    odd = [gain(*pair) for pair in found.beside(SENDFILE, SENDFILE_MISALIGNED)]
+    floor = max(found.floor(**words, beside=SENDFILE) for words, _ in KERNEL_WAYS)
+    if odd:
+        text += f"; a misaligned buffer changes the throughput by {_span(odd)} % (noise {100 * floor:.0f} %)"
+    return text + "."
 
 
 def _tool(found: Found) -> str:

@@ -10,6 +10,7 @@ from wherry.networking.words import (
     APART,
     CONFIDENCE,
     DROPIN,
+    DROPPED,
     FRAME_WORDS,
     GOOD,
     IPERF,
@@ -17,6 +18,8 @@ from wherry.networking.words import (
     MISALIGNED,
     OFFSETS,
     PADDED,
+    SENDFILE,
+    SENDFILE_MISALIGNED,
     STACK_WORDS,
     STOCK,
     SUMS,
@@ -33,6 +36,7 @@ MBIT = "10^6 bit/s"
 def blocks(run: dict, width: int) -> list[Block]:
     found = Found(run)
     made = [_kernel(found, words, title, width) for words, title in KERNEL_WAYS]
+    made.append(_files(found, width))
     made += [_seed(found, offset, width) for offset in OFFSETS]
     made.append(_apart(found, width))
     made += [_inside(found, width), _frames(found, width)]
@@ -97,6 +101,54 @@ def _kernel(found: Found, words: dict, title: str, width: int) -> Block | None:
         tables.layout(columns, body, width, keep=1),
         [],
         notes,
+    )
+
+
+def _files(found: Found, width: int) -> Block | None:
+    """Netbench's way: the sender copies nothing, so the receiver's copy is the only one."""
+    columns = [
+        Column("", "", left=True),
+        Column("message", "bytes"),
+        Column("send", MBIT),
+        Column("sendfile", MBIT),
+        Column("sender\nspared", "%"),
+        Column("mis-\naligned", "%"),
+        Column("not\ncopied", MBIT),
+        Column("receiver's\ncopy", "%"),
+    ]
+    body, floors = [], []
+    for words, title in KERNEL_WAYS:
+        rows = found.by_size(**words, beside=SENDFILE)
+        if rows:
+            floors.append(f"{title} {100 * found.floor(**words, beside=SENDFILE):.1f} %")
+        for size, own in rows.items():
+            if SENDFILE not in own:
+                continue
+            sent, odd, dropped = (own.get(n) for n in (ALIGNED, SENDFILE_MISALIGNED, DROPPED))
+            file = own[SENDFILE]
+            body.append(
+                [
+                    Figure(title.replace("veth pair without offloads", "the same, no offloads")),
+                    Figure(f"{size:,}"),
+                    _number(rate(sent) if sent else None, ",.0f"),
+                    Figure(f"{rate(file):,.0f}"),
+                    _number(spared(sent, file, "sender") if sent else None, "+.0f"),
+                    _number(gain(file, odd) if odd else None, "+.1f"),
+                    _number(rate(dropped) if dropped else None, ",.0f"),
+                    _number(spared(file, dropped, "receiver") if dropped else None, ".0f"),
+                ]
+            )
+    if not body:
+        return None
+    return Block(
+        "network: files by sendfile(2), so that the receiver's copy is the only one",
+        tables.layout(columns, body, width, keep=2),
+        [],
+        [
+            "misaligned: what a receiver's buffer one byte past a page's beginning changes of the throughput; not "
+            "copied: the receiver takes the bytes and has none copied to it (MSG_TRUNC); receiver's copy: how much "
+            f"less CPU time it then needs for a message; noise floor: {', '.join(floors)}"
+        ],
     )
 
 

@@ -7,6 +7,7 @@ SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 FRAMES = (60, 64, 128, 256, 512, 1024, 1514)
 ALIGNED, MISALIGNED = "aligned", "misaligned"
 IPERF = "iperf3"
+SENDFILE, SENDFILE_MISALIGNED, DROPPED = "sendfile", "sendfile_misaligned", "sendfile_dropped"
 STOCK, DROPIN, SUMS, WHERRY = "libc", "dropin", "sums", "wherry"
 GOOD, PADDED, SWAP = "int4x8_bcopy1k", "padded", "swap"
 CONFIDENCE, WITHIN = 95, 5  # per cent: as the mail's `-I 95,10`, an interval 10 % wide

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from wherry import history, tables
 from wherry.clock import Clock
+from wherry.networking.answer import receivers_copy
 from wherry.networking.found import Found, gain, rate, spared
 from wherry.networking.words import ALIGNED, KERNEL_WAYS, MISALIGNED, STOCK, TOGETHER, WHERRY
 from wherry.then.sheet import MISSING, Sheet
@@ -100,13 +101,29 @@ def _comparable(table: history.Table, found: Found, stack: dict, kernel: dict) -
         "network, what stays comparable: per cent of throughput gained, per cent of CPU time spared",
         columns,
         rows,
-        [_said(table, gains)] if gains else [],
+        ([_said(table, gains)] if gains else []) + _netbench(found),
         [
             "CPU: how much less a side needs with the other copies; a minus means more (then of its use, now of its "
             "time for a message). Now, kernel: what misaligned buffers change, with the copies it has."
             + _floors(found)
         ],
     )
+
+
+def _netbench(found: Found) -> list[str]:
+    """Her other load: files by sendfile, of which only the receiver's copy is left."""
+    shares = receivers_copy(found)
+    if not shares:
+        return []
+    spent, gained = (
+        history.statement("anand-2002", f"netbench-{name}").value for name in ("share", "gain")
+    )
+    low, high = min(shares), max(shares)
+    now = f"{low:.0f}" if round(low) == round(high) else f"{low:.0f} to {high:.0f}"
+    return [
+        f"Then Netbench with sendfile spent {spent:g} % in copying to user space and gained {gained:g} % by another "
+        f"copy; now that copy is {now} % of the receiver's CPU time where files are sent so."
+    ]
 
 
 def _floors(found: Found) -> str:
