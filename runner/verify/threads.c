@@ -6,7 +6,7 @@
 
 #include "verify.h"
 
-enum { ROOM = 65536 };
+enum { ROOM = 1 << 20, HELD = ROOM + 2 * PAGE };
 
 struct buffers {
     uint8_t *dst, *src;
@@ -16,11 +16,11 @@ struct buffers {
 
 static void prepare(struct buffers *b, uint64_t seed)
 {
-    b->dst = map_or_die(2 * ROOM, PROT_READ | PROT_WRITE);
-    b->src = map_or_die(2 * ROOM, PROT_READ | PROT_WRITE);
-    pattern_fill(b->src, 2 * ROOM, seed, 1);
-    b->back = map_or_die(2 * ROOM, PROT_READ | PROT_WRITE);
-    plain_copy(b->back, b->src, 2 * ROOM);
+    b->dst = map_or_die(HELD, PROT_READ | PROT_WRITE);
+    b->src = map_or_die(HELD, PROT_READ | PROT_WRITE);
+    pattern_fill(b->src, HELD, seed, 1);
+    b->back = map_or_die(HELD, PROT_READ | PROT_WRITE);
+    plain_copy(b->back, b->src, HELD);
 }
 
 /* The two in one, by the distance of the case. Returns what dst must hold after the call. */
@@ -280,14 +280,14 @@ static void everywhere(struct unit *unit)
     }
 }
 
-/* A buffer of its own that takes no smaller call: interrupted within the first few thousand instructions, which leave
- * something in it. */
+/* What only a large call keeps: a buffer of its own that takes no smaller one, or the length for its last part.
+ * Interrupted within the first few thousand instructions, which leave something in it. */
 static void large_calls(struct unit *unit)
 {
     const unsigned rounds = unit->level == LEVEL_FULL ? 8 : unit->few ? 4 : 1;
     struct vcase one = {.calls = 1, .seed = unit->seed};
     for (uint64_t power = 8192; power < ROOM; power *= 2)
-        for (unsigned k = 0; k < 8 * rounds && !unit->failed; k++) {
+        for (unsigned k = 0; k < (power < 65536 ? 8 : 4) * rounds && !unit->failed; k++) {
             one.n = fit(unit->target, power + power / 4 * (k / 2 % 4) + below(unit, power / 4));
             one.at = k % 2 ? 64 + (unsigned)below(unit, rounds > 1 ? 2048 : 512) : (unsigned)below(unit, 64);
             one.d = below(unit, LINE_OFFSETS) + LINE_OFFSETS * below(unit, LENGTHS);
@@ -327,8 +327,8 @@ static bool any(const struct target *target)
     return true;
 }
 
-static const char *lacks_room(const struct vcase *one) { return one->n + reach_of(one) > ROOM ? "65536 bytes" : NULL; }
-_Static_assert(ROOM == 65536, "said above");
+static const char *lacks_room(const struct vcase *one) { return one->n + reach_of(one) > ROOM ? "1 MiB" : NULL; }
+_Static_assert(ROOM == 1 << 20, "said above");
 
 const struct family family_threads = {
     "threads", "two threads at once on buffers of their own", any, generate_threads, run_threads, lacks_room};
