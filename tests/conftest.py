@@ -163,6 +163,12 @@ def meson_build(
     return build
 
 
+@pytest.fixture(scope="session", autouse=True)
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Commands that were told no other place write where they are: not into the source tree."""
+    os.chdir(tmp_path_factory.mktemp("elsewhere"))
+
+
 @pytest.fixture(scope="session")
 def build_dir() -> Path:
     """A Meson build directory with all built, native tests too. WHERRY_BUILD names another."""

@@ -79,10 +79,10 @@ def test_what_makes_libc_another_is_told_with_the_figures(wherry, tmp_path, sett
 def test_a_plan_of_the_environment_is_not_used_and_that_is_said(wherry, tmp_path, words):
     """Else what replay measures would not be what record tried and ab will try."""
     none = str(tmp_path / "none.plan")
-    done = wherry(*words, env={"WHERRY_PLAN": none})
+    done = wherry(*words, env={"WHERRY_PLAN": none}, cwd=tmp_path)
     assert done.returncode == 0
     assert (
         f"wherry {words[0]}: WHERRY_PLAN is not used here; --plan FILE names a plan\n"
         in done.stderr
     )
-    assert "WHERRY_PLAN" not in wherry(*words).stderr
+    assert "WHERRY_PLAN" not in wherry(*words, cwd=tmp_path).stderr
