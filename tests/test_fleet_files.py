@@ -59,6 +59,8 @@ def damaged() -> dict[str, bytes]:
         "no-rows": changed(rows=None),
         "no-bytes": changed(cells=[cells[0] | {"bytes": None}, *cells[1:]]),
         "stranger": changed(rows=[run["rows"][0] | {"fastest": "nobody"}, *run["rows"][1:]]),
+        "twice": changed(cells=[*cells, cells[0]]),
+        "rows-twice": changed(rows=[*run["rows"], run["rows"][0]]),
         "latin": '{"format": "wherry-run é"}'.encode("latin-1"),
     }
 
@@ -76,6 +78,8 @@ SAID = {
     "bare-row": "is not a right run file: row 0 of small has no cells",
     "no-bytes": "is not a right run file: libc in row 0 of small has no bytes, which only an imported run may lack",
     "stranger": "is not a right run file: row 0 of small has nobody ahead, which has no cell there",
+    "twice": "is not a right run file: libc occurs twice in row 0 of small",
+    "rows-twice": "is not a right run file: row 0 of small occurs twice",
 }
 
 
@@ -95,7 +99,7 @@ def test_a_damaged_file_is_named_and_the_others_are_read(tmp_path, monkeypatch, 
     assert len(why) < 200
 
 
-@pytest.mark.parametrize("name", ["bare-row", "no-bytes", "stranger"])
+@pytest.mark.parametrize("name", ["bare-row", "no-bytes", "stranger", "twice", "rows-twice"])
 def test_what_a_fleet_refuses_the_others_refuse_in_the_same_words(tmp_path, name):
     bad = tmp_path / "bad.json"
     bad.write_bytes(damaged()[name])
@@ -187,13 +191,20 @@ def test_what_files_before_taught_changes_nothing(tmp_path, monkeypatch):
     assert document._learned._lessons == lessons
 
 
+def in_rows(run: dict, cells: list[dict]) -> None:
+    """Adds them, each in a row of its own."""
+    for number, cell in enumerate(cells, 1000):
+        run["cells"].append(cell | {"row": number})
+        run["rows"].append(run["rows"][0] | {"row": number, "fastest": None, "tied": []})
+
+
 def test_no_more_than_a_little_is_learned_of_one_file(monkeypatch, tmp_path):
     pytest.importorskip("msgspec", reason="needs the extra fleet (tools/setup test brings it)")
     own = decoders.Learned()
     monkeypatch.setattr(document, "_learned", own)
     made = usual(1)
     first = made.run["cells"][0]
-    made.run["cells"] += [first | {"name": f"n{i}", "mix": "m" * 5000} for i in range(300)]
+    in_rows(made.run, [first | {"name": f"n{i}", "mix": "m" * 5000} for i in range(300)])
     assert loading.read([made.save(tmp_path / "a.json")]).unfit == []
     assert own.decoder is not None
     texts = [t for known in own._known.values() for t in known or () if isinstance(t, str)]
@@ -228,12 +239,13 @@ def test_both_readers_read_the_same(tmp_path, monkeypatch, reader):
         monkeypatch.setitem(__import__("sys").modules, "msgspec", None)
     made = usual(1)
     first = made.run["cells"][0]
-    made.run["cells"] += [
+    more = [
         first | {"size": 3, "from": "given", "huge": True, "ratio": None},
         first | {"size": 3, "from": "scratch", "ns": {"median": 7, "q25": None}},
-        first | {"size": 4, "aa": True},
         first | {"size": 3, "from": "given", "huge": 1},
     ]
+    in_rows(made.run, more)
+    made.run["cells"].append(first | {"size": 4, "aa": True})
     fleet = loading.read([made.save(tmp_path / "a.json")])
     assert fleet.unfit == []
     (numbers,), (figures,) = fleet.numbers, fleet.figures

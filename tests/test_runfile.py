@@ -156,6 +156,9 @@ def bad_files(good):
     bare["cells"] = []
     stranger = json.loads(text)
     sizeless = json.loads(text)
+    twice, rows_twice = json.loads(text), json.loads(text)
+    twice["cells"] += twice["cells"][:1]
+    rows_twice["rows"] = rows_twice.get("rows", [])[:1] + rows_twice.get("rows", [])
     for row in stranger.get("rows", [])[:1]:
         row["tied"] = ["nobody"]
     for cell in sizeless["cells"][:1]:
@@ -178,6 +181,8 @@ def bad_files(good):
         "bare": (json.dumps(bare).encode(), "has no cells"),
         "stranger": (json.dumps(stranger).encode(), "row 0 of .* has nobody ahead"),
         "sizeless": (json.dumps(sizeless).encode(), "has no bytes, which only an imported run"),
+        "twice": (json.dumps(twice).encode(), "libc occurs twice in row 0 of sizes"),
+        "rows_twice": (json.dumps(rows_twice).encode(), "row 0 of sizes occurs twice"),
         "negative": (json.dumps(negative).encode(), "cells/0/ns/median"),
         "gzip_cut": (packed[: len(packed) // 2], "cut short"),
         "gzip_head": (packed[:2], "cut short"),

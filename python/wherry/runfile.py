@@ -52,11 +52,16 @@ def at_odds(rows: Iterable[tuple], cells: Iterable[tuple], imported: bool = Fals
     are (experiment, row, fastest, tied), cells (experiment, row, routine, op, bytes), less the second measurements."""
     there: dict[tuple, set[str]] = {}
     for experiment, row, routine, op, size in cells:
-        there.setdefault((experiment, row), set()).add(routine)
+        own = there.setdefault((experiment, row), set())
+        if routine in own:
+            return f"{routine[:80]} occurs twice in row {row} of {experiment}"
+        own.add(routine)
         if size is None and op != "other" and not imported:
             return f"{routine} in row {row} of {experiment} has no bytes, which only an imported run may lack"
     heads = {}
     for experiment, row, fastest, tied in rows:
+        if (experiment, row) in heads:
+            return f"row {row} of {experiment} occurs twice"
         heads[experiment, row] = {*tied, fastest} - {None}
     if heads.keys() != there.keys():
         experiment, row = min(heads.keys() ^ there.keys(), key=lambda own: (str(own[0]), own[1]))
