@@ -156,6 +156,7 @@ def bad_files(good):
     bare["cells"] = []
     stranger = json.loads(text)
     sizeless = json.loads(text)
+    deep_in = json.dumps({**good, "seconds": "@"}).replace('"@"', "[" * 900 + "]" * 900)
     twice, rows_twice = json.loads(text), json.loads(text)
     twice["cells"] += twice["cells"][:1]
     rows_twice["rows"] = rows_twice.get("rows", [])[:1] + rows_twice.get("rows", [])
@@ -175,6 +176,7 @@ def bad_files(good):
         "nan": (b'{"format": NaN}', "not a run file"),
         "beyond": (b'{"format": -1e999}', "not a run file"),
         "deep": (b"[" * 100_000, "nested"),
+        "deep_in": (deep_in.encode(), "at its top: it is nested too deeply"),
         "newer": (newer, "format 2"),
         "no_cells": (no_cells, "'cells' is a required property"),
         "stray": (json.dumps(stray).encode(), "has cells, but is missing"),
