@@ -14,6 +14,7 @@ from wherry.cli import report as report_of_bench
 from wherry.cli.printer import Printer
 from wherry.cli.verify import report
 from wherry.runner import cpu, path
+from wherry.units import size_in_words
 from wherry.verification import Verification
 
 __all__ = ["library", "runner"]  # fixtures
@@ -125,6 +126,47 @@ def test_bench_too_calls_nothing_right_that_was_cut_off(capsys):
     assert "not proved: x; WRONG and not measured: y" in capsys.readouterr().out
     report_of_bench.verified(Printer(), Verification(end={"cases": 7, "seconds": 1}))
     assert "; all right." in capsys.readouterr().out
+
+
+def test_all_right_says_what_was_tried(runner, wherry, capsys):
+    """By what the runner counted: of a call that came back from memory that is not there, what it did."""
+    few = (
+        "rep_movsb",
+        "wherry_copy_nofault",
+        "--brief",
+        "--family",
+        "sweep,nofault",
+        "--seed",
+        "7",
+    )
+    told = events(runner(*few, "--json"), "family")
+    longest = {}
+    for own in filter(lambda own: own["cases"], told):
+        name = own["target"], own["function"]
+        longest[name] = max(longest.get(name, 0), own["longest"])
+    assert all(16 << 10 <= most < 1 << 20 for most in longest.values()), longest
+    said = " ".join(wherry("verify", *few).stdout.split())
+    assert "cases (level brief: 4 families of checks" in said and "all right." in said
+    assert f"; sizes to {size_in_words(min(longest.values()))}" in said
+    plain = runner(*few).stdout
+    assert f"cases of up to {max(longest.values())} bytes in" in plain
+    empty = wherry("verify", "rep_movsb", "--brief", "--family", "empty").stdout
+    assert "(level brief: family empty; sizes to 0 B)" in " ".join(empty.split())
+    one = wherry("verify", "rep_movsb", "--case", "sweep:n=100,d=3,s=5").stdout
+    assert one.startswith("Verified 1 target, 1 case in") and "level" not in one
+    families = [
+        {"target": "x", "function": name, "family": family, "cases": 1, "longest": longest}
+        for name, longest in (("a", 8 << 20), ("b", 32 << 20))
+        for family in ("sweep", "guard", "sizes", "delta")
+    ]
+    result = Verification({"level": "quick"}, families, end={"cases": 8, "seconds": 1})
+    report(Printer(), result)
+    report_of_bench.verified(Printer(), result)
+    said = " ".join(capsys.readouterr().out.split())
+    tried = (
+        "level quick: 4 families of checks; sizes to 8 MiB at least, of some functions to 32 MiB"
+    )
+    assert said.count(f"8 cases ({tried}) in 1.0 s") == 2
 
 
 def test_each_wrong_function_is_told(capsys):

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 
 from wherry import runner
 from wherry.errors import FailedError, WherryError
+from wherry.units import size_in_words
 
 # A family of checks of one function may be long without a word (lengths beyond 4 GiB).
 SILENCE = 300.0
+# So many families are named.
+FEW = 3
 
 
 @dataclass
@@ -27,6 +30,30 @@ class Verification:
         for failure in self.failures:
             first.setdefault(failure.get("target") or "?", failure.get("message") or "wrong")
         return first
+
+    def tried(self) -> str:
+        """What "all right" is said of, in few words: families, and the longest sizes, which not every function is
+        called with."""
+        families: dict[str, None] = {}
+        longest: dict[tuple, int] = {}
+        for own in self.families:
+            if own.get("cases") and "longest" in own:
+                families[own["family"]] = None
+                function = own.get("target"), own.get("function")
+                longest[function] = max(longest.get(function, 0), own["longest"])
+        if not longest:
+            return ""
+        kinds = (
+            f"famil{'y' if len(families) == 1 else 'ies'} {', '.join(families)}"
+            if len(families) <= FEW
+            else f"{len(families)} families of checks"
+        )
+        least, most = min(longest.values()), max(longest.values())
+        sizes = f"sizes to {size_in_words(least)}"
+        if size_in_words(most) != size_in_words(least):
+            sizes += f" at least, of some functions to {size_in_words(most)}"
+        level = f"level {self.start['level']}: " if "level" in self.start else ""
+        return f"{level}{kinds}; {sizes}"
 
     def unfinished_targets(self) -> list[str]:
         """Those of which some was cut off, by their slowness or a limit on time: so far as they went they are right,

@@ -153,6 +153,9 @@ struct outcome call_raw(struct unit *unit, const struct vcase *one, void *dst, c
     seen.error = errno;
     unit->ordinal++;
     unit->pulse->beats++;
+    const uint64_t undone = t->kind == TARGET_NOFAULT || sums_as_well(t) ? (uintptr_t)seen.returned : 0;
+    if (!seen.faulted && undone <= n && n - undone > unit->pulse->longest)
+        unit->pulse->longest = n - undone;
     return seen;
 }
 

@@ -233,6 +233,7 @@ static void finish(struct job *job, struct unit *unit, enum ending ending)
         continue;
     job->pid = 0;
     unit->cases = job->pulse->beats;
+    unit->longest = job->pulse->longest;
     char what[160];
     if (got == (ssize_t)sizeof result) {
         unit->cases = result.cases;
@@ -333,6 +334,8 @@ static void account(struct campaign *c, size_t index, double seconds)
     c->of_target[t].cases += unit->cases;
     c->of_target[t].seconds += seconds;
     c->total.cases += unit->cases;
+    if (unit->longest > c->total.longest)
+        c->total.longest = unit->longest;
     if (unit->failed) {
         c->of_target[t].failures++;
         c->total.failures++;

@@ -109,6 +109,7 @@ void print_family(const struct verify_options *o, const struct unit *unit, doubl
     json_string("op", wherry_op_names[unit->target->op]);
     json_string("family", unit->family->name);
     json_uint("cases", unit->cases);
+    json_uint("longest", unit->longest);
     json_double("seconds", seconds);
     json_uint("failures", unit->failed);
     json_end();
@@ -188,6 +189,7 @@ void print_end(const struct verify_options *o, const struct verify_counts *count
     if (o->json) {
         json_begin("end");
         json_uint("cases", counts->cases);
+        json_uint("longest", counts->longest);
         json_uint("failures", counts->failures);
         json_uint("skipped", counts->skipped);
         json_uint("unfinished", counts->unfinished);
@@ -196,10 +198,11 @@ void print_end(const struct verify_options *o, const struct verify_counts *count
         return;
     }
     close_line();
-    printf("%s: %" PRIu64 " cases in %.1f s, %" PRIu64 " failure%s, %" PRIu64 " skipped\n",
+    printf("%s: %" PRIu64 " cases of up to %" PRIu64 " bytes in %.1f s, %" PRIu64 " failure%s, %" PRIu64 " skipped\n",
            counts->failures     ? "wrong"
            : counts->unfinished ? "not proved: cut off"
            : counts->cases      ? "all right"
                                 : "nothing verified",
-           counts->cases, counts->seconds, counts->failures, counts->failures == 1 ? "" : "s", counts->skipped);
+           counts->cases, counts->longest, counts->seconds, counts->failures, counts->failures == 1 ? "" : "s",
+           counts->skipped);
 }

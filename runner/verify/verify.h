@@ -41,7 +41,8 @@ struct verify_pulse {
     struct vcase now;
     unsigned now_src_off, now_dst_off;
     int64_t now_distance;
-    bool no_room; /* the system refused memory or a file that the cases need: nothing that the target did */
+    uint64_t longest; /* bytes of the longest call that came back, as far as it says that it did them */
+    bool no_room;     /* the system refused memory or a file that the cases need: nothing that the target did */
 };
 
 /* Ends the child that called it: its family is skipped. own_pulse is the pulse of the child that runs. */
@@ -69,6 +70,7 @@ struct unit {
     uint64_t seed; /* of this run */
     uint64_t random;
     uint64_t cases;
+    uint64_t longest; /* bytes of a call */
     uint64_t ordinal;
     uint64_t left; /* of a fault-tolerant call: the bytes that it must say it has not done */
     bool failed;
@@ -172,7 +174,7 @@ int verify_drive(const struct target *const *targets, size_t target_count, const
 
 /* print.c */
 struct verify_counts {
-    uint64_t cases, failures, skipped, unfinished;
+    uint64_t cases, longest, failures, skipped, unfinished;
     double seconds;
 };
 void print_start(const struct verify_options *o, size_t targets, size_t units);

@@ -33,8 +33,9 @@ def verified(printer: Printer, result) -> None:
     printer.text()
     wrong = result.wrong_targets()
     end = result.end or {}
+    tried = f" ({tried})" if (tried := result.tried()) else ""
     text = (
-        f"Verified: {end.get('cases', 0):,} cases in {seconds_in_words(end.get('seconds', 0))}"
+        f"Verified: {end.get('cases', 0):,} cases{tried} in {seconds_in_words(end.get('seconds', 0))}"
         + (f", seed {result.start['seed']}" if "seed" in result.start else "")
     )
     if cut := result.unfinished_targets():

@@ -92,7 +92,7 @@ def command(targets, peers, only_peers, family, isa, seed, jobs, case, as_json, 
     if as_json:
         _json(printer, result)
     else:
-        report(printer, result)
+        report(printer, result, case is not None)
     if result.interrupted:
         wrong = "what was wrong until then is above" if result.failures else "nothing was wrong"
         when = f"after {parts[0]:,} of {parts[1]:,} parts; {wrong}"
@@ -160,8 +160,8 @@ def _command(line: str) -> str:
     return " ".join(shlex.quote(word) if word.isprintable() else in_shell(word) for word in words)
 
 
-def report(printer, result) -> None:
-    """Failures with the command that repeats each, skips by reason, the sum."""
+def report(printer, result, one_case: bool = False) -> None:
+    """Failures with the command that repeats each, skips by reason, the sum. `one_case`: no level was asked for."""
     from wherry.units import plural, seconds_in_words
 
     by_target: dict[str, list[dict]] = {}
@@ -195,8 +195,10 @@ def report(printer, result) -> None:
         )
         if cut := result.unfinished_targets():
             state = f"{state if result.failures else 'nothing wrong so far'}; cut off, so not proved: {', '.join(cut)}"
+        tried = "" if one_case else result.tried()
+        tried = f" ({tried})" if tried else ""
         printer.paragraph(
-            f"Verified {len(targets)} target{'s' if len(targets) != 1 else ''}, "
-            f"{result.end.get('cases', 0):,} cases in {seconds_in_words(result.end.get('seconds', 0))}"
+            f"Verified {plural(len(targets), 'target')}, "
+            f"{plural(result.end.get('cases', 0), 'case')}{tried} in {seconds_in_words(result.end.get('seconds', 0))}"
             f"{seed}: {state}."
         )
