@@ -352,15 +352,18 @@ def test_a_plan_that_cannot_be_read_is_misuse(wherry, dropin, tmp_path):
             assert wherry("exec", "--plan", plan, *words).returncode == 2
 
 
+@pytest.mark.parametrize("home", ["/proc/nowhere", "gone"])
 @pytest.mark.parametrize("words", [("--isa", "sse2"), ("--plan", "mine.toml")])
-def test_a_home_that_cannot_be_written(wherry, dropin, tmp_path, words):
+def test_a_home_that_cannot_be_written(wherry, dropin, tmp_path, words, home):
+    """Nor is one made that is missing."""
     wherry("plan", "default", "-o", tmp_path / "mine.toml")
     words = [tmp_path / word if word.endswith("toml") else word for word in words]
-    env = {"HOME": "/proc/nowhere", "XDG_CACHE_HOME": "", "TMPDIR": str(tmp_path)}
+    env = {"HOME": str(tmp_path / home), "XDG_CACHE_HOME": "", "TMPDIR": str(tmp_path)}
     done = wherry("exec", *words, "--", "sh", "-c", "echo $WHERRY_PLAN", env=env)
     handed = Path(done.stdout.strip())
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     assert handed.parent == tmp_path / f"wherry-{os.getuid()}"
+    assert not (tmp_path / home).exists()
     assert handed.read_bytes().startswith(b"WHPLAN\r\n")
     again = wherry("exec", *words, "--", "sh", "-c", "echo $WHERRY_PLAN", env=env)
     assert again.stdout == done.stdout

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wherry import runfile
 from wherry.errors import WherryError
-from wherry.preloading import own_directories
+from wherry.preloading import home_cache, own_directories
 
 
 def key(version: int, natives: list[Path]) -> str:
@@ -34,8 +34,7 @@ def path(name: str) -> Path | None:
     """In the user's cache; of a user without a home, as in many containers, elsewhere, or nowhere."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not base.startswith("/"):
-        # Not Path.home(), which fails where a user has none.
-        base = os.path.expanduser("~/.cache")  # noqa: PTH111
+        base = home_cache()
     home = Path(base) / "wherry" if base.startswith("/") else next(own_directories(), None)
     return home / f"{name}.json" if home else None
 

@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wherry import outputs, planbinary, plantext, runfile
-from wherry.errors import WherryError
+from wherry.errors import FailedError, WherryError
 from wherry.plans import Plan, UnusableError
+from wherry.preloading import home_cache
 from wherry.units import MIB
 
 LARGEST_TEXT = MIB
@@ -102,7 +103,10 @@ def save(
 
 def _cache() -> Path:
     base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "wherry" / "plans"
+    base = base if base.startswith("/") else home_cache()
+    if not base:
+        raise FailedError("there is no home directory, and so no ~/.cache")
+    return Path(base) / "wherry" / "plans"
 
 
 def keep(plans: Sequence[Plan]) -> Path:

@@ -38,13 +38,19 @@ def library(name: str = "dropin") -> Path:
     raise FailedError(f"{file} is not built; run make bench once, or install Wherry again")
 
 
+def home_cache() -> str:
+    """~/.cache; nothing for a user without a home: a directory that is missing there is no place to make one."""
+    # Not Path.home(), which fails where a user has none.
+    home = os.path.expanduser("~")  # noqa: PTH111
+    return f"{home}/.cache" if home.startswith("/") and os.path.isdir(home) else ""  # noqa: PTH112
+
+
 def own_directories(without: re.Pattern | None = None) -> Iterator[Path]:
     """Directories that outlive this process and that nobody else can write in, made where they are missing: in the
     user's cache, else where temporary files are. None whose path has what that pattern finds."""
     places = (
         os.environ.get("XDG_CACHE_HOME", ""),
-        # Not Path.home(), which fails where a user has none.
-        os.path.expanduser("~/.cache"),  # noqa: PTH111
+        home_cache(),
         os.environ.get("TMPDIR", ""),
         "/tmp",
         "/var/tmp",
