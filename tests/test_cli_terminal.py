@@ -121,6 +121,13 @@ def test_colour_and_progress_are_for_terminals(wherry_run):
     assert status == 0 and "\033[" not in shown
 
 
+def test_a_sentence_is_no_wider_than_the_terminal(wherry_run):
+    env = {**os.environ, "WHERRY_RUN": str(wherry_run), "WHERRY_PEERS": "", "COLUMNS": "60"}
+    status, shown = on_terminal(["list", "peers"], env)
+    lines = shown.split("\r\n")
+    assert status == 0 and lines[0].startswith("no peers are there") and max(map(len, lines)) <= 60
+
+
 def test_a_terminal_that_is_closed_takes_no_figures_with_it(wherry_run, tmp_path):
     mark, saved = tmp_path / "ran", tmp_path / "r.json"
     body = f"echo >> {mark}; sleep 0.05"

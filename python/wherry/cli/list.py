@@ -201,7 +201,7 @@ def _peers(as_json: bool) -> None:
             body.append([Figure(peer.name, style=style), *(Figure(word or "-") for word in words)])
         printer.lines(layout([Column(head, left=True) for head in heads], body, printer.width))
     else:
-        printer.text(
+        printer.paragraph(
             "no peers are there by themselves; "
             + (
                 "make peers builds some"
