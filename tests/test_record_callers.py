@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -100,6 +101,28 @@ def test_inlined_frames_are_named(recorder, tmp_path):
     assert row["inlined_into"] == ["outer"]
     assert re.search(r"inlined\.c:3", row["source"])
     assert re.fullmatch(r"[0-9a-f]{40}", row["build_id"])
+
+
+@pytest.mark.parametrize(
+    "name", ["two\nlines", "back\\\\012slash", "a blank", os.fsdecode(b"no\xfftext")]
+)
+def test_callers_are_named_whatever_the_name_of_the_file(recorder, tmp_path, name):
+    """A process's maps have a line feed as a backslash and its number, and a backslash as it is."""
+    need_tool("addr2line", "binutils")
+    home = tmp_path / name
+    home.mkdir()
+    (home / f"{name}.c").write_text(
+        "#include <string.h>\nchar a[999], b[999];\n"
+        + HIDDEN
+        + "int main(int c, char **v) { (void)v; for (int i = 0; i < 50000; i++) hidden(c + 700); return 0; }\n"
+    )
+    run("cc", "-O1", "-g", "-fno-builtin", "-o", home / name, home / f"{name}.c")
+    from wherry.recording import callers, summary
+
+    found = Recorded(recorder, tmp_path / "parts", home / name).merger
+    row = max(callers.named(found.callers), key=lambda r: r["calls"])
+    assert (row["function"], row["source"].endswith(".c:3")) == ("hidden", True)
+    assert "\n" not in row["module"] + summary.caller(row)
 
 
 HIDDEN = (

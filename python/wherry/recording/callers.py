@@ -14,6 +14,9 @@ from pathlib import Path
 MOST = 40
 # Which of several blocks of one line it is; of use to compilers.
 _DISCRIMINATOR = re.compile(r" \(discriminator \d+\)$")
+# What addr2line writes: in front of what it knows of a place, and behind the name of a file.
+_ADDRESS = re.compile(r"0x[0-9a-f]+")
+_LINE_NUMBER = re.compile(r":(?:\d+|\?)(?: \(discriminator \d+\))?$")
 # Symbols of larger files take too long to read.
 LARGEST = 1 << 30
 LIMIT_S = 20
@@ -21,6 +24,7 @@ LIMIT_S = 20
 
 @dataclasses.dataclass
 class _Object:
+    path: str
     build_id: str | None = None
     segments: tuple[tuple[int, int, int], ...] = ()  # offset, size, address
     starts: tuple[int, ...] = ()
@@ -41,17 +45,20 @@ class _Object:
 @functools.lru_cache(64)
 def _object(path: str, device: int, inode: int) -> _Object | None:
     """None when the file is not the one that ran any more, or cannot be read."""
-    try:
-        found = Path(path).stat()
-        if (inode and found.st_ino != inode) or found.st_size > LARGEST:
-            return None
-        with Path(path).open("rb") as file:
-            return _read(file)
-    except Exception:  # a file that anybody may have written, and a library that takes it apart
-        return None
+    # As a process's maps have it: a line feed is \\012 there, and a backslash itself.
+    for name in dict.fromkeys((path, path.replace("\\012", "\n"))):
+        try:
+            found = Path(name).stat()
+            if (inode and found.st_ino != inode) or found.st_size > LARGEST:
+                continue
+            with Path(name).open("rb") as file:
+                return _read(name, file)
+        except Exception:  # a file that anybody may have written, and a library that takes it apart
+            continue
+    return None
 
 
-def _read(file) -> _Object:
+def _read(path: str, file) -> _Object:
     from elftools.elf.elffile import ELFFile
     from elftools.elf.sections import NoteSection
 
@@ -73,6 +80,7 @@ def _read(file) -> _Object:
                 symbols[symbol["st_value"]] = (symbol["st_size"], symbol.name)
     starts = tuple(sorted(symbols))
     return _Object(
+        path,
         build_id,
         segments,
         starts,
@@ -95,16 +103,21 @@ def _lines(path: str, addresses: Sequence[int]) -> dict[int, list[tuple[str, str
         return {}
     found: dict[int, list[tuple[str, str]]] = {}
     current: list[tuple[str, str]] | None = None
-    function = None
-    for line in done.stdout.splitlines():
-        if line.startswith("0x") and function is None:
+    function, source = None, ""
+    for line in done.stdout.split("\n"):
+        if function is None and _ADDRESS.fullmatch(line):
             current = found.setdefault(int(line, 16), [])
         elif function is None:
             function = line
         else:
+            # A file's name may have several lines.
+            source += line
+            if not _LINE_NUMBER.search(line):
+                source += "\n"
+                continue
             if current is not None:
-                current.append((function, line))
-            function = None
+                current.append((function, source))
+            function, source = None, ""
     return found
 
 
@@ -120,6 +133,7 @@ def named(callers: Mapping[tuple, Sequence[float]], most: int = MOST) -> list[di
     half = max(most // 2, 1)
     chosen = dict.fromkeys([*by_bytes[:half], *by_calls[:half]])
     places: dict[str, list[int]] = {}
+    files: list[str | None] = []
     rows = []
     for where in sorted(chosen, key=lambda where: -callers[where][1]):
         op, path, device, inode, offset = where
@@ -139,12 +153,13 @@ def named(callers: Mapping[tuple, Sequence[float]], most: int = MOST) -> list[di
             "bytes": round(size),
         }
         if address is not None:
-            places.setdefault(path, []).append(address)
+            places.setdefault(known.path, []).append(address)
+        files.append(known.path if known else None)
         rows.append(row)
     for path, addresses in places.items():
         lines = _lines(path, sorted(set(addresses)))
-        for row in rows:
-            frames = lines.get(row["offset"]) if row["module"] == _printable(path) else None
+        for row, file in zip(rows, files, strict=True):
+            frames = lines.get(row["offset"]) if file == path else None
             if not frames or frames[0][0] == "??":
                 continue
             function, source = frames[0]

@@ -98,7 +98,7 @@ def caller(row: Mapping, most: int = 120) -> str:
     place = function or (f"+{offset:#x}" if offset is not None else "?")
     if inlined_into := row.get("inlined_into"):
         place += f" (inlined into {inlined_into[-1]})"
-    source = Path(row.get("source") or "").name
+    source = printable(Path(row.get("source") or "").name)
     if source:
         place += f" {source}"
     if function and offset is not None and not re.search(r":\d+$", source):
