@@ -420,5 +420,11 @@ def test_a_plan_in_force_heads_what_is_measured(wherry, tmp_path):
     nowhere = wherry(*words, tmp_path / "no.json", env={"WHERRY_PLAN": "/no/such"})
     told = " ".join(nowhere.stdout.split())
     assert "Plan the default plan is in force; WHERRY_PLAN was not used: there is no such" in told
+    # What is no file is not read: this never ends, and a pipe waits for somebody.
+    os.mkfifo(tmp_path / "pipe")
+    for other in ("/dev/zero", str(tmp_path / "pipe")):
+        done = wherry(*words, tmp_path / "no.json", env={"WHERRY_PLAN": other})
+        assert done.returncode == 0
+        assert "WHERRY_PLAN was not used: it is not a file" in " ".join(done.stdout.split())
     assert wherry("report", tmp_path / "mine.json", "-o", tmp_path / "mine.html").returncode == 0
     assert "is in force, from" in (tmp_path / "mine.html").read_text()

@@ -196,6 +196,26 @@ def test_no_file_makes_a_traceback(wherry, tmp_path, data, said):
     assert said in done.stdout
 
 
+def test_what_never_ends_is_not_read(wherry):
+    """A file to the kernel, of no length, and without an end to whoever reads it; others, as /proc/kmsg, wait."""
+    endless = "/proc/self/pagemap"
+    done = wherry("plan", "check", endless)
+    assert (done.returncode, "pagemap is empty" in done.stdout) == (1, True)
+    done = wherry("exec", "--plan", endless, "--", "true")
+    assert (
+        done.returncode,
+        "pagemap is not used, the default plan is: it is empty" in done.stderr,
+    ) == (0, True)
+    for words in (
+        ("replay", endless),
+        ("tune", "--mix", endless),
+        ("report", endless),
+        ("compare", endless, endless),
+    ):
+        done = wherry(*words)
+        assert (done.returncode, " empty" in done.stderr) == (2, True), done.stderr
+
+
 def test_each_bit_flip_and_truncation_is_refused():
     good = planbinary.encode([PLAN, NO_REP])
     for cut in range(len(good)):

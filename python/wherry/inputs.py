@@ -59,6 +59,9 @@ def _file_of(rest: str) -> str:
 
 def _content(path: str) -> str:
     try:
+        # What else may be named there ends never, or waits for somebody.
+        if not Path(path).is_file() or not Path(path).stat().st_size:
+            return "cannot be read"
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except OSError:
+    except (OSError, ValueError):
         return "cannot be read"

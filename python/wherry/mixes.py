@@ -165,7 +165,8 @@ def _bytes(path: Path) -> bytes:
         if path.exists() and not path.is_file():
             raise WherryError(f"--mix {path}: not a file or a directory of files; give one of them")
         with path.open("rb") as file:
-            data = file.read(LARGEST_FILE + 1)
+            # One of no length is not read: some, as /proc/kmsg, wait then for what there will be.
+            data = file.read(LARGEST_FILE + 1) if os.fstat(file.fileno()).st_size else b""
     except OSError as error:
         raise WherryError(f"--mix {path}: cannot be read: {error.strerror}") from None
     if len(data) > LARGEST_FILE:
@@ -274,9 +275,9 @@ def _recorded(path: Path, name: str, told: Callable[[str], object]) -> list[Mix]
     """A file that wherry record wrote, a mix an op; none when it is of another form."""
     from wherry import recordings
 
-    if not path.is_file():
-        return []  # read() says why; opening a pipe would wait for its other end
     try:
+        if not path.is_file() or not path.stat().st_size:
+            return []  # read() says why; opening a pipe would wait for its other end
         with path.open("rb") as file:
             if path.suffix != ".json" and not recordings.is_recorded(file.read(64)):
                 return []

@@ -28,8 +28,9 @@ def _load(path: Path) -> bytes:
             raise WherryError(
                 f"{path} is not a file; give a plan, as wherry plan default -o FILE writes one"
             )
+        # One of no length is not read, by the library neither: some, as /proc/kmsg, wait then for what there will be.
         with path.open("rb") as file:
-            data = file.read(LARGEST_TEXT + 1)
+            data = file.read(LARGEST_TEXT + 1) if os.fstat(file.fileno()).st_size else b""
     except FileNotFoundError as error:
         raise WherryError(
             f"cannot read {path}: {error.strerror}; wherry plan default -o FILE or "

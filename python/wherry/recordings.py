@@ -11,6 +11,7 @@ import collections
 import functools
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -269,7 +270,8 @@ def read(path: Path) -> Recording:
         if path.exists() and not path.is_file():
             raise WherryError(f"{path}: not a file; give one that wherry record wrote")
         with path.open("rb") as file:
-            data = file.read(LARGEST_FILE + 1)
+            # One of no length is not read: some, as /proc/kmsg, wait then for what there will be.
+            data = file.read(LARGEST_FILE + 1) if os.fstat(file.fileno()).st_size else b""
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise WherryError(f"{path}: cannot be read: {reason}") from None

@@ -107,7 +107,8 @@ def _bytes(path: Path) -> bytes:
         if path.exists() and not path.is_file():
             raise WherryError(f"{path} is not a file; give a run file, as in runs/")
         with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
+            # One of no length is not read: some, as /proc/kmsg, wait then for what there will be.
+            data = file.read(LARGEST + 1) if os.fstat(file.fileno()).st_size else b""
         if data[:2] == _GZIP:
             data = _unpacked(path, data)
     except (EOFError, zlib.error):

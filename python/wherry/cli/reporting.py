@@ -157,9 +157,10 @@ def _recorded(given: str):
         return recordings.read(path)
     if given in recordings.shipped_names() and not path.exists():
         return recordings.shipped(given)
-    if not path.is_file():  # nor can a pipe be read twice
-        return None
     try:
+        # A pipe cannot be read twice, and what has no length may wait for what there will be.
+        if not path.is_file() or not path.stat().st_size:
+            return None
         with path.open("rb") as file:
             data = file.read(recordings.LARGEST_FILE)
     except OSError:

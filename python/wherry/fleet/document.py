@@ -50,7 +50,8 @@ def _read(path: Path) -> memoryview:
         if len(_buffer) <= size:
             _buffer = bytearray(2 * size)
         view, end = memoryview(_buffer), 0
-        while end < len(view) and (more := file.readinto(view[end:])):
+        # One of no length may wait for what there will be.
+        while size and end < len(view) and (more := file.readinto(view[end:])):
             end += more
     return view[:end]
 

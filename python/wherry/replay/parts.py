@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -185,6 +186,12 @@ def _took(timed: Timed, sizes: Sequence, calls: int) -> float | None:
     return total / calls if total > 0 else None
 
 
+def _head(path: Path) -> bytes:
+    """Nothing of what has no length: it may wait for what there will be."""
+    with path.open("rb") as file:
+        return file.read(4096) if os.fstat(file.fileno()).st_size else b""
+
+
 def subject(
     given: str, caches: Mapping[str, int], seed: int = 1, here: Mapping | None = None
 ) -> Subject:
@@ -200,7 +207,7 @@ def subject(
             )
         try:
             # By its name too: what is wrong with it is said of the right form then.
-            recorded = path.suffix == ".json" or recordings.is_recorded(path.read_bytes()[:4096])
+            recorded = path.suffix == ".json" or recordings.is_recorded(_head(path))
         except OSError as error:
             raise WherryError(f"{path}: cannot be read: {error.strerror}") from None
         if not recorded:
