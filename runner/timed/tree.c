@@ -90,11 +90,6 @@ static void become(const struct tree_order *order, int report)
     setpgid(0, 0); /* so that one kill reaches all that stay in the group */
     for (size_t i = 0; i < HEARD; i++)
         sigaction(heard[i], &inherited[i], NULL);
-    for (char **set = order->set; *set; set++)
-        if (strchr(*set, '='))
-            putenv(*set);
-        else
-            unsetenv(*set);
     execvp(order->argv[0], order->argv);
     const int error = errno;
     if (write(report, &error, sizeof error) < 0) { /* the reader then sees the exit status alone */
@@ -188,6 +183,12 @@ int tree_run(const struct tree_order *order, struct tree_figures *figures)
     if (pipe2(report, O_CLOEXEC) != 0)
         return errno;
     listen();
+    /* Here, and not in the child: what that touches before it executes the program counts as the program's memory. */
+    for (char **set = order->set; *set; set++)
+        if (strchr(*set, '='))
+            putenv(*set);
+        else
+            unsetenv(*set);
     const uint64_t begin = running_ns();
     program = fork();
     if (program < 0)
