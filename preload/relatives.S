@@ -83,6 +83,8 @@ RELATIVE(wmemset)
 
 wide_pattern:
     movq    %rdi, %rax
+    shlq    $2, %rdx                /* what does not fit is cut off here, too */
+    shrq    $2, %rdx
     cmpq    $4, %rdx
     jb      wide_to_3
     movd    %esi, %xmm0

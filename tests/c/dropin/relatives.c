@@ -86,6 +86,9 @@ static void words_of(size_t n, size_t at)
         const unsigned char *pattern = (const unsigned char *)&values[i];
         TRY("wmemset", wmemset(d, values[i], n), d, bytes, pattern, 4);
         TRY("__wmemset_chk", __wmemset_chk(d, values[i], n, n), d, bytes, pattern, 4);
+        /* In bytes it does not fit 64 bits. */
+        volatile size_t beyond = n + ((size_t)1 << 62);
+        TRY("wmemset beyond", wmemset(d, values[i], beyond), d, bytes, pattern, 4);
     }
 }
 
