@@ -7,15 +7,16 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import need_root, need_tool, run
+from conftest import need_root, need_tool, run, wait_until
 from test_record import known, record, recorded, recorder
 from test_record_callers import phases
 from wherry import recordings
-from wherry.recording import blocks, leftovers, merge
+from wherry.recording import blocks, leftovers, merge, running
 
 __all__ = ["known", "phases", "record", "recorded", "recorder"]  # fixtures
 
@@ -327,3 +328,33 @@ def test_rows_that_are_left_out_are_told(record, build_dir):
     left = len(mix["callers"]) - 8
     assert left > 0
     assert f"  and {left} more, in the mix\n" in done.stderr
+
+
+def test_what_a_living_process_executed_before_is_merged_in_time(recorder, tmp_path, monkeypatch):
+    """Each exec leaves a file of 660 KiB: a thousand of one process would fill the memory."""
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    env = {**os.environ, "LD_PRELOAD": str(recorder), "WHERRY_RECORD": str(parts)}
+    words = ("sh", "-c", "exec sh -c 'exec sh -c \"exec sleep 300\"'")
+    monkeypatch.setattr(running, "MANY_FILES", 3)
+    merger = merge.Merger()
+    with subprocess.Popen(words, env=env) as process:
+        try:
+            look = running._Look(process.pid, parts, merger)
+            wait_until(
+                lambda: len([*map(blocks.begun, leftovers.parts(parts))]) == 4,
+                "four programs are recorded",
+            )
+            wait_until(
+                lambda: all(map(blocks.begun, leftovers.parts(parts))), "their files are begun"
+            )
+            look.alive = {process.pid}
+            look._merge_ended()
+            (last,) = leftovers.parts(parts)
+            assert os.fsencode(last) in Path(f"/proc/{process.pid}/maps").read_bytes()
+            assert (merger.records, merger.processes) == (3, 1)
+        finally:
+            process.kill()
+    merger.add(last)
+    assert (merger.processes, merger.execs) == (1, 3)
+    assert merger.damaged == []

@@ -368,6 +368,17 @@ def _blocks(path: Path, data: bytes, count: int) -> tuple[list[np.void], int]:
     return good, damaged
 
 
+def begun(path: Path) -> tuple[int, int] | None:
+    """Of a file that may still be counted in: when its process started, in ticks since boot (0: nobody knows), and by
+    the monotonic clock when the file was begun; None as long as that is not there."""
+    with path.open("rb") as file:
+        head = file.read(_HEADER.size)
+    if len(head) < _HEADER.size or not head.startswith(MAGIC):
+        return None
+    _, version, *_, complete, _, _, _, clock_ns, _, _, started, _ = _HEADER.unpack(head)
+    return (started, clock_ns) if version == VERSION and complete else None
+
+
 def read(path: Path) -> Process:
     mode = path.stat().st_mode & 0o777
     if mode in (_NO_ROOM, _FILE_LIMIT):

@@ -184,12 +184,40 @@ class _Look(threading.Thread):
         parts = leftovers.parts(self._directory)
         if len(parts) < MANY_FILES:
             return
+        alive = collections.defaultdict(list)
         for part in parts:
             pid = part.name.partition("-")[0]
-            if pid.isdigit() and not Path(f"/proc/{pid}").exists():
-                self._merger.add(part)
-                part.unlink(missing_ok=True)
+            if Path(f"/proc/{pid}").exists():
+                alive[pid].append(part)
+            else:
+                self._merge(part)
+        for several in alive.values():
+            if len(several) > 1:
+                self._merge_executed(several)
         leftovers.note_merged(self._directory, self._merger.processes)
+
+    def _merge_executed(self, parts: Sequence[Path]) -> None:
+        """Of one that lives what it executed before, in which nobody counts any more, as a process does that shares its
+        memory and goes on."""
+        begun = collections.defaultdict(list)
+        for part in parts:
+            with contextlib.suppress(OSError):
+                if found := blocks.begun(part):
+                    begun[found[0]].append((found[1], part))
+        before = [part for started, own in begun.items() if started for _, part in sorted(own)[:-1]]
+        if not before:
+            return
+        maps = b""
+        for pid in self.alive:
+            with contextlib.suppress(OSError):
+                maps += Path(f"/proc/{pid}/maps").read_bytes()
+        for part in before:
+            if os.fsencode(part) + b"\n" not in maps:
+                self._merge(part)
+
+    def _merge(self, part: Path) -> None:
+        self._merger.add(part)
+        part.unlink(missing_ok=True)
 
 
 class _Clock:
