@@ -130,7 +130,7 @@ def test_what_is_being_loaded_or_read_by_half_is_not_without_the_recorder():
 def test_who_was_not_recorded_in_words():
     row = {"program": "/bin/it", "reason": "why", "count": 1}
     assert summary.unrecorded_in_words(row) == "/bin/it (at least 1 process): why"
-    (row,) = running.refused_unseen({1: True, 2: True}, Path())
+    (row,) = running.refused_unseen({1: blocks.FILE_LIMIT, 2: blocks.FILE_LIMIT}, Path())
     said = summary.unrecorded_in_words(row)
     assert said == f"at least 2 processes, too short to be named: {running.FILE_LIMIT}"
 
@@ -162,6 +162,35 @@ def test_no_room_is_told(record, known, tmp_path, why: str):
     assert sum(row["count"] for row in rows) >= processes, mix["run"]
     assert reason in " ".join(done.stderr.split())
     assert "not a recorder's file" not in done.stderr
+
+
+LITTLE_MEMORY = r"""
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static char from[100], to[100];
+int main(void)
+{
+    const struct rlimit none = {1 << 12, 1 << 12};
+    setrlimit(RLIMIT_AS, &none);
+    if (fork() == 0) {
+        memcpy(to, from, sizeof to);
+        _exit(0);
+    }
+    wait(NULL);
+    return 0;
+}
+"""
+
+
+def test_a_limit_on_memory_is_no_want_of_room(record, tmp_path):
+    (tmp_path / "p.c").write_text(LITTLE_MEMORY)
+    run("cc", "-O0", "-fno-builtin", "-o", tmp_path / "p", tmp_path / "p.c")
+    done, mix = record("--no-ceiling", "--", tmp_path / "p")
+    (row,) = mix["run"]["unrecorded"]
+    assert (row["reason"], row["count"]) == (running.NO_MEMORY, 1)
+    assert "(ulimit -v)" in " ".join(done.stderr.split())
 
 
 def span(pid: int, cpu_ms: float, lived_ms: float, parent: int = 1) -> blocks.Span:

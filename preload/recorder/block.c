@@ -87,8 +87,10 @@ static void *map_part(int descriptor, size_t from, size_t bytes, unsigned *why)
         return NULL;
     }
     const long at = CALL(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, from);
-    if (at < 0 && at > -4096)
+    if (at < 0 && at > -4096) {
+        *why = NO_MEMORY;
         return NULL;
+    }
     CALL(SYS_madvise, at, bytes, MADV_DONTFORK);
     CALL(SYS_madvise, at, bytes, MADV_DONTDUMP);
     return (void *)at;

@@ -46,7 +46,9 @@ enum {
     THREAD_NAME = 16,  /* bytes, as the kernel has it */
     NAMED_BLOCKS = 64, /* while there are no more, threads of other names do not share one */
     SEVERAL_NAMES = 1, /* the last byte of a name, where the kernel has a zero; the others are zero then */
-    /* The permissions of a file that could not be begun tell why: no room in the directory, a limit on file sizes. */
+    /* The permissions of a file that could not be begun tell why: no room in the directory, none in the process's own
+     * memory (ulimit -v), a limit on file sizes. */
+    NO_MEMORY = 0100,
     NO_ROOM = 0200,
     FILE_LIMIT = 0400,
 };

@@ -111,15 +111,16 @@ class DamagedError(ValueError):
 
 
 class RefusedError(Exception):
-    """A process could begin no more than its file: for want of room, or as files may not become so large."""
+    """A process could begin no more than its file: for want of room, in the directory or in its own memory, or as files
+    may not become so large."""
 
-    def __init__(self, limit: bool) -> None:
+    def __init__(self, why: int) -> None:
         super().__init__()
-        self.limit = limit
+        self.why = why
 
 
 # The permissions of such a file tell why.
-_NO_ROOM, _FILE_LIMIT = 0o200, 0o400
+NO_MEMORY, NO_ROOM, FILE_LIMIT = 0o100, 0o200, 0o400
 
 
 @dataclasses.dataclass(frozen=True)
@@ -381,8 +382,8 @@ def begun(path: Path) -> tuple[int, int] | None:
 
 def read(path: Path) -> Process:
     mode = path.stat().st_mode & 0o777
-    if mode in (_NO_ROOM, _FILE_LIMIT):
-        raise RefusedError(mode == _FILE_LIMIT)
+    if mode in (NO_MEMORY, NO_ROOM, FILE_LIMIT):
+        raise RefusedError(mode)
     data = path.read_bytes()
     if len(data) < _HEADER.size or not data.startswith(MAGIC):
         raise DamagedError("it is not a recorder's file")

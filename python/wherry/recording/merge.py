@@ -44,8 +44,8 @@ class Merger:
         # Ticks of the processor's clock that went into counting, and not into the programs.
         self.aside = 0
         self.damaged: list[str] = []
-        # Processes that could begin no record, and whether that was for a limit on the size of files.
-        self.refused: dict[int, bool] = {}
+        # Processes that could begin no record, and why, as blocks.RefusedError has it.
+        self.refused: dict[int, int] = {}
         # of the run under way
         self.spans: list[blocks.Span] = []
         self.programs: collections.Counter[str] = collections.Counter()
@@ -83,7 +83,7 @@ class Merger:
         try:
             process = blocks.read(path)
         except blocks.RefusedError as refused:
-            self.refused[int(path.name.partition("-")[0])] = refused.limit
+            self.refused[int(path.name.partition("-")[0])] = refused.why
             return
         except (blocks.DamagedError, OSError) as error:
             self.damaged.append(f"what process {path.name.partition('-')[0]} left: {error}")

@@ -412,6 +412,7 @@ def run(
 NO_RECORD = "it was started without LD_PRELOAD, or could not write the record"
 NO_ROOM = "there was no room for its record in {}"
 UNNAMED = "too short to be named"
+NO_MEMORY = "it may have no more memory for its record (ulimit -v)"
 FILE_LIMIT = "its record would be larger than files may be (ulimit -f)"
 
 
@@ -443,14 +444,15 @@ def unrecorded(
     ]
 
 
-def refused_unseen(refused: Mapping[int, bool], directory: Path) -> list[dict]:
+def refused_unseen(refused: Mapping[int, int], directory: Path) -> list[dict]:
     """Of processes that could begin no record, and that nobody saw: by Merger.refused."""
-    counts = collections.Counter(_refusal(limit, directory) for limit in refused.values())
+    counts = collections.Counter(_refusal(why, directory) for why in refused.values())
     return [
         {"program": f"({UNNAMED})", "reason": reason, "count": count}
         for reason, count in sorted(counts.items())
     ]
 
 
-def _refusal(limit: bool, directory: Path) -> str:
-    return FILE_LIMIT if limit else NO_ROOM.format(directory.parent)
+def _refusal(why: int, directory: Path) -> str:
+    known = {blocks.FILE_LIMIT: FILE_LIMIT, blocks.NO_MEMORY: NO_MEMORY}
+    return known.get(why) or NO_ROOM.format(directory.parent)
