@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 
@@ -315,6 +316,7 @@ def test_libc_is_tried_against_itself(record, known):
     [
         (("--try", "gone.so"), "gone.so: No such file or directory; give a shared object, or libc"),
         (("--try", "text.so"), "it is no shared object"),
+        (("--try", "pipe.so"), "pipe.so: it is not a file; give a shared object, or libc"),
         (("--try", "PROGRAM"), "it has none of memcpy, memmove, memset"),
         (("--plan", "foreign.toml"), "foreign.toml: it is for family 2, and this CPU is family"),
         (("--try", "libc", "--plan", "x.toml"), "--plan is the drop-in's"),
@@ -323,7 +325,9 @@ def test_libc_is_tried_against_itself(record, known):
 )
 def test_what_cannot_be_tried(record, wherry, build_dir, tmp_path, words, said):
     (tmp_path / "text.so").write_text("no object")
-    places = {"PROGRAM": build_dir / "runner/wherry-run", "text.so": tmp_path / "text.so"}
+    os.mkfifo(tmp_path / "pipe.so")
+    places = {"PROGRAM": build_dir / "runner/wherry-run"}
+    places |= {name: tmp_path / name for name in ("text.so", "pipe.so")}
     if "foreign.toml" in words:
         places["foreign.toml"] = tmp_path / "foreign.toml"
         wherry("plan", "default", "-o", places["foreign.toml"])

@@ -99,6 +99,9 @@ def why_not_preloaded(
     """Why the loader would go on without that object, or why it has none of those functions, as a sentence without its
     end; None when neither. `env`: where it is to be preloaded, which may say where its own libraries are."""
     try:
+        # Opening a pipe would wait for its other end.
+        if path.exists() and not path.is_file():
+            return "it is not a file"
         found = elf.read(path)
         exported = elf.exports(path) if one_of else frozenset()
     except OSError as error:
