@@ -249,6 +249,15 @@ def test_zero_the_same_order_and_the_reverse():
     assert "the reverse of the order of then, roughly: rank correlation -1.00" in words
 
 
+def test_zero_by_mmx_registers_has_a_sentence_and_no_place():
+    """He gives no figure, so it stands in no column of his."""
+    own = {"op": "zero", "size": 4096, "walk": "stream", "buffer": 4096}
+    times = {"generic_bzero": 100.0, "mmx_zero": 150.0, "sse2_zero": 75.0}
+    sheets, words = sheets_of(made("zero", [(own, times)]), "zero")
+    assert "mmx_zero now takes 1.50 times as long as generic_bzero, and 2.00 times" in words
+    assert not any("mmx_zero" in row for sheet in sheets for row in sheet.rows)
+
+
 def test_zero_large_is_hardly_an_order():
     order = [r["routine"] for r in history.tables("zero")[1].records() if r["routine"] != "libc"]
     (_, comparable), words = sheets_of(zero_run(order, 8192000), "zero")

@@ -11,6 +11,7 @@ from wherry.units import percent, size_in_words
 
 SCANNER = "i686_pagezero"
 LIBC = "libc"
+MMX, SSE = "mmx_zero", "sse2_zero"
 
 
 def _ns(cell: dict) -> float:
@@ -121,7 +122,12 @@ def _comparable(table: history.Table, now: dict[str, dict], clock: Clock) -> She
         if known:
             line.append(figures(clock.bytes_a_cycle(_rate(cell)) if cell else None))
         rows.append(line)
-    said = [_order(table, both, now), _scanner(records, now), _best_integer(table, records, now)]
+    said = [
+        _order(table, both, now),
+        _scanner(records, now),
+        _best_integer(table, records, now),
+        _mmx(table, stock["routine"], now),
+    ]
     return Sheet(
         f"zero, what stays comparable: {_place(table)}; speed over the stock routine (above 1: faster)",
         columns,
@@ -219,6 +225,18 @@ def _best_integer(table: history.Table, records: list[dict], now: dict[str, dict
         f"The best loop of integer stores ran at {figures(own[best]['rate'] / own[stock]['rate'])} times the "
         f"speed of {stock} then ({best}) and runs at {figures(_ns(now[stock]) / _ns(now[today]))} times now "
         f"({today})."
+    )
+
+
+def _mmx(table: history.Table, stock: str, now: dict[str, dict]) -> str:
+    """He tried it and gives no figure."""
+    if MMX not in now or stock not in now or SSE not in now:
+        return ""
+    beside = _ns(now[MMX]) / _ns(now[stock]), _ns(now[MMX]) / _ns(now[SSE])
+    return (
+        f"Of MMX registers he says that they gained nothing where no cache holds the buffer. At "
+        f"{size_in_words(table.size)} {MMX} now takes {figures(beside[0])} times as long as {stock}, and "
+        f"{figures(beside[1])} times as long as {SSE}, whose stores are twice as wide."
     )
 
 
