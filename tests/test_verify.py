@@ -150,6 +150,8 @@ WRONG = {
     "clean_pagezero": "in a line that was zero already",
     "rmw_page_memcpy": "outside the destination",
     "locked_memcpy": "did not return within 1.2 s",
+    "alignment_memcpy": "left the alignment-check flag set",
+    "misaligned_memcpy": "it had set the alignment-check flag",
 }
 GOOD = ["memcpy", "memmove", "mempcpy", "memset", "bzero", "bcopy"]
 GOOD += ["csum_partial", "csum_partial_copy"]
@@ -220,6 +222,8 @@ FAMILIES = {
     **dict.fromkeys(("rep_begin", "rep_end", "mask_page", "both_page"), "guard"),
     **dict.fromkeys(("negzero", "lastcopy"), "sums"),
     "mxcsr": "state",
+    "alignment": "sweep",
+    "misaligned": "sweep",
     "hang": "sweep",
 }
 

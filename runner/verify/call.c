@@ -22,6 +22,7 @@ static __thread volatile sig_atomic_t inside;
 static __thread volatile int caught;
 static __thread volatile uintptr_t caught_address;
 static __thread volatile bool caught_writing;
+static __thread volatile uint64_t caught_flags;
 static struct unit *running;
 
 enum {
@@ -36,9 +37,18 @@ enum {
 /* Ticks without the end of a call: 1.2 s, and as much more as the bytes take at 50 MB/s, page faults included. */
 static uint64_t patience(void) { return 6 + running->pulse->now.n / 10000000; }
 
+/* The routine may have set what compiled code takes for clear: the direction flag and that of alignment checks, which
+ * the kernel leaves to a handler. Below the red zone, since the flags go by the stack. */
+static inline __attribute__((always_inline)) void clear_flags(void)
+{
+    __asm__ volatile(
+        "cld\n\tsub $128, %%rsp\n\tpushfq\n\tandq %0, (%%rsp)\n\tpopfq\n\tadd $128, %%rsp" ::"i"(~ALIGNMENT_CHECK)
+        : "cc", "memory");
+}
+
 static void on_signal(int signo, siginfo_t *info, void *opaque)
 {
-    __asm__ volatile("cld"); /* the routine may have left the direction flag set */
+    clear_flags();
     ucontext_t *context = opaque;
     greg_t *regs = context->uc_mcontext.gregs;
     if (signo == SIGPROF) {
@@ -75,6 +85,7 @@ static void on_signal(int signo, siginfo_t *info, void *opaque)
     caught = signo;
     caught_address = (uintptr_t)info->si_addr;
     caught_writing = signo == SIGSEGV && (regs[REG_ERR] & 2);
+    caught_flags = (uint64_t)regs[REG_EFL];
     inside = 0; /* the frame it goes back to may be overwritten, and a fault there must not come back here for ever */
     siglongjmp(escape, 1);
 }
@@ -129,12 +140,14 @@ static __attribute__((noinline)) void guarded(void (*fn)(void), uint64_t a, uint
     if (sigsetjmp(escape, 0) == 0) {
         seen->returned = verify_trampoline(fn, a, b, c, &seen->regs);
     } else {
-        __asm__ volatile("cld\n\tfninit");
+        clear_flags();
+        __asm__ volatile("fninit");
         seen->hung = caught == SIGPROF;
         seen->faulted = true;
         seen->signo = caught;
         seen->address = caught_address;
         seen->writing = caught_writing;
+        seen->regs.flags = caught_flags;
     }
     atomic_signal_fence(memory_order_seq_cst);
     inside = 0;
@@ -215,7 +228,9 @@ static void fail_fault(struct unit *unit, const struct vcase *one, const struct 
              seen->writing ? "writing to" : "reading from", a);
         return;
     }
-    fail(unit, one, dst, src, "crash", "crashed with %s (signal %d)", signal_name(seen->signo), seen->signo);
+    const bool checked = seen->signo == SIGBUS && seen->regs.flags & ALIGNMENT_CHECK;
+    fail(unit, one, dst, src, checked ? "alignment-check flag" : "crash", "crashed with %s (signal %d)%s",
+         signal_name(seen->signo), seen->signo, checked ? ": it had set the alignment-check flag" : "");
 }
 
 bool call_judge(struct unit *unit, const struct vcase *one, const struct outcome *seen, void *dst, const void *src,

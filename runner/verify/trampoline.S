@@ -65,7 +65,12 @@ verify_returned:
 	pushfq
 	popq	56(%rdx)
 	cld
-	stmxcsr	64(%rdx)
+	testl	$0x40000, 56(%rdx)		/* alignment checks, under which few of our own accesses work */
+	jz	2f
+	pushfq
+	andq	$~0x40000, (%rsp)
+	popfq
+2:	stmxcsr	64(%rdx)
 	fnstcw	68(%rdx)
 	addq	$24, %rsp
 	popq	%r15
