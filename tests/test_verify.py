@@ -150,6 +150,8 @@ WRONG = {
     "clean_pagezero": "in a line that was zero already",
     "rmw_page_memcpy": "outside the destination",
     "locked_memcpy": "did not return within 1.2 s",
+    "ones_memcpy": "expected",
+    "high_memcpy": "expected",
     "alignment_memcpy": "left the alignment-check flag set",
     "misaligned_memcpy": "it had set the alignment-check flag",
 }
@@ -224,6 +226,8 @@ FAMILIES = {
     "mxcsr": "state",
     "alignment": "sweep",
     "misaligned": "sweep",
+    "ones": "contents",
+    "high": "contents",
     "hang": "sweep",
 }
 

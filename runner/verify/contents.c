@@ -1,13 +1,24 @@
 /* What the bytes are, and where the two buffers lie beside each other.
  *
  * Elsewhere source bytes are odd and those of the destination even, so that none is right before it is copied. That
- * hides what a routine does with even bytes and zeros, and whether it trusts a part of a destination that is right
- * already. Elsewhere, too, the buffers are far apart; here they also touch, or nearly do, in either order.
+ * hides what a routine does with even bytes, zeros and ones, and whether it trusts a part of a destination that is
+ * right already. Elsewhere, too, the buffers are far apart; here they also touch, or nearly do, in either order.
  */
 #include "verify.h"
 
 enum { APART, SOURCE_BEHIND, DESTINATION_BEHIND, PLACES };
-enum { COMPLEMENT, ONE_LEFT, ENDS_DONE, ADDRESS_LINES_DONE, LINES_DONE, ZERO_SOURCE, ZERO_ONE_LEFT, CONTENTS };
+enum {
+    COMPLEMENT,
+    ONE_LEFT,
+    ENDS_DONE,
+    ADDRESS_LINES_DONE,
+    LINES_DONE,
+    ZERO_SOURCE,
+    ZERO_ONE_LEFT,
+    ONES_SOURCE,
+    HIGH_SOURCE,
+    CONTENTS
+};
 enum { BESIDE = 128, MOST = 1 << 20, ROOM = 4 * PAGE };
 
 static uint8_t *buffer, *kept;
@@ -61,6 +72,8 @@ static void run(struct unit *unit, const struct vcase *one)
         pattern_fill(from, span, one->seed, PARITY_ANY);
         if (src && (content == ZERO_SOURCE || content == ZERO_ONE_LEFT))
             plain_fill(src, 0, n);
+        if (src && (content == ONES_SOURCE || content == HIGH_SOURCE)) /* every bit, or the sign alone */
+            plain_fill(src, content == ONES_SOURCE ? 0xff : 0x80, n);
         for (size_t i = 0; i < n; i++) {
             const uint8_t right = src ? src[i] : c;
             dst[i] = done_before(content, dst, n, i, left) ? right : (uint8_t)~right;
@@ -100,7 +113,7 @@ static void generate(struct unit *unit)
         one.n = fit(unit->target, one.n);
         for (unsigned round = 0; round < (one.n > 65536 ? 1 : rounds); round++)
             for (one.at = 0; one.at < PLACES * CONTENTS && !unit->failed; one.at++) {
-                if (is_set(unit->target) && one.at % PLACES != APART)
+                if (is_set(unit->target) && (one.at % PLACES != APART || one.at / PLACES >= ONES_SOURCE))
                     continue;
                 one.seed = next_random(&unit->random);
                 one.d = one.seed >> 8 & 63;
@@ -114,4 +127,4 @@ static void generate(struct unit *unit)
 static const char *lacks_room(const struct vcase *one) { return one->n > 64 << 20 ? "64 MiB" : NULL; }
 
 const struct family family_contents = {
-    "contents", "zeros, bytes that are right beforehand, buffers that touch", writes, generate, run, lacks_room};
+    "contents", "zeros, ones, bytes that are right beforehand, buffers that touch", writes, generate, run, lacks_room};
