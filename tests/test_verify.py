@@ -150,6 +150,7 @@ WRONG = {
     "clean_pagezero": "in a line that was zero already",
     "rmw_page_memcpy": "outside the destination",
     "locked_memcpy": "did not return within 1.2 s",
+    "beyond48m_memcpy": "expected",
     "ones_memcpy": "expected",
     "high_memcpy": "expected",
     "alignment_memcpy": "left the alignment-check flag set",
@@ -228,6 +229,7 @@ FAMILIES = {
     "misaligned": "sweep",
     "ones": "contents",
     "high": "contents",
+    "beyond48m": "sizes",
     "hang": "sweep",
 }
 

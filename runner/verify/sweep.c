@@ -256,6 +256,15 @@ static void generate_sizes(struct unit *unit)
         for (int off = -1; off <= 1 && !unit->failed; off++)
             at_offsets(unit, 2 * power + (size_t)(int64_t)off, 1);
     }
+    /* And beyond all but the largest caches. */
+    if ((unit->few || full) && !brief && !unit->target->routine && !unit->failed) {
+        const size_t largest = (size_t)64 << 20;
+        prepare(unit, largest + 64, unit->seed);
+        for (unsigned i = 0; i < (full ? 8u : 1u) && !unit->failed; i++)
+            at_offsets(unit, largest - 1 - below(unit, largest / 4), 1);
+        for (int off = -1; off <= 1 && full && !unit->failed; off++)
+            at_offsets(unit, largest + (size_t)(int64_t)off, 1);
+    }
     /* Where the plan in force changes its method: by byte over a line on either side. Where the other sizes come
      * densely already that adds offsets, and costs little. */
 #define WHERRY_THRESHOLD(field) wherry_thresholds.field,
