@@ -150,6 +150,8 @@ WRONG = {
     "clean_pagezero": "in a line that was zero already",
     "rmw_page_memcpy": "outside the destination",
     "locked_memcpy": "did not return within 1.2 s",
+    "unfenced_moved_large_memmove": "sfence",
+    "unfenced_backward_large_memmove": "sfence",
     "beyond48m_memcpy": "expected",
     "ones_memcpy": "expected",
     "high_memcpy": "expected",
@@ -230,6 +232,8 @@ FAMILIES = {
     "ones": "contents",
     "high": "contents",
     "beyond48m": "sizes",
+    "unfenced_moved_large": "ordering",
+    "unfenced_backward_large": "ordering",
     "hang": "sweep",
 }
 

@@ -75,7 +75,7 @@ static void on_signal(int signo, siginfo_t *info, void *opaque)
     }
     bool step = false;
     if (signo == SIGSEGV && inside && call_on_fault &&
-        call_on_fault(call_hook_context, (uintptr_t)info->si_addr, &step)) {
+        call_on_fault(call_hook_context, (uintptr_t)info->si_addr, regs[REG_ERR] & 2, &step)) {
         if (step)
             regs[REG_EFL] |= TRAP_FLAG;
         return;

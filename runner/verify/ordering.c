@@ -1,6 +1,6 @@
 /* Non-temporal stores must be fenced before the routine returns, or a flag written afterwards may be seen first.
  *
- * Waiting for the reordering to show is a lottery. Instead the pages of the destination are closed; a fault opens the
+ * Waiting for the reordering to show is a lottery. Instead the pages of the destination are closed; a write opens the
  * one it meets. The last ones to be met, wherever they lie, begin to step the call, one instruction at a time. Of each
  * the bytes are looked at: a non-temporal store that no fence or locked instruction follows is the bug.
  */
@@ -76,11 +76,15 @@ static bool on_step(void *context, uintptr_t rip)
     return (w->whole || kind != REPEATED) && ++w->steps < MOST_STEPS;
 }
 
-static bool on_fault(void *context, uintptr_t address, bool *step)
+static bool on_fault(void *context, uintptr_t address, bool writing, bool *step)
 {
     struct watch *w = context;
     if (address < w->closed || address >= w->end)
         return false;
+    if (!writing) { /* where the two overlap, which may be long before it is written */
+        mprotect((void *)(address & ~(uintptr_t)(PAGE - 1)), PAGE, PROT_READ);
+        return true;
+    }
     /* One page a time: a routine may store its tail first, or work from both ends. */
     mprotect((void *)(address & ~(uintptr_t)(PAGE - 1)), PAGE, PROT_READ | PROT_WRITE);
     w->steps = 0;
@@ -194,6 +198,19 @@ static void generate(struct unit *unit)
             for (unsigned k = 0; k < (each ? SHAPES : 1) && !unit->failed; k++)
                 of_size(unit, power + half * power / 2, power / 2, (enum shape)(turn++ % SHAPES));
         }
+    /* Large moves that overlap, both ways, from a line's beginning on and from within one. */
+    for (unsigned k = 0; k < (much ? 4 : 2) && unit->target->op == WHERRY_OP_move && !unit->failed; k++) {
+        struct vcase one = {.calls = 1, .seed = unit->seed};
+        one.n = fit(unit->target, (4 << 20) + below(unit, 1 << 20));
+        one.dist = 64 + (int64_t)below(unit, one.n / 2);
+        if (k < 2) /* the one that comes first begins there, and so does the destination */
+            one.dist &= -64;
+        else
+            one.d = 1 + below(unit, 63);
+        if (k % 2)
+            one.dist = -one.dist;
+        run(unit, &one);
+    }
 }
 
 const struct family family_ordering = {

@@ -114,7 +114,7 @@ void call_init_thread(void);
 typedef bool step_hook(void *context, uintptr_t rip);
 /* Called for a fault inside the call; returns true when it removed the cause: the call then goes on, stepped when
  * *step is set. */
-typedef bool fault_hook(void *context, uintptr_t address, bool *step);
+typedef bool fault_hook(void *context, uintptr_t address, bool writing, bool *step);
 extern __thread step_hook *call_on_step;
 extern __thread fault_hook *call_on_fault;
 extern __thread void *call_hook_context;
