@@ -2,7 +2,8 @@
  *
  * neighbour: the call is stepped, one instruction at a time, and after each the bytes around the destination are
  * changed, as another thread might. Whoever writes back what it read there earlier loses the change. Deterministic,
- * on one CPU too. An instruction that reads and writes back in one go escapes it.
+ * on one CPU too; of large sizes what touches the pages of either end is stepped. An instruction that reads and writes
+ * back in one go escapes it.
  * race: a real thread increments the byte before and the byte after meanwhile, and sees its own count set back.
  */
 #include <pthread.h>
@@ -13,7 +14,7 @@
 
 #include "verify.h"
 
-enum { BESIDE = 64, ROOM = 65536, MOST_STEPS = 30000 };
+enum { BESIDE = 64, ROOM = 65536, MOST_STEPS = 30000, LARGEST = 4 << 20, MOST_STEPS_AT_ENDS = 6000, QUIET = 500 };
 
 static uint8_t *buffer, *origin;
 
@@ -52,8 +53,95 @@ static bool change_neighbours(void *context, uintptr_t rip)
     return ++s->steps < MOST_STEPS && s->wrong < 0;
 }
 
+static void fail_neighbour(struct unit *unit, const struct vcase *one, const uint8_t *dst, const uint8_t *src,
+                           const struct stepping *s)
+{
+    int64_t byte = s->wrong_side ? (int64_t)one->n + s->wrong : s->wrong - BESIDE;
+    fail(unit, one, dst, src, "neighbour",
+         "wrote byte %lld, outside the destination: a neighbour's write in the meantime was lost "
+         "(read-modify-write)",
+         (long long)byte);
+    unit->failure.byte = byte;
+}
+
+/* Too large to be stepped: the pages where the destination begins and ends are closed, and what touches them is
+ * stepped, until it seems to have gone on elsewhere; then they are closed again. */
+struct at_ends {
+    struct stepping s; /* comes first: it is the hook's context too */
+    uint8_t *first, *last;
+    size_t first_length, last_length;
+    unsigned quiet;
+};
+
+static void protect_ends(const struct at_ends *e, int protection)
+{
+    mprotect(e->first, e->first_length, protection);
+    mprotect(e->last, e->last_length, protection);
+}
+
+static bool step_at_ends(void *context, uintptr_t rip)
+{
+    struct at_ends *e = context;
+    if (!change_neighbours(&e->s, rip) || e->s.steps >= MOST_STEPS_AT_ENDS)
+        return false;
+    if (++e->quiet < QUIET)
+        return true;
+    protect_ends(e, PROT_NONE);
+    return false;
+}
+
+static bool open_ends(void *context, uintptr_t address, bool writing, bool *step)
+{
+    struct at_ends *e = context;
+    (void)writing;
+    if (address - (uintptr_t)e->first >= e->first_length && address - (uintptr_t)e->last >= e->last_length)
+        return false;
+    protect_ends(e, PROT_READ | PROT_WRITE);
+    e->quiet = 0;
+    *step = true;
+    return true;
+}
+
+static void run_at_ends(struct unit *unit, const struct vcase *one)
+{
+    static uint8_t *to, *from;
+    if (!to) {
+        to = map_or_die(LARGEST + 4 * PAGE, PROT_READ | PROT_WRITE);
+        from = map_or_die(LARGEST + 4 * PAGE, PROT_READ); /* all zero, and costs no memory */
+    }
+    uint8_t *dst = to + PAGE + one->d % PAGE, *end = dst + one->n;
+    const uint8_t *src = is_set(unit->target) ? NULL : from + PAGE + one->s % PAGE;
+    for (uint64_t k = 0; k < one->calls && !unit->failed; k++) {
+        struct at_ends e = {.s = {.before = dst - BESIDE, .after = end, .count = 7, .wrong = -1}};
+        e.first = dst - BESIDE - (uintptr_t)(dst - BESIDE) % PAGE;
+        e.first_length = (size_t)(dst - (uintptr_t)dst % PAGE + PAGE - e.first);
+        e.last = end - 1 - (uintptr_t)(end - 1) % PAGE;
+        e.last_length = (size_t)(end + BESIDE - 1 - (uintptr_t)(end + BESIDE - 1) % PAGE + PAGE - e.last);
+        plain_fill(dst - BESIDE, 7, BESIDE);
+        plain_fill(end, 7, BESIDE);
+        protect_ends(&e, PROT_NONE);
+        call_hook_context = &e;
+        call_on_step = step_at_ends;
+        call_on_fault = open_ends;
+        unit->cases++;
+        const bool right = call_checked(unit, one, dst, src, one->n);
+        call_on_step = NULL;
+        call_on_fault = NULL;
+        protect_ends(&e, PROT_READ | PROT_WRITE);
+        if (!right)
+            return;
+        change_neighbours(&e.s, 0);
+        if (e.s.wrong >= 0)
+            fail_neighbour(unit, one, dst, src, &e.s);
+    }
+}
+
 static void run_steps(struct unit *unit, const struct vcase *one)
 {
+    if (one->n > ROOM) {
+        run_at_ends(unit, one);
+        return;
+    }
     prepare(unit, one->seed);
     const bool overlapping = may_overlap(unit, one);
     uint8_t *dst = buffer + PAGE + one->d % PAGE + (overlapping && one->dist > 0 ? one->dist : 0);
@@ -70,15 +158,29 @@ static void run_steps(struct unit *unit, const struct vcase *one)
         if (!right)
             return;
         change_neighbours(&s, 0);
-        if (s.wrong < 0)
-            continue;
-        int64_t byte = s.wrong_side ? (int64_t)one->n + s.wrong : s.wrong - BESIDE;
-        fail(unit, one, dst, src, "neighbour",
-             "wrote byte %lld, outside the destination: a neighbour's write in the meantime was lost "
-             "(read-modify-write)",
-             (long long)byte);
-        unit->failure.byte = byte;
+        if (s.wrong >= 0)
+            fail_neighbour(unit, one, dst, src, &s);
     }
+}
+
+/* Every number of bytes in a line that loops of large sizes may leave over, the destination beginning a little before a
+ * page's end and ending a little behind another's, so that there is little to step. */
+static void large_ends(struct unit *unit)
+{
+    const bool full = unit->level == LEVEL_FULL;
+    const unsigned each = full || unit->few ? 1 : unit->target->routine ? 16 : 8, rounds = full ? 4 : 1;
+    const uint64_t first = below(unit, each);
+    struct vcase one = {.calls = 1, .seed = unit->seed};
+    for (unsigned round = 0; round < rounds; round++)
+        for (uint64_t rest = first; rest < 64 && !unit->failed; rest += each) {
+            const uint64_t base = (round % 2 ? (uint64_t)128 << 10 : (uint64_t)1 << 20) << rest / each % 2;
+            one.d = PAGE - 1 - below(unit, 192);
+            one.s = below(unit, PAGE);
+            one.c = (int)next_random(&unit->random);
+            const uint64_t end = PAGE + 64 * (1 + below(unit, 3)) + (one.d + rest) % 64;
+            one.n = fit(unit->target, base + PAGE * below(unit, base / PAGE) + end - one.d);
+            run_at_ends(unit, &one);
+        }
 }
 
 static void generate_steps(struct unit *unit)
@@ -116,6 +218,8 @@ static void generate_steps(struct unit *unit)
         one.c = (int)next_random(&unit->random);
         run_steps(unit, &one);
     }
+    if (!brief)
+        large_ends(unit);
 }
 
 struct racing {
@@ -245,11 +349,15 @@ static void generate_race(struct unit *unit)
 }
 
 static const char *lacks_room(const struct vcase *one) { return one->n + reach_of(one) > ROOM ? "65536 bytes" : NULL; }
-_Static_assert(ROOM == 65536, "said above");
+static const char *lacks_room_for_steps(const struct vcase *one)
+{
+    return one->n > LARGEST ? "4 MiB" : one->dist && one->n + reach_of(one) > ROOM ? "65536 bytes that overlap" : NULL;
+}
+_Static_assert(ROOM == 65536 && LARGEST == 4 << 20, "said above");
 
 const struct family family_neighbour = {
     "neighbour", "bytes beside the destination are not read and written back (stepped by instruction)",
     writes,      generate_steps,
-    run_steps,   lacks_room};
+    run_steps,   lacks_room_for_steps};
 const struct family family_race = {
     "race", "the same with a real thread that changes the neighbours", writes, generate_race, run_race, lacks_room};
