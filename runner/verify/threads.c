@@ -7,6 +7,7 @@
 #include "verify.h"
 
 enum { ROOM = 1 << 20, HELD = ROOM + 2 * PAGE };
+enum { SMALL_STACK = 1 /* by at, of the family threads */, STACK = 1 << 20, STACK_LEFT = 32 << 10 };
 
 struct buffers {
     uint8_t *dst, *src;
@@ -143,8 +144,79 @@ static void two_threads(struct unit *unit, const struct vcase *one, unsigned cal
     next_random(&unit->random);
 }
 
+/* A thread whose stack ends not far below the calls: what is beneath is closed, since a thread's own variables lie on
+ * its stack as well, and take as much as they do. */
+static uint8_t *stack;
+
+static void *work_alone(void *context)
+{
+    struct worker *w = context;
+    call_init_thread();
+    uint8_t *here = (uint8_t *)__builtin_frame_address(0);
+    const size_t beneath = (size_t)(here - stack) - (uintptr_t)here % PAGE - STACK_LEFT;
+    mprotect(stack, beneath, PROT_NONE);
+    for (unsigned i = 0; i < w->calls && !w->unit.failed; i++) {
+        w->unit.cases++;
+        checked(&w->unit, &w->buffers, &w->one);
+    }
+    mprotect(stack, beneath, PROT_READ | PROT_WRITE);
+    return NULL;
+}
+
+static void small_stack(struct unit *unit, const struct vcase *one)
+{
+    static struct worker worker;
+    if (!stack) {
+        stack = map_or_die(STACK, PROT_READ | PROT_WRITE);
+        prepare(&worker.buffers, one->seed);
+    }
+    worker.unit = *unit;
+    worker.one = *one;
+    worker.calls = (unsigned)one->calls;
+    pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    const bool begun = pthread_attr_setstack(&attributes, stack, STACK) == 0 &&
+                       pthread_create(&thread, &attributes, work_alone, &worker) == 0;
+    pthread_attr_destroy(&attributes);
+    if (!begun) {
+        snprintf(unit->skipped, sizeof unit->skipped, "cannot start a thread with a small stack");
+        return;
+    }
+    pthread_join(thread, NULL);
+    unit->cases = worker.unit.cases;
+    unit->ordinal = worker.unit.ordinal;
+    if (!worker.unit.failed)
+        return;
+    unit->failed = true;
+    unit->failure = worker.unit.failure;
+    size_t length = __builtin_strlen(unit->failure.message);
+    snprintf(unit->failure.message + length, sizeof unit->failure.message - length,
+             " (in a thread that has %d KiB of stack)", STACK_LEFT >> 10);
+}
+
+static void small_stacks(struct unit *unit)
+{
+    struct vcase one = {.calls = 1, .seed = unit->seed, .at = SMALL_STACK};
+    for (uint64_t power = 1; power < ROOM && !unit->failed; power *= 2) {
+        one.n = fit(unit->target, power + below(unit, power));
+        one.d = below(unit, 64);
+        one.s = below(unit, 64);
+        one.c = (int)next_random(&unit->random);
+        one.dist = 0;
+        small_stack(unit, &one);
+        one.dist = one.n > 1 ? some_distance(unit, one.n) : 0;
+        if (may_overlap(unit, &one) && one.n + reach_of(&one) <= ROOM && !unit->failed)
+            small_stack(unit, &one);
+    }
+}
+
 static void run_threads(struct unit *unit, const struct vcase *one)
 {
+    if (one->at == SMALL_STACK) {
+        small_stack(unit, one);
+        return;
+    }
     two_threads(unit, one, one->calls > 200000 ? (unsigned)one->calls : 200000, false);
 }
 
@@ -153,6 +225,8 @@ static void generate_threads(struct unit *unit)
     struct vcase one = {.calls = 1, .seed = unit->seed};
     unsigned calls = unit->level == LEVEL_FULL ? 200000 : unit->level == LEVEL_BRIEF ? 1500 : unit->few ? 20000 : 6000;
     two_threads(unit, &one, calls, true);
+    if (!unit->failed)
+        small_stacks(unit);
 }
 
 /* The step at which the second call is made, inside the signal handler, as an interrupted program's handler may. */
@@ -331,7 +405,9 @@ static const char *lacks_room(const struct vcase *one) { return one->n + reach_o
 _Static_assert(ROOM == 1 << 20, "said above");
 
 const struct family family_threads = {
-    "threads", "two threads at once on buffers of their own", any, generate_threads, run_threads, lacks_room};
+    "threads",   "two threads at once on buffers of their own; one with a small stack",
+    any,         generate_threads,
+    run_threads, lacks_room};
 const struct family family_reentry = {"reentry",   "a signal handler calls the routine in the middle of a call",
                                       any,         generate_reentry,
                                       run_reentry, lacks_room};
