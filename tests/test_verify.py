@@ -150,6 +150,7 @@ WRONG = {
     "clean_pagezero": "in a line that was zero already",
     "rmw_page_memcpy": "outside the destination",
     "locked_memcpy": "did not return within 1.2 s",
+    "twice_csum_partial_copy": "the source changed after each instruction",
     "deep_memcpy": "KiB of stack",
     "rmw_large_memcpy": "outside the destination",
     "unfenced_moved_large_memmove": "sfence",
@@ -238,6 +239,7 @@ FAMILIES = {
     "unfenced_backward_large": "ordering",
     "rmw_large": "neighbour",
     "deep": "threads",
+    "twice": "sums",
     "hang": "sweep",
 }
 

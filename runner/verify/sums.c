@@ -5,7 +5,7 @@
 
 #include "verify.h"
 
-enum { LONGEST = 4096, LARGEST = 8 << 20, OFFSETS = 64, CONTENTS = 6 };
+enum { LONGEST = 4096, LARGEST = 8 << 20, OFFSETS = 64, CONTENTS = 6, CHANGING = CONTENTS };
 
 static uint8_t *sources[CONTENTS], *goal;
 
@@ -30,10 +30,62 @@ static void prepare(uint64_t n, uint64_t seed)
     goal = map_or_die(room + OFFSETS, 3);
 }
 
+/* A copy's sum is that of what it stored, also where somebody else changes the source meanwhile. Here that is done
+ * after each instruction, of the first ones where there are many. Deterministic, on one CPU too. */
+enum { CHANGED = 8192, MOST_CHANGES = 1000 };
+
+struct changing {
+    uint8_t *src;
+    size_t n;
+    unsigned steps;
+};
+
+/* Runs inside the signal handler. */
+static bool change_source(void *context, uintptr_t rip)
+{
+    struct changing *c = context;
+    (void)rip;
+    pattern_fill(c->src, c->n, ++c->steps, PARITY_ANY);
+    return c->steps < MOST_CHANGES;
+}
+
+static bool copies_and_sums(const struct target *target)
+{
+    return target->op == WHERRY_OP_copy_csum || sums_as_well(target);
+}
+
+static void run_changing(struct unit *unit, const struct vcase *one)
+{
+    static uint8_t *changed;
+    if (!changed)
+        changed = map_or_die(LARGEST + OFFSETS, 3);
+    uint8_t *dst = goal + one->d % OFFSETS, *src = changed + one->s % OFFSETS;
+    for (uint64_t i = 0; i < one->calls && !unit->failed && copies_and_sums(unit->target); i++) {
+        struct changing c = {.src = src, .n = one->n < CHANGED ? one->n : CHANGED};
+        unit->cases++;
+        unit->pulse->now = *one;
+        call_hook_context = &c;
+        call_on_step = change_source;
+        const struct outcome seen = call_raw(unit, one, dst, src, one->n);
+        call_on_step = NULL;
+        if (!seen.faulted)
+            plain_copy(src, dst, one->n); /* by which the sum is judged */
+        if (call_judge(unit, one, &seen, dst, src, one->n))
+            continue;
+        const size_t length = __builtin_strlen(unit->failure.message);
+        snprintf(unit->failure.message + length, sizeof unit->failure.message - length,
+                 " (the source changed after each instruction; what counts is what it has stored)");
+    }
+}
+
 /* at: which content, and which value before. */
 static void run(struct unit *unit, const struct vcase *one)
 {
     prepare(one->n, unit->seed);
+    if (one->at == CHANGING) {
+        run_changing(unit, one);
+        return;
+    }
     const uint8_t *src = sources[one->at % CONTENTS] + one->s % OFFSETS;
     for (uint64_t i = 0; i < one->calls && !unit->failed; i++) {
         unit->cases++;
@@ -45,6 +97,26 @@ static void run(struct unit *unit, const struct vcase *one)
                       goal[one->d % OFFSETS + at]);
         }
     }
+}
+
+static void generate_changing(struct unit *unit)
+{
+    static const uint32_t larger[] = {511, 1030, 1500, 2049, 4100, 9000, 16384 + 33, 70000, 300000, 1100000, 2000000};
+    const bool brief = unit->level == LEVEL_BRIEF, full = unit->level == LEVEL_FULL;
+    const unsigned count = 257 + (brief ? 0 : sizeof larger / sizeof larger[0]);
+    const unsigned rounds = full ? 8 : 1, each = brief ? 8 : full || unit->few ? 1 : 3;
+    const unsigned first = (unsigned)below(unit, each);
+    struct vcase one = {.calls = 1, .seed = unit->seed, .at = CHANGING};
+    for (unsigned round = 0; round < rounds; round++)
+        for (unsigned k = 0; k < count && !unit->failed; k++) {
+            if (k <= 256 && k % each != first)
+                continue;
+            one.n = fit(unit->target, k <= 256 ? k : larger[k - 257] + below(unit, 64));
+            one.s = below(unit, OFFSETS);
+            one.d = below(unit, OFFSETS);
+            one.c = (int)values[k % VALUES];
+            run(unit, &one);
+        }
 }
 
 static void generate(struct unit *unit)
@@ -94,6 +166,8 @@ static void generate(struct unit *unit)
             one.c = (int)values[turn++ % VALUES];
             run(unit, &one);
         }
+    if (copies_and_sums(unit->target) && !unit->thin)
+        generate_changing(unit);
 }
 
 static bool sums(const struct target *target) { return op_sums(target->op) || sums_as_well(target); }
@@ -102,4 +176,6 @@ static const char *lacks_room(const struct vcase *one) { return one->n > LARGEST
 _Static_assert(LARGEST == 8 << 20, "said above");
 
 const struct family family_sums = {
-    "sums", "checksums: carries that wrap, all ones, all zeros, any value before", sums, generate, run, lacks_room};
+    "sums", "checksums: carries that wrap, all ones, all zeros, any value before, a source that changes",
+    sums,   generate,
+    run,    lacks_room};
