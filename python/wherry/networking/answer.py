@@ -91,8 +91,8 @@ def _files(found: Found) -> str:
     if not shares:
         return ""
     text = (
-        "By sendfile the sender copies nothing, and the receiver's copy is "
-        f"{_span(shares, '.0f')} % of its CPU time for a message"
+        "By sendfile the sender copies nothing, and the receiver's copy is at most "
+        f"{max(shares):.0f} % of its CPU time for a message"
     )
     odd = [gain(*pair) for pair in found.beside(SENDFILE, SENDFILE_MISALIGNED)]
     floor = max(found.floor(**words, beside=SENDFILE) for words, _ in KERNEL_WAYS)

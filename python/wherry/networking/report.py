@@ -128,7 +128,7 @@ def _files(found: Found, width: int) -> Block | None:
             file = own[SENDFILE]
             body.append(
                 [
-                    Figure(title.replace("veth pair without offloads", "the same, no offloads")),
+                    Figure(title.replace("veth pair without", "veth, no")),
                     Figure(f"{size:,}"),
                     _number(rate(sent) if sent else None, ",.0f"),
                     Figure(f"{rate(file):,.0f}"),

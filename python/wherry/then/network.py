@@ -118,11 +118,9 @@ def _netbench(found: Found) -> list[str]:
     spent, gained = (
         history.statement("anand-2002", f"netbench-{name}").value for name in ("share", "gain")
     )
-    low, high = min(shares), max(shares)
-    now = f"{low:.0f}" if round(low) == round(high) else f"{low:.0f} to {high:.0f}"
     return [
         f"Then Netbench with sendfile spent {spent:g} % in copying to user space and gained {gained:g} % by another "
-        f"copy; now that copy is {now} % of the receiver's CPU time where files are sent so."
+        f"copy; now that copy is at most {max(shares):.0f} % of the receiver's CPU time where files are sent so."
     ]
 
 
