@@ -92,7 +92,7 @@ def _files(found: Found) -> str:
         return ""
     text = (
         "By sendfile the sender copies nothing, and the receiver's copy is at most "
-        f"{max(shares):.0f} % of its CPU time for a message"
+        f"{max(0.0, *shares):.0f} % of its CPU time for a message"
     )
     odd = [gain(*pair) for pair in found.beside(SENDFILE, SENDFILE_MISALIGNED)]
     floor = max(found.floor(**words, beside=SENDFILE) for words, _ in KERNEL_WAYS)

@@ -120,7 +120,7 @@ def _netbench(found: Found) -> list[str]:
     )
     return [
         f"Then Netbench with sendfile spent {spent:g} % in copying to user space and gained {gained:g} % by another "
-        f"copy; now that copy is at most {max(shares):.0f} % of the receiver's CPU time where files are sent so."
+        f"copy; now that copy is at most {max(0.0, *shares):.0f} % of the receiver's CPU time where files are sent so."
     ]
 
 
