@@ -11,6 +11,10 @@
 #include "work.h"
 
 enum { WARM_CALLS = 256 };
+/* A routine may change its way with the sizes that come, the public ones after as many as 65,536 calls and what they
+ * record then. Samples of warm code have as many; of cold code they have hundreds, and the way would be that of the row
+ * before. */
+enum { SETTLE_CALLS = 1 << 17, SETTLE_PORTION = 1 << 12, SETTLE_NS = 20000000 };
 
 struct call {
     crew_job *job;
@@ -68,6 +72,13 @@ static void warm_up(struct pool *pool, const struct work *work, uint64_t calls)
         work->cell->loop(work->cell->fn, walk, calls);
 }
 
+static void settle(struct pool *pool, const struct work *work)
+{
+    const uint64_t until = clock_ns() + SETTLE_NS;
+    for (unsigned done = 0; done < SETTLE_CALLS && clock_ns() < until; done += SETTLE_PORTION)
+        warm_up(pool, work, SETTLE_PORTION);
+}
+
 static void job_sample(unsigned lane, void *context)
 {
     struct work *work = context;
@@ -86,6 +97,8 @@ static void job_sample(unsigned lane, void *context)
     uint64_t warm = work->calls / 16 < WARM_CALLS ? work->calls / 16 : WARM_CALLS;
     if (!work->row->stream)
         pool_draw(pool, work->row, work->first_size, work->calls);
+    if (work->row->cold && !work->cell->settled)
+        settle(pool, work);
     warm_up(pool, work, warm < most ? warm : most);
     double spent = 0;
     if (work->row->cold) {
@@ -150,6 +163,7 @@ struct guarded_result sample(struct work *work, struct cell *cell, uint64_t call
     enum wherry_isa usual = enter(work, cell);
     struct guarded_result how = on_lanes(work, job_sample, work->limit_ms + (unsigned)fmin(20 * expected_ms, 1e8));
     leave(usual);
+    cell->settled = true;
     uint64_t slowest = 0, fastest = UINT64_MAX;
     for (unsigned lane = 0; lane < work->row->threads; lane++) {
         slowest = work->elapsed[lane] > slowest ? work->elapsed[lane] : slowest;

@@ -77,54 +77,21 @@
 
 #include "dispatch/copy_avx512_small.tmpl.S"
 
-/* Sizes apart. Stores always in ascending order: one across lines is then joined with its neighbours. */
-/* clang-format off */
-#define MOVE_129_TO_256                        \
-    PREFETCH_TO_256;                           \
-    LOAD_FIRST(%rsi);                          \
-    vmovdqu64 64(%rsi), %zmm16;                \
-    vmovdqu64 -128(%rsi,%rdx), %zmm17;         \
-    LOAD_LAST(%rsi, %rdx);                     \
-    STORE_FIRST(%rdi);                         \
-    vmovdqu64 %zmm16, 64(%rdi);                \
-    vmovdqu64 %zmm17, -128(%rdi,%rdx);         \
-    STORE_LAST(%rdi, %rdx);                    \
-    WATCH_PICK(wherry_watch_copies, %rsi, move_look_back)
-/* clang-format on */
+/* Sizes apart. Stores always in ascending order: one across lines is then joined with its neighbours. One line of code, so
+ * what is asked is asked by ecx, which is COPY_BELOW, or where n has been compared with another tier's 0. */
     .p2align 6
-#if WHERRY_EDGE_BRANCH
-/* One line of code, so what is asked is asked by ecx, which is COPY_BELOW, or where n has been compared with another tier's
- * 0. */
 #if !WHERRY_FIRST_AVX2
 move_blocks_or_not:
     jrcxz   move_not_apart
 #endif
 move_blocks:
+#if WHERRY_EDGE_BRANCH
     leal    -2(%rcx,%rcx), %ecx
+#else
+    movb    $128, %cl               /* two bytes less: so it is one line of code */
+#endif
     cmpq    %rcx, %rdx
     ja      move_129_on
-#else
-/* 129 to 256 bytes follow, and 65 to 128 behind them: cold code goes on before it knows, and has their lines by then. The
- * other way round it waits 12 ns longer for the former and 4 less for the latter (docs/performance-zen4.md). */
-#if !WHERRY_FIRST_AVX2
-move_blocks_or_not:
-    testl   %ecx, %ecx
-    jz      move_not_apart
-#endif
-move_blocks:
-    movb    $128, %cl
-    cmpq    %rcx, %rdx
-    jbe     move_65_to_128
-    cmpq    $512, %rdx              /* the larger first: two jumps fewer for them */
-    ja      move_513_on
-    cmpq    $256, %rdx
-    ja      move_257_on
-    MOVE_129_TO_256
-    ret
-
-    .p2align 6
-move_65_to_128:
-#endif
     PREFETCH_TO_128
     LOAD_FIRST(%rsi)
     LOAD_LAST(%rsi, %rdx)
@@ -133,9 +100,6 @@ move_65_to_128:
 move_nothing:
     ret
 
-#if !WHERRY_EDGE_BRANCH
-    .p2align 6
-#endif
 /* No more jumps for sizes together than must be: it is what they cost. */
 move_not_apart:
     cmpb    $-2, wherry_copy_choice + CHOICE_CODE(%rip)
@@ -143,14 +107,27 @@ move_not_apart:
 #include "dispatch/copy_avx512_together.tmpl.S"
 #if WHERRY_EDGE_BRANCH              /* here and above, where a line of code has room */
     UNCOUNTED(move_uncounted, wherry_watch_copies, %rsi, move_look_back)
+#endif
 
     .p2align 6
 move_129_on:
+#if !WHERRY_EDGE_BRANCH             /* the larger first: two jumps fewer for them (docs/performance-zen4.md) */
+    cmpq    $512, %rdx
+    ja      move_513_on
+#endif
     cmpq    $256, %rdx
     ja      move_257_on
-    MOVE_129_TO_256
+    PREFETCH_TO_256
+    LOAD_FIRST(%rsi)
+    vmovdqu64 64(%rsi), %zmm16
+    vmovdqu64 -128(%rsi,%rdx), %zmm17
+    LOAD_LAST(%rsi, %rdx)
+    STORE_FIRST(%rdi)
+    vmovdqu64 %zmm16, 64(%rdi)
+    vmovdqu64 %zmm17, -128(%rdi,%rdx)
+    STORE_LAST(%rdi, %rdx)
+    WATCH_PICK(wherry_watch_copies, %rsi, move_look_back)
     ret
-#endif
 
 #if !WHERRY_EDGE_BRANCH
 /* Where a 64-byte store takes two cycles the loop follows at once, and sizes together go this way too: nobody need watch. */
