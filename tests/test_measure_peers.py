@@ -49,6 +49,22 @@ def test_no_routine_finds_the_upper_halves_that_another_left(runner, peers, tmp_
     assert looked > 1000 and dirty == 0
 
 
+def test_a_routine_has_settled_before_it_is_timed_by_cold_code(
+    runner, peers, tmp_path, monkeypatch
+):
+    """It may change its way with the sizes that come, within more calls than a row of cold code has."""
+    told = tmp_path / "looked"
+    monkeypatch.setenv("LOOKED", str(told))
+    counts = {}
+    for code in ("warm", "cold"):
+        row = f"id=1 op=copy routines=libc,l size=64 code={code} rounds=1 calls=5"
+        events, _ = measure(runner, [row], "--peer", f"l={peers}:looking_")
+        assert {cell["routine"] for cell in of(events, "cell")} == {"libc", "l"}
+        counts[code] = int(told.read_text().split()[0])
+    # A portion at least; on a busy machine its time may be over then.
+    assert counts["cold"] >= counts["warm"] + 4096
+
+
 @pytest.mark.parametrize("prefix", ["wrong_", "beyond_"])
 def test_wrong_peer_has_no_cell(runner, peers, prefix):
     row = f"id=1 op=copy routines=libc,p size=128 {QUICK}"
