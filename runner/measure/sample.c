@@ -75,6 +75,7 @@ static void warm_up(struct pool *pool, const struct work *work, uint64_t calls)
 static void settle(struct pool *pool, const struct work *work)
 {
     const uint64_t until = clock_ns() + SETTLE_NS;
+    pool_draw(pool, work->row, work->first_size, SETTLE_CALLS); /* the first sample of all has a call or two */
     for (unsigned done = 0; done < SETTLE_CALLS && clock_ns() < until; done += SETTLE_PORTION)
         warm_up(pool, work, SETTLE_PORTION);
 }
@@ -95,10 +96,10 @@ static void job_sample(unsigned lane, void *context)
     bool refilled = work->row->content != CONTENT_ANY;
     uint64_t most = refilled ? pool_pass(pool, work->row) : work->calls;
     uint64_t warm = work->calls / 16 < WARM_CALLS ? work->calls / 16 : WARM_CALLS;
-    if (!work->row->stream)
-        pool_draw(pool, work->row, work->first_size, work->calls);
     if (work->row->cold && !work->cell->settled)
         settle(pool, work);
+    if (!work->row->stream)
+        pool_draw(pool, work->row, work->first_size, work->calls);
     warm_up(pool, work, warm < most ? warm : most);
     double spent = 0;
     if (work->row->cold) {
