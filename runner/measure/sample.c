@@ -15,6 +15,9 @@ enum { WARM_CALLS = 256 };
  * record then. Samples of warm code have as many; of cold code they have hundreds, and the way would be that of the row
  * before. */
 enum { SETTLE_CALLS = 1 << 17, SETTLE_PORTION = 1 << 12, SETTLE_NS = 20000000 };
+/* Where another cell of the row is held to a tier, the public functions are chosen anew for the next one, and record so
+ * many calls at most: that is not what cold code is to be timed with. */
+enum { RECORDED_CALLS = 512, RECORDED_NS = 1000 };
 
 struct call {
     crew_job *job;
@@ -96,6 +99,8 @@ static void job_sample(unsigned lane, void *context)
     bool refilled = work->row->content != CONTENT_ANY;
     uint64_t most = refilled ? pool_pass(pool, work->row) : work->calls;
     uint64_t warm = work->calls / 16 < WARM_CALLS ? work->calls / 16 : WARM_CALLS;
+    if (work->row->cold && work->cell->call_ns < RECORDED_NS)
+        warm = RECORDED_CALLS;
     if (work->row->cold && !work->cell->settled)
         settle(pool, work);
     if (!work->row->stream)
@@ -149,11 +154,18 @@ static enum wherry_isa enter(const struct work *work, const struct cell *cell)
     return usual;
 }
 
-static void leave(enum wherry_isa usual)
+/* Only what was changed: to be chosen anew has the public functions record their next calls, which cold code pays for.
+ */
+static void leave(enum wherry_isa usual, const struct cell *cell)
 {
     last_words_of(0, NULL);
-    wherry_dispatch_force(usual);
-    target_thresholds(NULL);
+    const struct target *const parts[] = {cell->target, cell->second};
+    for (int i = 0; i < 2; i++)
+        if (parts[i] && ((parts[i]->kind == TARGET_PUBLIC && parts[i]->forced) || parts[i]->kind == TARGET_NOFAULT)) {
+            wherry_dispatch_force(usual);
+            target_thresholds(NULL);
+            return;
+        }
 }
 
 struct guarded_result sample(struct work *work, struct cell *cell, uint64_t calls)
@@ -163,7 +175,7 @@ struct guarded_result sample(struct work *work, struct cell *cell, uint64_t call
     double expected_ms = (double)calls * (cell->call_ns + (work->row->cold ? work->bench->cold.stretch_ns : 0)) / 1e6;
     enum wherry_isa usual = enter(work, cell);
     struct guarded_result how = on_lanes(work, job_sample, work->limit_ms + (unsigned)fmin(20 * expected_ms, 1e8));
-    leave(usual);
+    leave(usual, cell);
     cell->settled = true;
     uint64_t slowest = 0, fastest = UINT64_MAX;
     for (unsigned lane = 0; lane < work->row->threads; lane++) {
@@ -230,6 +242,6 @@ struct guarded_result check(struct work *work, struct cell *cell)
     work->message = NULL;
     enum wherry_isa usual = enter(work, cell);
     struct guarded_result how = on_lanes(work, job_check, work->limit_ms);
-    leave(usual);
+    leave(usual, cell);
     return how;
 }
