@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wherry import mixcopies, mixfiles
+from wherry import mixcopies, mixfiles, named_files
 from wherry.errors import WherryError
 from wherry.mixfiles import Shares
 from wherry.units import plural, size_in_words, size_label
@@ -164,9 +164,7 @@ def _bytes(path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():
             raise WherryError(f"--mix {path}: not a file or a directory of files; give one of them")
-        with path.open("rb") as file:
-            # One of no length is not read: some, as /proc/kmsg, wait then for what there will be.
-            data = file.read(LARGEST_FILE + 1) if os.fstat(file.fileno()).st_size else b""
+        data = named_files.at_most(path, LARGEST_FILE + 1)
     except OSError as error:
         raise WherryError(f"--mix {path}: cannot be read: {error.strerror}") from None
     if len(data) > LARGEST_FILE:
@@ -276,13 +274,11 @@ def _recorded(path: Path, name: str, told: Callable[[str], object]) -> list[Mix]
     from wherry import recordings
 
     try:
-        if not path.is_file() or not path.stat().st_size:
-            return []  # read() says why; opening a pipe would wait for its other end
-        with path.open("rb") as file:
-            if path.suffix != ".json" and not recordings.is_recorded(file.read(64)):
-                return []
+        head = named_files.at_most(path, 64) if path.is_file() else b""
     except OSError:
-        return []
+        head = b""
+    if not head or (path.suffix != ".json" and not recordings.is_recorded(head)):
+        return []  # _bytes() says why nothing can be read
     recording = recordings.read(path)
     found = of_recording(recording, name)
     beyond = {op: calls for op in recording.ops if (calls := recording.beyond(op))}

@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from wherry import outputs, planbinary, plantext, runfile
+from wherry import named_files, outputs, planbinary, plantext, runfile
 from wherry.errors import FailedError, WherryError
 from wherry.plans import Plan, UnusableError
 from wherry.preloading import home_cache
@@ -28,9 +28,7 @@ def _load(path: Path) -> bytes:
             raise WherryError(
                 f"{path} is not a file; give a plan, as wherry plan default -o FILE writes one"
             )
-        # One of no length is not read, by the library neither: some, as /proc/kmsg, wait then for what there will be.
-        with path.open("rb") as file:
-            data = file.read(LARGEST_TEXT + 1) if os.fstat(file.fileno()).st_size else b""
+        data = named_files.at_most(path, LARGEST_TEXT + 1)  # as the library reads it
     except FileNotFoundError as error:
         raise WherryError(
             f"cannot read {path}: {error.strerror}; wherry plan default -o FILE or "

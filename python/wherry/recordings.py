@@ -11,12 +11,11 @@ import collections
 import functools
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from wherry import outputs, runfile, schemas
+from wherry import named_files, outputs, runfile, schemas
 from wherry.errors import WherryError
 from wherry.mixfiles import LARGEST_SIZE, Shares
 
@@ -269,9 +268,7 @@ def read(path: Path) -> Recording:
     try:
         if path.exists() and not path.is_file():
             raise WherryError(f"{path}: not a file; give one that wherry record wrote")
-        with path.open("rb") as file:
-            # One of no length is not read: some, as /proc/kmsg, wait then for what there will be.
-            data = file.read(LARGEST_FILE + 1) if os.fstat(file.fileno()).st_size else b""
+        data = named_files.at_most(path, LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise WherryError(f"{path}: cannot be read: {reason}") from None

@@ -20,7 +20,7 @@ from errno import EEXIST
 from pathlib import Path
 from typing import TypeVar
 
-from wherry import schemas
+from wherry import named_files, schemas
 from wherry.errors import FailedError, WherryError, printable
 
 FORMAT = "wherry-run"
@@ -106,9 +106,7 @@ def _bytes(path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():
             raise WherryError(f"{path} is not a file; give a run file, as in runs/")
-        with path.open("rb") as file:
-            # One of no length is not read: some, as /proc/kmsg, wait then for what there will be.
-            data = file.read(LARGEST + 1) if os.fstat(file.fileno()).st_size else b""
+        data = named_files.at_most(path, LARGEST + 1)
         if data[:2] == _GZIP:
             data = _unpacked(path, data)
     except (EOFError, zlib.error):

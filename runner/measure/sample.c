@@ -15,8 +15,8 @@ enum { WARM_CALLS = 256 };
  * record then. Samples of warm code have as many; of cold code they have hundreds, and the way would be that of the row
  * before. */
 enum { SETTLE_CALLS = 1 << 17, SETTLE_PORTION = 1 << 12, SETTLE_NS = 20000000 };
-/* Where another cell of the row is held to a tier, the public functions are chosen anew for the next one, and record so
- * many calls at most: that is not what cold code is to be timed with. */
+/* Where another cell of the row is held to a tier, the public functions are chosen anew for the next one, and record no
+ * more calls than these: that is not what cold code is to be timed with. */
 enum { RECORDED_CALLS = 512, RECORDED_NS = 1000 };
 
 struct call {
@@ -99,13 +99,14 @@ static void job_sample(unsigned lane, void *context)
     bool refilled = work->row->content != CONTENT_ANY;
     uint64_t most = refilled ? pool_pass(pool, work->row) : work->calls;
     uint64_t warm = work->calls / 16 < WARM_CALLS ? work->calls / 16 : WARM_CALLS;
+    warm = warm < most ? warm : most;
     if (work->row->cold && work->cell->call_ns < RECORDED_NS)
         warm = RECORDED_CALLS;
     if (work->row->cold && !work->cell->settled)
         settle(pool, work);
     if (!work->row->stream)
         pool_draw(pool, work->row, work->first_size, work->calls);
-    warm_up(pool, work, warm < most ? warm : most);
+    warm_up(pool, work, warm);
     double spent = 0;
     if (work->row->cold) {
         if (work->crew)
@@ -137,11 +138,16 @@ static void job_sample(unsigned lane, void *context)
     work->elapsed[lane] = (uint64_t)fmax(spent, 1);
 }
 
+struct usual {
+    enum wherry_isa isa;
+    bool left; /* for another tier or other thresholds */
+};
+
 /* The tier of the public functions is the process's, so it is set before the lanes begin. */
-static enum wherry_isa enter(const struct work *work, const struct cell *cell)
+static struct usual enter(const struct work *work, const struct cell *cell)
 {
     last_words_of(work->row->id, cell->name);
-    enum wherry_isa usual = wherry_dispatch_isa();
+    struct usual usual = {.isa = wherry_dispatch_isa()};
     known_enter(cell->target);
     entry_enter(cell);
     const struct target *const parts[] = {cell->target, cell->second};
@@ -149,23 +155,23 @@ static enum wherry_isa enter(const struct work *work, const struct cell *cell)
         if (parts[i] && parts[i]->kind == TARGET_PUBLIC && parts[i]->forced) {
             wherry_dispatch_force(parts[i]->isa);
             target_thresholds(parts[i]);
-        } else if (parts[i] && parts[i]->kind == TARGET_NOFAULT)
+            usual.left = true;
+        } else if (parts[i] && parts[i]->kind == TARGET_NOFAULT) {
             target_prepare(parts[i]);
+            usual.left = true;
+        }
     return usual;
 }
 
-/* Only what was changed: to be chosen anew has the public functions record their next calls, which cold code pays for.
- */
-static void leave(enum wherry_isa usual, const struct cell *cell)
+/* Not where nothing was changed: chosen anew, the public functions record their next calls, and cold code pays for
+ * that. */
+static void leave(struct usual usual)
 {
     last_words_of(0, NULL);
-    const struct target *const parts[] = {cell->target, cell->second};
-    for (int i = 0; i < 2; i++)
-        if (parts[i] && ((parts[i]->kind == TARGET_PUBLIC && parts[i]->forced) || parts[i]->kind == TARGET_NOFAULT)) {
-            wherry_dispatch_force(usual);
-            target_thresholds(NULL);
-            return;
-        }
+    if (!usual.left)
+        return;
+    wherry_dispatch_force(usual.isa);
+    target_thresholds(NULL);
 }
 
 struct guarded_result sample(struct work *work, struct cell *cell, uint64_t calls)
@@ -173,9 +179,9 @@ struct guarded_result sample(struct work *work, struct cell *cell, uint64_t call
     work->cell = cell;
     work->calls = calls;
     double expected_ms = (double)calls * (cell->call_ns + (work->row->cold ? work->bench->cold.stretch_ns : 0)) / 1e6;
-    enum wherry_isa usual = enter(work, cell);
+    const struct usual usual = enter(work, cell);
     struct guarded_result how = on_lanes(work, job_sample, work->limit_ms + (unsigned)fmin(20 * expected_ms, 1e8));
-    leave(usual, cell);
+    leave(usual);
     cell->settled = true;
     uint64_t slowest = 0, fastest = UINT64_MAX;
     for (unsigned lane = 0; lane < work->row->threads; lane++) {
@@ -240,8 +246,8 @@ struct guarded_result check(struct work *work, struct cell *cell)
 {
     work->cell = cell;
     work->message = NULL;
-    enum wherry_isa usual = enter(work, cell);
+    const struct usual usual = enter(work, cell);
     struct guarded_result how = on_lanes(work, job_check, work->limit_ms);
-    leave(usual, cell);
+    leave(usual);
     return how;
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from wherry import outputs, runfile
+from wherry import named_files, outputs, runfile
 from wherry.cli import names, streams
 from wherry.errors import FailedError, WherryError, unknown
 
@@ -158,11 +158,9 @@ def _recorded(given: str):
     if given in recordings.shipped_names() and not path.exists():
         return recordings.shipped(given)
     try:
-        # A pipe cannot be read twice, and what has no length may wait for what there will be.
-        if not path.is_file() or not path.stat().st_size:
+        if not path.is_file():  # nor can a pipe be read twice
             return None
-        with path.open("rb") as file:
-            data = file.read(recordings.LARGEST_FILE)
+        data = named_files.at_most(path, recordings.LARGEST_FILE)
     except OSError:
         return None  # whoever reads it as a run says why
     if recordings.is_recorded(data[:64]) and _MIX.search(data):

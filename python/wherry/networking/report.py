@@ -104,6 +104,10 @@ def _kernel(found: Found, words: dict, title: str, width: int) -> Block | None:
     )
 
 
+def _way(words: dict) -> str:
+    return words["via"] if words["offload"] == "on" else f"{words['via']}, no offloads"
+
+
 def _files(found: Found, width: int) -> Block | None:
     """Netbench's way: the sender copies nothing, so the receiver's copy is the only one."""
     columns = [
@@ -117,10 +121,10 @@ def _files(found: Found, width: int) -> Block | None:
         Column("receiver's\ncopy", "%"),
     ]
     body, floors = [], []
-    for words, title in KERNEL_WAYS:
+    for words, _ in KERNEL_WAYS:
         rows = found.by_size(**words, beside=SENDFILE)
         if rows:
-            floors.append(f"{title} {100 * found.floor(**words, beside=SENDFILE):.1f} %")
+            floors.append(f"{_way(words)} {100 * found.floor(**words, beside=SENDFILE):.1f} %")
         for size, own in rows.items():
             if SENDFILE not in own:
                 continue
@@ -128,7 +132,7 @@ def _files(found: Found, width: int) -> Block | None:
             file = own[SENDFILE]
             body.append(
                 [
-                    Figure(title.replace("veth pair without", "veth, no")),
+                    Figure(_way(words)),
                     Figure(f"{size:,}"),
                     _number(rate(sent) if sent else None, ",.0f"),
                     Figure(f"{rate(file):,.0f}"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from wherry import mixes, recordedcalls, recordings
+from wherry import mixes, named_files, recordedcalls, recordings
 from wherry.ceiling import Timed
 from wherry.errors import WherryError, unknown
 from wherry.mixfiles import LARGEST_SIZE
@@ -186,12 +185,6 @@ def _took(timed: Timed, sizes: Sequence, calls: int) -> float | None:
     return total / calls if total > 0 else None
 
 
-def _head(path: Path) -> bytes:
-    """Nothing of what has no length: it may wait for what there will be."""
-    with path.open("rb") as file:
-        return file.read(4096) if os.fstat(file.fileno()).st_size else b""
-
-
 def subject(
     given: str, caches: Mapping[str, int], seed: int = 1, here: Mapping | None = None
 ) -> Subject:
@@ -207,7 +200,9 @@ def subject(
             )
         try:
             # By its name too: what is wrong with it is said of the right form then.
-            recorded = path.suffix == ".json" or recordings.is_recorded(_head(path))
+            recorded = path.suffix == ".json" or recordings.is_recorded(
+                named_files.at_most(path, 64)
+            )
         except OSError as error:
             raise WherryError(f"{path}: cannot be read: {error.strerror}") from None
         if not recorded:
