@@ -1,5 +1,4 @@
 /* Runs the units of work in forked children, a few at a time, and says what became of each. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,11 +10,11 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "child.h"
 #include "commands.h"
 #include "nofault.h"
 #include "verify.h"
@@ -113,103 +112,15 @@ static void fail_from_pulse(struct unit *unit, const struct verify_pulse *pulse,
         unit->failure.at.calls = 1;
 }
 
-/* Of the child, all its threads; 0 where nobody tells. */
-static double processor_time(pid_t pid)
-{
-    clockid_t its;
-    struct timespec t;
-    if (clock_getcpuclockid(pid, &its) != 0 || clock_gettime(its, &t) != 0)
-        return 0;
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-struct threads {
-    unsigned all, hold;
-};
-
-/* Of the child's threads: how many there are, and of how many this file of /proc tells what is asked for. */
-static struct threads threads_that(bool (*holds)(const char *text, int about), pid_t pid, const char *file, int about)
-{
-    char path[300], text[256];
-    struct threads found = {0};
-    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
-    DIR *threads = opendir(path);
-    for (const struct dirent *one; threads && (one = readdir(threads));) {
-        snprintf(path, sizeof path, "/proc/%d/task/%s/%s", (int)pid, one->d_name, file);
-        FILE *its = one->d_name[0] == '.' ? NULL : fopen(path, "re");
-        if (!its)
-            continue;
-        text[fread(text, 1, sizeof text - 1, its)] = '\0';
-        fclose(its);
-        found.all++;
-        found.hold += holds(text, about);
-    }
-    if (threads)
-        closedir(threads);
-    return found;
-}
-
-static bool sleeps(const char *stat, int unused)
-{
-    (void)unused;
-    const char *state = strrchr(stat, ')'); /* a name may have anything in it */
-    return state && strncmp(state, ") S", 3) == 0;
-}
-
-/* Whether every thread of it sleeps. One that waits for a CPU or a disk, or was stopped, would go on by itself, however
- * long that takes. */
-static bool asleep(pid_t pid)
-{
-    const struct threads of = threads_that(sleeps, pid, "stat", 0);
-    return of.all > 0 && of.hold == of.all;
-}
-
 /* Seconds for one family of one function, many times what any of ours takes: only a routine that sleeps needs more. */
 static double patience_with(const struct unit *unit)
 {
     return unit->level == LEVEL_FULL ? 900 : unit->level == LEVEL_QUICK ? 60 : 15;
 }
 
-/* Whether the limit on processor time has ended a child: SIGXCPU at the soft limit, SIGKILL at the hard one. */
-static bool out_of_time(int status, const struct rusage *used)
-{
-    struct rlimit limit;
-    if (!WIFSIGNALED(status) || getrlimit(RLIMIT_CPU, &limit) != 0)
-        return false;
-    if (WTERMSIG(status) == SIGXCPU)
-        return limit.rlim_cur != RLIM_INFINITY;
-    uint64_t us = (uint64_t)(used->ru_utime.tv_sec + used->ru_stime.tv_sec) * 1000000 +
-                  (uint64_t)(used->ru_utime.tv_usec + used->ru_stime.tv_usec);
-    return WTERMSIG(status) == SIGKILL && limit.rlim_max != RLIM_INFINITY && us / 1000000 >= limit.rlim_max;
-}
-
-/* The signal that has stopped it, or 0. */
-static int stopped_by(pid_t pid)
-{
-    siginfo_t info = {0};
-    const int looked = waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG | WNOWAIT);
-    return looked == 0 && info.si_pid == pid ? info.si_status : 0;
-}
-
 enum ending { ENDED, ASLEEP, STOPPED, STUCK, TOO_SLOW };
 
 enum { MOST_SLEEP = 10 }; /* seconds, of one call */
-
-/* Whether this thread stands in the system call by which it sent the process that signal. */
-static bool sends(const char *syscall, int signo)
-{
-    long number;
-    unsigned long long to, second, third;
-    if (sscanf(syscall, "%ld %llx %llx %llx", &number, &to, &second, &third) != 4)
-        return false;
-    if (number == SYS_tgkill)
-        return third == (unsigned)signo;
-    return (number == SYS_kill || number == SYS_tkill || number == SYS_rt_sigqueueinfo) && second == (unsigned)signo;
-}
-
-/* Whether a stopped process has sent itself that signal; not so where it was somebody else's, as Ctrl-Z is, after which
- * it goes on. */
-static bool stopped_itself(pid_t pid, int signo) { return threads_that(sends, pid, "syscall", signo).hold > 0; }
 
 /* Seconds of processor time without the end of a call that call.c could not stop. */
 static double limit_of(const struct unit *unit)
@@ -221,7 +132,7 @@ static double limit_of(const struct unit *unit)
 static void finish(struct job *job, struct unit *unit, enum ending ending)
 {
     bool killed = ending != ENDED;
-    const int stop = stopped_by(job->pid);
+    const int stop = child_stopped_by(job->pid);
     struct result result;
     ssize_t got = killed ? -1 : read(job->fd, &result, sizeof result);
     int status = 0;
@@ -251,7 +162,7 @@ static void finish(struct job *job, struct unit *unit, enum ending ending)
             snprintf(what, sizeof what, "stopped by signal %d (%s), and nobody had it go on", stop, strsignal(stop));
         snprintf(unit->skipped, sizeof unit->skipped, "%s: cut off after %.0f s and %llu calls, right so far",
                  stop ? what : "too slow", patience_with(unit), (unsigned long long)job->pulse->beats);
-    } else if (ending == ENDED && out_of_time(status, &used)) {
+    } else if (ending == ENDED && child_out_of_time(status, &used)) {
         unit->unfinished = true;
         snprintf(unit->skipped, sizeof unit->skipped,
                  "cut off by the limit on processor time (ulimit -t) after %llu calls, right so far",
@@ -361,10 +272,10 @@ static enum ending ending_of(struct job *job, const struct unit *unit)
 {
     enum { OF_WAITING = 10 };
     const double t = now(), since = t - job->looked < 0.5 ? t - job->looked : 0.5;
-    const double used = processor_time(job->pid);
+    const double used = child_processor_time(job->pid);
     const uint64_t beats = job->pulse->beats;
-    const int stop = stopped_by(job->pid);
-    const bool idle = stop || asleep(job->pid);
+    const int stop = child_stopped_by(job->pid);
+    const bool idle = stop || child_asleep(job->pid);
     const double worked = idle ? since : used - job->used;
     job->looked = t;
     job->used = used;
@@ -378,7 +289,7 @@ static enum ending ending_of(struct job *job, const struct unit *unit)
     }
     if (job->slept > MOST_SLEEP)
         return ASLEEP;
-    if (stop && stopped_itself(job->pid, stop))
+    if (stop && child_stopped_itself(job->pid, stop))
         return STOPPED;
     if (used - job->used_then > limit_of(unit))
         return STUCK;
@@ -391,7 +302,7 @@ static void look_at(struct campaign *c, struct job *job, short events)
     const enum ending ending = events ? ENDED : ending_of(job, unit);
     if (!events && ending == ENDED)
         return;
-    const bool stopped = stopped_by(job->pid);
+    const bool stopped = child_stopped_by(job->pid);
     finish(job, unit, ending);
     if (ending == TOO_SLOW) {
         c->abandoned[c->target_of[job->unit]] =
