@@ -94,48 +94,21 @@ set_low_destination_for_sure:       /* in set_avx2 and sets_sse2 the other tiers
     ret
 
 /* To 128 bytes the ends as in copies (routines/ends.h); above that halves gain nothing where a byte is not read at once. */
-/* clang-format off */
-#define SET_129_TO_256                         \
-    PREFETCH_TO_256;                           \
-    vmovdqu64 %zmm16, (%rdi);                  \
-    vmovdqu64 %zmm16, 64(%rdi);                \
-    vmovdqu64 %zmm16, -128(%rdi,%rdx);         \
-    vmovdqu64 %zmm16, -64(%rdi,%rdx);          \
-    WATCH_PICK(wherry_watch_sets, %rdi, set_look_back)
-/* clang-format on */
     .p2align 6
 #if !WHERRY_FIRST_AVX2
 set_65_on_or_not:
-#if WHERRY_EDGE_BRANCH
     jrcxz   set_not_apart
-#else
-    testl   %ecx, %ecx
-    jz      set_not_apart
-#endif
 #endif
 set_65_on:
     leal    -2(%rcx,%rcx), %ecx
     movq    %rdi, %rax
     vpbroadcastb %esi, %zmm16
     cmpq    %rcx, %rdx
-#if WHERRY_EDGE_BRANCH
     ja      set_129_on
     PREFETCH_TO_128
+#if WHERRY_EDGE_BRANCH
     vmovdqu64 %zmm16, (%rdi)
 #else
-/* 129 to 256 bytes follow, and 65 to 128 behind them: the other way round cold code waits 10 ns longer for the former and 3
- * less for the latter (docs/performance-zen4.md). */
-    jbe     set_65_to_128
-    cmpq    $1024, %rdx             /* here, since cold code goes by each jump that is taken */
-    ja      set_1025_on
-    cmpq    $256, %rdx
-    ja      set_257_on
-    SET_129_TO_256
-    ret
-
-    .p2align 6
-set_65_to_128:
-    PREFETCH_TO_128
     vmovdqu64 %ymm16, (%rdi)
     vmovdqu64 %ymm16, 32(%rdi)
 #endif
@@ -174,14 +147,21 @@ set_four:
     vmovdqu64 %ymm16, 32(%r8,%r10)
     RETURN_WATCHED(wherry_watch_sets, set_look_back, set_uncounted)
 
-#if WHERRY_EDGE_BRANCH
     .p2align 6
 set_129_on:
+#if !WHERRY_EDGE_BRANCH
+    cmpq    $1024, %rdx             /* here, since cold code goes by each jump that is taken */
+    ja      set_1025_on
+#endif
     cmpq    $256, %rdx
     ja      set_257_on
-    SET_129_TO_256
+    PREFETCH_TO_256
+    vmovdqu64 %zmm16, (%rdi)
+    vmovdqu64 %zmm16, 64(%rdi)
+    vmovdqu64 %zmm16, -128(%rdi,%rdx)
+    vmovdqu64 %zmm16, -64(%rdi,%rdx)
+    WATCH_PICK(wherry_watch_sets, %rdi, set_look_back)
     ret
-#endif
 
 #if !WHERRY_EDGE_BRANCH
     .p2align 6
