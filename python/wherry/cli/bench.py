@@ -142,6 +142,7 @@ from wherry.cli import dimensions, reporting, whole
 def command(ctx, experiments, show, as_json, then, markdown, **options) -> int:
     """Measures routines and prints the tables: `sizes` when no experiment is named (wherry list experiments)."""
     from wherry.cli import benching, showing
+    from wherry.cli.options import Options
     from wherry.errors import EXIT_OK, WherryError
 
     if options.pop("self_check"):
@@ -157,8 +158,8 @@ def command(ctx, experiments, show, as_json, then, markdown, **options) -> int:
             "--markdown writes the page of then and now; give --show FILE --then with it"
         )
     if show is None:
-        asked = whole.asked(ctx)
-        return benching.bench(experiments, as_json=as_json, then=then, asked=asked, **options)
+        given = options | {"experiments": experiments, "as_json": as_json, "then": then}
+        return benching.bench(Options.of(given), asked=whole.asked(ctx))
     plot, page, counters = (options.pop(key) for key in ("plot", "page", "counters"))
     given = [_flag(key) for key, value in options.items() if value and key not in ("hang_limit",)]
     if given:

@@ -1,18 +1,21 @@
-"""What `wherry bench` is asked: from the options to a job."""
+"""From what `wherry bench` was given to a job."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from wherry import found_peers as finding
 from wherry import inputs, jobcontrol, journal, outputs, runner, stamp
 from wherry import then as then_room
+from wherry.cell import Problem
 from wherry.cli import dimensions as dimension_room
 from wherry.cli import keeping, names, reporting, thennow, whole
 from wherry.cli import peers as peer_room
-from wherry.cli.job import Bench
+from wherry.cli.job import Bench, Task
+from wherry.cli.options import Options
 from wherry.cli.printer import Printer
 from wherry.errors import WherryError, unknown
 from wherry.experiments import Experiment, Request
@@ -24,146 +27,145 @@ from wherry.units import parse_size
 from wherry.yardsticks import YARDSTICKS
 
 
-def bench(
-    experiments,
-    *,
-    routines,
-    sizes,
-    peers,
-    states,
-    ops,
-    regions,
-    isa,
-    mixes,
-    no_found_peers,
-    quick,
-    verify_first,
-    pin,
-    processes,
-    rounds,
-    seed,
-    hang_limit,
-    save,
-    raw,
-    as_json,
-    then=False,
-    every=False,
-    budget=None,
-    asked=None,
-    run=None,
-    plot=None,
-    page=False,
-    counters=False,
-    found_peers=False,
-    turns=None,
-    members=(),
-    disks=(),
-    scratch=None,
-    **dimensions,
-) -> int:
+def bench(options: Options, *, asked: dict | None = None, run: dict | None = None) -> int:
+    """`asked`: the parameters to go on by, should the run be interrupted. `run`: the interrupted one that goes on."""
     began = jobcontrol.clock()
-    thennow.check_json(then, as_json)
-    picture = reporting.check_plot(plot)
-    limit = whole.seconds(budget, every, processes, rounds)
-    chosen = whole.chosen(experiments, every)
-    thennow.check(then, [experiment.name for experiment in chosen])
-    if then and not routines:
+    thennow.check_json(options.then, options.as_json)
+    picture = reporting.check_plot(options.plot)
+    limit = whole.seconds(options.budget, options.every, options.processes, options.rounds)
+    chosen = _experiments(options)
+    peers = _with_found(options)
+    subject = _subject(options, chosen, peers)
+    request = subject.request
+    plan, left_out = whole.plan(chosen, request, options.every)
+    seed = secrets.randbits(32) if options.seed is None else options.seed
+    job = Bench(
+        Task(
+            plan=plan,
+            request=request,
+            path=_place(options, plan, picture, goes_on=run is not None),
+            asked=asked or {},
+            left_out=left_out,
+            course=whole.course_of(plan, request, limit, seed, run, began),
+            peers=subject.good_specs,
+            inputs=inputs.gather(subject.specs, request.members, [own.name for own, _ in plan]),
+            pin=subject.pin,
+            seed=seed,
+            problems=subject.problems,
+        ),
+        options,
+    )
+    status = job.run()
+    told = options.found_peers or options.no_found_peers
+    if not (options.as_json or told or job.document["interrupted"]):
+        _tell_of_peers(job.printer, chosen, peers)
+    reporting.after_bench(job.document, job.path, picture, options.page, aside=options.as_json)
+    return status
+
+
+def _experiments(options: Options) -> list[Experiment]:
+    """Those that are asked for, if they heed what is given with them."""
+    chosen = whole.chosen(options.experiments, options.every)
+    thennow.check(options.then, [experiment.name for experiment in chosen])
+    if options.then and not options.routines:
         chosen = [then_room.widened(experiment) for experiment in chosen]
     dimension_room.check_heeded(
         chosen,
-        routines=routines,
-        sizes=sizes,
-        states=states,
-        ops=ops,
-        regions=regions,
-        isa=isa,
-        mixes=mixes,
-        found=no_found_peers,
-        turns=turns,
-        members=members,
-        disks=disks,
-        scratch=scratch,
-        **dimensions,
+        routines=options.routines,
+        sizes=options.sizes,
+        states=options.states,
+        ops=options.ops,
+        regions=options.regions,
+        isa=options.isa,
+        mixes=options.mixes,
+        found=options.no_found_peers,
+        turns=options.turns,
+        members=options.members,
+        disks=options.disks,
+        scratch=options.scratch,
+        **options.dimensions,
     )
-    peers = _with_found(peers, found_peers, no_found_peers)
-    wanted = names.split(routines)
+    return chosen
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What is measured: the words of the options read into values."""
+
+    request: Request
+    specs: Sequence[str]  # all peers, NAME=PATH[:PREFIX]
+    good_specs: list[str]  # those that can be measured
+    problems: list[Problem]  # of the others
+    pin: int | None
+
+
+def _subject(options: Options, chosen: list[Experiment], peers: Sequence[str]) -> _Subject:
     # Source and destination have to fit together.
-    product = dimension_room.product(chosen, sizes, mixes, ops, pin, dimensions)
-    size_list = () if product else tuple(parse_size(t, buffers=2) for t in names.split(sizes))
-    state_list = names.states(states)
-    pin = dimension_room.check_pins(pin, product)
-    mix_list = product.mixes if product else dimension_room.mixes(mixes)
-    op_list = product.ops if product else names.ops(ops)
-    region_list = names.regions(regions, mix_list, op_list)
+    product = dimension_room.product(
+        chosen, options.sizes, options.mixes, options.ops, options.pin, options.dimensions
+    )
+    sizes = () if product else tuple(parse_size(t, buffers=2) for t in names.split(options.sizes))
+    states = names.states(options.states)
+    pin = dimension_room.check_pins(options.pin, product)
+    mixes = product.mixes if product else dimension_room.mixes(options.mixes)
+    ops = product.ops if product else names.ops(options.ops)
+    regions = names.regions(options.regions, mixes, ops)
     cpu = runner.cpu()
-    names.check_isa(isa, cpu)
+    names.check_isa(options.isa, cpu)
     catalogue = runner.routines()
-    found = [] if no_found_peers else _wanted(chosen, peers)
+    found = [] if options.no_found_peers else _wanted(chosen, peers)
     specs = [*peers, *(peer.spec for peer in found)]
-    peer_problems = peer_room.check(specs, hang_limit)
-    good_specs = peer_room.without(specs, peer_problems)
+    problems = peer_room.check(specs, options.hang_limit)
+    good_specs = peer_room.without(specs, problems)
     good_names = set(map(peer_room.name_of, good_specs))
-    known = names.targets(catalogue, specs) | YARDSTICKS.keys()
-    for name in wanted:
-        if name != "all" and names.unknown_routine(name, known):
-            raise unknown("routine", name, known | {"all"}, "wherry list routines")
+    wanted = _routines(options, names.targets(catalogue, specs) | YARDSTICKS.keys())
     request = Request(
         catalogue=catalogue,
         routines=tuple(name for name in wanted if name != "all"),
         all_routines="all" in wanted,
         peers=tuple(name for name in map(peer_room.name_of, peers) if name in good_names),
-        ops=op_list,
-        regions=region_list,
-        isa=isa,
-        mixes=mix_list,
+        ops=ops,
+        regions=regions,
+        isa=options.isa,
+        mixes=mixes,
         found=tuple(peer for peer in found if peer.name in good_names),
         caches=_caches(cpu),
         tier=cpu.get("tier") or "",
-        sizes=size_list,
-        states=state_list,
+        sizes=sizes,
+        states=states,
         product=product,
-        quick=quick,
-        processes=processes,
-        rounds=rounds,
-        turns=turns,
-        members=stripe_files.gather(members),
-        disks=dimension_room.numbers("disks", disks, 1, 9),
-        scratch=scratch,
+        quick=options.quick,
+        processes=options.processes,
+        rounds=options.rounds,
+        turns=options.turns,
+        members=stripe_files.gather(options.members),
+        disks=dimension_room.numbers("disks", options.disks, 1, 9),
+        scratch=options.scratch,
     )
-    plan, left_out = whole.plan(chosen, request, every)
-    path = Path(save) if save else stamp.run_path(sum(len(rows) for _, rows in plan))
-    keeping.check(path, explicit=bool(save))
-    if save and run is None:
+    return _Subject(request, specs, good_specs, problems, pin)
+
+
+def _routines(options: Options, known: set[str]) -> list[str]:
+    wanted = names.split(options.routines)
+    for name in wanted:
+        if name != "all" and names.unknown_routine(name, known):
+            raise unknown("routine", name, known | {"all"}, "wherry list routines")
+    return wanted
+
+
+def _place(
+    options: Options, plan: list[tuple[Experiment, list]], picture: Path | None, goes_on: bool
+) -> Path:
+    """Of the run file, when it and all that comes beside it can be written."""
+    path = Path(options.save or stamp.run_path(sum(len(rows) for _, rows in plan)))
+    keeping.check(path, explicit=bool(options.save))
+    if options.save and not goes_on:
         journal.check_none(path)
-    if raw:
+    if options.raw:
         outputs.check(raw_samples(path), outputs.RAW)
-    reporting.check_beside(path, picture, page, [experiment.name for experiment, _ in plan])
-    seed = secrets.randbits(32) if seed is None else seed
-    job = Bench(
-        plan,
-        request,
-        path,
-        raw=raw,
-        then=then,
-        asked=asked or {},
-        left_out=left_out,
-        course=whole.course_of(plan, request, limit, seed, run, began),
-        as_json=as_json,
-        explicit=bool(save),
-        peers=good_specs,
-        inputs=inputs.gather(specs, request.members, [own.name for own, _ in plan]),
-        pin=pin,
-        seed=seed,
-        hang_limit=hang_limit,
-        verify_first=verify_first,
-        problems=peer_problems,
-        counters=counters,
-    )
-    status = job.run()
-    if not (as_json or found_peers or no_found_peers or job.document["interrupted"]):
-        _tell_of_peers(job.printer, chosen, peers)
-    reporting.after_bench(job.document, job.path, picture, page, aside=as_json)
-    return status
+    experiments = [experiment.name for experiment, _ in plan]
+    reporting.check_beside(path, picture, options.page, experiments)
+    return path
 
 
 def _found_beside(peers: Sequence[str]) -> list[Peer]:
@@ -171,16 +173,16 @@ def _found_beside(peers: Sequence[str]) -> list[Peer]:
     return finding.found(without=map(peer_room.name_of, peers))
 
 
-def _with_found(peers: Sequence[str], found_peers: bool, no_found_peers: bool) -> Sequence[str]:
+def _with_found(options: Options) -> Sequence[str]:
     """What --peer gives, and with --found-peers what make peers built."""
-    if not found_peers:
-        return peers
-    if no_found_peers:
+    if not options.found_peers:
+        return options.peers
+    if options.no_found_peers:
         raise WherryError("--found-peers and --no-found-peers contradict each other; give one")
-    own = [peer for peer in _found_beside(peers) if not peer.loops]
+    own = [peer for peer in _found_beside(options.peers) if not peer.loops]
     if not own:
         raise WherryError("--found-peers: none were found; make peers builds some (docs/peers.md)")
-    return (*peers, *(peer.spec for peer in own))
+    return (*options.peers, *(peer.spec for peer in own))
 
 
 def _wanted(chosen: Sequence[Experiment], peers: Sequence[str]) -> list[Peer]:

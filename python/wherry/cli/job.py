@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from wherry import (
@@ -29,6 +29,7 @@ from wherry.cli import peers as peer_room
 from wherry.cli import report, thennow, whole
 from wherry.cli.ending import interrupted_status
 from wherry.cli.keeping import Keeper
+from wherry.cli.options import Options
 from wherry.cli.printer import Printer
 from wherry.cli.progress import CampaignProgress, Progress
 from wherry.course import Course
@@ -49,80 +50,41 @@ from wherry.yardsticks import INLINED, YARDSTICKS
 TELL_FROM = 30
 
 
+@dataclass(frozen=True)
+class Task:
+    """What is to be measured, and what is known of it beforehand."""
+
+    plan: list[tuple[Experiment, list]]
+    request: Request
+    path: Path
+    asked: dict  # what to go on by, should it be interrupted
+    left_out: dict[str, str]  # of all experiments those that cannot be had, with the reason
+    course: Course
+    peers: list[str]
+    inputs: dict[str, str]
+    pin: int | None
+    seed: int
+    problems: list[Problem]
+
+
 class Bench:
-    def __init__(
-        self,
-        plan: list[tuple[Experiment, list]],
-        request: Request,
-        path: Path,
-        *,
-        raw: bool,
-        then: bool,
-        asked: dict,
-        left_out: dict[str, str],
-        course: Course,
-        as_json: bool,
-        explicit: bool,
-        peers: list[str],
-        inputs: dict[str, str],
-        pin: int | None,
-        seed: int,
-        hang_limit: float,
-        verify_first: bool,
-        problems: list[Problem],
-        counters: bool = False,
-    ):
-        self.plan = plan
-        self.request = request
-        self.keeper = Keeper(path, explicit=explicit, raw=raw)
-        self.raw = raw
-        self.then = then
-        self.course = course
-        self.as_json = as_json
-        self.peers = peers
-        self.pin = pin
-        self.seed = seed
-        self.hang_limit = hang_limit
-        self.verify_first = verify_first
+    def __init__(self, task: Task, options: Options):
+        self.task = task
+        self.options = options
+        self.plan = task.plan
+        self.request = task.request
+        self.course = task.course
+        self.keeper = Keeper(task.path, explicit=bool(options.save), raw=options.raw)
         self.printer = Printer()
         self.excluded: set[str] = set()
         self.samples: list[dict] = []
         self.began = jobcontrol.clock()
-        self.document = {
-            "format": runfile.FORMAT,
-            "format_version": runfile.FORMAT_VERSION,
-            "wherry": version(),
-            "runner": {},
-            "started": stamp.now(),
-            "finished": stamp.now(),
-            "seconds": 0.0,
-            "interrupted": False,
-            "machine": machine.record(),
-            "method": {
-                "command": ["wherry", *sys.argv[1:]],
-                "seed": seed,
-                "pin": pin,
-                "quick": request.quick,
-                "peers": peers,
-                "inputs": inputs,
-                "verified": verify_first,
-                "resamples": stats.RESAMPLES,
-                "asked": asked,
-                "counters_shown": counters,
-                "left_out": left_out,
-            },
-            "mixes": [mix.record() for mix in request.mixes if mix.sha256],
-            "noise": {"floor": None},
-            "ideas": {r["name"]: r.get("idea", "") for r in request.catalogue},
-            "experiments": [],
-            "rows": [],
-            "cells": [],
-            "problems": [asdict(problem) for problem in problems],
-        }
-        self.document["machine"]["uncontrolled"] += inputs_room.uncontrolled()
-        if course.run is not None:
-            self.document, self.began, self.excluded = whole.go_on(course, self.document, path)
-            self.samples = whole.samples_of(course, path) if raw else []
+        self.document = _fresh(task, options)
+        if self.course.run is not None:
+            self.document, self.began, self.excluded = whole.go_on(
+                self.course, self.document, task.path
+            )
+            self.samples = whole.samples_of(self.course, task.path) if options.raw else []
 
     @property
     def path(self) -> Path:
@@ -130,43 +92,46 @@ class Bench:
 
     def run(self) -> int:
         self.course.rehearse([own for own, _ in self.plan], self.request, self._campaign)
-        if not self.as_json:
+        if not self.options.as_json:
             report.heading(self.printer, self.document)
-        if self.verify_first:
+        if self.options.verify_first:
             self._verify()
         for experiment, _ in self.plan:
             if self.document["interrupted"]:
                 break
-            if not self.course.is_complete(experiment.name):
-                try:
-                    with contextlib.ExitStack() as around:
-                        if self._enter(around, experiment):
-                            self._measure(experiment)
-                except KeyboardInterrupt:
-                    self.document["interrupted"] = True
-                    if self.keeper.left():
-                        return self._leave_to_journal()
-                except WherryError:
-                    if self.course.run is None and not self.document["rows"]:
-                        self.keeper.nothing()
-                    raise
-            elif not self.as_json:
-                report.experiment(self.printer, self.document, experiment.name)
+            if self.course.is_complete(experiment.name):
+                if not self.options.as_json:
+                    report.experiment(self.printer, self.document, experiment.name)
+                continue
+            try:
+                with contextlib.ExitStack() as around:
+                    if self._enter(around, experiment):
+                        self._measure(experiment)
+            except KeyboardInterrupt:
+                self.document["interrupted"] = True
+                if self.keeper.left():
+                    return self._leave_to_journal()
+            except WherryError:
+                if self.course.run is None and not self.document["rows"]:
+                    self.keeper.nothing()
+                raise
         if not self.document["rows"]:
-            self.keeper.nothing()
-            report.problems_to_stderr(self.document)
-            if self.document["interrupted"]:
-                print(
-                    "wherry: interrupted before anything was measured; nothing saved",
-                    file=sys.stderr,
-                )
-                return interrupted_status[0]
-            if broken := _broken(self.document):
-                raise FailedError(broken)
-            skipped = [p["message"] for p in self.document["problems"] if p["kind"] == "skip"]
-            raise FailedError(": ".join(["nothing could be measured", *skipped[:1]]))
+            return self._leave_nothing()
         self._save()
         return self._finish()
+
+    def _leave_nothing(self) -> int:
+        self.keeper.nothing()
+        report.problems_to_stderr(self.document)
+        if self.document["interrupted"]:
+            print(
+                "wherry: interrupted before anything was measured; nothing saved", file=sys.stderr
+            )
+            return interrupted_status[0]
+        if broken := _broken(self.document):
+            raise FailedError(broken)
+        skipped = [p["message"] for p in self.document["problems"] if p["kind"] == "skip"]
+        raise FailedError(": ".join(["nothing could be measured", *skipped[:1]]))
 
     def _leave_to_journal(self) -> int:
         """Interrupted again, or when all was measured and only the figures of it were not made."""
@@ -192,15 +157,15 @@ class Bench:
 
     def _verify(self) -> None:
         named = (name for _, rows in self.plan for row in rows for name in row.routines)
-        known = set(map(peer_room.name_of, self.peers))
+        known = set(map(peer_room.name_of, self.task.peers))
         arguments = [
             name for name in entries.targets(named, known) if name not in (*YARDSTICKS, *INLINED)
         ]
-        for spec in self.peers:
+        for spec in self.task.peers:
             arguments += ["--peer", spec]
         with Progress("verify", "parts", 0) as progress:
             result = verification.verify(
-                [*arguments, "--brief", "--seed", str(self.seed)],
+                [*arguments, "--brief", "--seed", str(self.task.seed)],
                 lambda done, total, what: progress.at(done, total, f"verify {what}"[:40]),
             )
         if result.interrupted:
@@ -210,18 +175,18 @@ class Bench:
             name = re.split("[:]", target)[0]
             self.excluded.add(name)
             self.document["problems"].append(asdict(Problem("wrong", name, message)))
-        if not self.as_json:
+        if not self.options.as_json:
             report.verified(self.printer, result)
 
     def _campaign(self, rows, **how) -> Campaign:
         return Campaign(
             rows,
-            peers=self.peers,
-            pin=self.pin,
-            seed=self.seed,
+            peers=self.task.peers,
+            pin=self.task.pin,
+            seed=self.task.seed,
             excluded=self.excluded,
-            hang_limit=self.hang_limit,
-            raw=self.raw,
+            hang_limit=self.options.hang_limit,
+            raw=self.options.raw,
             counters=dimension_room.counter_set(),
             **how,
         )
@@ -240,9 +205,8 @@ class Bench:
         except KeyboardInterrupt:
             self.document["interrupted"] = True
             return
-        rows = share.rows
         campaign = self._campaign(
-            rows,
+            share.rows,
             processes=share.processes,
             only=share.only,
             deadline=share.deadline,
@@ -252,6 +216,22 @@ class Bench:
         campaign.journal = self.keeper.begin(
             self.document | {"interrupted": True}, self.course.in_case(experiment, campaign)
         )
+        self._carry_out(experiment, campaign)
+        self.keeper.measured()
+        first = 1 + max((row["row"] for row in self.document["rows"]), default=-1)
+        some = self._take_in(experiment, campaign, share.request, first, began)
+        if self.options.raw:
+            self.samples += results.samples(campaign, experiment.name, first)
+        if some:
+            # Before printing: a reader of our output that leaves must not cost what was measured.
+            self._save(quiet=True)
+        if not self.options.as_json:
+            report.experiment(self.printer, self.document, experiment.name)
+            thennow.show(self.options.then, self.printer, self.document, experiment.name)
+
+    def _carry_out(self, experiment: Experiment, campaign: Campaign) -> None:
+        """On a terminal with what it will take, and how far it is."""
+        rows = campaign.rows
         expected = expected_seconds([rows[i] for i in campaign.chosen], campaign.processes)
         if expected > TELL_FROM and sys.stderr.isatty():
             routines = {name for row in rows for name in row.routines} - YARDSTICKS.keys()
@@ -266,12 +246,20 @@ class Bench:
         ) as progress:
             campaign.watcher = CampaignProgress(progress) if sys.stderr.isatty() else Watcher()
             campaign.run()
-        self.keeper.measured()
+
+    def _take_in(
+        self,
+        experiment: Experiment,
+        campaign: Campaign,
+        request: Request,
+        first: int,
+        began: float,
+    ) -> bool:
+        """What a campaign gave, into the document, where its rows are numbered from `first` on. Whether it has any."""
         self.excluded |= campaign.excluded
         document = self.document
         document["interrupted"] = campaign.interrupted
         document["runner"] = {k: v for k, v in campaign.start.items() if k != "event"}
-        first = 1 + max((row["row"] for row in document["rows"]), default=-1)
         new_rows, cells, floor = results.digest(campaign, first)
         document["rows"] += new_rows
         document["cells"] += cells
@@ -279,16 +267,17 @@ class Bench:
             asdict(p) | {"row": None if p.row is None else first + p.row} for p in campaign.problems
         ]
         cut = campaign.interrupted or bool(campaign.broken)
-        checks = [] if cut else experiment.cross_check(campaign, share.request)
-        summary = experiment.summary(campaign, share.request, first) if new_rows else None
-        document["experiments"].append(
+        checks = [] if cut else experiment.cross_check(campaign, request)
+        summary = experiment.summary(campaign, request, first) if new_rows else None
+        took = jobcontrol.clock() - began
+        entry = (
             ({} if summary is None else {"score": summary})
             | ({"cross_check": checks} if checks else {})
             | {
                 "name": experiment.name,
                 "processes": campaign.processes,
                 "rounds": experiment.round_count(self.request),
-                "seconds": round(jobcontrol.clock() - began, 2),
+                "seconds": round(took, 2),
                 "noise_floor": floor,
                 "voided": campaign.voided,
                 "complete": not cut,
@@ -296,26 +285,20 @@ class Bench:
             }
             | campaign.rounds.record()
             | levels.record(campaign)
-            | self.course.finished(experiment, campaign, jobcontrol.clock() - began)
+            | self.course.finished(experiment, campaign, took)
         )
-        if undone := self.course.left_undone(experiment, campaign, document["experiments"][-1]):
+        document["experiments"].append(entry)
+        if undone := self.course.left_undone(experiment, campaign, entry):
             document["resume"] = undone
         uncontrolled = document["machine"]["uncontrolled"]
         known = {note["what"] for note in uncontrolled}
-        own = rounds_room.uncontrolled(document["experiments"][-1])
+        own = rounds_room.uncontrolled(entry)
         uncontrolled += [note for note in own if note["what"] not in known]
         floors = [e["noise_floor"] for e in document["experiments"] if e["noise_floor"] is not None]
         document["noise"]["floor"] = max(floors, default=None)
         document["finished"] = stamp.now()
         document["seconds"] = round(jobcontrol.clock() - self.began, 2)
-        if self.raw:
-            self.samples += results.samples(campaign, experiment.name, first)
-        if new_rows:
-            # Before printing: a reader of our output that leaves must not cost what was measured.
-            self._save(quiet=True)
-        if not self.as_json:
-            report.experiment(self.printer, document, experiment.name)
-            thennow.show(self.then, self.printer, document, experiment.name)
+        return bool(new_rows)
 
     def _save(self, quiet: bool = False) -> None:
         """After each experiment, and at the end; a failure is told once, at the end."""
@@ -328,13 +311,13 @@ class Bench:
             self.keeper.save(self.document | {"interrupted": interrupted}, self.samples)
         except FailedError:
             if not quiet:
-                if self.as_json:
+                if self.options.as_json:
                     self.printer.write(runfile.encode(self.document).decode())
                 raise
 
     def _finish(self) -> int:
         document = self.document
-        if self.as_json:
+        if self.options.as_json:
             self.printer.write(runfile.encode(document).decode())
             report.problems_to_stderr(document)
         else:
@@ -351,15 +334,53 @@ class Bench:
                 f"wherry bench --resume {self.path} measures the rest",
                 file=sys.stderr,
             )
-        elif not self.as_json:
+        elif not self.options.as_json:
             self.printer.text(
                 f"Saved as {printable(str(self.path))}"
-                + (", raw samples beside it" if self.raw else "")
+                + (", raw samples beside it" if self.options.raw else "")
             )
         if document["interrupted"]:
             return interrupted_status[0]
         bad = any(p["kind"] != "skip" for p in document["problems"])
         return EXIT_FAILED if bad else EXIT_OK
+
+
+def _fresh(task: Task, options: Options) -> dict:
+    """A run in which nothing has been measured yet."""
+    request = task.request
+    document = {
+        "format": runfile.FORMAT,
+        "format_version": runfile.FORMAT_VERSION,
+        "wherry": version(),
+        "runner": {},
+        "started": stamp.now(),
+        "finished": stamp.now(),
+        "seconds": 0.0,
+        "interrupted": False,
+        "machine": machine.record(),
+        "method": {
+            "command": ["wherry", *sys.argv[1:]],
+            "seed": task.seed,
+            "pin": task.pin,
+            "quick": request.quick,
+            "peers": task.peers,
+            "inputs": task.inputs,
+            "verified": options.verify_first,
+            "resamples": stats.RESAMPLES,
+            "asked": task.asked,
+            "counters_shown": options.counters,
+            "left_out": task.left_out,
+        },
+        "mixes": [mix.record() for mix in request.mixes if mix.sha256],
+        "noise": {"floor": None},
+        "ideas": {r["name"]: r.get("idea", "") for r in request.catalogue},
+        "experiments": [],
+        "rows": [],
+        "cells": [],
+        "problems": [asdict(problem) for problem in task.problems],
+    }
+    document["machine"]["uncontrolled"] += inputs_room.uncontrolled()
+    return document
 
 
 def _broken(document: dict) -> str:

@@ -8,6 +8,7 @@ import click
 
 from wherry import course, journal, runfile
 from wherry.cli import benching, whole
+from wherry.cli.options import Options
 from wherry.errors import WherryError
 
 
@@ -31,4 +32,4 @@ def resume(ctx: click.Context, file: str) -> int:
         "as_json": ctx.params["as_json"],
     }
     parameters.pop("markdown", None)
-    return benching.bench(asked=before, run=run, **parameters)
+    return benching.bench(Options.of(parameters), asked=before, run=run)
