@@ -48,7 +48,8 @@ def full() -> dict:
             "cpu": "C", "family": 1, "model_number": 2, "stepping": 3, "tier": "avx2", "kernel": "6", "libc": "glibc 2",
         },
         "run": {
-            "exit": 0, "recovered": False, "runs": 1, "elapsed_s": 1.0, "user_s": 1.0, "system_s": 0.1, "processes": 1,
+            "exit": 0, "recovered": False, "collected": False, "runs": 1, "elapsed_s": 1.0, "user_s": 1.0,
+            "system_s": 0.1, "processes": 1,
             "execs": 1, "threads": 1, "uncounted": 1, "unrecorded": [{"program": "/a", "reason": "static", "count": 1}],
             "unseen": {"entered": 3, "inside_libc": 1, "error": "none"},
         },

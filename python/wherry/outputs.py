@@ -168,6 +168,11 @@ def refuse(path: Path, kind: Kind, data: bytes | None = None) -> None:
     )
 
 
+def plain_name(text: str) -> str:
+    """A file's name out of any text: of signs that no shell and no file system takes for anything else."""
+    return re.sub(r"[^\w.+-]", "_", text, flags=re.ASCII)[:40] or "mix"
+
+
 def check(path: Path, kind: Kind) -> None:
     """The same, and whether it can be written there at all."""
     runfile.check_target(path)

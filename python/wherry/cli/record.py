@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from wherry.cli import recorded
 from wherry.errors import EXIT_FAILED, FailedError, WherryError
 from wherry.recording import leftovers, telling
 from wherry.recording.ending import Ending
 
-if TYPE_CHECKING:
-    from wherry.recording.trial import Tried
-
 # What a file of parts may need; a directory in memory with less free is not used.
 LEAST_FREE = 512 << 20
-# Of which a library that is tried must have one.
-TRIED_NAMES = ("memcpy", "memmove", "memset")
 LEFTOVERS_SHOWN = 3
+WITHOUT_COMMAND = ("--recover", "--into", "--collect")
 # Programs that a preloaded object would stop, or make write complaints of their loader among what they write.
 DISTURBED = ("sanitizer", "musl", "other libc", "other architecture")
 
@@ -33,15 +29,11 @@ DISTURBED = ("sanitizer", "musl", "other libc", "other architecture")
 def _target(given: str | None, command: str, plan: str | None, library: str | None) -> Path:
     from wherry import outputs
 
-    path = Path(given) if given else Path(f"{_name(Path(command).name)}.mix.json")
+    path = Path(given) if given else Path(f"{outputs.plain_name(Path(command).name)}.mix.json")
     read = ((plan, "the plan"), (library, "the library"), (shutil.which(command), "the command"))
     outputs.refuse_inputs(path, {Path(own): what for own, what in read if own})
     outputs.check(path, outputs.MIX)
     return path
-
-
-def _name(text: str) -> str:
-    return re.sub(r"[^\w.+-]", "_", text, flags=re.ASCII)[:40] or "mix"
 
 
 def _parts() -> Path:
@@ -62,46 +54,6 @@ def _parts() -> Path:
         home.rmdir()
         raise WherryError(f"the temporary directory {home.parent} has too long a path; set TMPDIR")
     return home
-
-
-def _library(given: str) -> Path:
-    """The file of --try, when it has something to try."""
-    from wherry import preloading
-
-    path = Path(given)
-    if why := preloading.why_not_preloaded(path, TRIED_NAMES):
-        raise WherryError(f"--try {given}: {why}; give a shared object, or libc")
-    return path
-
-
-def _trial(
-    env: dict[str, str], plan: Path | None, given: str | None
-) -> tuple[dict[str, str], Tried] | None:
-    """The environment that tries the drop-in, or what was given, by turns; None where it is not built."""
-    from wherry import planuse, preloading
-    from wherry.recording import trial
-    from wherry.recording.trial import Tried
-
-    if "WHERRY_PLAN" in env:
-        telling.say(planuse.NOT_USED)
-        env = {key: value for key, value in env.items() if key != "WHERRY_PLAN"}
-    compiled = planuse.compiled(plan) if plan else None
-    libraries = [preloading.library("recorder")]
-    if given == trial.LIBC:
-        tried = Tried(trial.LIBC, trial.LIBC)
-    elif given is not None:
-        libraries.append(_library(given))
-        tried = Tried(_name(libraries[-1].stem), trial.identity(libraries[-1]))
-    else:
-        try:
-            libraries.append(preloading.library("dropin"))
-        except FailedError as error:
-            telling.say(f"nothing is tried: {error}")
-            return None
-        tried = Tried(trial.DROPIN, trial.identity(compiled))
-    env = preloading.environment(env, libraries, compiled)
-    env[trial.VARIABLE] = "1"
-    return env, tried
 
 
 @dataclass(frozen=True)
@@ -140,17 +92,13 @@ def _prepare(shell: str) -> None:
 def _runs(asked: _Asked, verdict, home: Path, merger, counting, ending: Ending) -> tuple:
     """The command, as often as asked for; what it took in all, and what was tried."""
     from wherry import commands, preloading
-    from wherry.recording import running, writing
+    from wherry.recording import preparing, running, writing
 
-    env, tried, given = preloading.own_environment(), None, None
+    env, tried = preloading.own_environment(), None
     if verdict.kind not in DISTURBED:
-        if asked.ceilings and not asked.count and asked.tries:
-            given = _trial(env, asked.plan, asked.library)
-        if given:
-            env, tried = given
-        else:
-            env = preloading.environment(env, [preloading.library("recorder")])
-        env["WHERRY_RECORD"] = str(home)
+        tries = asked.ceilings and not asked.count and asked.tries
+        prepared = preparing.preparation(tries=tries, plan=asked.plan, library=asked.library)
+        env, tried = prepared.environment(env, home), prepared.tried
     path, argv = verdict.argv(asked.command[1:])
     ran = None
     for number in range(asked.runs):
@@ -235,7 +183,7 @@ def _recorded(asked: _Asked, quiet: bool, verdict, home: Path, ending: Ending) -
         seen = sum(part["calls"] for part in merger.ops().values()) + merger.uncounted
         not_seen = unseen.judged(counting.finish(), seen)
     document = writing.document(
-        name=_name_of(asked.target),
+        name=recorded.name_of(asked.target),
         command=asked.command,
         note=asked.note,
         ran=ran,
@@ -246,26 +194,8 @@ def _recorded(asked: _Asked, quiet: bool, verdict, home: Path, ending: Ending) -
         unseen=not_seen,
         tried=tried,
     )
-    saved = _save(document, asked.target, home, merger, ran, quiet)
+    saved = recorded.save(document, asked.target, home, merger, ran, quiet)
     return ran.exit if saved else EXIT_FAILED
-
-
-def _name_of(target: Path) -> str:
-    return _name(target.name.removesuffix(".json").removesuffix(".mix"))
-
-
-def _save(document: dict, target: Path, home: Path, merger, ran, quiet: bool) -> bool:
-    """Saves the mix and tells of it. False: it is not where it was to be."""
-    from wherry.recording import summary, writing
-
-    places = [Path(tempfile.gettempdir()), home.parent]
-    place, why = writing.save(target, document, places)
-    if not quiet:
-        with telling.unheard():
-            summary.show(document, place, merger, ran)
-    if why:
-        telling.say(f"{why}; the mix is in {telling.in_shell(str(place))} instead")
-    return not why
 
 
 def _tell_leftovers() -> None:
@@ -282,37 +212,37 @@ def _tell_leftovers() -> None:
         telling.say(f"and {len(found) - LEFTOVERS_SHOWN} more in {found[-1].home.parent}")
 
 
-def _recover(home: Path, output: str | None, note: str, quiet: bool) -> int:
-    found = leftovers.read(home)
-    from wherry import outputs
-    from wherry.recording import running, writing
-    from wherry.recording.merge import Merger
+def _alone(option: str, what: str, told: Mapping[str, bool], heeded: set[str]) -> None:
+    """That this option is given with no other than those."""
+    others = [own for own, there in told.items() if there and own != option and own not in heeded]
+    if not others:
+        return
+    if others[0] in WITHOUT_COMMAND:
+        raise WherryError(f"{option} and {others[0]} are two things to do; give one of them")
+    more = f"{others[0]} is for a command that is run, leave it out"
+    raise WherryError(f"{option} {what}; {'leave out the command' if others[0] == 'CMD' else more}")
 
-    target = Path(output) if output else found.output
-    outputs.check(target, outputs.MIX)
-    merger = Merger()
-    for part in leftovers.parts(home):
-        merger.add(part)
-    if not merger.processes:
-        raise FailedError(f"{home}: no process left anything that could be saved; rm -r removes it")
-    if found.merged:
-        telling.say(
-            f"what {found.merged:,} processes left that had ended before was in the memory of the wherry record that "
-            "was killed, and is lost"
+
+def _plan(plan: str | None, library: str | None, without: Mapping[str, bool]) -> Path | None:
+    """The file of --plan, when it can be tried. `without`: options that leave out the trial, and whether given."""
+    for option, value in (("--plan", plan), ("--try", library)):
+        if value is not None and (others := [own for own, there in without.items() if there]):
+            raise WherryError(
+                f"{option} is of the trial, which {others[0]} leaves out; give one of them"
+            )
+    if plan is None:
+        return None
+    if library is not None:
+        raise WherryError("--plan is the drop-in's, and --try tries another library; give one")
+    chosen = Path(plan)
+    if not chosen.is_file():
+        raise WherryError(
+            f"--plan {plan}: there is no such file; wherry plan default -o FILE or wherry tune -o FILE writes one"
         )
-    ran = running.Ran(None, 0, 0.0, 0.0, 0.0, {}, 0)
-    document = writing.document(
-        name=_name_of(target),
-        command=found.command,
-        note=note or found.note,
-        ran=ran,
-        merger=merger,
-        unrecorded=running.refused_unseen(merger.refused, home),
-        ceilings=False,
-    )
-    saved = _save(document, target, home, merger, ran, quiet)
-    shutil.rmtree(home, ignore_errors=True)
-    return 0 if saved else EXIT_FAILED
+    from wherry import planuse
+
+    planuse.refuse_unused(chosen, f"--plan {plan}")
+    return chosen
 
 
 @click.command(
@@ -369,6 +299,17 @@ def _recover(home: Path, output: str | None, note: str, quiet: bool) -> int:
     help="Save what a wherry record that was killed had recorded in DIR; no CMD then. The next wherry record names "
     "such directories.",
 )
+@click.option(
+    "--into",
+    metavar="DIR",
+    help="For what somebody else starts (a service, a container): make DIR ready to record into, and print the "
+    "environment that does it. No CMD then.",
+)
+@click.option(
+    "--collect",
+    metavar="DIR",
+    help="Save what has been recorded there until now, as often as you like; that goes on.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print no summary.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- CMD [ARG]...")
 def command(
@@ -382,6 +323,8 @@ def command(
     runs: int,
     prepare: str | None,
     recover: str | None,
+    into: str | None,
+    collect: str | None,
     quiet: bool,
     command: tuple[str, ...],
 ) -> int:
@@ -393,45 +336,42 @@ def command(
     streams are the program's own (1 when the mix could not be saved where it was to be; then it says where it is). What
     libc copies inside itself, what the compiler inlined, static and set-user-ID programs are not seen, and the summary
     says so."""
+    told = {
+        "CMD": bool(command),
+        "--no-ceiling": no_ceiling,
+        "--unseen": unseen,
+        "--no-trial": no_trial,
+        "--plan": plan is not None,
+        "--try": library is not None,
+        "--runs": runs != 1,
+        "--prepare": prepare is not None,
+        "--quiet": quiet,
+        "--recover": recover is not None,
+        "--into": into is not None,
+        "--collect": collect is not None,
+    }
     if recover is not None:
-        if command:
-            raise WherryError("--recover saves what is there already; leave out the command")
-        told = {
-            "--no-ceiling": no_ceiling,
-            "--unseen": unseen,
-            "--no-trial": no_trial,
-            "--plan": plan is not None,
-            "--try": library is not None,
-            "--runs": runs != 1,
-            "--prepare": prepare is not None,
-        }
-        if given := [option for option, there in told.items() if there]:
-            raise WherryError(
-                f"--recover saves what is there already; {given[0]} is for a command that is run, leave it out"
-            )
-        return _recover(Path(recover), output, note, quiet)
+        _alone("--recover", "saves what is there already", told, {"--quiet"})
+        return recorded.recover(Path(recover), output, note, quiet)
+    if collect is not None:
+        from wherry.cli import outside
+
+        _alone("--collect", "saves what is recorded already", told, {"--quiet", "--no-ceiling"})
+        return outside.collect(collect, output, note, ceiling=not no_ceiling, quiet=quiet)
+    if into is not None:
+        from wherry.cli import outside
+
+        _alone(
+            "--into", "is for what somebody else starts", told, {"--no-trial", "--plan", "--try"}
+        )
+        chosen = _plan(plan, library, {"--no-trial": no_trial})
+        return outside.into(into, output, note, tries=not no_trial, plan=chosen, library=library)
     if not command:
         raise click.UsageError("Missing argument '-- CMD [ARG]...'.", click.get_current_context())
     if unseen and runs > 1:
         raise WherryError("--unseen counts in one run; leave out --runs")
-    chosen = None
-    for option, value in (("--plan", plan), ("--try", library)):
-        if value is not None and (no_trial or no_ceiling or unseen):
-            other = "--no-trial" if no_trial else "--no-ceiling" if no_ceiling else "--unseen"
-            raise WherryError(
-                f"{option} is of the trial, which {other} leaves out; give one of them"
-            )
-    if plan is not None:
-        if library is not None:
-            raise WherryError("--plan is the drop-in's, and --try tries another library; give one")
-        chosen = Path(plan)
-        if not chosen.is_file():
-            raise WherryError(
-                f"--plan {plan}: there is no such file; wherry plan default -o FILE or wherry tune -o FILE writes one"
-            )
-        from wherry import planuse
-
-        planuse.refuse_unused(chosen, f"--plan {plan}")
+    without = {"--no-trial": no_trial, "--no-ceiling": no_ceiling, "--unseen": unseen}
+    chosen = _plan(plan, library, without)
     if Path(command[0]).name == "wherry" and command[1:2] == ("exec",):
         raise WherryError(
             "wherry exec gives all calls to the drop-in, past the recorder; record the program itself, to which "

@@ -1,7 +1,8 @@
 """What a recording needs to be finished by somebody else: its directory has a file that says what was to become of it.
 
 `wherry record` holds a lock on that file as long as it runs, which the kernel takes away however it ends. So a
-directory whose file nobody has locked is left over from one that was killed; its processes may go on counting."""
+directory whose file nobody has locked is left over from one that was killed, or was made ready for what somebody else
+starts (outside.py); its processes may go on counting."""
 
 from __future__ import annotations
 
@@ -33,12 +34,22 @@ class Leftover:
     note: str
     started: str
     merged: int  # processes whose records were merged already, and are gone
+    outside: bool = False  # made ready for what somebody else starts
+    tried: tuple[str, str] | None = None  # then: what, and by which plan
 
 
-def counting(home: Path) -> set[int]:
-    """Processes that count there still."""
-    found = {int(part.name.partition("-")[0]) for part in parts(home)}
-    return {pid for pid in found if _maps(pid, home)}
+def counting(home: Path) -> dict[str, int]:
+    """Processes that count there still, by the names of their files: in a container it has another number there."""
+    begins = {os.fsencode(f"{own}/") for own in (home.absolute(), home.resolve())}
+    found = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            maps = (process / "maps").read_bytes()
+            for rest in (part for begin in begins for part in maps.split(begin)[1:]):
+                name = rest.partition(b"\n")[0].decode(errors="replace")
+                if _is_part(name):
+                    found[name] = int(process.name)
+    return found
 
 
 def started_there(home: Path) -> set[int]:
@@ -52,10 +63,8 @@ def started_there(home: Path) -> set[int]:
     return found
 
 
-def _maps(pid: int, home: Path) -> bool:
-    with contextlib.suppress(OSError):
-        return os.fsencode(f"{home}/") in Path(f"/proc/{pid}/maps").read_bytes()
-    return False
+def _is_part(name: str) -> bool:
+    return name.replace("-", "", 1).isdecimal()
 
 
 def parts(home: Path) -> list[Path]:
@@ -64,15 +73,11 @@ def parts(home: Path) -> list[Path]:
         found = list(home.iterdir())
     except FileNotFoundError:
         return []
-    return sorted(
-        path for path in found if path.name.replace("-", "", 1).isdecimal() and path.is_file()
-    )
+    return sorted(path for path in found if _is_part(path.name) and path.is_file())
 
 
-@contextlib.contextmanager
-def held(home: Path, command: Sequence[str], output: Path, note: str) -> Iterator[None]:
-    """With the file there, and locked. Without it, where it cannot be written, the recording goes on all the same."""
-    found = {
+def _state(command: Sequence[str], output: Path, note: str) -> dict:
+    return {
         "format": FORMAT,
         "version": VERSION,
         "command": list(command),
@@ -80,6 +85,19 @@ def held(home: Path, command: Sequence[str], output: Path, note: str) -> Iterato
         "note": note,
         "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
     }
+
+
+def write_outside(home: Path, output: Path, note: str, tried: tuple[str, str] | None) -> None:
+    """Of one that is for what somebody else starts."""
+    outside = {"tried": list(tried) if tried else None}
+    found = _state((), output, note) | {"outside": outside}
+    runfile.write_bytes(home / STATE, json.dumps(found).encode())
+
+
+@contextlib.contextmanager
+def held(home: Path, command: Sequence[str], output: Path, note: str) -> Iterator[None]:
+    """With the file there, and locked. Without it, where it cannot be written, the recording goes on all the same."""
+    found = _state(command, output, note)
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):
             fresh = home / f".{STATE}"
@@ -117,6 +135,8 @@ def _read(home: Path) -> Leftover | None:
             merged = 0
             with contextlib.suppress(OSError, ValueError):
                 merged = int((home / MERGED).read_text())
+            outside = found.get("outside")
+            tried = outside["tried"] if outside else None
             return Leftover(
                 home,
                 tuple(map(str, found["command"])),
@@ -124,8 +144,10 @@ def _read(home: Path) -> Leftover | None:
                 str(found["note"]),
                 str(found["started"]),
                 merged,
+                outside is not None,
+                (str(tried[0]), str(tried[1])) if tried else None,
             )
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, IndexError, RecursionError):
             return None
 
 
@@ -140,8 +162,21 @@ def read(home: Path) -> Leftover:
     if runfile.is_locked(home / STATE):
         raise WherryError(f"{home}: that recording is under way; its wherry record saves it")
     if busy := counting(home):
+        what = (
+            "--collect saves what there is until now"
+            if found.outside
+            else "recover it when that has ended"
+        )
+        raise WherryError(f"{home}: process {min(busy.values())} is still recorded there; {what}")
+    return found
+
+
+def read_outside(home: Path) -> Leftover:
+    """One that --into made ready, or an error."""
+    found = _read(home)
+    if found is None or not found.outside:
         raise WherryError(
-            f"{home}: process {min(busy)} is still recorded there; recover it when that has ended"
+            f"{home}: no directory of yours that wherry record --into has made ready; give that one"
         )
     return found
 
@@ -155,5 +190,5 @@ def every() -> Iterator[Leftover]:
             continue
         for home in homes:
             found = None if home.is_symlink() else _read(home)
-            if found is not None and not runfile.is_locked(home / STATE):
+            if found and not found.outside and not runfile.is_locked(home / STATE):
                 yield found

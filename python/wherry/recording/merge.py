@@ -79,15 +79,16 @@ class Merger:
         if number:
             self.turns.append([])
 
-    def add(self, path: Path) -> None:
+    def add(self, path: Path) -> blocks.Process | None:
+        """What it had; None: nothing that could be used."""
         try:
             process = blocks.read(path)
         except blocks.RefusedError as refused:
             self.refused[int(path.name.partition("-")[0])] = refused.why
-            return
+            return None
         except (blocks.DamagedError, OSError) as error:
             self.damaged.append(f"what process {path.name.partition('-')[0]} left: {error}")
-            return
+            return None
         if process.damaged:
             some = "a thread" if process.damaged == 1 else f"{process.damaged} threads"
             self.damaged.append(
@@ -126,6 +127,7 @@ class Merger:
                 self._add_thread(process, block, calls)
                 self._add_callers(process, block)
                 self._add_bursts(block, calls)
+        return process
 
     @property
     def processes(self) -> int:

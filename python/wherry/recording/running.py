@@ -36,7 +36,7 @@ LIBC = re.compile(rb"/libc(?:\.so\.6|-2\.\d+\.so)(?: \(deleted\))?$", re.MULTILI
 
 @dataclasses.dataclass
 class Ran:
-    # As a shell has it: 128 + N for signal N; None: it was recovered, so nobody knows.
+    # As a shell has it: 128 + N for signal N; None: nobody knows, as it was recovered, or goes on.
     exit: int | None
     signal: int
     elapsed_s: float  # without what Ctrl-Z stopped
@@ -50,6 +50,7 @@ class Ran:
     look_s: float = LOOK_S  # the longest time between two looks
     unrecorded_s: float = 0.0  # processor time of what was not recorded, at least
     runs: int = 1
+    goes_on: bool = False  # it was read meanwhile
 
     def followed_by(self, other: Ran) -> Ran:
         """Both in one; the exit status is the later's."""
@@ -393,8 +394,8 @@ def run(
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     # A daemon loses its parents sooner than anybody looks; it has its record or, if its title does not lie there now
     # (setproctitle), the environment that names the directory.
-    outlive = {pid for pid in look.alive if running(pid)} | leftovers.counting(directory)
-    outlive |= leftovers.started_there(directory)
+    outlive = {pid for pid in look.alive if running(pid)}
+    outlive |= set(leftovers.counting(directory).values()) | leftovers.started_there(directory)
     return Ran(
         128 - code if code < 0 else code,
         -code if code < 0 else 0,

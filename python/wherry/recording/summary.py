@@ -231,6 +231,8 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
         f" after {seconds(run['elapsed_s'])} (user {seconds(run['user_s'])}, "
         f"system {seconds(run['system_s'])})"
     )
+    if run.get("collected"):
+        ended = f"so far, {seconds(run['elapsed_s'])} after the first began"
     if run.get("recovered"):
         ended = (
             "recovered, so that neither exit status nor times are known, and there is no ceiling"

@@ -186,7 +186,8 @@ def document(
         "machine": _machine(),
         "run": {
             "exit": ran.exit,
-            **({"recovered": True} if ran.exit is None else {}),
+            **({"collected": True} if ran.goes_on else {}),
+            **({"recovered": True} if ran.exit is None and not ran.goes_on else {}),
             "runs": ran.runs,
             "elapsed_s": round(ran.elapsed_s, 6),
             "user_s": round(ran.user_s, 6),

@@ -224,6 +224,8 @@ def page(recording: Recording) -> str:
         times = (
             f"{run['elapsed_s']:.3g} s, user {run['user_s']:.3g} s, system {run['system_s']:.3g} s"
         )
+        if run.get("collected"):
+            times += ", read while it went on"
         if run.get("recovered"):
             times = "times not known, as it was recovered"
         runs = f"; {run['runs']:,} runs" if run.get("runs", 1) > 1 else ""

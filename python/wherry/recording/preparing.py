@@ -1,0 +1,61 @@
+"""What is preloaded into what is to be recorded: the recorder, and behind it what is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from wherry import outputs, planuse, preloading
+from wherry.errors import FailedError, WherryError
+from wherry.recording import telling, trial
+from wherry.recording.trial import Tried
+
+DIRECTORY = "WHERRY_RECORD"
+# Of which a library that is tried must have one.
+TRIED_NAMES = ("memcpy", "memmove", "memset")
+
+
+@dataclass(frozen=True)
+class Preparation:
+    libraries: tuple[Path, ...]
+    plan: Path | None = None  # compiled
+    tried: Tried | None = None
+
+    def environment(self, base: Mapping[str, str], home: Path) -> dict[str, str]:
+        """That, with what has it recorded there."""
+        env = dict(base)
+        if self.tried and env.pop("WHERRY_PLAN", None) is not None:
+            telling.say(planuse.NOT_USED)
+        env = preloading.environment(env, self.libraries, self.plan)
+        if self.tried:
+            env[trial.VARIABLE] = "1"
+        return env | {DIRECTORY: str(home)}
+
+
+def _library(given: str) -> Path:
+    """The file of --try, when it has something to try."""
+    path = Path(given)
+    if why := preloading.why_not_preloaded(path, TRIED_NAMES):
+        raise WherryError(f"--try {given}: {why}; give a shared object, or libc")
+    return path
+
+
+def preparation(*, tries: bool, plan: Path | None, library: str | None) -> Preparation:
+    """The drop-in is tried, with that plan, or a `library`; nothing unless `tries`, or where it is not built."""
+    recorder = preloading.library("recorder")
+    if not tries:
+        return Preparation((recorder,))
+    if library == trial.LIBC:
+        return Preparation((recorder,), tried=Tried(trial.LIBC, trial.LIBC))
+    if library is not None:
+        own = _library(library)
+        tried = Tried(outputs.plain_name(own.stem), trial.identity(own))
+        return Preparation((recorder, own), tried=tried)
+    try:
+        dropin = preloading.library("dropin")
+    except FailedError as error:
+        telling.say(f"nothing is tried: {error}")
+        return Preparation((recorder,))
+    compiled = planuse.compiled(plan) if plan else None
+    return Preparation((recorder, dropin), compiled, Tried(trial.DROPIN, trial.identity(compiled)))
