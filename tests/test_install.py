@@ -224,22 +224,25 @@ def test_the_library_alone_with_another_libc(tmp_path: Path):
         assert run(tmp_path / "p").stdout == "as musl\n"
 
 
-def test_inside_another_meson_project(tmp_path: Path):
+@pytest.mark.parametrize("library", ["static", "shared"])
+def test_inside_another_meson_project(tmp_path: Path, library: str):
     """The library alone, by its name as a dependency; shared or static as that project says."""
     (tmp_path / "subprojects").mkdir()
     (tmp_path / "subprojects" / "wherry").symlink_to(ROOT)
     (tmp_path / "meson.build").write_text(
         "project('other', 'c')\n"
-        "wherry = dependency('wherry', fallback: 'wherry')\n"
-        "executable('p', 'p.c', dependencies: wherry)\n"
+        "executable('p', 'p.c', dependencies: dependency('wherry', fallback: 'wherry'))\n"
+        "executable('archive', 'p.c', dependencies: dependency('wherry', static: true))\n"
     )
     (tmp_path / "p.c").write_text(
         '#include <stdio.h>\n#include <wherry.h>\nint main(void) { char to[7] = "";'
         ' wherry_memcpy(to, "inside", 6); puts(to); return 0; }\n'
     )
-    options = ("-Dwherry:optimization=0", "-Ddefault_library=static", "--wrap-mode=nodownload")
+    options = ("-Dwherry:optimization=0", f"-Ddefault_library={library}", "--wrap-mode=nodownload")
     build = meson_build(tmp_path, tmp_path / "build", *options)
-    assert run(build / "p").stdout == "inside\n"
+    for name, shared in (("p", library == "shared"), ("archive", False)):
+        assert run(build / name).stdout == "inside\n"
+        assert ("libwherry.so.0" in run("readelf", "-dW", build / name).stdout) == shared, name
     assert not list(build.rglob("wherry-run*")) and not list(build.rglob("*dropin*"))
 
 
