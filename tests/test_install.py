@@ -206,6 +206,7 @@ def test_the_library_alone_with_another_libc(tmp_path: Path):
     names = {p.name for p in (tmp_path / "there").rglob("*") if p.is_file() and ".3" not in p.name}
     assert {"libwherry.so.0.1.0", "libwherry.a", "wherry.h", "wherry.pc"} <= names
     assert not {"libwherry-dropin.so", "libwherry-recorder.so", "wherry-run"} & names
+    assert not any(name.endswith((".1", ".7")) for name in names)
     (tmp_path / "p.c").write_text(
         '#include <stdio.h>\n#include <wherry.h>\nint main(void) { char to[9] = "";'
         ' wherry_memcpy(to, "as musl", 8); puts(to); return 0; }\n'
@@ -244,6 +245,9 @@ def test_inside_another_meson_project(tmp_path: Path, library: str):
         assert run(build / name).stdout == "inside\n"
         assert ("libwherry.so.0" in run("readelf", "-dW", build / name).stdout) == shared, name
     assert not list(build.rglob("wherry-run*")) and not list(build.rglob("*dropin*"))
+    run("meson", "install", "-C", build, "--no-rebuild", "--destdir", tmp_path / "there")
+    pages = {page.suffix for page in (tmp_path / "there").rglob("man/**/*.*")}
+    assert pages == {".3"}  # of what is not there there is no page either
 
 
 def test_control_flow_marks(build_dir: Path):
