@@ -38,7 +38,7 @@ def damaged() -> dict[str, bytes]:
         "short-word": b'{"format": "wherry-run", "interrupted": fal',
         "two": text.encode() * 2,
         "mark": b"\xef\xbb\xbf" + text.encode(),
-        "deep": b"[" * 100_000,
+        "deep": b"[" * 1_000_000,
         "deep-in": text.replace(
             '"problems": []', f'"problems": {"[" * 5000 + "]" * 5000}'
         ).encode(),

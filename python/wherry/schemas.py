@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from wherry import nesting
 from wherry.errors import FailedError
 
 
@@ -93,10 +94,13 @@ def fault(document: object, name: str, *, separator: str = ".", longest: int = 1
     """What that schema has against it, in one line: "at PLACE: REASON"; None when nothing."""
     if _is_right(document, name):
         return None
+    deep = "at its top: it is nested too deeply"
+    if nesting.too_deep(document):
+        return deep
     try:
         found = _in_words(document, name)
     except RecursionError:
-        return "at its top: it is nested too deeply"
+        return deep
     if found is None:
         return None
     path, message = found

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from wherry import runfile
+from wherry import nesting, runfile
 from wherry.dimensions import clean
 from wherry.fleet import decoders
 from wherry.fleet.cells import KEYS, Rows, UnfitError, wrong
@@ -87,6 +87,8 @@ def held(run: object) -> dict:
     for key, kind in (("machine", dict), ("experiments", list), ("problems", list)):
         if not isinstance(run.get(key), kind):
             raise wrong(f"{key} is missing or of a wrong type")
+    if nesting.too_deep(run):
+        raise UnfitError("is nested too deeply")
     return run
 
 
