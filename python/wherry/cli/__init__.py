@@ -106,13 +106,6 @@ def _say(line: str) -> None:
         print(errors.printable(line), file=sys.stderr)
 
 
-def _silence_stdout() -> None:
-    """So that the interpreter's own flush at exit has nothing left to fail on."""
-    devnull = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, sys.stdout.fileno())
-    os.close(devnull)
-
-
 def _named(arguments: list[str]) -> str:
     """The command that these arguments ask for; click does not tell which lacks an option's word."""
     where, group = "wherry", wherry
@@ -162,7 +155,7 @@ def _run(arguments: list[str] | None) -> int:
             raise
         what = f"{error.filename}: " if isinstance(error.filename, str) else ""
         if isinstance(error, streams.LostError):
-            _silence_stdout()
+            streams.silence_stdout()
             what = "cannot write to standard output: "
         _say(f"wherry: {what}{error.strerror or error}")
         return errors.EXIT_FAILED
@@ -198,7 +191,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         sys.stdout.flush()
     except OSError as error:
-        _silence_stdout()
+        streams.silence_stdout()
         _say(f"wherry: cannot write to standard output: {error.strerror}")
         status = status or errors.EXIT_FAILED
     sys.exit(status)

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Sequence
 
 from wherry import tables
+from wherry.cli import streams
 from wherry.errors import FailedError
 from wherry.tables import Block, Line, Span
 
@@ -36,6 +37,8 @@ class Printer:
             sys.stdout.write(text)
             sys.stdout.flush()
         except OSError as error:
+            if isinstance(error, streams.LostError):
+                streams.silence_stdout()
             raise FailedError(f"cannot write to standard output: {error.strerror}") from None
 
     def text(self, line: str = "", style: str = "") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 
 from wherry.errors import printable
@@ -28,7 +29,16 @@ class _Unread(io.FileIO):
             self._gone = True
             return len(data)
         except OSError as error:
+            # A stream keeps what it could not write, and tries it again at the end; of this one nobody could be told.
+            self._gone = self.fileno() == 2
             raise LostError(error.errno, error.strerror) from None
+
+
+def silence_stdout() -> None:
+    """So that the interpreter's own flush at exit has nothing left to fail on."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())
+    os.close(devnull)
 
 
 def go_on_unread() -> None:
