@@ -13,7 +13,7 @@ enum { FIELDS = 0 WHERRY_THRESHOLDS(FIELD_COUNT), VERSION = 6, MOST_PLANS = 64 }
 #undef FIELD_COUNT
 #define ANY UINT32_MAX
 
-static const char magic[8] = "WHPLAN\r\n"; /* a transfer as text spoils it */
+static const char magic[] = "WHPLAN\r\n"; /* a transfer as text spoils it */
 
 struct header {
     char magic[8];
@@ -358,7 +358,7 @@ static int read_file(long file, const struct wherry_cpu *cpu, uint64_t last_leve
     const int error = status.st_size ? read_all(file, &header, sizeof header.magic) : EINVAL;
     if (error && error != EINVAL)
         return refuse(why, "it cannot be read", error);
-    if (error || !same(header.magic, magic, sizeof magic))
+    if (error || !same(header.magic, magic, sizeof header.magic))
         return refuse(why, "it is not a compiled plan (wherry plan compile makes one of a text)", EINVAL);
     if (read_all(file, (char *)&header + sizeof header.magic, sizeof header - sizeof header.magic))
         return refuse(why, "it is cut short", EINVAL);
