@@ -61,7 +61,10 @@ class Instruction:
     @property
     def string(self) -> bool:
         """movs, stos, lods, scas, cmps: the instructions with fixed index registers."""
-        return "%es:(%rdi)" in self.operands or "%ds:(%rsi)" in self.operands
+        if re.fullmatch(r"(stos|lods|scas)[bwlq]?", self.mnemonic):
+            return True
+        # movs and cmps, names that SSE2 has too, alone have two operands in memory. Newer binutils name no segment.
+        return len(re.findall(r"\(%r[sd]i\)", self.operands)) == 2
 
     def limits(self, mnemonic: str, most: int) -> str | None:
         """The register that this mnemonic meets with a constant not above most."""
