@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import compileall
+import contextlib
 import fcntl
 import os
 import resource
@@ -102,6 +103,24 @@ def processor_seconds() -> float:
     """What our children have used that have ended: how long they take where nobody else has the processors."""
     own = resource.getrusage(resource.RUSAGE_CHILDREN)
     return own.ru_utime + own.ru_stime
+
+
+def processes(command: str) -> list[int]:
+    """Those that were started by just these words, and have not ended."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if path.read_bytes() == b"".join(os.fsencode(w) + b"\0" for w in command.split()):
+                found.append(int(path.parent.name))
+    return found
+
+
+def is_runner(pid: int | str) -> bool:
+    """wherry-run, and not one of what a start of `wherry` asks whether all is built."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text() == "wherry-run\n"
+    except OSError:
+        return False
 
 
 def children_of(pid: int) -> list[str]:

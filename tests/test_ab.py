@@ -12,7 +12,7 @@ import types
 from pathlib import Path
 
 import pytest
-from conftest import need_tool, program, run, wait_until
+from conftest import need_tool, processes, program, run, wait_until
 from wherry import libctunables, runfile
 from wherry.ab import running, sides, turns
 from wherry.ab.running import Ran
@@ -280,17 +280,13 @@ def test_figures_that_cannot_be_saved_are_shown(wherry, tmp_path):
     assert done.returncode == 1 and json.loads(done.stdout)["experiments"][0]["ab"]["rounds"] == 1
 
 
-def left(word: str) -> bytes:
-    """Of a word that has our number in it: the tests may run twice on one machine."""
-    return subprocess.run(["pgrep", "-xf", word], capture_output=True, check=False).stdout
-
-
 def test_a_prepare_that_takes_too_long_is_ended(wherry):
+    # A number of its own: the tests may run twice on one machine.
     word = f"sleep 41.{os.getpid()}"
     stubborn = f"trap '' TERM; {word} | {word}; {word}"
     done = wherry("ab", "--runs", "2", "--limit", "0.3s", "--prepare", stubborn, "--", "true")
     assert done.returncode == 1 and "--prepare did not end within 0.3 s" in done.stderr
-    assert left(word) == b""
+    assert processes(word) == []
 
 
 def test_a_prepare_ends_with_us(wherry_run, tmp_path):
@@ -301,11 +297,11 @@ def test_a_prepare_ends_with_us(wherry_run, tmp_path):
         env={**os.environ, "WHERRY_RUN": str(wherry_run)},
         stderr=subprocess.PIPE,
     )
-    wait_until(lambda: left(word).count(b"\n") == 2, "the prepare has begun")
+    wait_until(lambda: len(processes(word)) == 2, "the prepare has begun")
     process.terminate()
     _, said = process.communicate(timeout=300)
     assert process.returncode == 143 and b"interrupted after 0 rounds" in said
-    assert left(word) == b""
+    assert processes(word) == []
 
 
 def test_output_that_differs_is_an_error(wherry):

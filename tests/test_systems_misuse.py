@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import children_of, need_root, need_tool, wait_until
+from conftest import children_of, is_runner, need_root, need_tool, wait_until
 from stripe_files import MIB, loops, members
 from test_network import cells, reasons, system
 from wherry import runfile
@@ -113,7 +113,7 @@ def test_ctrl_c(wherry_run: Path, disk: Path, name: str):
 
     def busy() -> bool:
         with contextlib.suppress(OSError):
-            found[:] = below(own.pid)
+            found[:] = filter(is_runner, below(own.pid))
         return len(found) >= 2
 
     wait_until(busy, "the two sides are at work")

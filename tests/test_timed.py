@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import program, wait_until
+from conftest import processes, program, wait_until
 from wherry.ab import running
 
 
@@ -133,8 +133,7 @@ def test_what_takes_too_long_or_stays_is_ended(timed):
     word = f"sleep 31.{os.getpid()}"
     _, ran = timed("--", "sh", "-c", f"setsid {word} &")
     assert ran["left"] == 1
-    left = subprocess.run(["pgrep", "-xf", word], capture_output=True, check=False)
-    assert left.stdout == b""
+    assert processes(word) == []
 
 
 @pytest.mark.parametrize(
