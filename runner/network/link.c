@@ -97,6 +97,7 @@ static bool without_offload(int by, struct ifreq *device_request)
         struct ethtool_value value = {.cmd = commands[i], .data = 0};
         device_request->ifr_data = (void *)&value;
         done = done && ioctl(by, SIOCETHTOOL, device_request) == 0;
+        device_request->ifr_data = NULL; /* the request outlives the value */
     }
     return done;
 }
