@@ -187,7 +187,7 @@ static bool piece(struct way *way, void *dst, const void *src, size_t n)
     } else {
         way->side = SIDE_SOURCE;
         /* An empty pipe has nothing to read; where a sandbox forbids even to ask there is no way at all. */
-        char none;
+        char none = 0;
         const long empty = result == -EFAULT ? again(SYS_read, way->ends[0], &none, 1) : -EAGAIN;
         result = empty == -EAGAIN ? result : empty;
     }
