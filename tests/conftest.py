@@ -77,11 +77,11 @@ def pytest_sessionfinish() -> None:
         _forks.pop().end()
 
 
-def need_tool(name: str, package: str) -> str:
+def need_tool(name: str, package: str, how: str = "make extras") -> str:
     """The path of a program, or a skip that names the Debian package which brings it."""
     path = shutil.which(name)
     if path is None:
-        pytest.skip(f"{name} is not installed (Debian package {package}; make extras)")
+        pytest.skip(f"{name} is not installed (Debian package {package}; {how})")
     return path
 
 

@@ -324,7 +324,7 @@ def test_scripts_are_followed(wherry, dropin, tmp_path, source):
 
 
 def test_go_is_named(wherry, dropin):
-    go = need_tool("go", "golang-go")
+    go = need_tool("go", "golang-go", "make extras EXTRAS_ARGS=soak")
     done = wherry("exec", "--check", go)
     assert "Go" in done.stdout
 

@@ -112,7 +112,7 @@ def test_grown_while_it_is_read(wherry_run: Path, disk: Path):
 def test_a_device_that_fails(wherry_run: Path, disk: Path, name: str):
     """A loop device over a file that is cut gives an error for what is gone, as a disk for a bad sector."""
     need_root()
-    losetup = need_tool("losetup", "util-linux")
+    losetup = need_tool("losetup", "mount")
     backing = members(disk, 1, 8 * MIB)[0]
     done = subprocess.run(
         [losetup, "--find", "--show", "--read-only", backing], capture_output=True, text=True
@@ -144,7 +144,7 @@ def test_a_cut_within_a_page_is_seen(wherry_run: Path, tmp_path: Path):
 @contextlib.contextmanager
 def loop_over(backing: Path) -> Iterator[str]:
     need_root()
-    losetup = need_tool("losetup", "util-linux")
+    losetup = need_tool("losetup", "mount")
     done = subprocess.run(
         [losetup, "--find", "--show", "--read-only", backing], capture_output=True, text=True
     )
