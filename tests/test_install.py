@@ -340,6 +340,7 @@ def test_the_pages_are_sound(page: Path, tmp_path: Path):
 
     if not list(Path("/usr/share/groff").rglob("an.tmac")):
         pytest.skip("the man macros are not installed (Debian package groff)")
-    (tmp_path / "man3").symlink_to(ROOT / "man")  # where a page of .so looks for the other
-    said = run(groff, "-man", "-Tutf8", "-ww", "-z", "-I", tmp_path, page, cwd=tmp_path)
+    # Where a page of .so looks for the other. By -I groff would want a program that Debian's groff-base does not have.
+    (tmp_path / "man3").symlink_to(ROOT / "man")
+    said = run(groff, "-man", "-Tutf8", "-ww", "-z", page, cwd=tmp_path)
     assert said.stderr == ""
