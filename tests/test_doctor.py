@@ -366,7 +366,7 @@ def test_every_source_is_there(wherry):
     record = json.loads(wherry("doctor", "--json", env={"WHERRY_PLAN": ""}).stdout)
     for finding in record["doctor"]["findings"]:
         assert finding["what"].split(":")[0][:40] in re.sub(r"\s+", " ", done.stdout)
-    if record["libc"] and record["libc"].startswith("glibc 2.3"):
+    if record["libc"] and record["libc"].startswith("glibc "):
         assert record["doctor"]["libc"]["tunables"]
 
 
