@@ -146,6 +146,12 @@ def test_what_libc_believes():
     assert "only from 288 MiB on (its last level: 384 MiB)" in finding.what
     assert "count on 32 MiB" in finding.what
     assert "x86_non_temporal_threshold=0x1800000" in finding.do
+    # As glibc has it from 2.41 on: three quarters of what one thread can count on are not too much.
+    record, view = reported("zen5-epyc-kvm"), {"tunables": {}}
+    record["plan"]["default"]["copy_stream_from"] = 12 << 20
+    for most, wrong in ((24 << 20, False), (32 << 20, False), (33 << 20, True)):
+        view["tunables"]["glibc.cpu.x86_non_temporal_threshold"] = most
+        assert bool(diagnosis._about_libc(record, view)) == wrong
     early = judged("zen5-epyc-kvm", non_temporal_threshold=0x4040)
     assert "on already" in whats(early)
     assert "libc goes past" not in whats(judged("zen5-epyc-kvm", non_temporal_threshold=24 << 20))
@@ -325,7 +331,11 @@ def test_hidden_features_are_told(wherry):
     assert libc.endswith("no string instructions (GLIBC_TUNABLES hides ERMS)")
     assert masked.startswith("-ERMS,-AVX512VL by GLIBC_TUNABLES")
     view |= {"hwcaps": [], "erms": True}
+    own = {"glibc.cpu.x86_memset_non_temporal_threshold": 6 << 20}
+    ((_, libc),) = diagnosis.thresholds(record, view | {"tunables": view["tunables"] | own})
+    assert " (sets from 6 MiB); rep movsb" in libc
     ((_, libc),) = diagnosis.thresholds(record, view)
+    assert "sets" not in libc
     assert "rep movsb from 2.06 KiB" in libc
     # What the loader says of this machine.
     usual = libctunables.features()

@@ -95,13 +95,16 @@ def thresholds(record: Mapping, view: Mapping) -> list[tuple[str, str]]:
             _of_libc(view, name)
             for name in ("non_temporal_threshold", "rep_movsb_threshold", "rep_stosb_threshold")
         )
+        # Of its own from glibc 2.40 on.
+        sets = _of_libc(view, "memset_non_temporal_threshold")
         if not record["reported"].get("features", {}).get("erms"):
             rep = "no string instructions (no ERMS)"
         elif not _keeps_erms(view):
             rep = "no string instructions (GLIBC_TUNABLES hides ERMS)"
         else:
             rep = f"rep movsb from {_size(movsb)}, rep stosb from {_size(stosb)}"
-        lines.append(("libc", f"past the caches from {_size(stream)}; {rep}"))
+        apart = f" (sets from {_size(sets)})" if sets else ""
+        lines.append(("libc", f"past the caches from {_size(stream)}{apart}; {rep}"))
         if words := view.get("hwcaps"):
             lines.append(
                 (
@@ -206,7 +209,8 @@ def _about_libc(reported: Mapping, view: Mapping) -> list[Finding]:
     if stream and ours and not set_by_hand:
         line = f"GLIBC_TUNABLES=glibc.cpu.x86_non_temporal_threshold={ours:#x}"
         cache = f" (its last level: {size_in_words(shared)})" if shared else ""
-        if stream >= FAR * ours:
+        # Up to there one side of a copy alone fits, and where it pays is a matter of taste.
+        if stream >= FAR * ours and stream > (believed or 0):
             found.append(
                 Finding(
                     f"libc goes past the caches only from {size_in_words(stream)} on{cache}; "
