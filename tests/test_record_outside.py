@@ -7,13 +7,14 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from conftest import need_root, need_tool, wait_until
+from conftest import need_root, need_tool, run, wait_until
 from test_record import known, recorded, recorder
 from test_record_signals import ENDLESS, has_worked
 from wherry import recordings
@@ -207,6 +208,24 @@ def test_what_cannot_be_is_told(wherry, tmp_path, words, said: str):
     text = " ".join(done.stderr.split())
     assert said in text and "Traceback" not in text, text
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "full"]
+
+
+@pytest.mark.parametrize("options, said", [("noexec", "(noexec)"), ("size=64k", "No space left")])
+def test_what_cannot_be_made_leaves_nothing(wherry_run, tmp_path, options: str, said: str):
+    need_root()
+    unshare = need_tool("unshare", "util-linux")
+    place = tmp_path / "place"
+    place.mkdir()
+    shell = (
+        f"mount -t tmpfs -o {options} tmpfs {place} && mkdir {place}/there && "
+        f"{{ {sys.executable} -m wherry record --into {place}/there; echo $?; "
+        f"{sys.executable} -m wherry record --into {place}/new; echo $?; find {place} -mindepth 1; }}"
+    )
+    env = {**os.environ, "WHERRY_RUN": str(wherry_run)}
+    done = run(unshare, "-m", "sh", "-c", shell, check=False, env=env)
+    status = "2" if options == "noexec" else "1"
+    assert done.stdout.split() == [status, status, f"{place}/there"], done.stderr
+    assert done.stderr.count(said) == 2 and "Traceback" not in done.stderr
 
 
 def test_nothing_is_collected_where_nothing_was_recorded(wherry, made, home):

@@ -50,25 +50,37 @@ def check(home: Path) -> Path:
 
 
 def make(home: Path, prepared: preparing.Preparation, output: Path, note: str) -> dict[str, str]:
-    """The environment of what is to be recorded there."""
+    """The environment of what is to be recorded there. When it cannot be made nothing is left of it."""
+    new = not home.is_dir()
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        # A service's own user begins files there, and cannot take away what is not its own.
-        home.chmod(0o1733 if os.geteuid() == 0 else 0o700)
-        if os.statvfs(home).f_flag & os.ST_NOEXEC:
-            raise WherryError(
-                f"--into {home}: nothing can be executed from that file system (noexec), so nothing can be preloaded; "
-                "give a directory elsewhere"
-            )
-        libraries = [_copied(library, home) for library in prepared.libraries]
-        plan = _copied(prepared.plan, home) if prepared.plan else None
-        env = preparing.Preparation(tuple(libraries), plan, prepared.tried).environment({}, home)
-        tried = prepared.tried
-        leftovers.write_outside(home, output, note, (tried.routines, tried.plan) if tried else None)
-        lines = "".join(f"{name}={value}\n" for name, value in env.items())
-        runfile.write_bytes(home / ENVIRONMENT, lines.encode())
-    except OSError as error:
-        raise FailedError(f"--into {home}: {error.strerror}") from None
+        return _made(home, prepared, output, note)
+    except (OSError, WherryError) as error:
+        if new:
+            shutil.rmtree(home, ignore_errors=True)
+        elif home.is_dir():
+            for file in home.iterdir():
+                file.unlink()
+        if isinstance(error, OSError):
+            raise FailedError(f"--into {home}: {error.strerror}") from None
+        raise
+
+
+def _made(home: Path, prepared: preparing.Preparation, output: Path, note: str) -> dict[str, str]:
+    home.mkdir(parents=True, exist_ok=True)
+    # A service's own user begins files there, and cannot take away what is not its own.
+    home.chmod(0o1733 if os.geteuid() == 0 else 0o700)
+    if os.statvfs(home).f_flag & os.ST_NOEXEC:
+        raise WherryError(
+            f"--into {home}: nothing can be executed from that file system (noexec), so nothing can be preloaded; give "
+            "a directory elsewhere"
+        )
+    libraries = [_copied(library, home) for library in prepared.libraries]
+    plan = _copied(prepared.plan, home) if prepared.plan else None
+    env = preparing.Preparation(tuple(libraries), plan, prepared.tried).environment({}, home)
+    tried = prepared.tried
+    leftovers.write_outside(home, output, note, (tried.routines, tried.plan) if tried else None)
+    lines = "".join(f"{name}={value}\n" for name, value in env.items())
+    runfile.write_bytes(home / ENVIRONMENT, lines.encode())
     return env
 
 
