@@ -9,6 +9,7 @@ import gzip
 import json
 import os
 import re
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -277,6 +278,32 @@ def test_a_file_that_kills_its_reader_is_named(tmp_path, monkeypatch):
     fleet = loading.read(paths)
     assert len(fleet.runs) == 19
     assert fleet.unfit == [(str(paths[7]), "ended the process that read it")]
+
+
+def test_readers_end_when_one_has_been_killed(tmp_path, monkeypatch):
+    """Also where this process itself would not end, as a command that keeps what it has does not at once."""
+    paths = [usual(i, host=f"h{i}").save(tmp_path / f"{i:02}.json") for i in range(40)]
+    real = loading.load
+
+    def load(path):
+        if path.name == "00.json":
+            os._exit(9)
+        asked.append(signal.getsignal(signal.SIGTERM))
+        assert asked[0] is signal.SIG_DFL
+        assert not signal.pthread_sigmask(signal.SIG_BLOCK, ()) & {signal.SIGTERM, signal.SIGHUP}
+        return real(path)
+
+    asked = []
+    monkeypatch.setattr(loading, "load", load)
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        for _ in range(5):
+            fleet = loading.read(paths, jobs=4)
+            assert len(fleet.runs) == 39
+            assert fleet.unfit == [(str(paths[0]), "ended the process that read it")]
+        assert not signal.pthread_sigmask(signal.SIG_BLOCK, ()) & {signal.SIGTERM, signal.SIGHUP}
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_a_directory_that_may_not_be_looked_into_is_not_called_empty(tmp_path, monkeypatch):

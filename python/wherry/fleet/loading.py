@@ -8,6 +8,7 @@ import gc
 import multiprocessing
 import os
 import resource
+import signal
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -27,6 +28,7 @@ FEW = 12
 _OTHERS = (".raw.json.gz", ".doctor.json", ".verify.json", ".glibc.json")
 # Address space that reading a file may take beyond what the process had.
 ROOM = 2 << 30
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Fleet:
@@ -79,6 +81,10 @@ _told = 0
 
 def _begin() -> None:
     global _cells
+    # Whoever asks a reader to end must get that, whatever this process does then.
+    for number in _ENDING:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
     _cells = Cells()
     # JSON has no cycles, and looking for them in every million new objects takes a third of the time.
     gc.disable()
@@ -163,11 +169,27 @@ def _pool(jobs: int):
     return concurrent.futures.ProcessPoolExecutor(jobs, context, initializer=_begin)
 
 
+def _submitted(pool, parts: Sequence[list[Path]]) -> dict[concurrent.futures.Future, int]:
+    """Begins the readers. When one ends at once the pool tells the others to, and waits for them for ever should that
+    be lost: Python forgets signals that come between a fork and its first line after it. So they wait until then. What
+    is not submitted any more by then is not in the answer."""
+    running = {}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        for i, part in enumerate(parts):
+            running[pool.submit(_some, part)] = i
+    except BrokenProcessPool:
+        pass
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return running
+
+
 def _in_processes(parts: list[list[Path]], jobs: int, total: int, tell) -> list[tuple]:
     answers: list[tuple | None] = [None] * len(parts)
     done = 0
     with _pool(jobs) as pool:
-        running = {pool.submit(_some, part): i for i, part in enumerate(parts)}
+        running = _submitted(pool, parts)
         try:
             for future in concurrent.futures.as_completed(running):
                 answers[running[future]] = future.result()
@@ -190,7 +212,8 @@ def _carefully(paths: list[Path]) -> tuple:
     for path in paths:
         try:
             with _pool(1) as pool:
-                _, _, new, found = pool.submit(_some, [path]).result()
+                (future,) = _submitted(pool, [[path]])
+                _, _, new, found = future.result()
         except BrokenProcessPool:
             new, found = [], [(clean(path, 200), "ended the process that read it")]
         for item in found:
