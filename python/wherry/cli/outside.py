@@ -32,8 +32,8 @@ def into(
         streams.line_of(f"{name}={value}")
     place = telling.in_shell(str(home))
     telling.say(
-        f"what is started with this environment, which is in {place}/{outside.ENVIRONMENT}, too, is recorded; wherry "
-        f"record --collect {place} saves what there is until then, rm -r {place} ends it"
+        f"what is started with this environment ({place}/{outside.ENVIRONMENT}) is recorded; wherry record --collect "
+        f"{place} saves what there is until then. When nothing is started with it any more: rm -r {place}"
     )
     if os.geteuid() == 0 and (closed := outside.closed_to_others(home)) is not None:
         telling.say(
