@@ -104,8 +104,7 @@ class Collected:
     merger: Merger
     ran: Ran
     going_on: int  # processes
-    ended: int
-    ended_share: float  # what these did of the calls, or of the bytes, whichever is more
+    ended_share: float  # what others did of the calls, or of the bytes, whichever is more
 
     @property
     def times_known(self) -> bool:
@@ -121,11 +120,10 @@ class _Record:
 
 
 def _work(process: blocks.Process) -> tuple[int, int]:
-    sizes = sum((block["sizes"].sum(axis=0) for block in process.blocks), start=0)
-    least = blocks.size_bounds()[0]
-    if isinstance(sizes, int):
-        return 0, 0
-    return int(sizes.sum()), int((sizes.astype(float) * least).sum())
+    """Calls, and the bytes that these had at least."""
+    least = blocks.size_bounds()[0].astype(float)
+    sizes = [block["sizes"].sum(axis=0).astype(float) for block in process.blocks]
+    return int(sum(own.sum() for own in sizes)), int(sum((own * least).sum() for own in sizes))
 
 
 def _times(records: Sequence[_Record]) -> tuple[float, float, float, list[_Record]]:
@@ -143,7 +141,6 @@ def _times(records: Sequence[_Record]) -> tuple[float, float, float, list[_Recor
         last = own[-1]
         now_ns = processor.of_process(last.pid) if last.pid is not None else None
         if now_ns is None:
-            # What it executed before it took until the next one began; of one that has ended that is nothing to go by.
             unknown += own
             continue
         took_s = max(now_ns - own[0].process.span.cpu_ns, 0) / 1e9
@@ -175,7 +172,7 @@ def collect(home: Path) -> Collected:
     user_s, system_s, elapsed_s, unknown = _times(records)
     going_on = len({record.pid for record in records if record.pid is not None})
     ran = Ran(None, 0, elapsed_s, user_s, system_s, {}, 0, goes_on=True)
-    return Collected(merger, ran, going_on, len(unknown), _share(unknown, records))
+    return Collected(merger, ran, going_on, _share(unknown, records))
 
 
 def _share(some: Sequence[_Record], every: Sequence[_Record]) -> float:
