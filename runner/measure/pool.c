@@ -289,10 +289,25 @@ void pool_draw(struct pool *pool, const struct row *row, size_t first, uint64_t 
     walk->sizes_end = all + count;
 }
 
+/* As many slots, or up to half of them fewer, as go into the table, or it into them: two circles that end at ever new
+ * places of each other are nothing that a processor can know by heart, however short they are. */
+enum { LEARNT_MOST = 1 << 15 };
+static size_t in_step(size_t slots, const struct row *row)
+{
+    if (row->table > LEARNT_MOST)
+        return slots;
+    if (slots >= row->table)
+        return slots - slots % row->table;
+    for (size_t fewer = slots; fewer > slots / 2; fewer--)
+        if (row->table % fewer == 0)
+            return fewer;
+    return slots;
+}
+
 static bool lay_out(struct pool *pool, const struct row *row)
 {
     const struct side *src = &pool->src_side, *dst = &pool->dst_side;
-    size_t count = most(most(src->slots, dst->slots), 1);
+    size_t count = in_step(most(most(src->slots, dst->slots), 1), row);
     uint32_t *sources = calloc(count, sizeof *sources), *destinations = calloc(count, sizeof *destinations);
     if (pool->slot_count != count || !pool->slots) {
         free(pool->slots);

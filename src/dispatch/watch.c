@@ -34,15 +34,55 @@ static enum wherry_choice found(const struct wherry_watch *watch)
     return GET(watch->together) ? WHERRY_CHOICE_AVX512_TOGETHER : WHERRY_CHOICE_AVX512;
 }
 
+/* The next step of a search is after so many calls, or sooner, when what is sought comes. */
+static void arm(struct wherry_watch *watch, uint32_t calls)
+{
+    PUT(watch->armed, calls - 1);
+    PUT(watch->steps, calls - 1);
+}
+
+/* As many sizes as the hash holds come before the first mark. */
+enum { SEARCH_FIRST = 64, SEARCH_HELD = 3 };
+static void prepare_search(struct wherry_watch *watch)
+{
+    PUT(watch->at, 0);
+    PUT(watch->mark, 0);
+    PUT(watch->period, 0);
+    PUT(watch->matches, 0);
+    PUT(watch->path, 0);
+    PUT(watch->sought, UINT64_MAX);
+    PUT(watch->strange, 0);
+    PUT(watch->search_together, GET(watch->together));
+    arm(watch, SEARCH_FIRST);
+}
+
+static enum wherry_choice choice_by(struct wherry_watch *watch)
+{
+    const bool looking = GET(watch->looking), recorded = GET(watch->recorded) >= WATCH_CALLS;
+    switch (GET(watch->watching)) {
+    case HELD_TOGETHER:
+        return WHERRY_CHOICE_AVX512_TOGETHER;
+    case HELD_APART:
+        return WHERRY_CHOICE_AVX512;
+    case HELD_LOOKING:
+        return WHERRY_CHOICE_AVX512_LOOK;
+    case HELD_SEARCHING:
+        prepare_search(watch);
+        arm(watch, SEARCH_HELD);
+        return WHERRY_CHOICE_AVX512_SEARCH;
+    case WATCHING:
+        break;
+    }
+    if (looking && recorded)
+        prepare_search(watch); /* anew: one that was held may have come between */
+    return !looking ? found(watch) : recorded ? WHERRY_CHOICE_AVX512_SEARCH : WHERRY_CHOICE_AVX512_LOOK;
+}
+
 void wherry_watch_use(struct wherry_watch *watch, enum wherry_watching watching)
 {
     PUT(watch->watching, watching);
     PUT(watch->left, 0); /* a look that is held counts down beyond it */
-    const enum wherry_choice choice = watching == HELD_TOGETHER                         ? WHERRY_CHOICE_AVX512_TOGETHER
-                                      : watching == HELD_APART                          ? WHERRY_CHOICE_AVX512
-                                      : watching == HELD_LOOKING || GET(watch->looking) ? WHERRY_CHOICE_AVX512_LOOK
-                                                                                        : found(watch);
-    PUT(*choice_of(watch), word_of(watch, choice));
+    PUT(*choice_of(watch), word_of(watch, choice_by(watch)));
 }
 
 /* What the branches tell apart: 1 to 8 blocks of 64 bytes, then 10, 12, 14 and 16. */
@@ -112,16 +152,115 @@ static unsigned guessed_wrong(const struct wherry_watch *watch)
     return least;
 }
 
+static void decide(struct wherry_watch *watch, bool together)
+{
+    const uint32_t between = GET(watch->between);
+    const bool changes = GET(watch->together) != together;
+    PUT(watch->together, together);
+    PUT(watch->known, 0);
+    PUT(watch->between, changes ? BETWEEN_LEAST : between < BETWEEN_MOST ? 2 * between : BETWEEN_MOST);
+}
+
+static void end(struct wherry_watch *watch)
+{
+    PUT(watch->left, GET(watch->between));
+    /* Else another choice was made meanwhile. */
+    uint64_t looking = word_of(watch, WHERRY_CHOICE_AVX512_LOOK),
+             searching = word_of(watch, WHERRY_CHOICE_AVX512_SEARCH);
+    if (!atomic_compare_exchange_strong(choice_of(watch), &looking, word_of(watch, found(watch))))
+        atomic_compare_exchange_strong(choice_of(watch), &searching, word_of(watch, found(watch)));
+    PUT(watch->looking, false);
+}
+
+/* How long a search goes on: a period is found by the next power of two, and what a Zen 4 knows by heart is 16,384
+ * sizes. The first ones are shorter, since they may be for nothing, and after each many times as many calls pass. */
+enum { LIMIT_FIRST = 1 << 13, LIMIT_MOST = 1 << 15, LIMIT_GROWS = 4, PATIENCE = 32, PATIENCE_MOST = 1 << 23 };
+/* So many calls have to have come again, by chance or not; so many times as long as the search was its verdict stands.
+ */
+enum { RECURRING_LEAST = 1024, RECURRING_FOR = 32, RECURRING_MOST = 1 << 20 };
+
+static void search(struct wherry_watch *watch)
+{
+    PUT(watch->waited, 0);
+    if (GET(watch->limit) == 0)
+        PUT(watch->limit, LIMIT_FIRST);
+    prepare_search(watch);
+    uint64_t looking = word_of(watch, WHERRY_CHOICE_AVX512_LOOK);
+    if (!atomic_compare_exchange_strong(choice_of(watch), &looking, word_of(watch, WHERRY_CHOICE_AVX512_SEARCH)))
+        PUT(watch->looking, false);
+}
+
+static void search_ends(struct wherry_watch *watch, bool recurring)
+{
+    const uint32_t limit = GET(watch->limit), patience = GET(watch->patience);
+    if (GET(watch->together) == recurring)
+        decide(watch, !recurring);
+    PUT(watch->known, recurring ? GET(watch->period) : 0);
+    if (recurring) {
+        const uint32_t between = GET(watch->at) * RECURRING_FOR;
+        PUT(watch->between, between < RECURRING_MOST ? between : RECURRING_MOST);
+        PUT(watch->patience, LIMIT_FIRST * PATIENCE);
+    } else if (limit < LIMIT_MOST) {
+        PUT(watch->patience, limit * PATIENCE);
+        PUT(watch->limit, limit * LIMIT_GROWS);
+    } else {
+        PUT(watch->patience, patience < PATIENCE_MOST ? 2 * patience : PATIENCE_MOST);
+    }
+    end(watch);
+}
+
+/* Calls come again where the hash is what it was at the mark, and twice as far from there, and so on. Where it is not,
+ * the mark moves on to where as many calls lie behind it as before it. */
+static void step(struct wherry_watch *watch)
+{
+    const uint32_t armed = GET(watch->armed), steps = GET(watch->steps);
+    const bool again = GET(watch->path) == GET(watch->sought);
+    if (steps == armed || !(again || steps == UINT32_MAX))
+        return; /* the call was picked or counted for a look besides */
+    if (GET(watch->watching) == HELD_SEARCHING) {
+        PUT(watch->search_together, !GET(watch->search_together));
+        arm(watch, SEARCH_HELD);
+        return;
+    }
+    const uint32_t at = GET(watch->at) + (armed - steps), limit = GET(watch->limit);
+    const uint32_t distance = at - GET(watch->mark);
+    PUT(watch->at, at);
+    PUT(watch->mark, at);
+    if (again) {
+        const uint32_t matches = distance == GET(watch->period) ? GET(watch->matches) + 1 : 1;
+        PUT(watch->matches, matches);
+        PUT(watch->period, distance);
+        if ((uint64_t)matches * distance >= RECURRING_LEAST) {
+            search_ends(watch, true);
+            return;
+        }
+    } else {
+        PUT(watch->period, 0);
+        PUT(watch->sought, GET(watch->path));
+    }
+    const uint32_t known = GET(watch->known);
+    if (at >= limit)
+        search_ends(watch, false);
+    else if (at == SEARCH_FIRST && at < known)
+        arm(watch, known); /* most likely that again */
+    else
+        arm(watch, again ? distance : at);
+}
+
 /* A wrong guess costs as much as it costs some six calls to go together; between the two verdicts there is room, so
  * that they do not take turns by chance. */
 enum { WRONG_ENTERS = 12, WRONG_STAYS = 7 };
 static void judge(struct wherry_watch *watch)
 {
-    const bool before = GET(watch->together);
-    const uint32_t between = GET(watch->between);
-    const bool now = guessed_wrong(watch) >= (before ? WRONG_STAYS : WRONG_ENTERS);
-    PUT(watch->together, now);
-    PUT(watch->between, now != before ? BETWEEN_LEAST : between < BETWEEN_MOST ? 2 * between : between);
+    const unsigned wrong = guessed_wrong(watch);
+    const bool foreseen = wrong < (GET(watch->together) ? WRONG_STAYS : WRONG_ENTERS),
+               recurred = GET(watch->known) != 0;
+    if (foreseen || !recurred)
+        decide(watch, !foreseen);
+    if (!foreseen && (recurred || GET(watch->waited) >= GET(watch->patience)))
+        search(watch);
+    else
+        end(watch);
 }
 
 /* Do so few calls bear the verdict out? All alike, and apart; or mixed, and together, which may be mixed in a way that
@@ -143,14 +282,6 @@ static bool plain(struct wherry_watch *watch)
     return GET(watch->together) ? changes >= WATCH_FEW / 4 && looks % BRIEF_MOST != BRIEF_MOST - 1 : changes == 0;
 }
 
-static void end(struct wherry_watch *watch)
-{
-    PUT(watch->left, GET(watch->between));
-    uint64_t looking = word_of(watch, WHERRY_CHOICE_AVX512_LOOK); /* else another choice was made meanwhile */
-    atomic_compare_exchange_strong(choice_of(watch), &looking, word_of(watch, found(watch)));
-    PUT(watch->looking, false);
-}
-
 static void record(struct wherry_watch *watch, size_t n, uintptr_t caller, uintptr_t stack)
 {
     if (stack - GET(watch->counting) >= WATCH_STACK) {
@@ -168,8 +299,15 @@ static void record(struct wherry_watch *watch, size_t n, uintptr_t caller, uintp
         end(watch);
     } else if (i + 1 == WATCH_CALLS) {
         judge(watch);
-        end(watch);
     }
+}
+
+static void search_by(struct wherry_watch *watch, uintptr_t stack)
+{
+    if (stack - GET(watch->counting) < WATCH_STACK)
+        step(watch);
+    else if (atomic_fetch_add_explicit(&watch->strange, 1, memory_order_relaxed) == STRANGE_CALLS / WATCH_PICKED)
+        end(watch);
 }
 
 static void begin(struct wherry_watch *watch)
@@ -178,6 +316,8 @@ static void begin(struct wherry_watch *watch)
         return;
     PUT(watch->recorded, 0);
     PUT(watch->strange, 0);
+    const uint32_t waited = GET(watch->waited);
+    PUT(watch->waited, waited < PATIENCE_MOST ? waited + GET(watch->between) : PATIENCE_MOST);
     const uint32_t begun = GET(watch->begun);
     PUT(watch->begun, begun + 1);
     PUT(watch->factor, factors[(begun + 1) % FACTORS]);
@@ -191,6 +331,10 @@ void wherry_watch_look(struct wherry_watch *watch, size_t n, uintptr_t caller, u
     const enum wherry_choice choice = wherry_choice_in(GET(*choice_of(watch)));
     if (choice == WHERRY_CHOICE_AVX512_LOOK) {
         record(watch, n, caller, stack);
+        return;
+    }
+    if (choice == WHERRY_CHOICE_AVX512_SEARCH) {
+        search_by(watch, stack);
         return;
     }
     const uint64_t counting = GET(watch->counting);

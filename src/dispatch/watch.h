@@ -9,13 +9,18 @@
  * as the last verdict has it, that is all. Else it records more, plays a branch predictor over them, by caller and by
  * what went before, and counts what that would have guessed wrong.
  *
- * When to look. While sizes are apart, a hash of size and address picks one of 256 calls (copies from 129 bytes on,
- * sets from 65; what is smaller does nothing for this), which stands for as many: nothing is written by the others, and
- * where one call is repeated for ever there is nothing to find out. The factor of the hash changes with each look, so
- * that no such call is picked every time. While they are together the same call again may be what has changed, so one
- * thread, which is told by where its stack is, counts its calls. The others ask now and then, by the hash, whether one
- * counts, and each so many times take its place. So no two threads write one line at every call, and one that calls no
- * more is replaced.
+ * What so few calls cannot tell is that they come again: processors know sequences of tens of thousands of sizes by
+ * heart (docs/performance-zen4.md). So where the predictor fails a search may follow, for the period of the sizes: they
+ * are hashed as they come, and the hash of the last 64 is compared with what it was at a mark, which moves on as in
+ * Brent's search for a cycle. The longer nothing was found, the longer and the rarer are searches.
+ *
+ * When to look. While sizes are apart, a hash of size, address and rbx picks one of 256 calls (copies from 129 bytes
+ * on, sets from 65; what is smaller does nothing for this), which stands for as many: nothing is written by the others,
+ * and where one call is repeated for ever there is nothing to find out. The factor of the hash changes with each look,
+ * so that no such call is picked every time. While they are together the same call again may be what has changed, so
+ * one thread, which is told by where its stack is, counts its calls. The others ask now and then, by the hash, whether
+ * one counts, and each so many times take its place. So no two threads write one line at every call, and one that calls
+ * no more is replaced.
  *
  * A wrong verdict costs time and nothing else, so nothing is locked. Plain initialised data, right before any
  * constructor has run.
@@ -31,6 +36,11 @@
 #define WATCH_COUNTING 0
 #define WATCH_HASHED 8
 #define WATCH_LEFT 128 /* two lines further: some processors fetch lines by twos */
+#define WATCH_STEPS 132
+#define WATCH_PATH 136
+#define WATCH_SOUGHT 144
+#define WATCH_SEARCH_TOGETHER 152
+#define WATCH_SIZE_FACTOR 0x9e3779b97f4a7c15
 
 #ifdef __ASSEMBLER__
 /* clang-format off */
@@ -43,12 +53,31 @@
     subl    $1, watch + WATCH_LEFT(%rip);          \
     jc      look
 
-/* Goes to look when the call is picked. Loses rcx. */
+/* Goes to look when the call is picked. Loses rcx. rbx is the caller's, who counts its calls there, or something else,
+ * as often as not: sizes alone, always from one place to one other, may be such that none of them is ever picked. */
 #define WATCH_PICK(watch, address, look)           \
-    leal    (%rdx,address), %ecx;                  \
+    leal    (%rdx,%rbx), %ecx;                     \
+    leal    (%rcx,address), %ecx;                  \
     imull   watch + WATCH_HASHED(%rip), %ecx;      \
     cmpl    $WATCH_LIMIT, %ecx;                    \
     jb      look
+
+/* A call of a search: goes to step where the sizes up to here are those up to the mark, or when its steps are done; to
+ * other in a thread that does not count. Loses r8 and r9. */
+#define WATCH_SEARCH(watch, step, other)           \
+    movq    %rsp, %r8;                             \
+    subq    watch + WATCH_COUNTING(%rip), %r8;     \
+    cmpq    $WATCH_STACK, %r8;                     \
+    jae     other;                                 \
+    movabsq $WATCH_SIZE_FACTOR, %r9;               \
+    imulq   %rdx, %r9;                             \
+    movq    watch + WATCH_PATH(%rip), %r8;         \
+    leaq    (%r9,%r8,2), %r8;                      \
+    movq    %r8, watch + WATCH_PATH(%rip);         \
+    subl    $1, watch + WATCH_STEPS(%rip);         \
+    jc      step;                                  \
+    cmpq    watch + WATCH_SOUGHT(%rip), %r8;       \
+    je      step
 /* clang-format on */
 #else
 #include <stdatomic.h>
@@ -58,7 +87,7 @@
 
 enum { WATCH_FEW = 32, WATCH_CALLS = 256 }; /* that a look records at first, and at most */
 
-enum wherry_watching { WATCHING, HELD_APART, HELD_TOGETHER, HELD_LOOKING };
+enum wherry_watching { WATCHING, HELD_APART, HELD_TOGETHER, HELD_LOOKING, HELD_SEARCHING };
 
 struct wherry_watch {
     /* Read at every call, written by a look. */
@@ -66,8 +95,11 @@ struct wherry_watch {
     _Atomic uint32_t factor;   /* of the hash that picks */
     uint32_t room[29];
     /* Written by that thread at every call. */
-    _Atomic uint32_t left; /* calls until the next look */
-    uint32_t more_room[31];
+    _Atomic uint32_t left;         /* calls until the next look */
+    _Atomic uint32_t steps;        /* of a search: calls until its next step */
+    _Atomic uint64_t path, sought; /* the hash of the last 64 sizes, and what it was at the mark */
+    _Atomic bool search_together;  /* how sizes go while one is under way */
+    uint8_t more_room[103];
     /* The rest is of looks alone. */
     _Atomic enum wherry_watching watching;
     _Atomic bool together;    /* the last verdict */
@@ -82,18 +114,26 @@ struct wherry_watch {
         uint16_t caller;
         uint8_t blocks; /* 255: beyond 1024 bytes */
     } call[WATCH_CALLS];
+    /* The search that is under way, in calls from its beginning; limit: of the next one, else */
+    _Atomic uint32_t at, mark, armed, period, matches, limit;
+    _Atomic uint32_t patience, waited; /* calls from one search to the next, and so far */
+    _Atomic uint32_t known;            /* the period that a search found, since when sizes are apart; else 0 */
 } __attribute__((aligned(128)));
 
 _Static_assert(offsetof(struct wherry_watch, counting) == WATCH_COUNTING &&
                    offsetof(struct wherry_watch, factor) == WATCH_HASHED &&
-                   offsetof(struct wherry_watch, left) == WATCH_LEFT,
+                   offsetof(struct wherry_watch, left) == WATCH_LEFT &&
+                   offsetof(struct wherry_watch, steps) == WATCH_STEPS &&
+                   offsetof(struct wherry_watch, path) == WATCH_PATH &&
+                   offsetof(struct wherry_watch, sought) == WATCH_SOUGHT &&
+                   offsetof(struct wherry_watch, search_together) == WATCH_SEARCH_TOGETHER,
                "read by assembly");
 
 extern struct wherry_watch wherry_watch_copies __attribute__((visibility("hidden")));
 extern struct wherry_watch wherry_watch_sets __attribute__((visibility("hidden")));
 
-/* At a call of n bytes that is the last of those counted, or picked, or that a look records: from public.S. stack:
- * where the return address of the call lies, which is caller. */
+/* At a call of n bytes that is the last of those counted, or picked, or a step of a search, or that a look records:
+ * from public.S. stack: where the return address of the call lies, which is caller. */
 void wherry_watch_look(struct wherry_watch *watch, size_t n, uintptr_t caller, uintptr_t stack)
     __attribute__((visibility("hidden")));
 

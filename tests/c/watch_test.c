@@ -11,7 +11,7 @@
 #include "dispatch/watch.h"
 #include "wherry.h"
 
-enum { CALLS = 1 << 18, MOST = 1024, PLACES = 4096 };
+enum { CALLS = 1 << 18, MOST = 1024, PLACES = 4096, SHORT = 5000, LONG = 12000 };
 
 static unsigned failures;
 static uint8_t from[PLACES + MOST], to[PLACES + MOST + 2];
@@ -54,12 +54,28 @@ static bool right(size_t at, size_t n)
     return to[at] == 0xa5 && to[1 + at + n] == 0xa5;
 }
 
-/* Always the same, six in turn, any. */
-enum sizes { SAME, TURNS, ANY };
+/* Always the same, six in turn, any; as any, but the first so many of them again and again; and mostly the same, so
+ * that any few of them in a row come again soon. */
+enum sizes { SAME, TURNS, ANY, AGAIN_SHORT, AGAIN_LONG, MOSTLY };
+static uint16_t again[LONG];
 static size_t size(enum sizes sizes, unsigned i)
 {
     static const uint16_t turns[] = {600, 24, 130, 600, 900, 8};
-    return sizes == SAME ? 600 : sizes == TURNS ? turns[i % 6] : any(MOST + 1);
+    switch (sizes) {
+    case SAME:
+        return 600;
+    case TURNS:
+        return turns[i % 6];
+    case AGAIN_SHORT:
+        return again[i % SHORT];
+    case AGAIN_LONG:
+        return again[i % LONG];
+    case MOSTLY:
+        return any(10) < 7 ? 300 : any(MOST + 1);
+    case ANY:
+        break;
+    }
+    return any(MOST + 1);
 }
 
 static void run(enum sizes sizes, unsigned calls)
@@ -83,7 +99,7 @@ static void expect(const char *what, bool together)
     const enum wherry_choice choice = wherry_choice_in(copies ? wherry_copy_choice : wherry_set_choice);
     const enum wherry_choice other = wherry_choice_in(copies ? wherry_set_choice : wherry_copy_choice);
     if (way->watch->together == together &&
-        (choice == WHERRY_CHOICE_AVX512_LOOK ||
+        (choice == WHERRY_CHOICE_AVX512_LOOK || choice == WHERRY_CHOICE_AVX512_SEARCH ||
          choice == (together ? WHERRY_CHOICE_AVX512_TOGETHER : WHERRY_CHOICE_AVX512)) &&
         other == WHERRY_CHOICE_AVX512)
         return;
@@ -107,26 +123,69 @@ static void elsewhere(unsigned calls)
     }
 }
 
+/* The same call over and over, with the same in rbx, by which calls are picked too. */
+static bool picked_at(size_t at, size_t n, unsigned calls)
+{
+    register uintptr_t held __asm__("rbx") = 0;
+    const uint32_t left = way->watch->left, begun = way->watch->begun;
+    for (unsigned i = 0; i < calls; i++) {
+        __asm__ volatile("" : "+r"(held));
+        way->call(at, n);
+        __asm__ volatile("" : "+r"(held));
+    }
+    return way->watch->left != left || way->watch->begun != begun;
+}
+
 /* Of calls that are picked each time there is none for long. */
 static void repeat(void)
 {
     const bool source = way->call == copy || way->call == copy_end || way->call == copy_swapped;
     const size_t n = source ? 300 : 600; /* sizes that are picked on every CPU */
-    const uint32_t begun = way->watch->begun;
-    unsigned found = 0;
+    unsigned found = 0, begun = 0;
     for (size_t at = 0; at < PLACES && found < 4; at++) {
-        const uint32_t sum = (uint32_t)((uintptr_t)(source ? from + at : to + 1 + at) + n);
-        if (sum * way->watch->factor >= WATCH_LIMIT)
+        if (!picked_at(at, n, 1))
             continue;
         found++;
-        for (unsigned i = 0; i < CALLS; i++)
-            way->call(at, n);
+        const uint32_t before = way->watch->begun;
+        picked_at(at, n, CALLS);
         expect("one call for ever", false);
+        begun += way->watch->begun - before;
     }
-    if (!found || way->watch->begun - begun > 3 * found) {
+    if (!found || begun > 3 * found) {
         failures++;
-        printf("%s, one call for ever: %u found, %u looks\n", way->name, found, way->watch->begun - begun);
+        printf("%s, one call for ever: %u found, %u looks\n", way->name, found, begun);
     }
+}
+
+/* Of sizes from one place to one other no more than half are watched, of which perhaps none is picked: but for rbx,
+ * where callers count. */
+static void one_place(void)
+{
+    register uintptr_t counted __asm__("rbx");
+    for (counted = 0; counted < 16 * CALLS; counted++) {
+        way->call(7, any(257));
+        __asm__ volatile("" : "+r"(counted));
+    }
+    expect("any, at one place", true);
+}
+
+/* What processors know by heart is apart, though no few calls of it can be foreseen. */
+static void recur(void)
+{
+    run(ANY, 4 * CALLS);
+    expect("any, before some come again", true);
+    run(AGAIN_SHORT, 64 * CALLS);
+    expect("5,000 again and again", false);
+    run(AGAIN_SHORT, 64 * CALLS);
+    expect("5,000 again and again, for long", false);
+    run(ANY, 64 * CALLS);
+    expect("any, after 5,000", true);
+    run(AGAIN_LONG, 64 * CALLS);
+    expect("12,000 again and again", false);
+    run(MOSTLY, 64 * CALLS);
+    expect("mostly the same", true);
+    run(SAME, 4 * CALLS);
+    expect("the same for ever", false);
 }
 
 /* Copies of which both sides overlap are counted even while sizes are apart. */
@@ -145,7 +204,7 @@ static void look(void)
     expect("always the same", false);
     run(ANY, CALLS);
     expect("any", true);
-    run(TURNS, CALLS);
+    run(TURNS, 2 * CALLS); /* searches for what comes again are in the way */
     expect("six in turn", false);
     elsewhere(CALLS);
     expect("any, in a thread that has ended", true);
@@ -157,8 +216,8 @@ static void look(void)
     run(ANY, CALLS);
     expect("after a thread that looked", true);
 
-    const enum wherry_watching held[] = {HELD_APART, HELD_TOGETHER, HELD_LOOKING};
-    for (int i = 0; i < 3; i++) {
+    const enum wherry_watching held[] = {HELD_APART, HELD_TOGETHER, HELD_LOOKING, HELD_SEARCHING};
+    for (int i = 0; i < 4; i++) {
         wherry_watch_use(way->watch, held[i]);
         run(ANY, 1000);
         run(SAME, 1000);
@@ -168,6 +227,8 @@ static void look(void)
     run(SAME, 4 * CALLS);
     expect("at last", false);
     repeat();
+    one_place();
+    recur();
     if (way->watch == &wherry_watch_copies)
         overlap();
     run(SAME, 4 * CALLS);
@@ -178,6 +239,8 @@ int main(void)
 {
     for (size_t i = 0; i < sizeof from; i++)
         from[i] = (uint8_t)(i * 31 >> 3);
+    for (size_t i = 0; i < LONG; i++)
+        again[i] = (uint16_t)any(MOST + 1);
     if (!wherry_dispatch_force(WHERRY_ISA_AVX512)) {
         puts("this CPU has no AVX-512");
         return 77;

@@ -212,6 +212,18 @@ REGIONS: tuple[Region, ...] = (
         limit="bandwidth",
     ),
     Region(
+        "known-256",
+        "0 to 256 bytes, the same 4,096 sizes again and again, which processors learn by heart",
+        _unpredictable("uniform:0-256", table=4096),
+        base=False,
+    ),
+    Region(
+        "known-1024",
+        "0 to 1024 bytes, the same 4,096 sizes again and again",
+        _unpredictable("uniform:0-1024", table=4096),
+        base=False,
+    ),
+    Region(
         "lat-fixed-256",
         "latency, fixed 8 to 256 bytes",
         _fixed((8, 16, 32, 64, 128, 256), ALIGNED, mode="latency"),
