@@ -35,7 +35,7 @@ struct cell {
     loop_fn *fn;
     loop *loop;
     bool aa, left_out;     /* left out: skipped or wrong, already told */
-    bool settled;          /* code=cold: has had the calls that change its way */
+    bool settled;          /* code=cold, or a mix: has had the calls that change its way */
     bool upper_in_use;     /* after a sample: upper halves of vector registers, since vzeroupper is missing */
     uint64_t calls;        /* in one sample */
     double call_ns;        /* estimate from calibration */

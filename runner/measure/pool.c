@@ -251,6 +251,10 @@ static void draw_runs(struct pool *pool, const struct row *row, size_t first, si
     }
 }
 
+/* What of shorter tables is learnt is learnt within a sample, and a routine may go by it in the next: their order
+ * stays. */
+enum { LEARNT_MOST = 1 << 15 };
+
 void pool_draw(struct pool *pool, const struct row *row, size_t first, uint64_t calls)
 {
     const size_t count = least(calls, row->table);
@@ -266,7 +270,7 @@ void pool_draw(struct pool *pool, const struct row *row, size_t first, uint64_t 
         struct placed *all = pool->calls;
         memcpy(all, row->placed + first, to_end * sizeof *all);
         memcpy(all + to_end, row->placed, (count - to_end) * sizeof *all);
-        for (size_t i = count; i > 1; i--) {
+        for (size_t i = row->table > LEARNT_MOST ? count : 0; i > 1; i--) {
             size_t other = random_below(&pool->random, i);
             struct placed held = all[i - 1];
             all[i - 1] = all[other];
@@ -279,7 +283,7 @@ void pool_draw(struct pool *pool, const struct row *row, size_t first, uint64_t 
     uint64_t *all = pool->calls;
     memcpy(all, row->sizes + first, to_end * sizeof *all);
     memcpy(all + to_end, row->sizes, (count - to_end) * sizeof *all);
-    for (size_t i = count; i > 1; i--) {
+    for (size_t i = row->table > LEARNT_MOST ? count : 0; i > 1; i--) {
         size_t other = random_below(&pool->random, i);
         uint64_t held = all[i - 1];
         all[i - 1] = all[other];
@@ -291,7 +295,6 @@ void pool_draw(struct pool *pool, const struct row *row, size_t first, uint64_t 
 
 /* As many slots, or up to half of them fewer, as go into the table, or it into them: two circles that end at ever new
  * places of each other are nothing that a processor can know by heart, however short they are. */
-enum { LEARNT_MOST = 1 << 15 };
 static size_t in_step(size_t slots, const struct row *row)
 {
     if (row->table > LEARNT_MOST)

@@ -11,10 +11,10 @@
 #include "work.h"
 
 enum { WARM_CALLS = 256 };
-/* A routine may change its way with the sizes that come, the public ones after as many as 65,536 calls and what they
- * record then. Samples of warm code have as many; of cold code they have hundreds, and the way would be that of the row
- * before. */
-enum { SETTLE_CALLS = 1 << 17, SETTLE_PORTION = 1 << 12, SETTLE_NS = 20000000 };
+/* A routine may change its way with the sizes that come, the public ones after some hundred thousand calls and what
+ * they record then. Where sizes vary that is a good part of all samples, and samples of cold code have hundreds of
+ * calls. */
+enum { SETTLE_CALLS = 1 << 20, SETTLE_DRAWN = 1 << 16, SETTLE_PORTION = 1 << 12, SETTLE_NS = 20000000 };
 /* Where another cell of the row is held to a tier, the public functions are chosen anew for the next one, and record no
  * more calls than these: that is not what cold code is to be timed with. */
 enum { RECORDED_CALLS = 512, RECORDED_NS = 1000 };
@@ -75,12 +75,17 @@ static void warm_up(struct pool *pool, const struct work *work, uint64_t calls)
         work->cell->loop(work->cell->fn, walk, calls);
 }
 
+/* The first sample of all has a call or two, so calls are drawn; and anew, so that none come again that do not in
+ * samples. */
 static void settle(struct pool *pool, const struct work *work)
 {
+    const struct row *row = work->row;
     const uint64_t until = clock_ns() + SETTLE_NS;
-    pool_draw(pool, work->row, work->first_size, SETTLE_CALLS); /* the first sample of all has a call or two */
-    for (unsigned done = 0; done < SETTLE_CALLS && clock_ns() < until; done += SETTLE_PORTION)
+    for (unsigned done = 0; done < SETTLE_CALLS && clock_ns() < until; done += SETTLE_PORTION) {
+        if (done % SETTLE_DRAWN == 0 && !row->stream)
+            pool_draw(pool, row, (work->first_size + done) % row->table, SETTLE_DRAWN);
         warm_up(pool, work, SETTLE_PORTION);
+    }
 }
 
 static void job_sample(unsigned lane, void *context)
@@ -102,7 +107,7 @@ static void job_sample(unsigned lane, void *context)
     warm = warm < most ? warm : most;
     if (work->row->cold && work->cell->call_ns < RECORDED_NS)
         warm = RECORDED_CALLS;
-    if (work->row->cold && !work->cell->settled)
+    if ((work->row->cold || (work->row->table > 1 && !refilled)) && !work->cell->settled)
         settle(pool, work);
     if (!work->row->stream)
         pool_draw(pool, work->row, work->first_size, work->calls);

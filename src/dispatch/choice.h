@@ -18,7 +18,6 @@
  * ask. The upper half: which choice.
  */
 #define CHOICE_CODE 4
-#define CHOICE_SEARCH -9
 #define AVX2_INLINE (64 - 16 + 1)
 #define COPY_SMALL 65
 #define SET_SMALL 65
@@ -40,8 +39,7 @@ enum wherry_choice {
     WHERRY_CHOICE_AVX512 = 2,           /* of copies and sets: sizes to 255 bytes apart (watch.h) */
     WHERRY_CHOICE_AVX512_TOGETHER = -2, /* sizes to 255 bytes together; the only one whose parity is odd, less 1 */
     WHERRY_CHOICE_AVX512_LADDER = -3,
-    WHERRY_CHOICE_AVX512_LOOK = -5,              /* as together, and each call is recorded */
-    WHERRY_CHOICE_AVX512_SEARCH = CHOICE_SEARCH, /* either way, and calls are searched for a period */
+    WHERRY_CHOICE_AVX512_LOOK = -5, /* as together, and each call is recorded */
 };
 
 #if WHERRY_FIRST_AVX2

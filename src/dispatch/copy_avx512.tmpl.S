@@ -393,7 +393,7 @@ move_forward_by_destination:
 #endif
 
 move_others:
-    BY_CHOICE(wherry_copy_choice, copy_avx2, move_by_size, move_together, copy_sse2, move_looked_at, wherry_routine_move_avx512_ladder)
+    BY_CHOICE(wherry_copy_choice, copy_avx2, move_by_size, move_together, copy_sse2, move_look, wherry_routine_move_avx512_ladder)
 
 move_close:
     cmpq    $1024, %rdx

@@ -82,22 +82,6 @@ symbol:
     leaq    watch(%rip), %r8;                  \
     call    look
 
-/* Records the call, or goes on with a search and then the way that sizes go meanwhile. */
-#define SEARCH(choice, watch, recorded, apart, together) \
-    cmpb    $CHOICE_SEARCH, choice + CHOICE_CODE(%rip); \
-    jne     recorded;                          \
-    WATCH_SEARCH(watch, 775f, 776f);           \
-774:                                           \
-    cmpb    $0, watch + WATCH_SEARCH_TOGETHER(%rip); \
-    je      apart;                             \
-    jmp     together;                          \
-776:                                           \
-    WATCH_PICK(watch, %rdi, 775f);             \
-    jmp     774b;                              \
-775:                                           \
-    LOOK(watch);                               \
-    jmp     774b
-
 /* Sizes together: a call that is done is watched and returns. Here, since a branch on the size that was guessed wrong
  * is found out the sooner the fewer instructions come before it. */
 #define RETURN_WATCHED(watch, look, uncounted) \
@@ -260,7 +244,7 @@ EXPORT(PUBLIC(mempcpy))
 #else
 #define MEMPCPY_AVX2 copy_avx2_rax
 #endif
-    BY_CHOICE(wherry_copy_choice, MEMPCPY_AVX2, move_by_size, move_together, copy_sse2_rax, move_looked_at, mempcpy_ladder)
+    BY_CHOICE(wherry_copy_choice, MEMPCPY_AVX2, move_by_size, move_together, copy_sse2_rax, move_look, mempcpy_ladder)
 
 #define THEN_END(label, routine)               \
 label:                                         \
@@ -335,8 +319,6 @@ move_look_back:
 move_look:
     LOOK(wherry_watch_copies)
     jmp     move_together
-move_looked_at:
-    SEARCH(wherry_copy_choice, wherry_watch_copies, move_look, move_by_size, move_together)
 look:                               /* rdx bytes, r8 the watch, for the call that came here by another */
     .cfi_adjust_cfa_offset 8
     pushq   %rdi
@@ -363,14 +345,6 @@ look:                               /* rdx bytes, r8 the watch, for the call tha
     ret
     .cfi_endproc
     .size move_looks, . - move_looks
-
-    .type set_looks, @function
-set_looks:
-    .cfi_startproc
-set_looked_at:
-    SEARCH(wherry_set_choice, wherry_watch_sets, set_recorded, set_by_size, set_together)
-    .cfi_endproc
-    .size set_looks, . - set_looks
 
 /* Copies that take so long that a jump to another page is nothing. */
     .p2align 4

@@ -270,7 +270,7 @@ set_look_back:
     ret
 set_others:
     BY_CHOICE(wherry_set_choice, set_avx2, set_by_size, set_together, set_sse2, set_looked_at, wherry_routine_set_avx512_ladder)
-set_recorded:
+set_looked_at:
     vpbroadcastb %esi, %zmm16
     movq    %rdi, %rax
 set_look:                           /* esi and zmm16 stay too */

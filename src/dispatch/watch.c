@@ -34,55 +34,15 @@ static enum wherry_choice found(const struct wherry_watch *watch)
     return GET(watch->together) ? WHERRY_CHOICE_AVX512_TOGETHER : WHERRY_CHOICE_AVX512;
 }
 
-/* The next step of a search is after so many calls, or sooner, when what is sought comes. */
-static void arm(struct wherry_watch *watch, uint32_t calls)
-{
-    PUT(watch->armed, calls - 1);
-    PUT(watch->steps, calls - 1);
-}
-
-/* As many sizes as the hash holds come before the first mark. */
-enum { SEARCH_FIRST = 64, SEARCH_HELD = 3 };
-static void prepare_search(struct wherry_watch *watch)
-{
-    PUT(watch->at, 0);
-    PUT(watch->mark, 0);
-    PUT(watch->period, 0);
-    PUT(watch->matches, 0);
-    PUT(watch->path, 0);
-    PUT(watch->sought, UINT64_MAX);
-    PUT(watch->strange, 0);
-    PUT(watch->search_together, GET(watch->together));
-    arm(watch, SEARCH_FIRST);
-}
-
-static enum wherry_choice choice_by(struct wherry_watch *watch)
-{
-    const bool looking = GET(watch->looking), recorded = GET(watch->recorded) >= WATCH_CALLS;
-    switch (GET(watch->watching)) {
-    case HELD_TOGETHER:
-        return WHERRY_CHOICE_AVX512_TOGETHER;
-    case HELD_APART:
-        return WHERRY_CHOICE_AVX512;
-    case HELD_LOOKING:
-        return WHERRY_CHOICE_AVX512_LOOK;
-    case HELD_SEARCHING:
-        prepare_search(watch);
-        arm(watch, SEARCH_HELD);
-        return WHERRY_CHOICE_AVX512_SEARCH;
-    case WATCHING:
-        break;
-    }
-    if (looking && recorded)
-        prepare_search(watch); /* anew: one that was held may have come between */
-    return !looking ? found(watch) : recorded ? WHERRY_CHOICE_AVX512_SEARCH : WHERRY_CHOICE_AVX512_LOOK;
-}
-
 void wherry_watch_use(struct wherry_watch *watch, enum wherry_watching watching)
 {
     PUT(watch->watching, watching);
     PUT(watch->left, 0); /* a look that is held counts down beyond it */
-    PUT(*choice_of(watch), word_of(watch, choice_by(watch)));
+    const enum wherry_choice choice = watching == HELD_TOGETHER                         ? WHERRY_CHOICE_AVX512_TOGETHER
+                                      : watching == HELD_APART                          ? WHERRY_CHOICE_AVX512
+                                      : watching == HELD_LOOKING || GET(watch->looking) ? WHERRY_CHOICE_AVX512_LOOK
+                                                                                        : found(watch);
+    PUT(*choice_of(watch), word_of(watch, choice));
 }
 
 /* What the branches tell apart: 1 to 8 blocks of 64 bytes, then 10, 12, 14 and 16. */
@@ -152,120 +112,91 @@ static unsigned guessed_wrong(const struct wherry_watch *watch)
     return least;
 }
 
-static void decide(struct wherry_watch *watch, bool together)
+/* Whether 64 sizes in a row are there that one of some fourteen earlier looks has seen; then enters some of its own,
+ * where their hashes say, in place of what was there. */
+enum { IN_A_ROW = 64, ENTERED_EVERY = 24 };
+static uint64_t row_on(uint64_t row, uint16_t size) { return 2 * row + (size + 1ull) * 0x9e3779b97f4a7c15u; }
+static uint64_t *place_of(struct wherry_watch *watch, uint64_t row)
 {
-    const uint32_t between = GET(watch->between);
-    const bool changes = GET(watch->together) != together;
-    PUT(watch->together, together);
-    PUT(watch->known, 0);
-    PUT(watch->between, changes ? BETWEEN_LEAST : between < BETWEEN_MOST ? 2 * between : BETWEEN_MOST);
+    return &watch->seen[row * 0x9e3779b97f4a7c15u >> 57];
 }
-
-static void end(struct wherry_watch *watch)
+_Static_assert(WATCH_SEEN == 1 << (64 - 57), "as many places as hashes tell apart");
+static bool seen_again(struct wherry_watch *watch)
 {
-    PUT(watch->left, GET(watch->between));
-    /* Else another choice was made meanwhile. */
-    uint64_t looking = word_of(watch, WHERRY_CHOICE_AVX512_LOOK),
-             searching = word_of(watch, WHERRY_CHOICE_AVX512_SEARCH);
-    if (!atomic_compare_exchange_strong(choice_of(watch), &looking, word_of(watch, found(watch))))
-        atomic_compare_exchange_strong(choice_of(watch), &searching, word_of(watch, found(watch)));
-    PUT(watch->looking, false);
-}
-
-/* How long a search goes on: a period is found by the next power of two, and what a Zen 4 knows by heart is 16,384
- * sizes. The first ones are shorter, since they may be for nothing, and after each many times as many calls pass. */
-enum { LIMIT_FIRST = 1 << 13, LIMIT_MOST = 1 << 15, LIMIT_GROWS = 4, PATIENCE = 32, PATIENCE_MOST = 1 << 23 };
-/* So many calls have to have come again, by chance or not; so many times as long as the search was its verdict stands.
- */
-enum { RECURRING_LEAST = 1024, RECURRING_FOR = 32, RECURRING_MOST = 1 << 20 };
-
-static void search(struct wherry_watch *watch)
-{
-    PUT(watch->waited, 0);
-    if (GET(watch->limit) == 0)
-        PUT(watch->limit, LIMIT_FIRST);
-    prepare_search(watch);
-    uint64_t looking = word_of(watch, WHERRY_CHOICE_AVX512_LOOK);
-    if (!atomic_compare_exchange_strong(choice_of(watch), &looking, word_of(watch, WHERRY_CHOICE_AVX512_SEARCH)))
-        PUT(watch->looking, false);
-}
-
-static void search_ends(struct wherry_watch *watch, bool recurring)
-{
-    const uint32_t limit = GET(watch->limit), patience = GET(watch->patience);
-    if (GET(watch->together) == recurring)
-        decide(watch, !recurring);
-    PUT(watch->known, recurring ? GET(watch->period) : 0);
-    if (recurring) {
-        const uint32_t between = GET(watch->at) * RECURRING_FOR;
-        PUT(watch->between, between < RECURRING_MOST ? between : RECURRING_MOST);
-        PUT(watch->patience, LIMIT_FIRST * PATIENCE);
-    } else if (limit < LIMIT_MOST) {
-        PUT(watch->patience, limit * PATIENCE);
-        PUT(watch->limit, limit * LIMIT_GROWS);
-    } else {
-        PUT(watch->patience, patience < PATIENCE_MOST ? 2 * patience : PATIENCE_MOST);
+    bool again = false;
+    uint64_t row = 0;
+    for (int i = 0; i < WATCH_CALLS; i++) {
+        row = row_on(row, watch->call[i].size);
+        again |= i >= IN_A_ROW - 1 && *place_of(watch, row) == row;
     }
-    end(watch);
+    row = 0;
+    for (int i = 0; i < WATCH_CALLS; i++) {
+        row = row_on(row, watch->call[i].size);
+        if (i >= IN_A_ROW - 1 && (i - (IN_A_ROW - 1)) % ENTERED_EVERY == 0)
+            *place_of(watch, row) = row;
+    }
+    return again;
 }
 
-/* Calls come again where the hash is what it was at the mark, and twice as far from there, and so on. Where it is not,
- * the mark moves on to where as many calls lie behind it as before it. */
-static void step(struct wherry_watch *watch)
+/* Of sizes with a period of 4,096 calls 94 of 100 looks meet some that were seen, of 16,384 half, of 65,536, which no
+ * processor was seen to learn, 15. So five of twelve looks tell that sizes come again; and that none does for as long
+ * as should have brought four, or no more than a fourth do, that they do not, or not so soon. */
+enum { AGAIN_LOOKS = 32, AGAIN_ENTERS = 5, AGAIN_WITHIN = 12, AGAIN_LEAVES = 4, AGAIN_LEAST = 8 };
+#define AGAIN_HALF 0x55555000u      /* before the first twelve, as if half of the looks had */
+static uint32_t ones(uint32_t word) /* without libgcc, which the drop-in has not */
 {
-    const uint32_t armed = GET(watch->armed), steps = GET(watch->steps);
-    const bool again = GET(watch->path) == GET(watch->sought);
-    if (steps == armed || !(again || steps == UINT32_MAX))
-        return; /* the call was picked or counted for a look besides */
-    if (GET(watch->watching) == HELD_SEARCHING) {
-        PUT(watch->search_together, !GET(watch->search_together));
-        arm(watch, SEARCH_HELD);
-        return;
-    }
-    const uint32_t at = GET(watch->at) + (armed - steps), limit = GET(watch->limit);
-    const uint32_t distance = at - GET(watch->mark);
-    PUT(watch->at, at);
-    PUT(watch->mark, at);
-    if (again) {
-        const uint32_t matches = distance == GET(watch->period) ? GET(watch->matches) + 1 : 1;
-        PUT(watch->matches, matches);
-        PUT(watch->period, distance);
-        if ((uint64_t)matches * distance >= RECURRING_LEAST) {
-            search_ends(watch, true);
-            return;
-        }
-    } else {
-        PUT(watch->period, 0);
-        PUT(watch->sought, GET(watch->path));
-    }
-    const uint32_t known = GET(watch->known);
-    if (at >= limit)
-        search_ends(watch, false);
-    else if (at == SEARCH_FIRST && at < known)
-        arm(watch, known); /* most likely that again */
-    else
-        arm(watch, again ? distance : at);
+    uint32_t count = 0;
+    for (; word; word &= word - 1)
+        count++;
+    return count;
 }
+static bool missed(const struct wherry_watch *watch, uint32_t expected)
+{
+    const uint32_t since = watch->again ? (uint32_t)__builtin_ctz(watch->again) : AGAIN_LOOKS;
+    return since * ones(watch->again) > expected * (AGAIN_LOOKS - since) || since == AGAIN_LOOKS;
+}
+static bool comes_again(struct wherry_watch *watch)
+{
+    if (watch->by_heart)
+        return !missed(watch, AGAIN_LEAVES) && ones(watch->again) >= AGAIN_LEAST;
+    const uint32_t lately = watch->again & ((1u << AGAIN_WITHIN) - 1);
+    if (ones(lately) < AGAIN_ENTERS)
+        return false;
+    watch->again = AGAIN_HALF | lately;
+    return true;
+}
+
+/* Of so many looks at sizes together one is long, and where they are rare one of so few. */
+enum { BRIEF_MOST = 16, BRIEF_LEAST = 4 };
 
 /* A wrong guess costs as much as it costs some six calls to go together; between the two verdicts there is room, so
- * that they do not take turns by chance. */
+ * that they do not take turns by chance. While it is open whether sizes come again looks follow each other soon. */
 enum { WRONG_ENTERS = 12, WRONG_STAYS = 7 };
+enum { UNFORESEEN_FIRST = 8, AGAIN_LATELY = 0xff };
+static bool open_yet(const struct wherry_watch *watch)
+{
+    return watch->unforeseen < UNFORESEEN_FIRST || watch->again & AGAIN_LATELY;
+}
 static void judge(struct wherry_watch *watch)
 {
-    const unsigned wrong = guessed_wrong(watch);
-    const bool foreseen = wrong < (GET(watch->together) ? WRONG_STAYS : WRONG_ENTERS),
-               recurred = GET(watch->known) != 0;
-    if (foreseen || !recurred)
-        decide(watch, !foreseen);
-    if (!foreseen && (recurred || GET(watch->waited) >= GET(watch->patience)))
-        search(watch);
-    else
-        end(watch);
+    const bool before = GET(watch->together);
+    const uint32_t between = GET(watch->between);
+    const bool foreseen = guessed_wrong(watch) < (before ? WRONG_STAYS : WRONG_ENTERS);
+    watch->again = foreseen ? 0 : watch->again << 1 | seen_again(watch);
+    watch->unforeseen = foreseen ? 0 : watch->unforeseen < UNFORESEEN_FIRST ? watch->unforeseen + 1 : UNFORESEEN_FIRST;
+    watch->by_heart = !foreseen && comes_again(watch);
+    const bool now = !foreseen && !watch->by_heart;
+    PUT(watch->together, now);
+    if (now != before || (now && open_yet(watch)))
+        PUT(watch->between, BETWEEN_LEAST);
+    else if (watch->by_heart && missed(watch, 1))
+        PUT(watch->between, between / 4 > BETWEEN_LEAST ? between / 4 : BETWEEN_LEAST);
+    else if (between < BETWEEN_MOST)
+        PUT(watch->between, 2 * between);
 }
 
 /* Do so few calls bear the verdict out? All alike, and apart; or mixed, and together, which may be mixed in a way that
  * can be foreseen, so that one look in so many goes on. */
-enum { BRIEF_MOST = 16 };
 static bool plain(struct wherry_watch *watch)
 {
     unsigned changes = 0;
@@ -279,7 +210,18 @@ static bool plain(struct wherry_watch *watch)
     }
     const uint32_t looks = GET(watch->looks);
     PUT(watch->looks, looks + 1);
-    return GET(watch->together) ? changes >= WATCH_FEW / 4 && looks % BRIEF_MOST != BRIEF_MOST - 1 : changes == 0;
+    if (!GET(watch->together))
+        return changes == 0;
+    const uint32_t brief = GET(watch->between) < BETWEEN_MOST ? BRIEF_MOST : BRIEF_LEAST;
+    return changes >= WATCH_FEW / 4 && looks % brief != brief - 1 && !open_yet(watch);
+}
+
+static void end(struct wherry_watch *watch)
+{
+    PUT(watch->left, GET(watch->between));
+    uint64_t looking = word_of(watch, WHERRY_CHOICE_AVX512_LOOK); /* else another choice was made meanwhile */
+    atomic_compare_exchange_strong(choice_of(watch), &looking, word_of(watch, found(watch)));
+    PUT(watch->looking, false);
 }
 
 static void record(struct wherry_watch *watch, size_t n, uintptr_t caller, uintptr_t stack)
@@ -293,21 +235,15 @@ static void record(struct wherry_watch *watch, size_t n, uintptr_t caller, uintp
     if (i >= WATCH_CALLS)
         return;
     watch->call[i].caller = (uint16_t)(caller ^ caller >> 16);
+    watch->call[i].size = (uint16_t)(n ^ n >> 16);
     watch->call[i].blocks = blocks_of(n);
     PUT(watch->recorded, i + 1);
     if (i + 1 == WATCH_FEW && plain(watch)) {
         end(watch);
     } else if (i + 1 == WATCH_CALLS) {
         judge(watch);
-    }
-}
-
-static void search_by(struct wherry_watch *watch, uintptr_t stack)
-{
-    if (stack - GET(watch->counting) < WATCH_STACK)
-        step(watch);
-    else if (atomic_fetch_add_explicit(&watch->strange, 1, memory_order_relaxed) == STRANGE_CALLS / WATCH_PICKED)
         end(watch);
+    }
 }
 
 static void begin(struct wherry_watch *watch)
@@ -316,8 +252,6 @@ static void begin(struct wherry_watch *watch)
         return;
     PUT(watch->recorded, 0);
     PUT(watch->strange, 0);
-    const uint32_t waited = GET(watch->waited);
-    PUT(watch->waited, waited < PATIENCE_MOST ? waited + GET(watch->between) : PATIENCE_MOST);
     const uint32_t begun = GET(watch->begun);
     PUT(watch->begun, begun + 1);
     PUT(watch->factor, factors[(begun + 1) % FACTORS]);
@@ -331,10 +265,6 @@ void wherry_watch_look(struct wherry_watch *watch, size_t n, uintptr_t caller, u
     const enum wherry_choice choice = wherry_choice_in(GET(*choice_of(watch)));
     if (choice == WHERRY_CHOICE_AVX512_LOOK) {
         record(watch, n, caller, stack);
-        return;
-    }
-    if (choice == WHERRY_CHOICE_AVX512_SEARCH) {
-        search_by(watch, stack);
         return;
     }
     const uint64_t counting = GET(watch->counting);

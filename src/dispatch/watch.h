@@ -9,10 +9,9 @@
  * as the last verdict has it, that is all. Else it records more, plays a branch predictor over them, by caller and by
  * what went before, and counts what that would have guessed wrong.
  *
- * What so few calls cannot tell is that they come again: processors know sequences of tens of thousands of sizes by
- * heart (docs/performance-zen4.md). So where the predictor fails a search may follow, for the period of the sizes: they
- * are hashed as they come, and the hash of the last 64 is compared with what it was at a mark, which moves on as in
- * Brent's search for a cycle. The longer nothing was found, the longer and the rarer are searches.
+ * What so few calls cannot tell is that they come again: processors know sequences of thousands of sizes by heart
+ * (docs/performance-zen4.md). So what a look has recorded is compared with what earlier looks have: where 64 sizes in a
+ * row were there before, and the more often the shorter the period is, sizes go apart, too.
  *
  * When to look. While sizes are apart, a hash of size, address and rbx picks one of 256 calls (copies from 129 bytes
  * on, sets from 65; what is smaller does nothing for this), which stands for as many: nothing is written by the others,
@@ -36,11 +35,6 @@
 #define WATCH_COUNTING 0
 #define WATCH_HASHED 8
 #define WATCH_LEFT 128 /* two lines further: some processors fetch lines by twos */
-#define WATCH_STEPS 132
-#define WATCH_PATH 136
-#define WATCH_SOUGHT 144
-#define WATCH_SEARCH_TOGETHER 152
-#define WATCH_SIZE_FACTOR 0x9e3779b97f4a7c15
 
 #ifdef __ASSEMBLER__
 /* clang-format off */
@@ -61,23 +55,6 @@
     imull   watch + WATCH_HASHED(%rip), %ecx;      \
     cmpl    $WATCH_LIMIT, %ecx;                    \
     jb      look
-
-/* A call of a search: goes to step where the sizes up to here are those up to the mark, or when its steps are done; to
- * other in a thread that does not count. Loses r8 and r9. */
-#define WATCH_SEARCH(watch, step, other)           \
-    movq    %rsp, %r8;                             \
-    subq    watch + WATCH_COUNTING(%rip), %r8;     \
-    cmpq    $WATCH_STACK, %r8;                     \
-    jae     other;                                 \
-    movabsq $WATCH_SIZE_FACTOR, %r9;               \
-    imulq   %rdx, %r9;                             \
-    movq    watch + WATCH_PATH(%rip), %r8;         \
-    leaq    (%r9,%r8,2), %r8;                      \
-    movq    %r8, watch + WATCH_PATH(%rip);         \
-    subl    $1, watch + WATCH_STEPS(%rip);         \
-    jc      step;                                  \
-    cmpq    watch + WATCH_SOUGHT(%rip), %r8;       \
-    je      step
 /* clang-format on */
 #else
 #include <stdatomic.h>
@@ -86,8 +63,9 @@
 #include <stdint.h>
 
 enum { WATCH_FEW = 32, WATCH_CALLS = 256 }; /* that a look records at first, and at most */
+enum { WATCH_SEEN = 128 };                  /* of earlier looks, each the hash of so many calls as come in a row */
 
-enum wherry_watching { WATCHING, HELD_APART, HELD_TOGETHER, HELD_LOOKING, HELD_SEARCHING };
+enum wherry_watching { WATCHING, HELD_APART, HELD_TOGETHER, HELD_LOOKING };
 
 struct wherry_watch {
     /* Read at every call, written by a look. */
@@ -95,11 +73,8 @@ struct wherry_watch {
     _Atomic uint32_t factor;   /* of the hash that picks */
     uint32_t room[29];
     /* Written by that thread at every call. */
-    _Atomic uint32_t left;         /* calls until the next look */
-    _Atomic uint32_t steps;        /* of a search: calls until its next step */
-    _Atomic uint64_t path, sought; /* the hash of the last 64 sizes, and what it was at the mark */
-    _Atomic bool search_together;  /* how sizes go while one is under way */
-    uint8_t more_room[103];
+    _Atomic uint32_t left; /* calls until the next look */
+    uint32_t more_room[31];
     /* The rest is of looks alone. */
     _Atomic enum wherry_watching watching;
     _Atomic bool together;    /* the last verdict */
@@ -111,29 +86,26 @@ struct wherry_watch {
     _Atomic bool looking;
     _Atomic uint32_t recorded, strange;
     struct {
-        uint16_t caller;
+        uint16_t caller, size;
         uint8_t blocks; /* 255: beyond 1024 bytes */
     } call[WATCH_CALLS];
-    /* The search that is under way, in calls from its beginning; limit: of the next one, else */
-    _Atomic uint32_t at, mark, armed, period, matches, limit;
-    _Atomic uint32_t patience, waited; /* calls from one search to the next, and so far */
-    _Atomic uint32_t known;            /* the period that a search found, since when sizes are apart; else 0 */
+    /* Whether sizes come again: */
+    uint64_t seen[WATCH_SEEN];
+    uint32_t again;      /* which of the last 32 long looks met what had been seen, the last one in bit 0 */
+    uint32_t unforeseen; /* long looks since the predictor has failed */
+    bool by_heart;       /* sizes are apart for that reason alone */
 } __attribute__((aligned(128)));
 
 _Static_assert(offsetof(struct wherry_watch, counting) == WATCH_COUNTING &&
                    offsetof(struct wherry_watch, factor) == WATCH_HASHED &&
-                   offsetof(struct wherry_watch, left) == WATCH_LEFT &&
-                   offsetof(struct wherry_watch, steps) == WATCH_STEPS &&
-                   offsetof(struct wherry_watch, path) == WATCH_PATH &&
-                   offsetof(struct wherry_watch, sought) == WATCH_SOUGHT &&
-                   offsetof(struct wherry_watch, search_together) == WATCH_SEARCH_TOGETHER,
+                   offsetof(struct wherry_watch, left) == WATCH_LEFT,
                "read by assembly");
 
 extern struct wherry_watch wherry_watch_copies __attribute__((visibility("hidden")));
 extern struct wherry_watch wherry_watch_sets __attribute__((visibility("hidden")));
 
-/* At a call of n bytes that is the last of those counted, or picked, or a step of a search, or that a look records:
- * from public.S. stack: where the return address of the call lies, which is caller. */
+/* At a call of n bytes that is the last of those counted, or picked, or that a look records: from public.S. stack:
+ * where the return address of the call lies, which is caller. */
 void wherry_watch_look(struct wherry_watch *watch, size_t n, uintptr_t caller, uintptr_t stack)
     __attribute__((visibility("hidden")));
 
