@@ -58,13 +58,18 @@ static bool upper_in_use(const struct bench *bench)
     return low & (1u << 2 | 1u << 6);
 }
 
-/* Untimed: the state that every routine finds, and the calls that bring its code in. */
-static void warm_up(struct pool *pool, const struct work *work, uint64_t calls)
+static void warm_data(struct pool *pool, const struct work *work, uint64_t calls)
 {
     if (work->row->content != CONTENT_ANY)
         pool_refill(pool, work->row, calls);
     else
         pool_warm(pool);
+}
+
+/* Untimed: the state that every routine finds, and the calls that bring its code in. */
+static void warm_up(struct pool *pool, const struct work *work, uint64_t calls)
+{
+    warm_data(pool, work, calls);
     /* The last of the sample's calls, so that the timed ones begin at the first. */
     struct walk *walk = &pool->walk;
     if (walk->placed)
@@ -84,7 +89,8 @@ static void settle(struct pool *pool, const struct work *work)
     for (unsigned done = 0; done < SETTLE_CALLS && clock_ns() < until; done += SETTLE_PORTION) {
         if (done % SETTLE_DRAWN == 0 && !row->stream)
             pool_draw(pool, row, (work->first_size + done) % row->table, SETTLE_DRAWN);
-        warm_up(pool, work, SETTLE_PORTION);
+        warm_data(pool, work, SETTLE_PORTION);
+        work->cell->loop(work->cell->fn, &pool->walk, SETTLE_PORTION);
     }
 }
 
