@@ -215,12 +215,14 @@ REGIONS: tuple[Region, ...] = (
         "known-256",
         "0 to 256 bytes, the same 4,096 sizes again and again, which processors learn by heart",
         _unpredictable("uniform:0-256", table=4096),
+        few=(1,),
         base=False,
     ),
     Region(
         "known-1024",
         "0 to 1024 bytes, the same 4,096 sizes again and again",
         _unpredictable("uniform:0-1024", table=4096),
+        few=(1,),
         base=False,
     ),
     Region(
