@@ -81,16 +81,28 @@ static void warm_up(struct pool *pool, const struct work *work, uint64_t calls)
 }
 
 /* The first sample of all has a call or two, so calls are drawn; and anew, so that none come again that do not in
- * samples. */
+ * samples. Nobody knows yet how long one takes: as many at a time as are done before the clock is to be read again. */
 static void settle(struct pool *pool, const struct work *work)
 {
     const struct row *row = work->row;
     const uint64_t until = clock_ns() + SETTLE_NS;
-    for (unsigned done = 0; done < SETTLE_CALLS && clock_ns() < until; done += SETTLE_PORTION) {
-        if (done % SETTLE_DRAWN == 0 && !row->stream)
-            pool_draw(pool, row, (work->first_size + done) % row->table, SETTLE_DRAWN);
-        warm_data(pool, work, SETTLE_PORTION);
-        work->cell->loop(work->cell->fn, &pool->walk, SETTLE_PORTION);
+    unsigned portion = 1, drawn = 0;
+    for (unsigned done = 0; done < SETTLE_CALLS;) {
+        if (drawn < portion) {
+            if (!row->stream)
+                pool_draw(pool, row, (work->first_size + done) % row->table, SETTLE_DRAWN);
+            drawn = SETTLE_DRAWN;
+        }
+        warm_data(pool, work, portion);
+        const uint64_t begin = clock_ns();
+        work->cell->loop(work->cell->fn, &pool->walk, portion);
+        const uint64_t end = clock_ns();
+        if (end >= until)
+            break;
+        done += portion;
+        drawn -= portion;
+        if (portion < SETTLE_PORTION && end - begin < SETTLE_NS / 64)
+            portion *= 2;
     }
 }
 

@@ -138,8 +138,8 @@ static bool seen_again(struct wherry_watch *watch)
     return again;
 }
 
-/* Of sizes with a period of 4,096 calls 94 of 100 looks meet some that were seen, of 16,384 half, of 65,536, which no
- * processor was seen to learn, 15. So five of twelve looks tell that sizes come again; and that none does for as long
+/* Of sizes with a period of 4,096 calls 94 of 100 looks meet some that were seen, of 16,384 half, of 65,536, which a
+ * Zen 4 does not learn, 15. So five of twelve looks tell that sizes come again; and that none does for as long
  * as should have brought four, or no more than a fourth do, that they do not, or not so soon. */
 enum { AGAIN_LOOKS = 32, AGAIN_ENTERS = 5, AGAIN_WITHIN = 12, AGAIN_LEAVES = 4, AGAIN_LEAST = 8 };
 #define AGAIN_HALF 0x55555000u      /* before the first twelve, as if half of the looks had */
