@@ -323,8 +323,9 @@ def test_copies_of_go_are_named(record, tmp_path):
         "int main(void) { return 0; }\n"
     )
     run("cc", tmp_path / "p.c", "-o", tmp_path / "p")
-    said = record("--no-ceiling", "--", tmp_path / "p")[0].stderr
-    assert "p: it is written in Go, whose own copies do not go through libc" in said.splitlines()[0]
+    said = record("--no-ceiling", "--", tmp_path / "p")[0].stderr.splitlines()
+    # Not always the first line: what a recording of another test has left is told before.
+    assert any("p: it is written in Go, whose own copies do not go through libc" in a for a in said)
 
 
 def test_a_static_command_is_named_however_short(record, build_dir):
