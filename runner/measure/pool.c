@@ -293,8 +293,8 @@ void pool_draw(struct pool *pool, const struct row *row, size_t first, uint64_t 
     walk->sizes_end = all + count;
 }
 
-/* As many slots, or up to half of them fewer, as go into the table, or it into them: two circles that end at ever new
- * places of each other are nothing that a processor can know by heart, however short they are. */
+/* As many slots, or up to half of them fewer, as go into the table, or it into them: of two circles that end at ever
+ * new places of each other a processor learns a part only, however short they are (Zen 4). */
 static size_t in_step(size_t slots, const struct row *row)
 {
     if (row->table > LEARNT_MOST)

@@ -11,7 +11,7 @@
 #include "dispatch/watch.h"
 #include "wherry.h"
 
-enum { CALLS = 1 << 18, MOST = 1024, PLACES = 4096, SHORT = 5000, LONG = 12000 };
+enum { CALLS = 1 << 18, MOST = 1024, PLACES = 4096, EVEN = 4096, SHORT = 5000, LONG = 12000 };
 
 static unsigned failures;
 static uint8_t from[PLACES + MOST], to[PLACES + MOST + 2];
@@ -56,7 +56,7 @@ static bool right(size_t at, size_t n)
 
 /* Always the same, six in turn, any; as any, but the first so many of them again and again; and mostly the same, so
  * that any few of them in a row come again soon. */
-enum sizes { SAME, TURNS, ANY, AGAIN_SHORT, AGAIN_LONG, MOSTLY };
+enum sizes { SAME, TURNS, ANY, AGAIN_EVEN, AGAIN_SHORT, AGAIN_LONG, MOSTLY };
 static uint16_t again[LONG];
 static size_t size(enum sizes sizes, unsigned i)
 {
@@ -66,6 +66,8 @@ static size_t size(enum sizes sizes, unsigned i)
         return 600;
     case TURNS:
         return turns[i % 6];
+    case AGAIN_EVEN:
+        return again[i % EVEN];
     case AGAIN_SHORT:
         return again[i % SHORT];
     case AGAIN_LONG:
@@ -198,6 +200,17 @@ static void overlap(void)
     expect("any, after overlapping", true);
 }
 
+/* A period that is the number of calls between two looks is found as soon as another. */
+static void in_step(void)
+{
+    run(AGAIN_EVEN, 2 * CALLS);
+    expect("4,096 again and again, at first", false);
+    run(ANY, 16 * CALLS);
+    expect("any, after 4,096", true);
+    run(SAME, 4 * CALLS);
+    expect("the same, after any", false);
+}
+
 static void look(void)
 {
     run(SAME, CALLS);
@@ -247,6 +260,8 @@ int main(void)
     }
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         way = &ways[i];
+        if (!way->watch->begun)
+            in_step();
         look();
     }
     /* Another tier is not watched. */
