@@ -264,7 +264,7 @@ set_together_page_0:
     jnz     set_four
     ret
 
-    UNCOUNTED(set_uncounted, wherry_watch_sets, %rax, set_look_back)
+    UNCOUNTED(set_uncounted, wherry_watch_sets, %rdi, set_look_back)
 set_look_back:
     LOOK(wherry_watch_sets)
     ret

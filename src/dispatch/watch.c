@@ -8,13 +8,12 @@ enum { BETWEEN_LEAST = 1 << 12, BETWEEN_MOST = 1 << 16 };
 enum { STRANGE_CALLS = 1 << 12 }; /* of other threads; so many later a look is given up */
 enum { ASK_IN_VAIN = 16 };        /* times before another thread counts */
 
-/* Factors whose hashes pick 7 to 9 of any 2,048 calls whose sizes or addresses ascend by 1, 2, 4 ... 4096, 12, 24, 48
- * or 192 bytes (the first: 5 to 12). Most picked of some such rows none, as did powers of the first. */
-static const uint32_t factors[] = {0x9e3779b1, 0x2b14eb3d, 0x4e110cd9, 0x5b55f125,
-                                   0x8966347d, 0xad238499, 0xb71aa57f, 0xbe6297a1};
-enum { FACTORS = sizeof factors / sizeof *factors };
+/* Factors whose hashes pick 5 to 12 of any 2,048 calls that ascend by steps to 4096 that are an odd number to 17, or
+ * 25, 33 or 75, times a power of two. Most picked of some such rows none, as did powers of one that did not. */
+const uint32_t wherry_watch_factors[WATCH_FACTORS] = {0xb44151a9, 0x630488c3, 0xf814c96f, 0x30c618c3,
+                                                      0xac1b74b1, 0xa90232ab, 0xa47b5c87, 0x8708cafd};
 
-struct wherry_watch wherry_watch_copies = {.factor = 0x9e3779b1}, wherry_watch_sets = {.factor = 0x9e3779b1};
+struct wherry_watch wherry_watch_copies = {.factor = 0xb44151a9}, wherry_watch_sets = {.factor = 0xb44151a9};
 
 #define GET(object) atomic_load_explicit(&(object), memory_order_relaxed)
 #define PUT(object, value) atomic_store_explicit(&(object), (value), memory_order_relaxed)
@@ -262,7 +261,7 @@ static void begin(struct wherry_watch *watch)
     PUT(watch->strange, 0);
     const uint32_t begun = GET(watch->begun);
     PUT(watch->begun, begun + 1);
-    PUT(watch->factor, factors[(begun + 1) % FACTORS]);
+    PUT(watch->factor, wherry_watch_factors[(begun + 1) % WATCH_FACTORS]);
     uint64_t choice = word_of(watch, found(watch));
     if (!atomic_compare_exchange_strong(choice_of(watch), &choice, word_of(watch, WHERRY_CHOICE_AVX512_LOOK)))
         PUT(watch->looking, false);

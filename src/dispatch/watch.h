@@ -48,9 +48,11 @@
     jc      look
 
 /* Goes to look when the call is picked. Loses rcx. rbx is the caller's, who counts its calls there, or something else,
- * as often as not: sizes alone, always from one place to one other, may be such that none of them is ever picked. */
+ * as often as not: sizes alone, always from one place to one other, may be such that none of them is ever picked. Four
+ * times, since it may count down what the address goes up. What rdx and the address have lost and gained until here must
+ * be as much, so that their sum ascends with the address evenly. */
 #define WATCH_PICK(watch, address, look)           \
-    leal    (%rdx,%rbx), %ecx;                     \
+    leal    (%rdx,%rbx,4), %ecx;                   \
     leal    (%rcx,address), %ecx;                  \
     imull   watch + WATCH_HASHED(%rip), %ecx;      \
     cmpl    $WATCH_LIMIT, %ecx;                    \
@@ -95,6 +97,10 @@ struct wherry_watch {
     uint32_t unforeseen; /* long looks since the predictor has failed */
     bool by_heart;       /* sizes are apart for that reason alone */
 } __attribute__((aligned(128)));
+
+/* One for each look in turn. */
+enum { WATCH_FACTORS = 8 };
+extern const uint32_t wherry_watch_factors[WATCH_FACTORS] __attribute__((visibility("hidden")));
 
 _Static_assert(offsetof(struct wherry_watch, counting) == WATCH_COUNTING &&
                    offsetof(struct wherry_watch, factor) == WATCH_HASHED &&

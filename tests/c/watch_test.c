@@ -12,9 +12,10 @@
 #include "wherry.h"
 
 enum { CALLS = 1 << 18, MOST = 1024, PLACES = 4096, EVEN = 4096, SHORT = 5000, LONG = 12000 };
+enum { ROW = 2048, ROW_STEP = 320, ROW_LEAST = 5, ROW_MOST = 12 };
 
 static unsigned failures;
-static uint8_t from[PLACES + MOST], to[PLACES + MOST + 2];
+static uint8_t from[ROW * ROW_STEP + MOST], to[ROW * ROW_STEP + MOST + 2];
 static uint64_t state = 88172645463325252u;
 
 static unsigned any(unsigned below)
@@ -85,7 +86,7 @@ static void run(enum sizes sizes, unsigned calls)
     for (unsigned i = 0; i < calls; i++) {
         const size_t at = any(PLACES), n = size(sizes, i);
         if (i % 64 == 0)
-            memset(to, 0xa5, sizeof to);
+            memset(to, 0xa5, PLACES + MOST + 2);
         way->call(at, n);
         if (i % 64 == 0 && !right(at, n)) {
             failures++;
@@ -171,6 +172,60 @@ static void one_place(void)
     expect("any, at one place", true);
 }
 
+/* The hash by which calls are picked does so evenly, whatever they ascend by. */
+static void even(void)
+{
+    static const unsigned odds[] = {1, 3, 5, 7, 9, 11, 13, 15, 17, 25, 33, 75};
+    for (unsigned f = 0; f < WATCH_FACTORS; f++)
+        for (unsigned o = 0; o < sizeof odds / sizeof *odds; o++)
+            for (uint32_t step = odds[o]; step <= 4096; step *= 2)
+                for (int begins = 0; begins < 50; begins++) {
+                    const uint32_t first = any(UINT32_MAX);
+                    unsigned picked = 0;
+                    for (uint32_t i = 0; i < ROW; i++)
+                        picked += (first + i * step) * wherry_watch_factors[f] < WATCH_LIMIT;
+                    if (picked < ROW_LEAST || picked > ROW_MOST) {
+                        failures++;
+                        printf("factor %u picks %u of steps of %u from %u\n", f, picked, step, first);
+                        return;
+                    }
+                }
+}
+
+/* Threads that do not count ask now and then, though rbx ascends or descends as the address does. */
+static void others_ask(void)
+{
+    static const struct {
+        unsigned step;
+        int rbx;
+    } rows[] = {{1, 0}, {1, 1}, {1, -1}, {ROW_STEP, 0}, {ROW_STEP, ROW_STEP}, {ROW_STEP, -ROW_STEP}};
+    struct wherry_watch *watch = way->watch;
+    const uint32_t factor = watch->factor;
+    const uint64_t counting = watch->counting;
+    wherry_watch_use(watch, HELD_TOGETHER);
+    for (unsigned f = 0; f < WATCH_FACTORS; f++)
+        for (unsigned r = 0; r < sizeof rows / sizeof *rows; r++) {
+            watch->factor = wherry_watch_factors[f];
+            watch->counting = 1; /* where no stack is */
+            watch->asked = 0;
+            register uintptr_t held __asm__("rbx") = 0;
+            for (unsigned i = 0; i < ROW; i++) {
+                __asm__ volatile("" : "+r"(held));
+                way->call(i * rows[r].step, ROW_STEP);
+                __asm__ volatile("" : "+r"(held));
+                held += (uintptr_t)rows[r].rbx;
+            }
+            if (watch->asked < ROW_LEAST || watch->asked > ROW_MOST) {
+                failures++;
+                printf("%s, by another thread: factor %u, steps of %u, rbx %d: %u ask\n", way->name, f, rows[r].step,
+                       rows[r].rbx, watch->asked);
+            }
+        }
+    watch->factor = factor;
+    watch->counting = counting;
+    wherry_watch_use(watch, WATCHING);
+}
+
 /* What processors know by heart is apart, though no few calls of it can be foreseen. */
 static void recur(void)
 {
@@ -239,6 +294,7 @@ static void look(void)
     expect("no longer held", true);
     run(SAME, 4 * CALLS);
     expect("at last", false);
+    others_ask();
     repeat();
     one_place();
     recur();
@@ -258,6 +314,7 @@ int main(void)
         puts("this CPU has no AVX-512");
         return 77;
     }
+    even();
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         way = &ways[i];
         if (!way->watch->begun)
