@@ -82,6 +82,12 @@ symbol:
     leaq    watch(%rip), %r8;                  \
     call    look
 
+/* The same where the call has been done, and rdi and rsi may be anything. */
+#define LOOK_BACK(watch)                       \
+    xorl    %edi, %edi;                        \
+    LOOK(watch);                               \
+    ret
+
 /* Sizes together: a call that is done is watched and returns. Here, since a branch on the size that was guessed wrong
  * is found out the sooner the fewer instructions come before it. */
 #define RETURN_WATCHED(watch, look, uncounted) \
@@ -314,8 +320,7 @@ EXPORT(PUBLIC(bzero))
 move_looks:
     .cfi_startproc
 move_look_back:
-    LOOK(wherry_watch_copies)
-    ret
+    LOOK_BACK(wherry_watch_copies)
 move_look:
     LOOK(wherry_watch_copies)
     jmp     move_together
@@ -329,10 +334,11 @@ look:                               /* rdx bytes, r8 the watch, for the call tha
     .cfi_adjust_cfa_offset 8
     pushq   %rax
     .cfi_adjust_cfa_offset 8
-    movq    %r8, %rdi
+    movq    %rsi, %r9
     movq    %rdx, %rsi
     movq    40(%rsp), %rdx
     leaq    40(%rsp), %rcx
+    xchgq   %rdi, %r8
     call    wherry_watch_look
     popq    %rax
     .cfi_adjust_cfa_offset -8

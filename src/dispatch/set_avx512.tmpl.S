@@ -266,8 +266,7 @@ set_together_page_0:
 
     UNCOUNTED(set_uncounted, wherry_watch_sets, %rdi, set_look_back)
 set_look_back:
-    LOOK(wherry_watch_sets)
-    ret
+    LOOK_BACK(wherry_watch_sets)
 set_others:
     BY_CHOICE(wherry_set_choice, set_avx2, set_by_size, set_together, set_sse2, set_looked_at, wherry_routine_set_avx512_ladder)
 set_looked_at:

@@ -13,7 +13,12 @@ enum { ASK_IN_VAIN = 16 };        /* times before another thread counts */
 const uint32_t wherry_watch_factors[WATCH_FACTORS] = {0xb44151a9, 0x630488c3, 0xf814c96f, 0x30c618c3,
                                                       0xac1b74b1, 0xa90232ab, 0xa47b5c87, 0x8708cafd};
 
-struct wherry_watch wherry_watch_copies = {.factor = 0xb44151a9}, wherry_watch_sets = {.factor = 0xb44151a9};
+/* Between what a byte takes from the last level of any cache and from memory, with what it takes to read the counter
+ * (Zen 4: 70 to 110 and 250 to 500), whose ticks are 0.25 to 0.5 ns on all CPUs. */
+enum { SLOW_FROM = 200 };
+
+struct wherry_watch wherry_watch_copies = {.factor = 0xb44151a9, .slow_from = SLOW_FROM},
+                    wherry_watch_sets = {.factor = 0xb44151a9, .slow_from = SLOW_FROM};
 
 #define GET(object) atomic_load_explicit(&(object), memory_order_relaxed)
 #define PUT(object, value) atomic_store_explicit(&(object), (value), memory_order_relaxed)
@@ -165,6 +170,33 @@ static bool comes_again(struct wherry_watch *watch)
     return true;
 }
 
+/* Some calls of a look are timed. Calls that wait for memory lose some 11 ns together, those that do not 2 ns apart, so
+ * they go apart from a fourth of them on, and together again below an eighth. Where a hypervisor or a debugger answers
+ * for the counter, a look would take milliseconds: then none is timed. */
+enum { TIMED_EVERY = 5, COLD_ENTERS = WATCH_CALLS / TIMED_EVERY / 4, COLD_STAYS = COLD_ENTERS / 2 };
+enum { COLD_FEW = WATCH_FEW / TIMED_EVERY / 4, CLOCK_TRIES = 3, CLOCK_SLOW = 400 };
+static uint32_t ticks(void)
+{
+    uint32_t low;
+    __asm__ volatile("lfence\n\trdtsc\n\tlfence" : "=a"(low) : : "rdx", "memory");
+    return low;
+}
+static bool clock_answers(void)
+{
+    for (int i = 0; i < CLOCK_TRIES; i++) {
+        const uint32_t before = ticks();
+        if (ticks() - before < CLOCK_SLOW)
+            return true;
+    }
+    return false;
+}
+static bool waits(const struct wherry_watch *watch, const volatile uint8_t *at)
+{
+    const uint32_t before = ticks();
+    (void)*at;
+    return ticks() - before >= watch->slow_from;
+}
+
 /* Of so many looks at sizes together one is long, and where they are rare one of so few. */
 enum { BRIEF_MOST = 16, BRIEF_LEAST = 4 };
 
@@ -184,7 +216,8 @@ static void judge(struct wherry_watch *watch)
     watch->again = foreseen ? 0 : watch->again << 1 | seen_again(watch);
     watch->unforeseen = foreseen ? 0 : watch->unforeseen < UNFORESEEN_FIRST ? watch->unforeseen + 1 : UNFORESEEN_FIRST;
     watch->by_heart = !foreseen && comes_again(watch);
-    const bool now = !foreseen && !watch->by_heart;
+    watch->cold = watch->slow >= (watch->cold ? COLD_STAYS : COLD_ENTERS);
+    const bool now = !foreseen && !watch->by_heart && !watch->cold;
     PUT(watch->together, now);
     if (now != before || (now && open_yet(watch)))
         PUT(watch->between, BETWEEN_LEAST);
@@ -212,7 +245,7 @@ static bool plain(struct wherry_watch *watch)
     if (!GET(watch->together))
         return changes == 0;
     const uint32_t brief = GET(watch->between) < BETWEEN_MOST ? BRIEF_MOST : BRIEF_LEAST;
-    return changes >= WATCH_FEW / 4 && looks % brief != brief - 1 && !open_yet(watch);
+    return changes >= WATCH_FEW / 4 && looks % brief != brief - 1 && !open_yet(watch) && watch->slow < COLD_FEW;
 }
 
 /* Not always as many calls further, which would meet a period of as many at the same places of it, or never at those.
@@ -231,7 +264,8 @@ static void end(struct wherry_watch *watch)
     PUT(watch->looking, false);
 }
 
-static void record(struct wherry_watch *watch, size_t n, uintptr_t caller, uintptr_t stack)
+static void record(struct wherry_watch *watch, size_t n, uintptr_t caller, uintptr_t stack, const void *dst,
+                   const void *src)
 {
     if (stack - GET(watch->counting) >= WATCH_STACK) {
         if (atomic_fetch_add_explicit(&watch->strange, 1, memory_order_relaxed) == STRANGE_CALLS)
@@ -244,6 +278,8 @@ static void record(struct wherry_watch *watch, size_t n, uintptr_t caller, uintp
     watch->call[i].caller = (uint16_t)(caller ^ caller >> 16);
     watch->call[i].size = (uint16_t)(n ^ n >> 16);
     watch->call[i].blocks = blocks_of(n);
+    if (n && watch->timed && i % TIMED_EVERY == 0)
+        watch->slow += waits(watch, dst) || (watch == &wherry_watch_copies && waits(watch, src));
     PUT(watch->recorded, i + 1);
     if (i + 1 == WATCH_FEW && plain(watch)) {
         end(watch);
@@ -259,6 +295,8 @@ static void begin(struct wherry_watch *watch)
         return;
     PUT(watch->recorded, 0);
     PUT(watch->strange, 0);
+    watch->slow = 0;
+    watch->timed = watch->slow_from < UINT32_MAX && clock_answers();
     const uint32_t begun = GET(watch->begun);
     PUT(watch->begun, begun + 1);
     PUT(watch->factor, wherry_watch_factors[(begun + 1) % WATCH_FACTORS]);
@@ -267,11 +305,13 @@ static void begin(struct wherry_watch *watch)
         PUT(watch->looking, false);
 }
 
-void wherry_watch_look(struct wherry_watch *watch, size_t n, uintptr_t caller, uintptr_t stack)
+void wherry_watch_look(struct wherry_watch *watch, size_t n, uintptr_t caller, uintptr_t stack, const void *dst,
+                       const void *src)
 {
     const enum wherry_choice choice = wherry_choice_in(GET(*choice_of(watch)));
     if (choice == WHERRY_CHOICE_AVX512_LOOK) {
-        record(watch, n, caller, stack);
+        if (dst)
+            record(watch, n, caller, stack, dst, src);
         return;
     }
     const uint64_t counting = GET(watch->counting);

@@ -13,6 +13,11 @@
  * (docs/performance-zen4.md). So what a look has recorded is compared with what earlier looks have: where 64 sizes in a
  * row were there before, and the more often the shorter the period is, sizes go apart, too.
  *
+ * Where calls wait for memory, a wrong guess is found out meanwhile, and the blocks to spare take the room in which
+ * other calls would wait beside it: copies to 256 bytes from all over memory take a fifth less apart (Zen 4). So a look
+ * takes the time that the first byte of some of its buffers takes to be read, and where many come from memory sizes go
+ * apart.
+ *
  * When to look. While sizes are apart, a hash of size, address and rbx picks one of 256 calls (copies from 129 bytes
  * on, sets from 65; what is smaller does nothing for this), which stands for as many: nothing is written by the others,
  * and where one call is repeated for ever there is nothing to find out. The factor of the hash changes with each look,
@@ -87,6 +92,8 @@ struct wherry_watch {
     /* The look that is under way: */
     _Atomic bool looking;
     _Atomic uint32_t recorded, strange;
+    uint32_t slow; /* of the calls that were timed, those that wait for memory */
+    bool timed;    /* the clock can be read */
     struct {
         uint16_t caller, size;
         uint8_t blocks; /* 255: beyond 1024 bytes */
@@ -96,6 +103,8 @@ struct wherry_watch {
     uint32_t again;      /* which of the last 32 long looks met what had been seen, the last one in bit 0 */
     uint32_t unforeseen; /* long looks since the predictor has failed */
     bool by_heart;       /* sizes are apart for that reason alone */
+    bool cold;           /* by the last long look */
+    uint32_t slow_from;  /* ticks of the time-stamp counter to read a byte that is in no cache; UINT32_MAX: none is */
 } __attribute__((aligned(128)));
 
 /* One for each look in turn. */
@@ -111,9 +120,10 @@ extern struct wherry_watch wherry_watch_copies __attribute__((visibility("hidden
 extern struct wherry_watch wherry_watch_sets __attribute__((visibility("hidden")));
 
 /* At a call of n bytes that is the last of those counted, or picked, or that a look records: from public.S. stack:
- * where the return address of the call lies, which is caller. */
-void wherry_watch_look(struct wherry_watch *watch, size_t n, uintptr_t caller, uintptr_t stack)
-    __attribute__((visibility("hidden")));
+ * where the return address of the call lies, which is caller. dst, and src of a copy: its buffers, of which the first
+ * byte may be read; null: the call has been done, and is not recorded. */
+void wherry_watch_look(struct wherry_watch *watch, size_t n, uintptr_t caller, uintptr_t stack, const void *dst,
+                       const void *src) __attribute__((visibility("hidden")));
 
 /* Sets the choice (dispatch.h) of AVX-512 to go by the verdicts, or holds it. The last verdict, and a look that is
  * under way, stay for when it goes by verdicts again. */

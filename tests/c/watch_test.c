@@ -245,6 +245,22 @@ static void recur(void)
     expect("the same for ever", false);
 }
 
+/* What waits for memory is apart, whatever its sizes; here any byte that is read, or none, counts as waiting. */
+static void cold(void)
+{
+    run(ANY, 16 * CALLS);
+    expect("any, before it waits for memory", true);
+    way->watch->slow_from = 0;
+    run(ANY, 4 * CALLS);
+    expect("any, that waits for memory", false);
+    run(TURNS, CALLS);
+    run(ANY, 4 * CALLS);
+    expect("any, that waits for memory still", false);
+    way->watch->slow_from = UINT32_MAX;
+    run(ANY, 4 * CALLS);
+    expect("any, that waits no more", true);
+}
+
 /* Copies of which both sides overlap are counted even while sizes are apart. */
 static void overlap(void)
 {
@@ -298,6 +314,7 @@ static void look(void)
     repeat();
     one_place();
     recur();
+    cold();
     if (way->watch == &wherry_watch_copies)
         overlap();
     run(SAME, 4 * CALLS);
@@ -315,6 +332,7 @@ int main(void)
         return 77;
     }
     even();
+    wherry_watch_copies.slow_from = wherry_watch_sets.slow_from = UINT32_MAX;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         way = &ways[i];
         if (!way->watch->begun)

@@ -298,6 +298,17 @@ REGIONS: tuple[Region, ...] = (
         limit="",
     ),
     Region(
+        "scattered",
+        "unpredictable 0 to 256 and 0 to 1024 bytes, 1 to 4096, both sides all over memory",
+        (
+            *_unpredictable("uniform:0-256", GATHERED, src_state="DRAM", dst_state="DRAM"),
+            *_unpredictable("uniform:0-1024", GATHERED, src_state="DRAM", dst_state="DRAM"),
+            *_unpredictable("log:1-4096", GATHERED, src_state="DRAM", dst_state="DRAM"),
+        ),
+        base=False,
+        limit="",
+    ),
+    Region(
         "new",
         "64 KiB, 1 and 32 MiB, to pages that the kernel has yet to give",
         _fixed(
