@@ -8,15 +8,20 @@ set_1025_on:                                   \
 set_not_by_string:                             \
     cmpq    wherry_thresholds + SET_STREAM_FROM(%rip), %rdx; \
     jae     wherry_routine_set_avx512
-/* Where a 64-byte store takes two cycles: by half lines, four a step, and four to the end, of which one may lie across
- * lines. Twice, and behind no jump that is taken, since cold code waits 5 ns for each (docs/performance-zen4.md).
+/* Where a 64-byte store takes two cycles: by half lines, four a step, and four to the end, the last under a mask, since one
+ * across pages takes 9 ns. Twice, and behind no jump that is taken, since cold code waits 5 ns for each
+ * (docs/performance-zen4.md).
  *
  *   r8  up to 128 bytes are left from here on
- *   r9  the last half line that the destination reaches
+ *   r9  the last half line that the destination reaches, to the byte that k1 has last
  */
 #define SET_BY_HALVES                          \
     leaq    -128(%rdi,%rdx), %r8;              \
     leaq    -1(%rdi,%rdx), %r9;                \
+    movl    $-2, %ecx;                         \
+    shlxl   %r9d, %ecx, %ecx;                  \
+    notl    %ecx;                              \
+    kmovd   %ecx, %k1;                         \
     andq    $-32, %r9;                         \
     vmovdqu64 %ymm16, (%rdi);                  \
     andq    $-32, %rdi;                        \
@@ -32,7 +37,7 @@ set_not_by_string:                             \
     vmovdqa64 %ymm16, -96(%r9);                \
     vmovdqa64 %ymm16, -64(%r9);                \
     vmovdqa64 %ymm16, -32(%r9);                \
-    vmovdqu64 %ymm16, 96(%r8);                 \
+    vmovdqu8 %ymm16, (%r9){%k1};               \
     ret
 /* clang-format on */
 
