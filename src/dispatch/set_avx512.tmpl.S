@@ -225,9 +225,59 @@ set_513_on:
     WATCH_PICK(wherry_watch_sets, %rdi, set_look)
     jmp     set_forward
 
+#if !WHERRY_EDGE_BRANCH
+/* To 512 bytes half of the sixteen blocks would be spare, which is more than a branch guessed wrong costs where a store takes a
+ * cycle for each half line (stores_halved). So eight half lines from the begin, eight to the end, the last under a mask, and two
+ * behind the first eight, but no nearer to the end than they are long.
+ *
+ *   r8  those two
+ *   r9  the last half line that the destination reaches, to the byte that k1 has last
+ */
+    .p2align 6
+set_256_to_512:
+    leaq    -1(%rdi,%rdx), %r9
+    movl    $-2, %ecx
+    shlxl   %r9d, %ecx, %ecx
+    vmovdqu64 %ymm16, (%rdi)
+    notl    %ecx
+    andq    $-32, %rdi
+    kmovd   %ecx, %k1
+    andq    $-32, %r9
+    leaq    256(%rdi), %r8
+    leaq    -64(%r9), %rcx
+    vmovdqa64 %ymm16, 32(%rdi)
+    vmovdqa64 %ymm16, 64(%rdi)
+    vmovdqa64 %ymm16, 96(%rdi)
+    vmovdqa64 %ymm16, 128(%rdi)
+    vmovdqa64 %ymm16, 160(%rdi)
+    vmovdqa64 %ymm16, 192(%rdi)
+    vmovdqa64 %ymm16, 224(%rdi)
+    cmpq    %rcx, %r8
+    cmovaq  %rcx, %r8
+    vmovdqa64 %ymm16, (%r8)
+    vmovdqa64 %ymm16, 32(%r8)
+    vmovdqa64 %ymm16, -224(%r9)
+    vmovdqa64 %ymm16, -192(%r9)
+    vmovdqa64 %ymm16, -160(%r9)
+    vmovdqa64 %ymm16, -128(%r9)
+    vmovdqa64 %ymm16, -96(%r9)
+    vmovdqa64 %ymm16, -64(%r9)
+    vmovdqa64 %ymm16, -32(%r9)
+    vmovdqu8 %ymm16, (%r9){%k1}
+    movq    %rax, %rdi              /* where the hash that picks wants it */
+    RETURN_WATCHED(wherry_watch_sets, set_look_back, set_uncounted)
+#endif
+
 /* As move_256_to_1024; two blocks at r11, since those from a line on reach to the end, 193 to 1024 bytes further. */
     .p2align 5
 set_256_to_1024:
+#if !WHERRY_EDGE_BRANCH
+    cmpl    $0, wherry_thresholds + STORES_HALVED(%rip)
+    je      set_256_to_1024_whole
+    cmpl    $512, %edx
+    jbe     set_256_to_512
+set_256_to_1024_whole:
+#endif
     PREFETCH_TO_512
     movl    %edi, %ecx
     negl    %ecx
