@@ -14,7 +14,7 @@ const uint32_t wherry_watch_factors[WATCH_FACTORS] = {0xb44151a9, 0x630488c3, 0x
                                                       0xac1b74b1, 0xa90232ab, 0xa47b5c87, 0x8708cafd};
 
 /* Between what a byte takes from the last level of any cache and from memory, with what it takes to read the counter
- * (Zen 4: 70 to 110 and 250 to 500), whose ticks are 0.25 to 0.5 ns on all CPUs. */
+ * (Zen 4: to 130 and from 420 on). A tick is 0.25 to 0.5 ns; where a hypervisor makes it longer, nothing is slow. */
 enum { SLOW_FROM = 200 };
 
 struct wherry_watch wherry_watch_copies = {.factor = 0xb44151a9, .slow_from = SLOW_FROM},
@@ -172,7 +172,7 @@ static bool comes_again(struct wherry_watch *watch)
 
 /* Some calls of a look are timed. Calls that wait for memory lose some 11 ns together, those that do not 2 ns apart, so
  * they go apart from a fourth of them on, and together again below an eighth. Where a hypervisor or a debugger answers
- * for the counter, a look would take milliseconds: then none is timed. */
+ * for the counter, a look would take milliseconds: then none is timed any more. */
 enum { TIMED_EVERY = 5, COLD_ENTERS = WATCH_CALLS / TIMED_EVERY / 4, COLD_STAYS = COLD_ENTERS / 2 };
 enum { COLD_FEW = WATCH_FEW / TIMED_EVERY / 4, CLOCK_TRIES = 3, CLOCK_SLOW = 400 };
 static uint32_t ticks(void)
@@ -278,7 +278,7 @@ static void record(struct wherry_watch *watch, size_t n, uintptr_t caller, uintp
     watch->call[i].caller = (uint16_t)(caller ^ caller >> 16);
     watch->call[i].size = (uint16_t)(n ^ n >> 16);
     watch->call[i].blocks = blocks_of(n);
-    if (n && watch->timed && i % TIMED_EVERY == 0)
+    if (n && i % TIMED_EVERY == 0 && watch->slow_from < UINT32_MAX)
         watch->slow += waits(watch, dst) || (watch == &wherry_watch_copies && waits(watch, src));
     PUT(watch->recorded, i + 1);
     if (i + 1 == WATCH_FEW && plain(watch)) {
@@ -296,7 +296,8 @@ static void begin(struct wherry_watch *watch)
     PUT(watch->recorded, 0);
     PUT(watch->strange, 0);
     watch->slow = 0;
-    watch->timed = watch->slow_from < UINT32_MAX && clock_answers();
+    if (watch->slow_from < UINT32_MAX && !clock_answers())
+        watch->slow_from = UINT32_MAX;
     const uint32_t begun = GET(watch->begun);
     PUT(watch->begun, begun + 1);
     PUT(watch->factor, wherry_watch_factors[(begun + 1) % WATCH_FACTORS]);

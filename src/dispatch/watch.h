@@ -93,7 +93,6 @@ struct wherry_watch {
     _Atomic bool looking;
     _Atomic uint32_t recorded, strange;
     uint32_t slow; /* of the calls that were timed, those that wait for memory */
-    bool timed;    /* the clock can be read */
     struct {
         uint16_t caller, size;
         uint8_t blocks; /* 255: beyond 1024 bytes */
@@ -104,7 +103,7 @@ struct wherry_watch {
     uint32_t unforeseen; /* long looks since the predictor has failed */
     bool by_heart;       /* sizes are apart for that reason alone */
     bool cold;           /* by the last long look */
-    uint32_t slow_from;  /* ticks of the time-stamp counter to read a byte that is in no cache; UINT32_MAX: none is */
+    uint32_t slow_from;  /* ticks that reading a byte takes which is in no cache; UINT32_MAX: none is timed */
 } __attribute__((aligned(128)));
 
 /* One for each look in turn. */
