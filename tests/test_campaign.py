@@ -1,8 +1,8 @@
 """A campaign goes on after a crash, a hang or a wrong routine, and keeps what it measured when interrupted. The runner
 is a fake one (fake_runner.py): a good one does not crash on request."""
 
+import contextlib
 import fcntl
-import glob
 import json
 import os
 import resource
@@ -218,10 +218,15 @@ def test_an_interrupted_run_keeps_what_it_measured(fake, number, status):
         stderr=subprocess.PIPE,
         text=True,
     )
-    # Whether the directory can be made is tried before anything is measured: it comes, goes and comes again meanwhile,
-    # and of what goes while it is read Path.glob makes an error.
-    journals = str(fake.directory / "runs" / "*.journal")
-    wait_until(lambda: any(rows_in(Path(j)) >= 2 for j in glob.glob(journals)), "two rows")
+    runs = fake.directory / "runs"
+
+    def two_rows() -> bool:
+        # Whether the directory can be made is tried before anything is measured: it comes, goes and comes again.
+        with contextlib.suppress(FileNotFoundError):
+            return any(rows_in(journal) >= 2 for journal in runs.glob("*.journal"))
+        return False
+
+    wait_until(two_rows, "two rows")
     process.send_signal(number)
     out, err = process.communicate(timeout=300)
     assert process.returncode == status, err
