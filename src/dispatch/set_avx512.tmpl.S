@@ -8,21 +8,23 @@ set_1025_on:                                   \
 set_not_by_string:                             \
     cmpq    wherry_thresholds + SET_STREAM_FROM(%rip), %rdx; \
     jae     wherry_routine_set_avx512
-/* Where a 64-byte store takes two cycles: by half lines, four a step, and four to the end, the last under a mask, since one
- * across pages takes 9 ns. Twice, and behind no jump that is taken, since cold code waits 5 ns for each
- * (docs/performance-zen4.md).
- *
- *   r8  up to 128 bytes are left from here on
- *   r9  the last half line that the destination reaches, to the byte that k1 has last
- */
-#define SET_BY_HALVES                          \
-    leaq    -128(%rdi,%rdx), %r8;              \
+/* r9 becomes the last half line that the rdx bytes at rdi reach, and k1 what of it they have. Loses rcx. */
+#define LAST_HALF_LINE                         \
     leaq    -1(%rdi,%rdx), %r9;                \
     movl    $-2, %ecx;                         \
     shlxl   %r9d, %ecx, %ecx;                  \
     notl    %ecx;                              \
     kmovd   %ecx, %k1;                         \
-    andq    $-32, %r9;                         \
+    andq    $-32, %r9
+/* Where a 64-byte store takes two cycles: by half lines, four a step, and four to the end, the last under a mask, since one
+ * across pages takes 9 ns. Twice, and behind no jump that is taken, since cold code waits 5 ns for each
+ * (docs/performance-zen4.md).
+ *
+ *   r8  up to 128 bytes are left from here on
+ */
+#define SET_BY_HALVES                          \
+    leaq    -128(%rdi,%rdx), %r8;              \
+    LAST_HALF_LINE;                            \
     vmovdqu64 %ymm16, (%rdi);                  \
     andq    $-32, %rdi;                        \
     addq    $32, %rdi;                         \
@@ -231,18 +233,12 @@ set_513_on:
  * behind the first eight, but no nearer to the end than they are long.
  *
  *   r8  those two
- *   r9  the last half line that the destination reaches, to the byte that k1 has last
  */
     .p2align 6
 set_256_to_512:
-    leaq    -1(%rdi,%rdx), %r9
-    movl    $-2, %ecx
-    shlxl   %r9d, %ecx, %ecx
+    LAST_HALF_LINE
     vmovdqu64 %ymm16, (%rdi)
-    notl    %ecx
     andq    $-32, %rdi
-    kmovd   %ecx, %k1
-    andq    $-32, %r9
     leaq    256(%rdi), %r8
     leaq    -64(%r9), %rcx
     vmovdqa64 %ymm16, 32(%rdi)

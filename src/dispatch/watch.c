@@ -10,15 +10,16 @@ enum { ASK_IN_VAIN = 16 };        /* times before another thread counts */
 
 /* Factors whose hashes pick 5 to 12 of any 2,048 calls that ascend by steps to 4096 that are an odd number to 17, or
  * 25, 33 or 75, times a power of two. Most picked of some such rows none, as did powers of one that did not. */
-const uint32_t wherry_watch_factors[WATCH_FACTORS] = {0xb44151a9, 0x630488c3, 0xf814c96f, 0x30c618c3,
-                                                      0xac1b74b1, 0xa90232ab, 0xa47b5c87, 0x8708cafd};
+#define FIRST_FACTOR 0xb44151a9
+const uint32_t wherry_watch_factors[WATCH_FACTORS] = {FIRST_FACTOR, 0x630488c3, 0xf814c96f, 0x30c618c3,
+                                                      0xac1b74b1,   0xa90232ab, 0xa47b5c87, 0x8708cafd};
 
 /* Between what a byte takes from the last level of any cache and from memory, with what it takes to read the counter
  * (Zen 4: to 130 and from 420 on). A tick is 0.25 to 0.5 ns; where a hypervisor makes it longer, nothing is slow. */
 enum { SLOW_FROM = 200 };
 
-struct wherry_watch wherry_watch_copies = {.factor = 0xb44151a9, .slow_from = SLOW_FROM},
-                    wherry_watch_sets = {.factor = 0xb44151a9, .slow_from = SLOW_FROM};
+struct wherry_watch wherry_watch_copies = {.factor = FIRST_FACTOR, .slow_from = SLOW_FROM},
+                    wherry_watch_sets = {.factor = FIRST_FACTOR, .slow_from = SLOW_FROM};
 
 #define GET(object) atomic_load_explicit(&(object), memory_order_relaxed)
 #define PUT(object, value) atomic_store_explicit(&(object), (value), memory_order_relaxed)

@@ -299,7 +299,7 @@ REGIONS: tuple[Region, ...] = (
     ),
     Region(
         "scattered",
-        "unpredictable 0 to 256 and 0 to 1024 bytes, 1 to 4096, both sides all over memory",
+        "unpredictable 0 to 256, 0 to 1024 and 1 to 4096 bytes, both sides all over memory",
         (
             *_unpredictable("uniform:0-256", GATHERED, src_state="DRAM", dst_state="DRAM"),
             *_unpredictable("uniform:0-1024", GATHERED, src_state="DRAM", dst_state="DRAM"),
