@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import compileall
 import contextlib
+import ctypes
 import fcntl
 import os
 import resource
@@ -97,6 +98,11 @@ def wait_until(holds: Callable[[], object], what: str, seconds: float = 90) -> N
         if time.monotonic() > deadline:
             pytest.fail(f"{what}: not within {seconds} s", pytrace=False)
         time.sleep(0.01)
+
+
+def without_randomisation() -> None:
+    """For `preexec_fn`: the program and what it starts lie at the same addresses each time."""
+    ctypes.CDLL(None).personality(0x0040000)  # ADDR_NO_RANDOMIZE
 
 
 def processor_seconds() -> float:

@@ -7,6 +7,7 @@ import re
 import subprocess
 
 import pytest
+from conftest import without_randomisation
 from wherry import stats
 from wherry.rounds import Rounds, uncontrolled
 from wherry.units import rate_label
@@ -230,12 +231,7 @@ def test_address_randomisation_is_looked_at_in_the_runner(wherry, wherry_run, tm
         pytest.skip("address randomisation is off on this machine")
     assert own == {"on": True, "processes": 3, "layouts": 3}
 
-    def without():
-        import ctypes
-
-        ctypes.CDLL(None).personality(0x0040000)  # ADDR_NO_RANDOMIZE
-
-    result = wherry("bench", "cells", *options, preexec_fn=without)
+    result = wherry("bench", "cells", *options, preexec_fn=without_randomisation)
     run = json.loads(path.read_text())
     assert run["experiments"][0]["randomisation"] == {"on": False, "processes": 3, "layouts": 1}
     assert any(n["what"] == "address randomisation off" for n in run["machine"]["uncontrolled"])
