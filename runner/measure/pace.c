@@ -11,7 +11,8 @@
 #include "host.h"
 #include "routines/registry.h"
 
-enum { TURNS = 1500, WARM_UP_NS = 30000000, PATIENCE_MS = 1500, NAP_MS = 10, MOST_BYTES = 4 << 20, PASSES = 12 };
+enum { TURNS = 1500, WARM_UP_NS = 30000000, PATIENCE_MS = 1500, NAP_MS = 10, MOST_BYTES = 4 << 20 };
+enum { PASSES = 12, PASSES_NS = 2000000 };
 
 /* A reading of the core repeats within 2 %, one of the memory within 5 %; a neighbour costs 20 % and more. */
 static const double SLOW_CORE = 1.07, SLOW_MEMORY = 1.12;
@@ -38,14 +39,18 @@ struct reading pace_read(struct pace *pace)
         uint64_t took = clock_ns() - began;
         core = took < core ? took : core;
     }
-    /* After a row that works in DRAM the last-level cache is full of lines that have to be written back first: some
-     * passes more, until they are gone, and only who is slow then has a neighbour. */
+    /* After a row that works in DRAM the last-level cache is full of lines that have to be written back first; and what
+     * a cache that others share has lost in a few milliseconds is all there again only after some hundred passes (Zen
+     * 3). So some passes more, and only who is slow then has a neighbour. */
     const double at_most = SLOW_MEMORY * pace->best.memory * (double)pace->bytes / 1024;
-    for (int i = 0; pace->memory && (i < 2 || (i < PASSES && (double)memory > at_most)); i++) {
-        uint64_t began = clock_ns();
+    const uint64_t first = clock_ns();
+    uint64_t now = first;
+    for (int i = 0; pace->memory && (i < 2 || ((double)memory > at_most && (i < PASSES || now - first < PASSES_NS)));
+         i++) {
+        const uint64_t began = now;
         pace->copy(pace->memory + (i % 2 ? pace->bytes : 0), pace->memory + (i % 2 ? 0 : pace->bytes), pace->bytes);
-        uint64_t took = clock_ns() - began;
-        memory = took < memory ? took : memory;
+        now = clock_ns();
+        memory = now - began < memory ? now - began : memory;
     }
     struct reading reading = {(double)core / TURNS, pace->memory ? (double)memory * 1024 / (double)pace->bytes : 0};
     pace->best.core = fmin(pace->best.core, reading.core);
@@ -81,11 +86,12 @@ bool pace_is_slow(const struct pace *pace, struct reading reading)
 
 struct reading pace_wait(struct pace *pace)
 {
+    const double measured_ms = pace->waited_ns ? (double)(clock_ns() - pace->waited_ns) / 1e6 : 0;
+    pace->patience_ms = fmin(pace->patience_ms + measured_ms, PATIENCE_MS);
     struct reading reading = pace_read(pace);
     while (pace_is_slow(pace, reading) && !host_interrupted) {
         if (pace->patience_ms <= 0) {
             pace->best = reading;
-            pace->patience_ms = PATIENCE_MS;
             break;
         }
         const struct timespec nap = {.tv_nsec = NAP_MS * 1000000};
@@ -95,5 +101,6 @@ struct reading pace_wait(struct pace *pace)
         if (pace_is_slow(pace, reading)) /* after a sleep the caches are cold */
             reading = pace_read(pace);
     }
+    pace->waited_ns = clock_ns();
     return reading;
 }

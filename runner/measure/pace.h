@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "routines/registry.h"
 
@@ -18,6 +19,7 @@ struct reading {
 struct pace {
     struct reading best; /* the least of each so far */
     double patience_ms;  /* what may still be spent on waiting for it */
+    uint64_t waited_ns;  /* when the last wait ended, 0 before the first */
     wherry_copy_fn *copy;
     char *memory; /* two buffers, or NULL: none to be had, the memory is not watched */
     size_t bytes; /* of one */
@@ -27,14 +29,15 @@ struct pace {
  * process saw, zeros where there is none. */
 void pace_init(struct pace *pace, size_t l2, struct reading known);
 
-/* About 0.1 ms. */
+/* About 0.1 ms, and some 2 ms where the memory is slow, or another's lines are in the cache. */
 struct reading pace_read(struct pace *pace);
 
 /* Is a reading so much slower than the best that what was measured beside it is not comparable? */
 bool pace_is_slow(const struct pace *pace, struct reading reading);
 
 /* Waits until the pace is good again, and reads it. When that takes too long, the slow pace becomes the one to compare
- * with: a CPU that lowers its clock for good would else never be measured. */
+ * with: a CPU that lowers its clock for good would else never be measured. Beyond a second or two all waits together
+ * take as long as what is measured between them at most. */
 struct reading pace_wait(struct pace *pace);
 
 #endif
