@@ -361,8 +361,19 @@ def test_tune_writes_a_plan_that_can_be_read(wherry, tmp_path):
         line for line in (tmp_path / "mine.toml").read_text().splitlines() if line[:1] == "#"
     ]
     assert any("default:" in line for line in comments)
-    if "already right" in text:
-        assert "equal to the default" in text and plan.name == "default"
+    if plan.name == "default":
+        assert "equal to the default" in text
+
+
+def test_what_little_was_measured_does_not_make_the_default_right():
+    """Beside a busy neighbour 8 of 60 rows had been tried, and the verdict was the same as after all of them."""
+    plan = plans.default(REPORTED)
+    said = [
+        cli_tuning.sentence(session.Tuned(plan, plan, rows=rows, wanted=400), None)
+        for rows in (400, 100, 99)
+    ]
+    assert "already right" in said[0] and said[0] == said[1]
+    assert "already right" not in said[2] and "99 of 400 rows" in said[2]
 
 
 def test_tune_by_a_mix_as_json(wherry, tmp_path):

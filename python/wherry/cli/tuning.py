@@ -162,6 +162,11 @@ def sentence(tuned: Tuned, path: Path | None) -> str:
         return "Interrupted: what stands above is not the whole, and no plan comes of it."
     if not tuned.better:
         text = "The default is already right: nothing that was found beats it beyond the noise on cells held out."
+        if tuned.thin:
+            text = (
+                f"Nothing that was found beats the default, but no more than {tuned.rows} of {tuned.wanted} rows could "
+                "be measured in the time there was. Try again when less runs here, or beside this machine."
+            )
         if path is None:
             return text + " No plan was written."
         return text + f" {path} holds a plan equal to the default."
@@ -225,6 +230,7 @@ def _record(tuned: Tuned, plan: Plan, path: Path | None) -> dict:
         "machine": machine.record(),
         "seconds": round(tuned.seconds, 2),
         "interrupted": tuned.interrupted,
+        "rows": {"measured": tuned.rows, "wanted": tuned.wanted},
         "better": tuned.better,
         "verdict": sentence(tuned, path),
         "written": None if path is None else str(path),

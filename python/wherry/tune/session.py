@@ -21,6 +21,8 @@ from wherry.units import size_in_words
 WORTH = 0.01
 # Of one size of a curve: what a method must win by before a threshold is drawn there.
 MARGIN = 0.03
+# Of the rows that were to be measured; with fewer nothing is said of what was not found.
+ENOUGH = 0.25
 # Seconds for all of it, and what each step may take of those that are left; what it does not need the next ones have.
 LIMIT = 165.0
 _SHARES = {
@@ -106,8 +108,15 @@ class Tuned:
     dimensions: list[Dimension] = field(default_factory=list)
     cliffs: list[cliffs.Cliff] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    rows: int = 0  # that were measured, of those that were to be
+    wanted: int = 0
     seconds: float = 0.0
     interrupted: bool = False
+
+    @property
+    def thin(self) -> bool:
+        """Was so little measured that what was not found may be there all the same?"""
+        return self.rows < ENOUGH * self.wanted
 
     @property
     def better(self) -> bool:
@@ -172,6 +181,8 @@ class Session:
         if campaign.interrupted:
             raise StoppedError
         every = len(rows) * processes
+        self.result.wanted += every
+        self.result.rows += len(campaign.done)
         if len(campaign.done) < every and campaign.out_of_time:
             self.result.notes.append(
                 f"{what}: {len(campaign.done)} of {every} rows in the time there was"
