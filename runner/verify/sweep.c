@@ -268,7 +268,7 @@ static void generate_sizes(struct unit *unit)
     /* Where the plan in force changes its method: by byte over a line on either side. Where the other sizes come
      * densely already that adds offsets, and costs little. */
 #define WHERRY_THRESHOLD(field) wherry_thresholds.field,
-    const size_t thresholds[] = {WHERRY_THRESHOLDS(WHERRY_THRESHOLD)};
+    const size_t thresholds[] = {WHERRY_THRESHOLDS(WHERRY_THRESHOLD) HALVES_FROM};
 #undef WHERRY_THRESHOLD
     for (size_t i = 0; i < sizeof thresholds / sizeof thresholds[0] && !unit->failed; i++) {
         const size_t edge = thresholds[i];

@@ -13,7 +13,7 @@ copy_avx2_not_by_string:
 
 /* As move_loop. Below ALIAS_FROM bytes the way there would cost more than it gains. */
     cmpl    $0, wherry_thresholds + COPY_BACKWARD_AHEAD(%rip)
-    je      copy_avx2_forward       /* whose loop is the faster one */
+    je      copy_avx2_only_forward  /* whose loops are the faster ones */
     movq    %rcx, %r8
     negq    %r8
     cmpq    %rdx, %r8               /* the source begins inside the destination */
@@ -57,3 +57,12 @@ copy_avx2_step_either_way:
     jc      copy_avx2_step_either_way
     COPY_AVX2_ENDS
     ret
+
+copy_avx2_only_forward:
+    cmpq    $HALVES_FROM, %rdx
+    jb      copy_avx2_forward
+#undef COPY_AVX2_FORWARD_STEPS
+#define COPY_AVX2_FORWARD_STEPS COPY_AVX2_STEPS_BY_HALVES
+#include "dispatch/copy_avx2_forward.tmpl.S"
+#undef COPY_AVX2_FORWARD_STEPS
+#define COPY_AVX2_FORWARD_STEPS COPY_AVX2_STEPS

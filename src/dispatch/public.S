@@ -140,6 +140,26 @@ label:                                         \
     cmpq    %r11, %rdi;                        \
     jb      773b
 
+/* The same with each vector loaded by halves (HALVES_FROM). */
+#define LOAD_HALVES(at, x, y)                  \
+    vmovdqu at(%rsi), x;                       \
+    vinserti128 $1, at + 16(%rsi), y, y
+#define COPY_AVX2_STEPS_BY_HALVES              \
+773:                                           \
+    LOAD_HALVES(0, %xmm0, %ymm0);              \
+    LOAD_HALVES(32, %xmm1, %ymm1);             \
+    LOAD_HALVES(64, %xmm2, %ymm2);             \
+    LOAD_HALVES(96, %xmm3, %ymm3);             \
+    vmovdqa %ymm0, (%rdi);                     \
+    subq    $-128, %rsi;                       \
+    subq    $-128, %rdi;                       \
+    vmovdqa %ymm1, -96(%rdi);                  \
+    vmovdqa %ymm2, -64(%rdi);                  \
+    vmovdqa %ymm3, -32(%rdi);                  \
+    cmpq    %r11, %rdi;                        \
+    jb      773b
+#define COPY_AVX2_FORWARD_STEPS COPY_AVX2_STEPS
+
 /* Copies and sets that nobody asks of where they were written. A string instruction begins when what is before it is done,
  * so no more is asked on the way there than must be, and all of one cache line. Goes to other when they are not for
  * it. r8 is dst - src; loses rcx. */

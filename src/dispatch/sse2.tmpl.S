@@ -58,7 +58,7 @@ copy_sse2_129_on:
     jae     copy_sse2_by_string
     cmpq    %rdx, %r8               /* the destination begins inside the source, or where it does */
     jb      copy_sse2_backward
-    cmpq    wherry_thresholds + COPY_YMM_BELOW(%rip), %rdx
+    cmpq    wherry_thresholds + COPY_XMM_BELOW(%rip), %rdx
     jae     copy_sse2_by_routine
     movups  (%rsi), %xmm4
     SSE2_LOAD_4(-64, (%rsi,%rdx), %xmm5, %xmm6, %xmm7, %xmm8)

@@ -54,7 +54,8 @@
  *   copy_loop_below      copies of fewer bytes go by the loop of 64-byte vectors, forward, at lines of the source; as
  *                        the next two at most half of all addresses
  *   copy_forward_below   the same at lines of either side
- *   copy_ymm_below       the same by 32-byte vectors, or SSE2's
+ *   copy_ymm_below       the same by 32-byte vectors, none of which goes by halves
+ *   copy_xmm_below       the same by SSE2's
  *   copy_source_page     513 to 1024 bytes begin at lines of the source unless the first address of the destination and
  *                        its end, xor-ed, are above this: ALIAS_BYTES - 1, or 0 for never; where page_edge is a
  *                        branch its being 0 alone is asked
@@ -82,7 +83,8 @@
     X(copy_string_all_from)                                                                                            \
     X(copy_string_slow_ahead)                                                                                          \
     X(set_string_below)                                                                                                \
-    X(stores_halved)
+    X(stores_halved)                                                                                                   \
+    X(copy_xmm_below)
 
 /* Offsets of those that assembly reads. */
 #define COPY_REP_FROM 0
@@ -109,6 +111,7 @@
 #define COPY_STRING_SLOW_AHEAD 168
 #define SET_STRING_BELOW 176
 #define STORES_HALVED 184
+#define COPY_XMM_BELOW 192
 
 /* On many CPUs a load waits for an earlier store whose address has the same low twelve bits. Forward, with the
  * destination this little ahead of the source (mod ALIAS_BYTES), each load meets a store that is still on its way;
@@ -120,6 +123,11 @@
 #define ALIAS_SPAN 1536
 #define ALIAS_FROM 2049
 #define ALIAS_FORWARD 4096
+
+/* Copies by 32-byte vectors of at least so many bytes, where loops go forward whatever the distance, load them by
+ * halves: from the L3 a Zen 3 brings the more the more loads there are (docs/performance-avx2.md). In L2, where two
+ * sides that large are not, they take a twentieth less or more. With AVX-512 nobody has measured it. */
+#define HALVES_FROM (256 << 10)
 
 /* The least that copy_ymm_from can say. */
 #define YMM_LEAST 1025
@@ -161,6 +169,7 @@ WHERRY_OFFSET(copy_string_all_from, COPY_STRING_ALL_FROM);
 WHERRY_OFFSET(copy_string_slow_ahead, COPY_STRING_SLOW_AHEAD);
 WHERRY_OFFSET(set_string_below, SET_STRING_BELOW);
 WHERRY_OFFSET(stores_halved, STORES_HALVED);
+WHERRY_OFFSET(copy_xmm_below, COPY_XMM_BELOW);
 #undef WHERRY_OFFSET
 
 static inline size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
@@ -175,7 +184,8 @@ static inline struct wherry_thresholds wherry_thresholds_complete(struct wherry_
     t.copy_forward_below = t.copy_backward_ahead ? smaller(zmm, ALIAS_FORWARD) : zmm;
     t.copy_loop_below = smaller(t.copy_source_lines_to, t.copy_forward_below);
     t.copy_source_page = t.copy_source_lines_to > SOURCE_LINES_ONE ? ALIAS_BYTES - 1 : 0;
-    t.copy_ymm_below = t.copy_backward_ahead ? smaller(other, ALIAS_FROM) : other;
+    t.copy_xmm_below = t.copy_backward_ahead ? smaller(other, ALIAS_FROM) : other;
+    t.copy_ymm_below = t.copy_ymm_from == SIZE_MAX ? smaller(t.copy_xmm_below, HALVES_FROM) : t.copy_xmm_below;
     t.copy_string_from = smaller(larger(t.copy_rep_from, t.copy_rep_recent_from), t.copy_stream_from);
     t.copy_string_from = larger(t.copy_string_from, YMM_LEAST);
     if (t.copy_string_from >= t.copy_ymm_from)

@@ -10,6 +10,7 @@
  *   disjoint, V > 16, to CHUNK bytes                        one chunk, from its end down where loads would wait for stores
  *                                                           4 KiB apart, without a branch on that
  *   disjoint, V > 16, loads would wait for such stores      chunks in ascending order, each from its end down
+ *   V = 32, backward_ahead 0, n >= HALVES_FROM              the same loop, but loads by halves
  *   else                                                    forward loop; with V = 16, and V = 32 below ALIAS_FROM, even
  *                                                           where loads wait, since it is as fast
  *
@@ -78,8 +79,10 @@ AT(large):
     jb      AT(close)
 #if V > 32
     cmpq    wherry_thresholds + COPY_LOOP_BELOW(%rip), %rdx
-#else
+#elif V == 32
     cmpq    wherry_thresholds + COPY_YMM_BELOW(%rip), %rdx
+#else
+    cmpq    wherry_thresholds + COPY_XMM_BELOW(%rip), %rdx
 #endif
     jae     AT(by_plan)             /* also where sums of an address and n would wrap */
 
@@ -122,6 +125,27 @@ AT(large):
     subq    $LOOP_AT, %rax;         /* less the distance to there */ \
     subq    %rax, %rdi;                                     \
     subq    %rax, %rsi
+/* To the first line of the destination, and the stores of a step: both additions behind the first, as in copy_avx2. */
+#define LOOP_BEGINS                                         \
+    LOAD_HEAD;                                              \
+    leaq    -4 * V(%rdi,%rdx), %r11;                        \
+    movq    %rdi, %rax;                                     \
+    STORE_HEAD;                                             \
+    addq    %rsi, %rdx;             /* the end of the source */ \
+    orq     $(LOOP_AT - 1), %rdi;                           \
+    subq    %rax, %rsi;                                     \
+    addq    $1, %rdi;                                       \
+    addq    %rdi, %rsi
+#define STORE_STEP                                          \
+    STORE(AT(step_0), MOVE R(5), (%rdi));                   \
+    MOVE_ON(4 * V);                                         \
+    STORE(AT(ahead_3), MOVE R(6), -3 * V(%rdi));            \
+    STORE(AT(ahead_2), MOVE R(7), -2 * V(%rdi));            \
+    STORE(AT(ahead_1), MOVE R(8), -V(%rdi))
+/* As in public.S. */
+#define LOAD_HALVES(at, x, y)                               \
+    LOAD(AT(step_0), vmovdqu at(%rsi), x);                  \
+    LOAD(AT(step_0), vinserti128 $1, at + 16(%rsi), y, y)
 /* With the tail loaded, for what goes on at the end. */
 #define CHUNKS_BEGIN                                        \
     LAST_BOUNDARY                                           \
@@ -141,15 +165,7 @@ AT(large):
     STORE_HEAD_AND_END_AT(%esi)
 #else
 AT(loop):                           /* as little before it as can be, since its end is found out after that when guessed wrong */
-    LOAD_HEAD
-    leaq    -4 * V(%rdi,%rdx), %r11
-    movq    %rdi, %rax
-    STORE_HEAD
-    addq    %rsi, %rdx              /* the end of the source */
-    orq     $(LOOP_AT - 1), %rdi
-    subq    %rax, %rsi
-    addq    $1, %rdi
-    addq    %rdi, %rsi
+    LOOP_BEGINS
 #endif
 #if V == 16
     .p2align 6
@@ -164,12 +180,8 @@ AT(step):
     LOAD(AT(step_0), MOVE V(%rsi), R(6))
     LOAD(AT(step_0), MOVE 2 * V(%rsi), R(7))
     LOAD(AT(step_0), MOVE 3 * V(%rsi), R(8))
-#if V < 64                          /* both additions behind the first store: as in copy_avx2 */
-    STORE(AT(step_0), MOVE R(5), (%rdi))
-    MOVE_ON(4 * V)
-    STORE(AT(ahead_3), MOVE R(6), -3 * V(%rdi))
-    STORE(AT(ahead_2), MOVE R(7), -2 * V(%rdi))
-    STORE(AT(ahead_1), MOVE R(8), -V(%rdi))
+#if V < 64
+    STORE_STEP
 #else
     addq    $(4 * V), %rsi
     STORE(AT(stored_0), MOVE R(5), (%rdi))
@@ -233,7 +245,11 @@ AT(by_plan):
     testq   %rdx, %rdx              /* sums of an address and n would wrap */
     js      LOOK_FIRST
     cmpl    $0, wherry_thresholds + COPY_BACKWARD_AHEAD(%rip)
+#if V == 32
+    je      AT(only_forward)
+#else
     je      AT(loop)
+#endif
     movl    %eax, %r9d
     andl    $(ALIAS_BYTES - 1), %r9d
     subl    $1, %r9d
@@ -303,6 +319,21 @@ AT(joined):
 #endif
 #else
     jmp     AT(loop)
+
+AT(only_forward):
+    cmpq    $HALVES_FROM, %rdx
+    jb      AT(loop)
+    LOOP_BEGINS
+    .p2align 6
+AT(step_by_halves):
+    LOAD_HALVES(0, %xmm5, R(5))
+    LOAD_HALVES(32, %xmm6, R(6))
+    LOAD_HALVES(64, %xmm7, R(7))
+    LOAD_HALVES(96, %xmm8, R(8))
+    STORE_STEP
+    cmpq    %r11, %rdi
+    jb      AT(step_by_halves)
+    jmp     AT(last)
 #endif
 #endif
 
