@@ -131,6 +131,21 @@ label:                                         \
     vmovdqu 32(%rsi), %ymm1;                   \
     vmovdqu 64(%rsi), %ymm2;                   \
     vmovdqu 96(%rsi), %ymm3;                   \
+    COPY_AVX2_STORES
+
+/* The same with each vector loaded by halves (HALVES_FROM). */
+#define COPY_AVX2_STEPS_BY_HALVES              \
+773:                                           \
+    LOAD_HALVES(0, %xmm0, %ymm0);              \
+    LOAD_HALVES(32, %xmm1, %ymm1);             \
+    LOAD_HALVES(64, %xmm2, %ymm2);             \
+    LOAD_HALVES(96, %xmm3, %ymm3);             \
+    COPY_AVX2_STORES
+
+#define LOAD_HALVES(at, x, y)                  \
+    vmovdqu at(%rsi), x;                       \
+    vinserti128 $1, at + 16(%rsi), y, y
+#define COPY_AVX2_STORES                       \
     vmovdqa %ymm0, (%rdi);                     \
     subq    $-128, %rsi;                       \
     subq    $-128, %rdi;                       \
@@ -140,24 +155,7 @@ label:                                         \
     cmpq    %r11, %rdi;                        \
     jb      773b
 
-/* The same with each vector loaded by halves (HALVES_FROM). */
-#define LOAD_HALVES(at, x, y)                  \
-    vmovdqu at(%rsi), x;                       \
-    vinserti128 $1, at + 16(%rsi), y, y
-#define COPY_AVX2_STEPS_BY_HALVES              \
-773:                                           \
-    LOAD_HALVES(0, %xmm0, %ymm0);              \
-    LOAD_HALVES(32, %xmm1, %ymm1);             \
-    LOAD_HALVES(64, %xmm2, %ymm2);             \
-    LOAD_HALVES(96, %xmm3, %ymm3);             \
-    vmovdqa %ymm0, (%rdi);                     \
-    subq    $-128, %rsi;                       \
-    subq    $-128, %rdi;                       \
-    vmovdqa %ymm1, -96(%rdi);                  \
-    vmovdqa %ymm2, -64(%rdi);                  \
-    vmovdqa %ymm3, -32(%rdi);                  \
-    cmpq    %r11, %rdi;                        \
-    jb      773b
+/* What copy_avx2_forward.tmpl.S has. */
 #define COPY_AVX2_FORWARD_STEPS COPY_AVX2_STEPS
 
 /* Copies and sets that nobody asks of where they were written. A string instruction begins when what is before it is done,
