@@ -361,8 +361,8 @@ def test_tune_writes_a_plan_that_can_be_read(wherry, tmp_path):
         line for line in (tmp_path / "mine.toml").read_text().splitlines() if line[:1] == "#"
     ]
     assert any("default:" in line for line in comments)
-    if plan.name == "default":
-        assert "equal to the default" in text
+    if "already right" in text or "rows could be measured" in text:
+        assert "equal to the default" in text and plan.name == "default"
 
 
 def test_what_little_was_measured_does_not_make_the_default_right():

@@ -265,8 +265,8 @@ static void generate_sizes(struct unit *unit)
         for (int off = -1; off <= 1 && full && !unit->failed; off++)
             at_offsets(unit, largest + (size_t)(int64_t)off, 1);
     }
-    /* Where the plan in force changes its method: by byte over a line on either side. Where the other sizes come
-     * densely already that adds offsets, and costs little. */
+    /* Where the plan in force changes its method, or a loop its steps: by byte over a line on either side. Where the
+     * other sizes come densely already that adds offsets, and costs little. */
 #define WHERRY_THRESHOLD(field) wherry_thresholds.field,
     const size_t thresholds[] = {WHERRY_THRESHOLDS(WHERRY_THRESHOLD) HALVES_FROM};
 #undef WHERRY_THRESHOLD
