@@ -68,10 +68,12 @@ const char *case_parse(const char *text, const struct family **family, struct vc
         }
         p = *end ? end + 1 : end;
     }
-    if (one->n > (uint64_t)8 << 30 || one->d > 65536 || one->s > 65536 || one->calls > 100000000 ||
-        one->dist > (int64_t)8 << 30 || one->dist < -((int64_t)8 << 30)) {
+    const uint64_t farthest = (*family)->farthest ? (*family)->farthest : FARTHEST;
+    if (one->n > farthest || one->d > 65536 || one->s > 65536 || one->calls > 100000000 ||
+        one->dist > (int64_t)farthest || one->dist < -(int64_t)farthest) {
         snprintf(wrong, sizeof wrong,
-                 "--case '%s': too large; n and dist to 8 GiB, d and s to 65536, calls to 100000000", text);
+                 "--case '%s': too large; n and dist to %" PRIu64 " GiB, d and s to 65536, calls to 100000000", text,
+                 farthest >> 30);
         return wrong;
     }
     const char *lacking = (*family)->lacks_room ? (*family)->lacks_room(one) : NULL;

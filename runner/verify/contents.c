@@ -127,4 +127,10 @@ static void generate(struct unit *unit)
 static const char *lacks_room(const struct vcase *one) { return one->n > 64 << 20 ? "64 MiB" : NULL; }
 
 const struct family family_contents = {
-    "contents", "zeros, ones, bytes that are right beforehand, buffers that touch", writes, generate, run, lacks_room};
+    .name = "contents",
+    .what = "zeros, ones, bytes that are right beforehand, buffers that touch",
+    .applies = writes,
+    .generate = generate,
+    .run = run,
+    .lacks_room = lacks_room,
+};

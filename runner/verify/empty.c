@@ -103,6 +103,17 @@ static bool sets_values(const struct target *target) { return target->op == WHER
 static const char *lacks_room(const struct vcase *one) { return one->n > 32768 ? "32768 bytes" : NULL; }
 
 const struct family family_empty = {
-    "empty", "size 0 with null, wild and inaccessible pointers", any, generate_empty, run_empty, NULL};
+    .name = "empty",
+    .what = "size 0 with null, wild and inaccessible pointers",
+    .applies = any,
+    .generate = generate_empty,
+    .run = run_empty,
+};
 const struct family family_values = {
-    "values", "every value, as ints within and beyond 0-255", sets_values, generate_values, run_values, lacks_room};
+    .name = "values",
+    .what = "every value, as ints within and beyond 0-255",
+    .applies = sets_values,
+    .generate = generate_values,
+    .run = run_values,
+    .lacks_room = lacks_room,
+};

@@ -149,4 +149,10 @@ static const char *lacks_room(const struct vcase *one)
 _Static_assert(LARGEST == 8 << 20 && ROOM == 24576, "said above");
 
 const struct family family_guard = {
-    "guard", "inaccessible pages against both ends of both buffers; read-only source", any, generate, run, lacks_room};
+    .name = "guard",
+    .what = "inaccessible pages against both ends of both buffers; read-only source",
+    .applies = any,
+    .generate = generate,
+    .run = run,
+    .lacks_room = lacks_room,
+};

@@ -356,8 +356,18 @@ static const char *lacks_room_for_steps(const struct vcase *one)
 _Static_assert(ROOM == 65536 && LARGEST == 4 << 20, "said above");
 
 const struct family family_neighbour = {
-    "neighbour", "bytes beside the destination are not read and written back (stepped by instruction)",
-    writes,      generate_steps,
-    run_steps,   lacks_room_for_steps};
+    .name = "neighbour",
+    .what = "bytes beside the destination are not read and written back (stepped by instruction)",
+    .applies = writes,
+    .generate = generate_steps,
+    .run = run_steps,
+    .lacks_room = lacks_room_for_steps,
+};
 const struct family family_race = {
-    "race", "the same with a real thread that changes the neighbours", writes, generate_race, run_race, lacks_room};
+    .name = "race",
+    .what = "the same with a real thread that changes the neighbours",
+    .applies = writes,
+    .generate = generate_race,
+    .run = run_race,
+    .lacks_room = lacks_room,
+};

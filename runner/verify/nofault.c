@@ -376,5 +376,10 @@ static const char *lacks_room(const struct vcase *one)
 }
 
 const struct family family_nofault = {
-    "nofault", "faults in large sizes, on both sides, overlapping, at impossible addresses", is_nofault, generate, run,
-    lacks_room};
+    .name = "nofault",
+    .what = "faults in large sizes, on both sides, overlapping, at impossible addresses",
+    .applies = is_nofault,
+    .generate = generate,
+    .run = run,
+    .lacks_room = lacks_room,
+};

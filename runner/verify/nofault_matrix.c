@@ -236,11 +236,21 @@ static void generate_write(struct unit *unit) { generate(unit, run_write); }
 static bool copies_nofault(const struct target *target) { return is_nofault(target) && !is_set(target); }
 
 const struct family family_nofault_read = {
-    "nofault-read", "every size to 512 (sums: some to 4096), every place in it where the source ends, two signals",
-    copies_nofault, generate_read,
-    run_read,       lacks_room};
+    .name = "nofault-read",
+    .what = "every size to 512 (sums: some to 4096), every place in it where the source ends, two signals",
+    .applies = copies_nofault,
+    .generate = generate_read,
+    .run = run_read,
+    .lacks_room = lacks_room,
+};
 const struct family family_nofault_write = {
-    "nofault-write", "the same where the destination ends", is_nofault, generate_write, run_write, lacks_room};
+    .name = "nofault-write",
+    .what = "the same where the destination ends",
+    .applies = is_nofault,
+    .generate = generate_write,
+    .run = run_write,
+    .lacks_room = lacks_room,
+};
 
 bool sampled_in_full(const struct target *target, const struct family *family)
 {

@@ -214,4 +214,9 @@ static void generate(struct unit *unit)
 }
 
 const struct family family_ordering = {
-    "ordering", "non-temporal stores are fenced before return", writes, generate, run, NULL};
+    .name = "ordering",
+    .what = "non-temporal stores are fenced before return",
+    .applies = writes,
+    .generate = generate,
+    .run = run,
+};

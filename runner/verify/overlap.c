@@ -201,4 +201,9 @@ static void generate(struct unit *unit)
 static bool moves(const struct target *target) { return target->op == WHERRY_OP_move; }
 
 const struct family family_overlap = {
-    "overlap", "source and destination overlap at every distance, and are the same", moves, generate, run, NULL};
+    .name = "overlap",
+    .what = "source and destination overlap at every distance, and are the same",
+    .applies = moves,
+    .generate = generate,
+    .run = run,
+};

@@ -23,7 +23,7 @@ void fail(struct unit *unit, const struct vcase *one, const void *dst, const voi
     f->expected = f->got = -1;
     f->ordinal = unit->ordinal;
     snprintf(f->state, sizeof f->state, "%s", state ? state : "");
-    char where[128] = "", value[32] = "";
+    char where[128] = "", value[32] = "", addresses[64] = "";
     if (two_sided)
         snprintf(where, sizeof where, ", source offset %u, destination offset %u, distance %+" PRId64, f->src_off,
                  f->dst_off, f->distance);
@@ -33,9 +33,11 @@ void fail(struct unit *unit, const struct vcase *one, const void *dst, const voi
         snprintf(value, sizeof value, ", value %d", value_of(t, one->c));
     else if (op_sums(t->op))
         snprintf(value, sizeof value, ", after 0x%08x", (unsigned)one->c);
+    if (unit->family->tells_addresses && dst)
+        snprintf(addresses, sizeof addresses, ", destination at %p", dst);
     const char *name = t->kind == TARGET_ROUTINE ? t->name : selector(t);
-    int at = snprintf(f->message, sizeof f->message, "%s (%s, %" PRIu64 " bytes%s%s): ", name, wherry_op_names[t->op],
-                      one->n, where, value);
+    int at = snprintf(f->message, sizeof f->message, "%s (%s, %" PRIu64 " bytes%s%s%s): ", name, wherry_op_names[t->op],
+                      one->n, where, addresses, value);
     va_list arguments;
     va_start(arguments, format);
     if (at > 0 && (size_t)at < sizeof f->message)

@@ -197,4 +197,9 @@ static bool any(const struct target *target)
 }
 
 const struct family family_state = {
-    "state", "MXCSR, x87 control word and tags, MMX, upper vector state", any, generate, run, NULL};
+    .name = "state",
+    .what = "MXCSR, x87 control word and tags, MMX, upper vector state",
+    .applies = any,
+    .generate = generate,
+    .run = run,
+};

@@ -176,6 +176,10 @@ static const char *lacks_room(const struct vcase *one) { return one->n > LARGEST
 _Static_assert(LARGEST == 8 << 20, "said above");
 
 const struct family family_sums = {
-    "sums", "checksums: carries that wrap, all ones, all zeros, any value before, a source that changes",
-    sums,   generate,
-    run,    lacks_room};
+    .name = "sums",
+    .what = "checksums: carries that wrap, all ones, all zeros, any value before, a source that changes",
+    .applies = sums,
+    .generate = generate,
+    .run = run,
+    .lacks_room = lacks_room,
+};

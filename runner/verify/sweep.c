@@ -374,8 +374,23 @@ static bool any(const struct target *target)
 static void run_any(struct unit *unit, const struct vcase *one) { run(unit, one); }
 
 const struct family family_sweep = {
-    "sweep", "every size, source and destination offsets 0-63, between red zones", any, generate_sweep, run_any, NULL};
+    .name = "sweep",
+    .what = "every size, source and destination offsets 0-63, between red zones",
+    .applies = any,
+    .generate = generate_sweep,
+    .run = run_any,
+};
 const struct family family_sizes = {
-    "sizes", "around powers of two and thresholds, to 1 MiB and beyond", any, generate_sizes, run_any, NULL};
+    .name = "sizes",
+    .what = "around powers of two and thresholds, to 1 MiB and beyond",
+    .applies = any,
+    .generate = generate_sizes,
+    .run = run_any,
+};
 const struct family family_delta = {
-    "delta", "(dst - src) mod 4096 through its whole range, across page ends", any, generate_delta, run_any, NULL};
+    .name = "delta",
+    .what = "(dst - src) mod 4096 through its whole range, across page ends",
+    .applies = any,
+    .generate = generate_delta,
+    .run = run_any,
+};

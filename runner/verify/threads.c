@@ -405,9 +405,18 @@ static const char *lacks_room(const struct vcase *one) { return one->n + reach_o
 _Static_assert(ROOM == 1 << 20, "said above");
 
 const struct family family_threads = {
-    "threads",   "two threads at once on buffers of their own; one with a small stack",
-    any,         generate_threads,
-    run_threads, lacks_room};
-const struct family family_reentry = {"reentry",   "a signal handler calls the routine in the middle of a call",
-                                      any,         generate_reentry,
-                                      run_reentry, lacks_room};
+    .name = "threads",
+    .what = "two threads at once on buffers of their own; one with a small stack",
+    .applies = any,
+    .generate = generate_threads,
+    .run = run_threads,
+    .lacks_room = lacks_room,
+};
+const struct family family_reentry = {
+    .name = "reentry",
+    .what = "a signal handler calls the routine in the middle of a call",
+    .applies = any,
+    .generate = generate_reentry,
+    .run = run_reentry,
+    .lacks_room = lacks_room,
+};

@@ -13,13 +13,13 @@
 extern const struct family family_sweep, family_sizes, family_zeros, family_delta, family_guard, family_overlap,
     family_empty, family_values, family_state, family_huge, family_neighbour, family_race, family_threads,
     family_reentry, family_ordering, family_contents, family_sums, family_nofault, family_nofault_read,
-    family_nofault_write;
+    family_nofault_write, family_places;
 
 static const struct family *const families[] = {
-    &family_sweep,   &family_guard,   &family_overlap,  &family_empty,        &family_values,
-    &family_state,   &family_delta,   &family_huge,     &family_neighbour,    &family_race,
-    &family_reentry, &family_threads, &family_ordering, &family_sizes,        &family_contents,
-    &family_sums,    &family_zeros,   &family_nofault,  &family_nofault_read, &family_nofault_write,
+    &family_sweep,   &family_guard,        &family_overlap,       &family_empty,     &family_values, &family_state,
+    &family_delta,   &family_huge,         &family_places,        &family_neighbour, &family_race,   &family_reentry,
+    &family_threads, &family_ordering,     &family_sizes,         &family_contents,  &family_sums,   &family_zeros,
+    &family_nofault, &family_nofault_read, &family_nofault_write,
 };
 enum { FAMILY_COUNT = sizeof families / sizeof families[0], MOST_JOBS = 64 };
 

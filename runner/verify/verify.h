@@ -87,7 +87,10 @@ struct family {
     void (*generate)(struct unit *unit);                     /* all the cases of the level */
     void (*run)(struct unit *unit, const struct vcase *one); /* one case */
     const char *(*lacks_room)(const struct vcase *one); /* what a --case has too much of, or NULL; NULL: of nothing */
+    uint64_t farthest;                                  /* the largest n or dist of a --case; 0: FARTHEST */
+    bool tells_addresses;                               /* they are the same in each run, and may be what is wrong */
 };
+#define FARTHEST ((uint64_t)8 << 30)
 
 /* The families, in the order in which they run; NULL past the last. */
 const struct family *verify_family(size_t index);
@@ -158,6 +161,11 @@ size_t first_other(const uint8_t *a, uint8_t c, size_t n);
 void pattern_fill(uint8_t *to, size_t length, uint64_t seed, int parity);
 bool size_fits(const struct target *target, size_t n); /* a multiple of the quantum */
 size_t fit(const struct target *target, size_t n);     /* rounded down to one that fits */
+
+/* places.c: a call of one->n bytes, compared in full; reach, where the two overlap, is their distance. There is memory
+ * of PLACED_BESIDE bytes beside the destination, or beside both as one; all that is PLACED_ROOM at most. */
+enum { PLACED_BESIDE = 64, PLACED_ROOM = 512 * 1024 };
+void check_placed(struct unit *unit, const struct vcase *one, uint8_t *dst, uint8_t *src, uint64_t reach);
 
 /* drive.c */
 struct verify_options {

@@ -224,4 +224,10 @@ static const char *lacks_room(const struct vcase *one)
 _Static_assert(ROOM == 1056768, "said above");
 
 const struct family family_zeros = {
-    "zeros", "zeros, one bit among zeros, zeros that cannot be written", applies, generate, run, lacks_room};
+    .name = "zeros",
+    .what = "zeros, one bit among zeros, zeros that cannot be written",
+    .applies = applies,
+    .generate = generate,
+    .run = run,
+    .lacks_room = lacks_room,
+};
