@@ -22,6 +22,7 @@
 #include <immintrin.h>
 #endif
 
+#include "../plain.h"
 #include "large.tmpl.h"
 
 #ifdef LADDER
@@ -190,8 +191,11 @@ void *MOVE(void *dst_, const void *src_, size_t n)
     }
 #else
 #if VEC_BYTES == 64
-    if (n > BLOCKS_MOST * VEC_BYTES)
-        return move_when_far(dst, src, n) ? dst_ : MOVE_LARGE(dst_, src_, n);
+    if (n > BLOCKS_MOST * VEC_BYTES) {
+        if (move_when_far(dst, src, n))
+            return dst_;
+        AS_A_JUMP return MOVE_LARGE(dst_, src_, n);
+    }
     if (n < VEC_BYTES)
         move_masked(dst, src, n);
     else if (n <= 4 * VEC_BYTES)
@@ -215,7 +219,7 @@ void *MOVE(void *dst_, const void *src_, size_t n)
         move_by_twos(dst, src, n, 8, 16);
     else
 #ifdef MOVE_LARGE
-        return MOVE_LARGE(dst_, src_, n);
+        AS_A_JUMP return MOVE_LARGE(dst_, src_, n);
 #else
         move_large(dst, src, n, 0);
 #endif
