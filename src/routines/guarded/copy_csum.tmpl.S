@@ -98,10 +98,7 @@ AT(part):
     leaq    (%rdi,%rdx), %r11
     LOAD(AT(all_is_left), MOVE (%rdi,%rsi), FIRST)
     LOAD(AT(all_is_left), MOVE -V(%r11,%rsi), LAST)
-    movl    %edi, %eax
-    andl    $(V - 1), %eax
-    movl    $V, %r10d
-    subl    %eax, %r10d             /* head */
+    HEAD
     leal    -1(%r11), %r9d
     andl    $(V - 1), %r9d
     addl    $1, %r9d
@@ -115,17 +112,13 @@ AT(part):
 AT(more_than_two):
 #endif
     STORE(AT(all_is_left), MOVE FIRST, (%rdi))
-    addq    %r10, %rdi
     subq    %r9, %r11
-    FIRST_BYTES(%r10, FIRST)
+    BEHIND_HEAD
 #if V < 64 && !defined PLAIN
     SAME(FIRST, BEFORE)
-    movl    %edi, %eax
-    xorl    %r10d, %eax
-    TURN_BY_ODD(FIRST)
-#else
-    TURN_IF_ODD(%r10, FIRST)
+    xorl    %edi, %r10d
 #endif
+    TURN_IF_ODD_PLACE(%r10, FIRST)
 #ifdef DOTS
     leaq    -DOTS_FROM(%rdx), %rax
     cmpq    $(DOTS_MOST - DOTS_FROM), %rax
@@ -138,7 +131,7 @@ AT(more_than_two):
 AT(no_dots):
 #endif
     UPPER(FIRST, HIGH)
-    SAME(FIRST, ALL)
+    FIRST_IS_ALL
     leaq    -4 * V(%r11), %rax      /* in the first page this may be below 0, and no address has its sign set */
     cmpq    %rax, %rdi
     jg      AT(ones)
@@ -203,7 +196,7 @@ AT(summed):
 #endif
     leaq    (%r11,%r9), %r10
     subq    %rdx, %r10
-    TURN_SUM_IF_ODD(%r10d)          /* the first byte that was counted as even stands at an odd place */
+    TURN_SUM_IF_ODD_PLACE(%r10)     /* the first byte that was counted as even stands at an odd place */
 
 #ifdef PLAIN
     addl    %ecx, %eax
@@ -299,10 +292,20 @@ AT(streamed):
 #include "copy_csum_short.tmpl.S"
 
 #if V < 64
-    .pushsection .rodata.cst32, "aM", @progbits, 32
+    TURNED(FIRST)
+
+    .pushsection .rodata
     .p2align 5
-AT(places):
+AT(kept):
+    .fill   V, 1, 0xff
+    .fill   V, 1, 0
+    .fill   V, 1, 0xff
+#if V == 32
+AT(order):
     .byte 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
-    .byte 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+    .byte 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+    .byte 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14
+    .byte 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14
+#endif
     .popsection
 #endif

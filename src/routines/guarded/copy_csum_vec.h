@@ -4,7 +4,11 @@
 
 #define ALL R(0)
 #define HIGH R(1)
+#if V == 32 && defined PLAIN
+#define FIRST ALL
+#else
 #define FIRST R(2)
+#endif
 #define LAST R(3)
 #define T R(4)
 #define BEFORE R(13) /* V < 64, not PLAIN: the vector before the last block's bytes that count, as it was stored */
@@ -108,8 +112,8 @@
     testl   $1, number;                                     \
     cmovnzl %r9d, %eax
 
-/* v keeps its first n bytes (1 to V), or its last ones; and every 32-bit lane turns by a byte when n is odd. They use
- * eax, T, R(5) and k1. */
+/* v keeps its first n bytes (1 to V), or its last ones; and every word of it, or every two, turns by a byte when n is
+ * odd. They use rax, r10, T, R(5) and k1. */
 #if V == 64
 #define FIRST_BYTES(n, v)                                   \
     movq    $-1, %rax;                                      \
@@ -126,48 +130,13 @@
 #define TURN(v)                                             \
     vpbroadcastd %eax, T;                                   \
     vprolvd T, v, v
-#elif V == 32
-#define SPREAD(byte)                                        \
-    vmovd   byte, %xmm4;                                    \
-    vpbroadcastb %xmm4, T
-#define FIRST_BYTES(n, v)                                   \
-    movl    n##d, %eax;                                     \
-    SPREAD(%eax);                                           \
-    vpcmpgtb AT(places)(%rip), T, T;                        \
-    vpand   T, v, v
-#define LAST_BYTES(n, v)                                    \
-    movl    $(V - 1), %eax;                                 \
-    subl    n##d, %eax;                                     \
-    SPREAD(%eax);                                           \
-    vmovdqa AT(places)(%rip), R(5);                         \
-    vpcmpgtb T, R(5), R(5);                                 \
-    vpand   R(5), v, v
-#define TURN(v)                                             \
-    vmovd   %eax, %xmm4;                                    \
-    vpslld  %xmm4, v, R(5);                                 \
-    negl    %eax;                                           \
-    addl    $32, %eax;                                      \
-    vmovd   %eax, %xmm4;                                    \
-    vpsrld  %xmm4, v, v;                                    \
-    vpor    R(5), v, v
 #else
-#define SPREAD(byte)                                        \
-    movd    byte, T;                                        \
-    punpcklbw T, T;                                         \
-    pshuflw $0, T, T;                                       \
-    pshufd  $0, T, T
-#define FIRST_BYTES(n, v)                                   \
-    movl    n##d, %eax;                                     \
-    SPREAD(%eax);                                           \
-    pcmpgtb AT(places)(%rip), T;                            \
+#if V == 32
+#define AND(at, v) vpand at, v, v
+#else
+#define AND(at, v)                                          \
+    movdqu  at, T;                                          \
     pand    T, v
-#define LAST_BYTES(n, v)                                    \
-    movl    $(V - 1), %eax;                                 \
-    subl    n##d, %eax;                                     \
-    SPREAD(%eax);                                           \
-    movdqa  AT(places)(%rip), R(5);                         \
-    pcmpgtb T, R(5);                                        \
-    pand    R(5), v
 #define TURN(v)                                             \
     movd    %eax, T;                                        \
     movdqa  v, R(5);                                        \
@@ -178,13 +147,71 @@
     psrld   T, v;                                           \
     por     R(5), v
 #endif
+#define FIRST_BYTES(n, v)                                   \
+    leaq    V + AT(kept)(%rip), %rax;                       \
+    subq    n, %rax;                                        \
+    AND((%rax), v)
+#define LAST_BYTES(n, v)                                    \
+    leaq    V + AT(kept)(%rip), %rax;                       \
+    AND((%rax,n), v)
+#endif
+#if V == 32
+/* By the order of its bytes; without a branch, since sizes are as often odd as even. Places hardly ever are odd, and whoever
+ * has such has many: hence the other form, with what it goes to out of the way. */
 #define TURN_IF_ODD(n, v)                                   \
     movl    n##d, %eax;                                     \
-    TURN_BY_ODD(v)
-#define TURN_BY_ODD(v)                                      \
+    leaq    AT(order)(%rip), %r10;                          \
+    andl    $1, %eax;                                       \
+    shll    $5, %eax;                                       \
+    vpshufb (%r10,%rax), v, v
+#define TURN_IF_ODD_PLACE(n, v)                             \
+    testb   $1, n##b;                                       \
+    jnz     AT(turn_vector);                                \
+AT(vector_turned):
+#define TURN_SUM_IF_ODD_PLACE(n)                            \
+    testb   $1, n##b;                                       \
+    jnz     AT(turn_sum);                                   \
+AT(sum_turned):
+#define TURNED(v)                                           \
+AT(turn_vector):                                            \
+    vpshufb 32 + AT(order)(%rip), v, v;                     \
+    jmp     AT(vector_turned);                              \
+AT(turn_sum):                                               \
+    roll    $8, %eax;                                       \
+    jmp     AT(sum_turned)
+#else
+#define TURN_IF_ODD(n, v)                                   \
+    movl    n##d, %eax;                                     \
     andl    $1, %eax;                                       \
     shll    $3, %eax;                                       \
     TURN(v)
+#define TURN_IF_ODD_PLACE(n, v) TURN_IF_ODD(n, v)
+#define TURN_SUM_IF_ODD_PLACE(n) TURN_SUM_IF_ODD(n##d)
+#define TURNED(v)
+#endif
+/* r10 is head, of which FIRST keeps so many bytes; rdi goes on behind them. What nothing but the pass of AVX2 has: head counted
+ * from the other end, which is what the place of the mask and the parity need. */
+#if V == 32 && defined PLAIN
+#define HEAD                                                \
+    movl    %edi, %r10d;                                    \
+    andl    $(V - 1), %r10d
+#define BEHIND_HEAD                                         \
+    orq     $(V - 1), %rdi;                                 \
+    leaq    AT(kept)(%rip), %rax;                           \
+    addq    $1, %rdi;                                       \
+    AND((%rax,%r10), FIRST)
+#define FIRST_IS_ALL
+#else
+#define HEAD                                                \
+    movl    %edi, %eax;                                     \
+    andl    $(V - 1), %eax;                                 \
+    movl    $V, %r10d;                                      \
+    subl    %eax, %r10d
+#define BEHIND_HEAD                                         \
+    addq    %r10, %rdi;                                     \
+    FIRST_BYTES(%r10, FIRST)
+#define FIRST_IS_ALL SAME(FIRST, ALL)
+#endif
 #if V < 64 && !defined PLAIN
 #define KEEP_BEFORE(v) SAME(v, BEFORE)
 #else
