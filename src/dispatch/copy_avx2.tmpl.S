@@ -135,23 +135,21 @@ copy_avx2:                          /* by the choice alone */
 copy_avx2_129_on:
     cmpq    $128, %rdx
     ja      copy_avx2_257_on
-    leal    -2(%rdx,%rdx), %ecx
-    andl    $128, %ecx              /* 128 when n > 192 */
     PREFETCH_TO_256_AT_128
     vmovdqu (%rsi), %ymm0
     vmovdqu 32(%rsi), %ymm1
     vmovdqu 64(%rsi), %ymm2
     vmovdqu 96(%rsi), %ymm3
-    vmovdqu (%rsi,%rcx), %ymm4
-    vmovdqu 32(%rsi,%rcx), %ymm5
+    vmovdqu (%rsi,%rdx), %ymm4
+    vmovdqu 32(%rsi,%rdx), %ymm5
     vmovdqu 64(%rsi,%rdx), %ymm6
     vmovdqu 96(%rsi,%rdx), %ymm7
     vmovdqu %ymm0, (%rdi)
     vmovdqu %ymm1, 32(%rdi)
     vmovdqu %ymm2, 64(%rdi)
     vmovdqu %ymm3, 96(%rdi)
-    vmovdqu %ymm4, (%rdi,%rcx)
-    vmovdqu %ymm5, 32(%rdi,%rcx)
+    vmovdqu %ymm4, (%rdi,%rdx)
+    vmovdqu %ymm5, 32(%rdi,%rdx)
     vmovdqu %ymm6, 64(%rdi,%rdx)
     vmovdqu %ymm7, 96(%rdi,%rdx)
     vzeroupper

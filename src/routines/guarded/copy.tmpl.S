@@ -146,15 +146,22 @@ AT(four):
     cmpl    $(4 * V), %edx
     ja      AT(eight)
 #endif
+#if V == 32                         /* more than two */
+#define SECOND(side) V(side)
+#define THIRD(side) -2 * V(side,%rdx)
+#else
     MIDDLE_OF_FOUR(V)
+#define SECOND(side) (side,%rax)
+#define THIRD(side) -V(side,%r8)
+#endif
     LOAD(AT(redo), MOVE (%rsi), R(0))
-    LOAD(AT(redo), MOVE (%rsi,%rax), R(1))
-    LOAD(AT(redo), MOVE -V(%rsi,%r8), R(2))
+    LOAD(AT(redo), MOVE SECOND(%rsi), R(1))
+    LOAD(AT(redo), MOVE THIRD(%rsi), R(2))
     LOAD(AT(redo), MOVE -V(%rsi,%rdx), R(3))
 AT(four_stores):
     STORE(AT(four_spill), MOVE R(0), (%rdi))
-    STORE(AT(four_spill), MOVE R(1), (%rdi,%rax))
-    STORE(AT(four_spill), MOVE R(2), -V(%rdi,%r8))
+    STORE(AT(four_spill), MOVE R(1), SECOND(%rdi))
+    STORE(AT(four_spill), MOVE R(2), THIRD(%rdi))
     STORE(AT(four_spill), MOVE R(3), -V(%rdi,%rdx))
     CLEAN_COPY
     xorl    %eax, %eax
@@ -174,16 +181,12 @@ AT(eight):
     cmpl    $(8 * V), %edx
     ja      AT(sixteen)
 #endif
-    xorl    %eax, %eax
-    movl    $(4 * V), %r8d
-    cmpl    $(6 * V), %edx
-    cmoval  %r8d, %eax
     LOAD(AT(redo), MOVE (%rsi), R(0))
     LOAD(AT(redo), MOVE V(%rsi), R(1))
     LOAD(AT(redo), MOVE 2 * V(%rsi), R(2))
     LOAD(AT(redo), MOVE 3 * V(%rsi), R(3))
-    LOAD(AT(redo), MOVE (%rsi,%rax), R(4))
-    LOAD(AT(redo), MOVE V(%rsi,%rax), R(5))
+    LOAD(AT(redo), MOVE -4 * V(%rsi,%rdx), R(4))
+    LOAD(AT(redo), MOVE -3 * V(%rsi,%rdx), R(5))
     LOAD(AT(redo), MOVE -2 * V(%rsi,%rdx), R(6))
     LOAD(AT(redo), MOVE -V(%rsi,%rdx), R(7))
 AT(eight_stores):
@@ -191,8 +194,8 @@ AT(eight_stores):
     STORE(AT(eight_spill), MOVE R(1), V(%rdi))
     STORE(AT(eight_spill), MOVE R(2), 2 * V(%rdi))
     STORE(AT(eight_spill), MOVE R(3), 3 * V(%rdi))
-    STORE(AT(eight_spill), MOVE R(4), (%rdi,%rax))
-    STORE(AT(eight_spill), MOVE R(5), V(%rdi,%rax))
+    STORE(AT(eight_spill), MOVE R(4), -4 * V(%rdi,%rdx))
+    STORE(AT(eight_spill), MOVE R(5), -3 * V(%rdi,%rdx))
     STORE(AT(eight_spill), MOVE R(6), -2 * V(%rdi,%rdx))
     STORE(AT(eight_spill), MOVE R(7), -V(%rdi,%rdx))
     CLEAN_COPY
