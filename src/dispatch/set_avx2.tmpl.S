@@ -61,12 +61,10 @@ set_avx2_65_on_for_sure:
     vpbroadcastb %xmm0, %ymm0
     subq    $112, %rdx
     jg      set_avx2_129_on
-    leal    126(%rdx,%rdx), %ecx
-    andl    $64, %ecx               /* 64 when n > 96, else the third repeats the first */
     PREFETCH_TO_128_AT_128
     vmovdqu %ymm0, (%rdi)
     vmovdqu %ymm0, 32(%rdi)
-    vmovdqu %ymm0, (%rdi,%rcx)
+    vmovdqu %ymm0, 64(%rdi,%rdx)
     vmovdqu %ymm0, 96(%rdi,%rdx)
     vzeroupper
     ret
@@ -90,15 +88,13 @@ set_avx2_after_all:
 set_avx2_129_on:
     cmpq    $128, %rdx
     ja      set_avx2_257_on
-    leal    -2(%rdx,%rdx), %ecx
-    andl    $128, %ecx              /* 128 when n > 192, else 0 */
     PREFETCH_TO_256_AT_128
     vmovdqu %ymm0, (%rdi)
     vmovdqu %ymm0, 32(%rdi)
     vmovdqu %ymm0, 64(%rdi)
     vmovdqu %ymm0, 96(%rdi)
-    vmovdqu %ymm0, (%rdi,%rcx)
-    vmovdqu %ymm0, 32(%rdi,%rcx)
+    vmovdqu %ymm0, (%rdi,%rdx)
+    vmovdqu %ymm0, 32(%rdi,%rdx)
     vmovdqu %ymm0, 64(%rdi,%rdx)
     vmovdqu %ymm0, 96(%rdi,%rdx)
     vzeroupper

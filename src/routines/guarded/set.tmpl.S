@@ -68,16 +68,12 @@ AT(eight):
     cmpl    $(8 * V), %edx
     ja      AT(sixteen)
 #endif
-    xorl    %eax, %eax
-    movl    $(4 * V), %r8d
-    cmpl    $(6 * V), %edx
-    cmoval  %r8d, %eax
     STORE(AT(redo), MOVE R(0), (%rdi))
     STORE(AT(redo), MOVE R(0), V(%rdi))
     STORE(AT(redo), MOVE R(0), 2 * V(%rdi))
     STORE(AT(redo), MOVE R(0), 3 * V(%rdi))
-    STORE(AT(redo), MOVE R(0), (%rdi,%rax))
-    STORE(AT(redo), MOVE R(0), V(%rdi,%rax))
+    STORE(AT(redo), MOVE R(0), -4 * V(%rdi,%rdx))
+    STORE(AT(redo), MOVE R(0), -3 * V(%rdi,%rdx))
     STORE(AT(redo), MOVE R(0), -2 * V(%rdi,%rdx))
     STORE(AT(redo), MOVE R(0), -V(%rdi,%rdx))
     CLEAN

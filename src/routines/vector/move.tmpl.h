@@ -7,6 +7,7 @@
  *                                                                             |--V--|
  *                    The two between cover what is between, or the first block once more when nothing is.
  *   4V  .. 8V        eight blocks: four in place, two where n reaches them, the last two in place
+ *                    For V = 32 four in place and the last four.
  *   8V  .. 16V       sixteen: eight, three times two, and two; not for V = 32
  *   beyond           large.tmpl.h
  *
@@ -126,6 +127,17 @@ INLINE void move_to_4(uint8_t *dst, const uint8_t *src, size_t n)
     vec_store(dst + n - VEC_BYTES, d);
 }
 
+#if VEC_BYTES == 32
+/* 4V <= n <= 8V: four from either end. */
+INLINE void move_to_8(uint8_t *dst, const uint8_t *src, size_t n)
+{
+    const struct step first = step_load(src), last = step_load(src + n - STEP_BYTES);
+    LOADS_THEN_STORES();
+    step_store(dst, first);
+    step_store(dst + n - STEP_BYTES, last);
+}
+#endif
+
 /* placed V < n <= blocks V: so many in place, then by twos those that n reaches, else the first two once more; the last
  * two end where the buffer ends. */
 INLINE void move_by_twos(uint8_t *dst, const uint8_t *src, size_t n, const int placed, const int blocks)
@@ -214,7 +226,11 @@ void *MOVE(void *dst_, const void *src_, size_t n)
         move_to_4(dst, src, n);
 #endif
     else if (n <= 8 * VEC_BYTES)
+#if VEC_BYTES == 32
+        move_to_8(dst, src, n);
+#else
         move_by_twos(dst, src, n, 4, 8);
+#endif
     else if (n <= BLOCKS_MOST * VEC_BYTES)
         move_by_twos(dst, src, n, 8, 16);
     else

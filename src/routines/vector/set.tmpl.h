@@ -84,6 +84,16 @@ INLINE void set_to_4(uint8_t *dst, vec v, size_t n)
     vec_store(dst + n - VEC_BYTES, v);
 }
 
+#if VEC_BYTES == 32
+/* As move_to_8. */
+INLINE void set_to_8(uint8_t *dst, vec v, size_t n)
+{
+    const struct step four = {{v, v, v, v}};
+    step_store(dst, four);
+    step_store(dst + n - STEP_BYTES, four);
+}
+#endif
+
 /* As move_by_twos. */
 INLINE void set_by_twos(uint8_t *dst, vec v, size_t n, const int placed, const int blocks)
 {
@@ -195,7 +205,11 @@ void *SET(void *dst_, int c, size_t n)
         set_to_4(dst, v, n);
 #endif
     else if (n <= 8 * VEC_BYTES)
+#if VEC_BYTES == 32
+        set_to_8(dst, v, n);
+#else
         set_by_twos(dst, v, n, 4, 8);
+#endif
     else if (n <= BLOCKS_MOST * VEC_BYTES)
         set_by_twos(dst, v, n, 8, 16);
     else
