@@ -13,7 +13,9 @@ from emulated import KERNEL, Done, compute, need_emulator
 LEVEL = "--brief" if os.environ.get("WHERRY_EMULATED") == "long" else "--thin"
 VERIFY = f"wherry-run verify {LEVEL} --jobs 1"
 # Without the families that take the longest there and add the least; nor watch-test, whose calls are too many.
-MOST = "sweep,guard,overlap,empty,values,state,delta,huge,places,neighbour,reentry,ordering,sums,zeros"
+MOST = (
+    "sweep,guard,overlap,empty,values,state,delta,huge,places,neighbour,reentry,ordering,sums,zeros"
+)
 # "avx512" takes its ways by turns; of each alone what depends on it.
 SMALL = "sweep,guard,overlap,values,state"
 FAULTS = "nofault-read,nofault-write"

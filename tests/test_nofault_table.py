@@ -51,6 +51,8 @@ def touches_buffers(made: Object, operands: str) -> bool:
 
 # From the address of its table to the last store of RECENT_ENTER.
 RECENT_INSTRUCTIONS = 32
+# From the address of a constant table to the one load from it.
+CONSTANT_INSTRUCTIONS = 4
 
 
 def unmarked(path: Path) -> list[str]:
@@ -59,10 +61,17 @@ def unmarked(path: Path) -> list[str]:
     own_table = (
         0  # instructions that may still be about recent.h's, from where its address is taken
     )
+    constants, left = "", 0  # the register that points to a table of constants, and how long
     for place, i in made.instructions.items():
         if i.relocation and i.relocation[1].startswith("wherry_recent_"):
             own_table = RECENT_INSTRUCTIONS
         own_table -= 1
+        left -= 1
+        if i.mnemonic == "lea" and i.relocation and i.relocation[1].startswith(".rodata"):
+            constants, left = i.operands.rpartition(",")[2], CONSTANT_INSTRUCTIONS
+        elif left > 0 and re.search(rf"\({constants}[,)]", i.operands):
+            left = 0
+            continue
         # A prefetch cannot fault.
         if i.mnemonic.startswith(("lea", "nop", "jmp", "cs", "prefetch")) or "nop" in i.words:
             continue

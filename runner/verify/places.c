@@ -79,47 +79,50 @@ static uint8_t *mark_of(unsigned bits)
     return marks[bits - LOWEST] == OPEN ? (uint8_t *)mark : NULL; // NOLINT(performance-no-int-to-ptr): as above
 }
 
-/* d, s: bytes of either side before its mark. False: there is no memory for it. */
-static bool run_once(struct unit *unit, const struct vcase *one)
+static const char no_memory[] = "something lies there already, or the system gives no memory there";
+
+/* d, s: bytes of either side before its mark. What it lacks, or NULL. */
+static const char *run_once(struct unit *unit, const struct vcase *one)
 {
     const uint64_t n = one->n;
     const uint8_t *const mark = mark_of(one->at & MARK_BITS);
     if (!mark)
-        return false;
+        return no_memory;
     uint8_t *const dst = (uint8_t *)(uintptr_t)mark - one->d;
     if (is_set(unit->target)) {
         check_placed(unit, one, dst, NULL, 0);
-        return true;
+        return NULL;
     }
     const unsigned bits = one->at >> SOURCE_SHIFT & MARK_BITS;
     if (bits) {
         const uint8_t *const other = mark_of(bits);
         if (other)
             check_placed(unit, one, dst, (uint8_t *)(uintptr_t)other - one->s, 0);
-        return other != NULL;
+        return other ? NULL : no_memory;
     }
     uint8_t *const src = dst - one->dist;
     if (reach_of(one) < ABOUT / 2) { /* around one mark */
+        if (!may_overlap(unit, one) && reach_of(one) < n)
+            return "only moves are tried with sides that overlap";
         check_placed(unit, one, dst, src, reach_of(one));
-        return true;
+        return NULL;
     }
     const uintptr_t page = ~(uintptr_t)(PAGE - 1), from = ((uintptr_t)src - PAGE) & page,
                     to = ((uintptr_t)src + n + 2 * (uintptr_t)PAGE) & page;
     if (from > LAST || to > LAST || from < ABOUT || !open_at(from, to))
-        return false;
+        return no_memory;
     check_placed(unit, one, dst, src, 0);
     munmap((void *)from, to - from); // NOLINT(performance-no-int-to-ptr): as above
-    return true;
+    return NULL;
 }
 
 static void run(struct unit *unit, const struct vcase *one)
 {
-    for (uint64_t i = 0; i < one->calls && i < 1000 && !unit->failed; i++)
-        if (!run_once(unit, one)) {
-            snprintf(unit->skipped, sizeof unit->skipped,
-                     "something lies there already, or the system gives no memory there");
-            return;
-        }
+    const char *lacking = NULL;
+    for (uint64_t i = 0; i < one->calls && i < 1000 && !unit->failed && !lacking; i++)
+        lacking = run_once(unit, one);
+    if (lacking)
+        snprintf(unit->skipped, sizeof unit->skipped, "%s", lacking);
 }
 
 static const char *lacks_room(const struct vcase *one)
