@@ -213,7 +213,7 @@ static void generate_sweep(struct unit *unit)
     }
 }
 
-/* Both sides at a page's beginning, and whole pages, or all but a few bytes. */
+/* Both sides at a page's beginning, and whole pages, or a byte more or less. */
 static void whole_pages(struct unit *unit, uint64_t most)
 {
     struct vcase one = {.calls = 1, .seed = unit->seed};
@@ -221,6 +221,15 @@ static void whole_pages(struct unit *unit, uint64_t most)
         for (int off = -1; off <= 1 && !unit->failed; off++) {
             one.n = fit(unit->target, pages * PAGE + (uint64_t)(int64_t)off);
             one.c = off && takes_value(unit->target) ? some_value(unit) : 0;
+            sweep_case(unit, &one);
+        }
+    /* And whole pages with one side there, the other at each place of a line. */
+    const uint64_t last = unit->thin ? 0 : unit->level == LEVEL_BRIEF ? 2 : 4;
+    for (uint64_t pages = 2; pages <= last; pages++)
+        for (uint64_t place = 0; place < 128 && !unit->failed; place++) {
+            one.n = fit(unit->target, pages * PAGE);
+            one.d = place < 64 ? place : 0;
+            one.s = place < 64 ? 0 : place - 64;
             sweep_case(unit, &one);
         }
 }
