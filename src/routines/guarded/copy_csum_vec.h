@@ -156,8 +156,8 @@
     AND((%rax,n), v)
 #endif
 #if V == 32
-/* By the order of its bytes; without a branch, since sizes are as often odd as even. Places hardly ever are odd, and whoever
- * has such has many: hence the other form, with what it goes to out of the way. */
+/* By the order of its bytes. Without a branch, since sizes are as often odd as even; but places hardly ever are odd, and
+ * whoever has such has many, so for these there is one, and what it goes to lies out of the way. */
 #define TURN_IF_ODD(n, v)                                   \
     movl    n##d, %eax;                                     \
     leaq    AT(order)(%rip), %r10;                          \
@@ -189,8 +189,8 @@ AT(turn_sum):                                               \
 #define TURN_SUM_IF_ODD_PLACE(n) TURN_SUM_IF_ODD(n##d)
 #define TURNED(v)
 #endif
-/* r10 is head, of which FIRST keeps so many bytes; rdi goes on behind them. What nothing but the pass of AVX2 has: head counted
- * from the other end, which is what the place of the mask and the parity need. */
+/* FIRST keeps its first bytes, r10 many, and rdi goes on behind them. In the plain pass of AVX2 r10 is instead how far it
+ * begins behind a vector boundary, which tells the mask's place and the parity as well, three instructions sooner. */
 #if V == 32 && defined PLAIN
 #define HEAD                                                \
     movl    %edi, %r10d;                                    \
