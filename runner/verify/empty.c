@@ -92,12 +92,6 @@ static void generate_values(struct unit *unit)
             }
 }
 
-static bool any(const struct target *target)
-{
-    (void)target;
-    return true;
-}
-
 static bool sets_values(const struct target *target) { return target->op == WHERRY_OP_set; }
 
 static const char *lacks_room(const struct vcase *one) { return one->n > 32768 ? "32768 bytes" : NULL; }
@@ -105,7 +99,7 @@ static const char *lacks_room(const struct vcase *one) { return one->n > 32768 ?
 const struct family family_empty = {
     .name = "empty",
     .what = "size 0 with null, wild and inaccessible pointers",
-    .applies = any,
+    .applies = any_target,
     .generate = generate_empty,
     .run = run_empty,
 };

@@ -136,12 +136,6 @@ static void generate(struct unit *unit)
             }
 }
 
-static bool any(const struct target *target)
-{
-    (void)target;
-    return true;
-}
-
 static const char *lacks_room(const struct vcase *one)
 {
     return one->n + reach_of(one) > LARGEST + ROOM ? "8 MiB and 24576 bytes" : NULL;
@@ -151,7 +145,7 @@ _Static_assert(LARGEST == 8 << 20 && ROOM == 24576, "said above");
 const struct family family_guard = {
     .name = "guard",
     .what = "inaccessible pages against both ends of both buffers; read-only source",
-    .applies = any,
+    .applies = any_target,
     .generate = generate,
     .run = run,
     .lacks_room = lacks_room,

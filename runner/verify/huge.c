@@ -19,11 +19,7 @@ static const uint64_t GIB = (uint64_t)1 << 30;
 
 static uint8_t *reserve(size_t length) { return map_or_die(length, PROT_NONE); }
 
-static uint8_t *reserve_if_possible(size_t length)
-{
-    void *at = mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return at == MAP_FAILED ? NULL : at;
-}
+#define TOO_FEW_ADDRESSES "the system gives a process fewer addresses (limits: ulimit -v)"
 
 static void open_window(uint8_t *at, size_t length)
 {
@@ -126,7 +122,7 @@ static bool run_hole(struct unit *unit, const struct vcase *one)
     const size_t length = one->n + 4 * PIECE;
     uint8_t *whole[2] = {NULL, NULL};
     for (int side = 0; side < (set ? 1 : 2); side++) {
-        whole[side] = one->n < 8 * GIB ? reserve(length) : reserve_if_possible(length);
+        whole[side] = one->n < 8 * GIB ? reserve(length) : map_if_possible(length, PROT_NONE);
         if (!whole[side]) {
             if (side)
                 munmap(whole[0], length);
@@ -238,7 +234,7 @@ static void run(struct unit *unit, const struct vcase *one)
         else if (one->at & FILLED)
             run_filled(unit, one);
         else if (!run_hole(unit, one))
-            snprintf(unit->skipped, sizeof unit->skipped, "the system gives no process so many addresses");
+            snprintf(unit->skipped, sizeof unit->skipped, TOO_FEW_ADDRESSES);
     }
 }
 
@@ -290,8 +286,7 @@ static void generate(struct unit *unit)
     for (unsigned bits = 33; bits <= 44 && !unit->failed; bits++) {
         one.n = fit(unit->target, ((uint64_t)1 << bits) + 17 + below(unit, 3000));
         if (!run_hole(unit, &one)) {
-            snprintf(unit->skipped, sizeof unit->skipped,
-                     "lengths from 2^%u bytes on: the system gives no process so many addresses", bits);
+            snprintf(unit->skipped, sizeof unit->skipped, "lengths from 2^%u bytes on: " TOO_FEW_ADDRESSES, bits);
             break;
         }
     }
@@ -323,16 +318,10 @@ static void generate(struct unit *unit)
     }
 }
 
-static bool any(const struct target *target)
-{
-    (void)target;
-    return true;
-}
-
 const struct family family_huge = {
     .name = "huge",
     .what = "lengths to 16 TiB, overlap distances beyond 2, 4 and 5 GiB",
-    .applies = any,
+    .applies = any_target,
     .generate = generate,
     .run = run,
     .farthest = (uint64_t)1 << 45,

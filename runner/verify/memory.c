@@ -29,10 +29,16 @@ _Noreturn void no_room(void)
     _Exit(3);
 }
 
-void *map_or_die(size_t length, int protection)
+void *map_if_possible(size_t length, int protection)
 {
     void *at = mmap(NULL, length, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED)
+    return at == MAP_FAILED ? NULL : at;
+}
+
+void *map_or_die(size_t length, int protection)
+{
+    void *at = map_if_possible(length, protection);
+    if (!at)
         no_room();
     return at;
 }

@@ -79,7 +79,8 @@ static uint8_t *mark_of(unsigned bits)
     return marks[bits - LOWEST] == OPEN ? (uint8_t *)mark : NULL; // NOLINT(performance-no-int-to-ptr): as above
 }
 
-static const char no_memory[] = "something lies there already, or the system gives no memory there";
+static const char no_memory[] =
+    "something lies there already, or the system gives no memory there: try another mark or distance";
 
 /* d, s: bytes of either side before its mark. What it lacks, or NULL. */
 static const char *run_once(struct unit *unit, const struct vcase *one)
@@ -103,7 +104,7 @@ static const char *run_once(struct unit *unit, const struct vcase *one)
     uint8_t *const src = dst - one->dist;
     if (reach_of(one) < ABOUT / 2) { /* around one mark */
         if (!may_overlap(unit, one) && reach_of(one) < n)
-            return "only moves are tried with sides that overlap";
+            return "sides that overlap are for moves alone: give a distance of n or more";
         check_placed(unit, one, dst, src, reach_of(one));
         return NULL;
     }
@@ -214,16 +215,10 @@ static void generate(struct unit *unit)
                  (unsigned)MARKS);
 }
 
-static bool any(const struct target *target)
-{
-    (void)target;
-    return true;
-}
-
 const struct family family_places = {
     .name = "places",
     .what = "buffers across powers of two of the address, and far apart",
-    .applies = any,
+    .applies = any_target,
     .generate = generate,
     .run = run,
     .lacks_room = lacks_room,

@@ -190,16 +190,10 @@ static void generate(struct unit *unit)
                            "upper vector state judged by contents only: this CPU has no XGETBV with ECX = 1");
 }
 
-static bool any(const struct target *target)
-{
-    (void)target;
-    return true;
-}
-
 const struct family family_state = {
     .name = "state",
     .what = "MXCSR, x87 control word and tags, MMX, upper vector state",
-    .applies = any,
+    .applies = any_target,
     .generate = generate,
     .run = run,
 };

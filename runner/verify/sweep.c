@@ -374,32 +374,26 @@ static void generate_delta(struct unit *unit)
     large_deltas(unit);
 }
 
-static bool any(const struct target *target)
-{
-    (void)target;
-    return true;
-}
-
 static void run_any(struct unit *unit, const struct vcase *one) { run(unit, one); }
 
 const struct family family_sweep = {
     .name = "sweep",
     .what = "every size, source and destination offsets 0-63, between red zones",
-    .applies = any,
+    .applies = any_target,
     .generate = generate_sweep,
     .run = run_any,
 };
 const struct family family_sizes = {
     .name = "sizes",
     .what = "around powers of two and thresholds, to 1 MiB and beyond",
-    .applies = any,
+    .applies = any_target,
     .generate = generate_sizes,
     .run = run_any,
 };
 const struct family family_delta = {
     .name = "delta",
     .what = "(dst - src) mod 4096 through its whole range, across page ends",
-    .applies = any,
+    .applies = any_target,
     .generate = generate_delta,
     .run = run_any,
 };

@@ -395,19 +395,13 @@ static void generate_reentry(struct unit *unit)
     }
 }
 
-static bool any(const struct target *target)
-{
-    (void)target;
-    return true;
-}
-
 static const char *lacks_room(const struct vcase *one) { return one->n + reach_of(one) > ROOM ? "1 MiB" : NULL; }
 _Static_assert(ROOM == 1 << 20, "said above");
 
 const struct family family_threads = {
     .name = "threads",
     .what = "two threads at once on buffers of their own; one with a small stack",
-    .applies = any,
+    .applies = any_target,
     .generate = generate_threads,
     .run = run_threads,
     .lacks_room = lacks_room,
@@ -415,7 +409,7 @@ const struct family family_threads = {
 const struct family family_reentry = {
     .name = "reentry",
     .what = "a signal handler calls the routine in the middle of a call",
-    .applies = any,
+    .applies = any_target,
     .generate = generate_reentry,
     .run = run_reentry,
     .lacks_room = lacks_room,

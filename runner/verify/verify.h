@@ -126,6 +126,7 @@ struct outcome call_raw(struct unit *unit, const struct vcase *one, void *dst, c
 bool call_checked(struct unit *unit, const struct vcase *one, void *dst, const void *src, size_t n);
 bool call_judge(struct unit *unit, const struct vcase *one, const struct outcome *seen, void *dst, const void *src,
                 size_t n);
+bool any_target(const struct target *target); /* true: for families that apply to all */
 bool is_set(const struct target *target);     /* set, zero or pagezero: no source */
 bool only_reads(const struct target *target); /* no destination: the one that families have ready stays as it was */
 bool writes(const struct target *target);     /* not only_reads; as families ask it */
@@ -149,6 +150,7 @@ struct arena {
 };
 enum { PAGE = 4096, PARITY_ANY = 2 };
 struct arena arena_make(size_t length, uint64_t seed, int parity); /* every byte odd (1), even (0) or any */
+void *map_if_possible(size_t length, int protection);              /* NULL: the system refuses it */
 void *map_or_die(size_t length, int protection);
 uint64_t next_random(uint64_t *state);
 uint64_t below(struct unit *unit, uint64_t limit);
