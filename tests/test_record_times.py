@@ -398,3 +398,20 @@ def test_a_run_without_a_copy_proves_nothing():
     none = {"cpu_s": 0.006, "at_most": 0.0, "at_most_s": 0.0, "likely": 0.0, "likely_s": 0.0}
     assert "could gain no more" not in ceiling_in_words(none)
     assert "no copy was recorded" in ceiling_in_words(none)
+
+
+def test_calls_of_a_run_take_no_more_than_all_of_its_time():
+    """Beside other programs they wait, which the clock counts; and none takes less than nothing."""
+    from wherry.recording import trial
+
+    # Of 90 ns a call of libc's and 9 to 171 of the others, by group.
+    rows = [[8192, 12287, [10] * 6, [900.0] * 6, [10] * 6, [90.0, 1710.0] * 3]]
+    op = {"sizes": [[9000, 9000, 10_000_000, 90_000_000_000]]}
+    document = {"ops": {"copy": op}, "ceiling": {"cpu_s": 0.3}}
+    document["trial"] = {"routines": "dropin", "plan": "default", "ops": {"copy": rows}}
+    assert "took 1.00 times as long" in trial.in_words(document)
+    assert "0.0 % [−100.0, +103.5] of this run" in trial.in_words(document)
+    rows[0][5] = [9.0] * 5 + [1710.0]
+    assert "−67.5 % [−100.0, +13.5] of this run" in trial.in_words(document)
+    document["ceiling"]["cpu_s"] = 9.0
+    assert "−6.8 % [−10.0, +1.3] of this run" in trial.in_words(document)

@@ -110,13 +110,15 @@ def in_words(document: Mapping) -> str | None:
     own, cpu_s = summed(document), document["ceiling"]["cpu_s"]
     if own is None or cpu_s <= 0 or own.libc.mean() <= 0:
         return None
+    took = float(own.libc.mean())
+    # By the clock a call also waits while another program runs; of the run's processor time it takes all at most, and
+    # with whatever routine nothing at least.
+    share, ratio, half = min(took / cpu_s, 1.0), own.seconds / took, own.half / took
     middle, low, high = (
-        signed(value / cpu_s)
-        for value in (own.seconds, own.seconds - own.half, own.seconds + own.half)
+        signed(share * max(value, -1.0)) for value in (ratio, ratio - half, ratio + half)
     )
     return (
-        f"calls of more than 1 KiB took {1 + own.seconds / float(own.libc.mean()):.2f} times as long with "
-        f"{whom(document)} as with libc: "
+        f"calls of more than 1 KiB took {1 + ratio:.2f} times as long with {whom(document)} as with libc: "
         f"{middle} % [{low}, {high}] of this run, had they all gone there"
     )
 
