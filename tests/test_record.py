@@ -21,6 +21,7 @@ NAMES = (
     *("__wmemcpy_chk", "__wmempcpy_chk", "__wmemmove_chk"),
     *("bcopy", "memset", "wmemset", "__memset_chk", "__wmemset_chk"),
     *("bzero", "explicit_bzero", "__explicit_bzero_chk"),
+    *("memset_explicit", "__memset_explicit_chk"),
 )
 
 

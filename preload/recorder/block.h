@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum {
-    RECORDER_VERSION = 9,
+    RECORDER_VERSION = 10,
     PAGE = 4096,
     OPS = 3,          /* copy, move, set */
     FUNCTIONS = 32,   /* room for recorder_function */
@@ -202,9 +202,11 @@ struct recorder_file {
     X(bzero)                                                                                                           \
     X(__bzero)                                                                                                         \
     X(explicit_bzero)                                                                                                  \
+    X(memset_explicit)                                                                                                 \
     X(wmemset)                                                                                                         \
     X(__memset_chk)                                                                                                    \
     X(__explicit_bzero_chk)                                                                                            \
+    X(__memset_explicit_chk)                                                                                           \
     X(__wmemset_chk)
 
 #define RECORDER_ENUM(name) FN_##name,

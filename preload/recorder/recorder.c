@@ -178,15 +178,28 @@ PUBLIC void *memset(void *dst, int c, size_t n)
     return memset_apart(dst, c, n, CALLER, way);
 }
 
-PUBLIC void *__memset_chk(void *dst, int c, size_t n, size_t room)
+#define SET_CHECKED(name)                                                                                              \
+    PUBLIC void *name(void *dst, int c, size_t n, size_t room)                                                         \
+    {                                                                                                                  \
+        if (!STARTED(name) && room < n)                                                                                \
+            __builtin_trap();                                                                                          \
+        if (!recorder_next[FN_##name])                                                                                 \
+            return wherry_routine_set_sse2(dst, c, n);                                                                 \
+        if (LIKELY(n <= room) && UNLIKELY(COUNTED_SET(name, 1)))                                                       \
+            return (void *)TIMED_SET(name, 1, BYTES(c), (long)dst, c, (long)n, (long)room);                            \
+        return ((void *(*)(void *, int, size_t, size_t))recorder_called[FN_##name])(dst, c, n, room);                  \
+    }
+
+SET_CHECKED(__memset_chk)
+SET_CHECKED(__memset_explicit_chk)
+
+PUBLIC void *memset_explicit(void *dst, int c, size_t n)
 {
-    if (!STARTED(__memset_chk) && room < n)
-        __builtin_trap();
-    if (!recorder_next[FN___memset_chk])
+    if (!STARTED(memset_explicit))
         return wherry_routine_set_sse2(dst, c, n);
-    if (LIKELY(n <= room) && UNLIKELY(COUNTED_SET(__memset_chk, 1)))
-        return (void *)TIMED_SET(__memset_chk, 1, BYTES(c), (long)dst, c, (long)n, (long)room);
-    return ((void *(*)(void *, int, size_t, size_t))recorder_called[FN___memset_chk])(dst, c, n, room);
+    if (UNLIKELY(COUNTED_SET(memset_explicit, 1)))
+        return (void *)TIMED_SET(memset_explicit, 1, BYTES(c), (long)dst, c, (long)n, 0);
+    return ((void *(*)(void *, int, size_t))recorder_called[FN_memset_explicit])(dst, c, n);
 }
 
 static void *wide_set(void *dst, int c, size_t n)
@@ -278,7 +291,9 @@ void *recorder_own(enum recorder_function function)
     case FN_bcopy:
         return (void *)backwards;
     case FN_memset:
+    case FN_memset_explicit:
     case FN___memset_chk:
+    case FN___memset_explicit_chk:
         return (void *)wherry_routine_set_sse2;
     case FN_bzero:
     case FN___bzero:

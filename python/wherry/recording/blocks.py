@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-MAGIC, VERSION = b"WHERRYRC", 9
+MAGIC, VERSION = b"WHERRYRC", 10
 PAGE = 4096
 OPS = ("copy", "move", "set")
 FUNCTIONS = (
     *("memcpy", "mempcpy", "__mempcpy", "wmemcpy", "wmempcpy", "__memcpy_chk", "__mempcpy_chk"),
     *("__wmemcpy_chk", "__wmempcpy_chk", "memmove", "bcopy", "wmemmove", "__memmove_chk"),
-    *("__wmemmove_chk", "memset", "bzero", "__bzero", "explicit_bzero", "wmemset", "__memset_chk"),
-    *("__explicit_bzero_chk", "__wmemset_chk"),
+    *("__wmemmove_chk", "memset", "bzero", "__bzero", "explicit_bzero", "memset_explicit"),
+    *("wmemset", "__memset_chk", "__explicit_bzero_chk", "__memset_explicit_chk", "__wmemset_chk"),
 )
 OP_OF = {name: OPS[(i >= 9) + (i >= 14)] for i, name in enumerate(FUNCTIONS)}
 EXACT, OCTAVE, LARGEST_LOG, ALWAYS_FROM = 1024, 16, 44, 16384

@@ -32,6 +32,9 @@ copy_fn __mempcpy;
 copy_chk_fn __memcpy_chk, __mempcpy_chk, __memmove_chk, __wmemcpy_chk, __wmempcpy_chk, __wmemmove_chk;
 set_chk_fn __memset_chk, __wmemset_chk;
 clear_chk_fn __explicit_bzero_chk;
+/* Of a later glibc than programs here were built with; the recorder has them. */
+__attribute__((weak)) set_fn memset_explicit;
+__attribute__((weak)) set_chk_fn __memset_explicit_chk;
 
 static copy_fn *volatile copies[] = {memcpy, mempcpy, __mempcpy, memmove};
 static copy_fn *volatile wide_copies[] = {(copy_fn *)wmemcpy, (copy_fn *)wmempcpy, (copy_fn *)wmemmove};
@@ -84,6 +87,14 @@ static void every_name(void)
     checked_clears(to, ++n, ROOM);
     if (to[0] || to[n - 1])
         fail("a clear");
+    set_fn *volatile explicit_sets = memset_explicit;
+    set_chk_fn *volatile checked_explicit_sets = __memset_explicit_chk;
+    n++;
+    if (!explicit_sets || explicit_sets(to, 8, n) != to || to[0] != 8 || to[n - 1] != 8)
+        fail("memset_explicit");
+    n++;
+    if (!checked_explicit_sets || checked_explicit_sets(to, 9, n, n) != to || to[0] != 9 || to[n - 1] != 9)
+        fail("a checked explicit set");
 }
 
 static __attribute__((noinline)) void times(unsigned long count, size_t n)
