@@ -1,0 +1,66 @@
+"""The documents: a link leads to a file that is there, and to a heading of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+LINK = re.compile(r"\]\(([^()\s]+)\)")
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def documents(root: Path) -> list[Path]:
+    return sorted([*root.glob("*.md"), *root.glob("docs/**/*.md"), *root.glob("examples/**/*.md")])
+
+
+def anchors(text: str) -> set[str]:
+    """As GitHub and GitLab make them of headings."""
+    found: set[str] = set()
+    for heading in re.findall(r"^#+ +(.*)$", FENCE.sub("", text), re.MULTILINE):
+        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower().strip()
+        anchor = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+        found.add(anchor if anchor not in found else f"{anchor}-1")
+    return found
+
+
+def dead_links(root: Path) -> Iterator[str]:
+    for page in documents(root):
+        for target in LINK.findall(FENCE.sub("", page.read_text())):
+            name, _, anchor = target.partition("#")
+            if "://" in target or name.startswith("mailto:"):
+                continue
+            to = (page.parent / name).resolve() if name else page
+            if not to.exists():
+                yield f"{page.relative_to(root)}: {target}: no such file"
+            elif anchor and to.suffix == ".md" and anchor not in anchors(to.read_text()):
+                yield f"{page.relative_to(root)}: {target}: no such heading"
+
+
+def test_links_lead_somewhere():
+    assert len(documents(ROOT)) > 20
+    assert list(dead_links(ROOT)) == []
+
+
+@pytest.mark.parametrize(
+    "link, dead",
+    [
+        ("docs/other.md", None),
+        ("docs/other.md#what-is-there-8-kib", None),
+        ("#own-words", None),
+        ("https://example.org/gone.md#x", None),
+        ("docs/others.md", "no such file"),
+        ("docs/other.md#what-was-there", "no such heading"),
+        ("docs/other.md#in-a-fence", "no such heading"),
+        ("#others-words", "no such heading"),
+    ],
+)
+def test_a_dead_link_is_seen(tmp_path: Path, link: str, dead: str | None):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/other.md").write_text("## What is there: `8 KiB`\n```\n# in a fence\n```\n")
+    (tmp_path / "README.md").write_text(f"# Own words\nSee [it]({link}).\n")
+    expected = [f"README.md: {link}: {dead}"] if dead else []
+    assert list(dead_links(tmp_path)) == expected
