@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import signal
@@ -415,3 +416,27 @@ def test_calls_of_a_run_take_no_more_than_all_of_its_time():
     assert "−67.5 % [−100.0, +13.5] of this run" in trial.in_words(document)
     document["ceiling"]["cpu_s"] = 9.0
     assert "−6.8 % [−10.0, +1.3] of this run" in trial.in_words(document)
+
+
+@pytest.mark.parametrize("tries", [False, True])
+def test_calls_in_which_others_ran_are_left_out(recorder, build_dir, known, tmp_path, tries: bool):
+    """Every second one gives the processor away. How long they take does not tell; the kernel does."""
+    libc = ctypes.CDLL(None)
+    if not hasattr(libc, "__rseq_size") or not ctypes.c_uint.in_dll(libc, "__rseq_size").value:
+        pytest.skip("no restartable sequences: glibc is older than 2.35, or the kernel has none")
+    preloaded = [recorder, build_dir / "tests/c/recorder/librecorder-sleepy.so"]
+    if tries:
+        preloaded.insert(1, build_dir / "preload/libwherry-dropin.so")
+    more = {"WHERRY_TRIAL": "1"} if tries else {}
+    found = Recorded(
+        ":".join(map(str, preloaded)), tmp_path / "parts", known, "large", "464", more=more
+    )
+    rows = found.merger.trials() if tries else found.merger.times()
+    (row,) = [row for row in rows["copy"] if row[0] == 2 << 20]
+    if tries:
+        usual, own = (sum(ticks) / sum(calls) for calls, ticks in row[2:])
+        # With those that sleep it is three and a half to four times as long.
+        assert usual < 2.5 * own
+    else:
+        calls, late = row[2], row[7]
+        assert calls + late == 464 and 200 <= late < 456

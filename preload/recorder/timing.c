@@ -6,6 +6,7 @@
  * fault.
  */
 #include "recorder.h"
+#include "switched.h"
 
 enum {
     TOUCHES = 16,            /* pages of one call at most; of a larger one these stand for all */
@@ -18,6 +19,7 @@ enum {
     LOOK_EACH = 4,           /* of these calls it is looked where both sides are */
     LATE_TICKS = 1 << 17,    /* what a call may take besides its bytes; longer: another program ran */
     LATE_TICKS_A_BYTE = 4,
+    ENOUGH = 8, /* calls of a class; with fewer those that another program interrupted tell more than none */
 };
 
 /* An access that takes longer was a page fault. */
@@ -55,6 +57,12 @@ static inline uint64_t ticks_after(size_t n)
     if (n >= SMALL)
         __asm__ volatile("mfence" : : : "memory");
     return ticks();
+}
+
+/* Whether another program ran meanwhile. `known`: calls that tell what such calls take. */
+static bool is_late(size_t n, uint64_t took, bool switched, uint64_t known)
+{
+    return took > LATE_TICKS + LATE_TICKS_A_BYTE * n || (switched && took > LATE_TICKS && known >= ENOUGH);
 }
 
 struct touched {
@@ -142,15 +150,20 @@ static long timed_whole(struct recorder_block *block, enum recorder_op op, size_
                         const long arguments[4])
 {
     const unsigned group = (unsigned)(take_one(&block->timed) / 8 % TRIAL_GROUPS);
+    recorder_watch_for_switch();
     const uint64_t begin = ticks();
     const long result =
         ((long (*)(long, long, long, long))called)(arguments[0], arguments[1], arguments[2], arguments[3]);
     const uint64_t took = ticks_after(n) - begin;
+    const bool switched = recorder_switched();
     if (!*recorder_alive || recorder_mine != block)
         return result;
-    if (took > LATE_TICKS + LATE_TICKS_A_BYTE * n)
-        return result;
     struct recorder_trial *trial = &block->trials[op][time_class(n)];
+    uint64_t known = 0;
+    for (unsigned i = 0; i < TRIAL_GROUPS; i++)
+        known += trial->sides[side][i].calls;
+    if (is_late(n, took, switched, known))
+        return result;
     add(&trial->sides[side][group].calls, 1);
     add(&trial->sides[side][group].ticks, took);
     return result;
@@ -180,9 +193,11 @@ static long timed(struct recorder_block *block, enum recorder_op op, enum record
         if (looks % LOOK_EACH == 0)
             find_places(time, looks, dst, src, n, pages);
     }
+    recorder_watch_for_switch();
     const uint64_t begin = ticks();
     const long result = ((long (*)(long, long, long, long))called)(a, b, c, d);
     const uint64_t took = ticks_after(n) - begin;
+    const bool switched = recorder_switched();
     /* A handler may have forked meanwhile: the child has no such block. What libc's routines take is what is told. */
     if (UNLIKELY(!*recorder_alive || recorder_mine != block))
         return result;
@@ -193,7 +208,7 @@ static long timed(struct recorder_block *block, enum recorder_op op, enum record
     if (n < SMALL && took > fault_ticks + SMALL_TICKS && took < LATE_TICKS) {
         add(&time->faults, 1);
         add(&time->fault_ticks, took);
-    } else if (took > LATE_TICKS + LATE_TICKS_A_BYTE * n) {
+    } else if (is_late(n, took, switched, time->calls)) {
         add(&time->late, 1);
     } else {
         /* At least a quarter is the call's own: the pages that were not touched are guessed. */
