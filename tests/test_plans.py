@@ -135,6 +135,7 @@ TEXT = plantext.to_text([PLAN])
         ('"fzrm"', '"avx512f"', "without avx512f, which it needs"),
         ("[plan.set]", "[plan.sets]", "at plan.0"),
         ("family = 26", "family = 26.5", "plan[0].cpu.family is 26.5; give"),
+        ("family = 26", "family = 2026-11-21", "at plan.0.cpu.family: '2026-11-21' is not of"),
         ("family = 26", "family = 26.0", "plan[0].cpu.family is 26.0; give a whole number"),
         ('"24 KiB"', "24576.0", "plan[0].copy.rep_from is 24576.0; give a whole number"),
         ("backward_ahead = 1536", "backward_ahead = 3.0", "plan[0].copy.backward_ahead is 3.0"),
@@ -168,6 +169,19 @@ def test_a_text_may_begin_with_a_mark(tmp_path):
     """As some editors of Windows begin each."""
     (tmp_path / "bom.toml").write_bytes(b"\xef\xbb\xbf" + TEXT.encode())
     assert planfiles.read(tmp_path / "bom.toml") == [PLAN]
+
+
+def test_a_date_needs_no_quotes(wherry, tmp_path):
+    """TOML has dates of its own, and a person writes them in what is there for people."""
+    path = tmp_path / "dated.toml"
+    made = "day = 2026-11-21\nat = 2026-11-21T08:00:00Z\nhour = 08:00:00\n"
+    path.write_text(TEXT.replace("[plan.made]\n", f"[plan.made]\n{made}", 1))
+    (plan,) = planfiles.read(path)
+    dated = {"day": "2026-11-21", "at": "2026-11-21T08:00:00+00:00", "hour": "08:00:00"}
+    assert plan == PLAN.changed(made={**dated, **PLAN.made})
+    assert planfiles.read(path) == plantext.from_text(path, plantext.to_text([plan]).encode())
+    shown = wherry("plan", "show", "--text", path)
+    assert shown.returncode == 0 and 'day = "2026-11-21"' in shown.stdout
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 import sys
@@ -29,6 +30,15 @@ def _threshold(value: int | str) -> int:
     return OFF if value in ("off", "any") else parse_size(value)
 
 
+def _undated(value: object) -> object:
+    """A date or a time of TOML as text: JSON's schema knows none."""
+    if isinstance(value, dict):
+        return {key: _undated(own) for key, own in value.items()}
+    if isinstance(value, list):
+        return [_undated(own) for own in value]
+    return value.isoformat() if isinstance(value, datetime.date | datetime.time) else value
+
+
 def _toml(path: Path, data: bytes) -> dict:
     if sys.version_info >= (3, 11):
         import tomllib
@@ -37,7 +47,8 @@ def _toml(path: Path, data: bytes) -> dict:
 
     try:
         # Some editors begin a text with a mark of its order of bytes.
-        return tomllib.loads(data.decode("utf-8-sig"))
+        found = tomllib.loads(data.decode("utf-8-sig"))
+        return {key: _undated(value) for key, value in found.items()}
     except UnicodeDecodeError:
         raise UnusableError(path, "is not a plan: it is neither text nor a compiled plan") from None
     except RecursionError:
