@@ -62,6 +62,14 @@ def test_there_and_back(tmp_path):
         (lambda d: d["ops"]["copy"].update(calls=5), "calls is 5, and its sizes add up to 4"),
         (lambda d: d["ops"]["copy"].update(bytes=5), "bytes is 5"),
         (lambda d: d["ops"]["copy"]["sizes"].reverse(), "sort them upwards"),
+        (
+            lambda d: d["ops"]["copy"]["sizes"][0].__setitem__(1, 10),
+            "ops.copy.sizes: [12, 10] ends before it begins",
+        ),
+        (
+            lambda d: d["trial"]["ops"]["move"][0].__setitem__(0, 128),
+            "trial.ops.move: [128, 127] ends before it begins",
+        ),
         (lambda d: d["ops"]["copy"]["sizes"][0].__setitem__(3, 7), "are not 7 bytes"),
         (lambda d: d["ops"]["copy"]["sizes"][0].__setitem__(2, -2), "ops.copy.sizes.0.2"),
         (lambda d: d["ops"]["copy"]["sizes"][0].__setitem__(2, 1e300), "ops.copy.sizes.0.2"),

@@ -136,15 +136,11 @@ def _fault(document: object) -> str | None:
     if fault := schemas.fault(document, "mix"):
         return fault
     for op, part in document["ops"].items():
-        before = -1
+        if fault := _fault_of_classes(part["sizes"]):
+            return f"ops.{op}.sizes: {fault}"
         for least, greatest, calls, total in part["sizes"]:
-            if least > greatest or least <= before:
-                return (
-                    f"ops.{op}.sizes: [{least}, {greatest}] comes after {before}; sort them upwards"
-                )
             if not calls * least <= total <= calls * greatest:
                 return f"ops.{op}.sizes: {calls} calls of {least} to {greatest} bytes are not {total} bytes"
-            before = greatest
         if fault := _fault_of_times(part.get("times", ())):
             return f"ops.{op}.times: {fault}"
         if any(max(row[2:]) > row[1] for row in part.get("order", ())):
@@ -177,7 +173,9 @@ def _fault(document: object) -> str | None:
 def _fault_of_classes(rows: Sequence) -> str | None:
     before = -1
     for least, greatest, *_ in rows:
-        if least > greatest or least <= before:
+        if least > greatest:
+            return f"[{least}, {greatest}] ends before it begins; sort them upwards"
+        if least <= before:
             return f"[{least}, {greatest}] comes after {before}; sort them upwards"
         before = greatest
     return None
