@@ -99,6 +99,8 @@ def test_of_what_has_ended_no_times_are_known(wherry, made, home, known):
     assert copies(mix) == 5000
     assert mix["ceiling"] is None and "trial" not in mix
     assert "of those that have ended nobody knows what time they took" in mix["said"]
+    # How long ago the first began is known of those that go on.
+    assert "thread; none of it goes on" in mix["said"] and "first began" not in mix["said"]
     done = wherry("record", "--recover", home, "-o", home.parent / "y.mix.json", "-q")
     assert done.returncode == 0 and not home.exists(), done.stderr
     assert copies(json.loads((home.parent / "y.mix.json").read_text())) == 5000

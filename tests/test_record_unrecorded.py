@@ -164,6 +164,16 @@ def test_no_room_is_told(record, known, tmp_path, why: str):
     assert "not a recorder's file" not in done.stderr
 
 
+def test_where_no_thread_had_a_block_it_is_not_said_that_nothing_was_seen(known, tmp_path):
+    """The file begins within the limit, and a block of it would end beyond."""
+    shell = f"ulimit -f 300; exec {sys.executable} -m wherry record --no-ceiling -o x.mix.json -- {known} times 1000"
+    done = run("bash", "-c", shell, cwd=tmp_path)
+    said = " ".join(done.stderr.split())
+    assert "no call was counted: those that were made were of threads without a block" in said
+    assert "no call was seen" not in said and "nothing was copied" not in said
+    assert json.loads((tmp_path / "x.mix.json").read_text())["run"]["uncounted"] >= 1000
+
+
 LITTLE_MEMORY = r"""
 #include <string.h>
 #include <sys/resource.h>

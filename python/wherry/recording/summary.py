@@ -232,7 +232,12 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
         f"system {seconds(run['system_s'])})"
     )
     if run.get("collected"):
-        ended = f"so far, {seconds(run['elapsed_s'])} after the first began"
+        # Of those that have ended nobody knows when they began.
+        ended = (
+            f"so far, {seconds(run['elapsed_s'])} after the first began"
+            if run["elapsed_s"]
+            else "none of it goes on"
+        )
     if run.get("recovered"):
         ended = (
             "recovered, so that neither exit status nor times are known, and there is no ceiling"
@@ -255,6 +260,12 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
             say("By thread, those of one name together:")
             say(_threads(rows))
             left_out(len(document["threads"]) - len(rows))
+    elif run["uncounted"]:
+        paragraph(
+            "",
+            "no call was counted: those that were made were of threads without a block (no room, memory or descriptor "
+            "was left, files may be no larger, or a chroot hides the directory)",
+        )
     else:
         paragraph(
             "",
