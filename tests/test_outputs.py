@@ -297,3 +297,26 @@ def test_a_plan_that_is_kept_says_nothing_of_its_directory(tmp_path, monkeypatch
     """Nobody named it, and the program that is about to run has the same standard error."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "none"))
     assert planfiles.keep([PLAN]).is_file() and capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"])
+def test_nothing_is_written_beside_a_descriptor(name: str):
+    with pytest.raises(WherryError) as caught:
+        outputs.beside(Path(name), "own.plan")
+    assert str(caught.value) == (
+        f"{name}: nothing is written beside that; give the name of a file with -o"
+    )
+    assert outputs.beside(Path("/dev/shm/x.toml"), "x.plan") == Path("/dev/shm/x.plan")
+
+
+def test_what_is_read_from_standard_input_needs_a_name(wherry, tmp_path):
+    planfiles.write(tmp_path / "one.toml", [PLAN])
+    saved(tmp_path / "gb.json", gbench(entry("BM_copy/64", 3.5)))
+    for words, name in (("plan", "compile"), "one.toml"), (("import",), "gb.json"):
+        for more, status in ((), 2), (("-o", tmp_path / "out"), 0):
+            (tmp_path / "out").unlink(missing_ok=True)
+            with (tmp_path / name).open() as given:
+                done = wherry(*words, "/dev/fd/0", *more, stdin=given)
+            assert done.returncode == status, done.stderr
+            assert ("nothing is written beside that" in done.stderr) == (status == 2)
+            assert (tmp_path / "out").exists() == (status == 0)

@@ -185,6 +185,17 @@ def refuse_inputs(path: Path, sources: Mapping[Path, str], option: str = "-o") -
         runfile.refuse_own(path, source, what, option)
 
 
+def beside(source: Path, name: str) -> Path:
+    """Where a command writes by default. What is read through a descriptor has no place of its own: beside /dev/stdin
+    are the machine's devices."""
+    there = source.absolute()
+    if there.parent in (Path("/dev"), Path("/dev/fd")) or there.is_relative_to("/proc"):
+        raise WherryError(
+            f"{source}: nothing is written beside that; give the name of a file with -o"
+        )
+    return source.with_name(name)
+
+
 def refuse_same(given: Mapping[str, Path | None]) -> None:
     """Two options of a command, each with a file of its own, under which it would write the same."""
     taken: dict[Path, str] = {}

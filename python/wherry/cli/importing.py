@@ -39,7 +39,7 @@ def command(file: str, output: str | None, ghz: float | None, as_json: bool) -> 
     if as_json:
         Printer().write(runfile.encode(run).decode())
         return
-    target = Path(output) if output else path.with_name(path.name + ".run.json")
+    target = Path(output) if output else outputs.beside(path, path.name + ".run.json")
     outputs.refuse_inputs(target, {path: "the file that is imported"})
     outputs.check(target, outputs.RUN)
     runfile.write(target, run)

@@ -118,10 +118,10 @@ def default(output: Path | None) -> None:
 )
 def compile_(file: Path, output: Path | None) -> None:
     """Compiles the text FILE into the form that the library and WHERRY_PLAN take."""
-    from wherry import planfiles
+    from wherry import outputs, planfiles
 
     found = planfiles.read(file)
-    target = output or file.with_suffix(".plan")
+    target = output or outputs.beside(file, file.with_suffix(".plan").name)
     if target.suffix == ".toml":
         raise WherryError(
             f"{target}: a compiled plan is no text; choose another name, as FILE.plan"
