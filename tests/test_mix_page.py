@@ -132,6 +132,36 @@ def test_a_caller_without_lines_is_told_by_its_address():
     assert summary.caller(row | {"source": "/src/x.c:7"}) == "f x.c:7 in libx.so.1"
 
 
+STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
+
+
+@pytest.mark.parametrize(
+    ("function", "more", "said"),
+    [
+        (f"{STRING}::_M_append(char const*)", {}, "std::__cxx11::basic_string<>::_M_append() at 0x71bf9"),
+        (f"{STRING}::_M_mutate(unsigned long, {STRING})", {}, "std::__cxx11::basic_string<>::_M_mutate() at 0x71bf9"),
+        (
+            "std::char_traits<char>::copy(char*, char const*, unsigned long)",
+            {"source": "/c/char_traits.h:431", "inlined_into": [f"{STRING}::_S_copy(char*)", "run(int)"]},
+            "...raits<>::copy() (inlined into run(int)) char_traits.h:431",
+        ),
+        (f"std::ostream& operator<< <{STRING} >({STRING} const&)", {}, "std::ostream& operator<< <>() at 0x71bf9"),
+        (f"(anonymous namespace)::read({STRING} const&)", {}, "(anonymous namespace)::read() at 0x71bf9"),
+        (f"<{STRING} as core::clone::Clone>::clone", {}, "> as core::clone::Clone>::clone at 0x71bf9"),
+        (f"auto go<int>({STRING})::{{lambda(auto:1)#1}}::operator()(int) const", {}, "operator()() const at 0x71bf9"),
+        ("f" * 70, {"source": "x.c:7"}, f"...{'f' * 51} x.c:7"),
+        ("f", {"inlined_into": ["g" * 90], "source": "x.c:7"}, f"f (inlined into ...{'g' * 34}) x.c:7"),
+    ],
+)  # fmt: skip
+def test_of_a_long_name_the_place_stays(function, more, said):
+    """What comes behind the name tells apart the places in one function; in C++ the name's own end tells most."""
+    row = {"module": "/usr/lib/libx.so.1", "function": function, "offset": 0x71BF9, **more}
+    found = summary.caller(row)
+    assert found.endswith(f"{said} in libx.so.1")
+    assert len(found) <= 60 + len(" in libx.so.1")
+    assert len(summary.caller(row, 40)) <= 40 and " in libx.so.1" in summary.caller(row, 40)
+
+
 def test_long_names_leave_the_figures_of_the_summary_whole():
     library = "_multiarray_umath.cpython-311-x86_64-linux-gnu.so"
     row = {"module": f"/usr/lib/{library}", "function": "f" * 90, "offset": 1, "source": "x.c:7"}

@@ -92,20 +92,56 @@ def _ops(ops: Mapping[str, Mapping]) -> str:
     return _table(layout(columns, body, WIDTH))
 
 
+# What has brackets of another kind in a name of C++.
+_WHOLE = re.compile(r"\boperator(?:<=>|<<=?|>>=?|->\*?|<=?|>=?|\(\))|->|\(anonymous namespace\)")
+
+
+def _bare(name: str) -> str:
+    """A name of C++ without what is in its brackets: `std::vector<>::insert()`."""
+    if name.startswith("<"):  # Rust has the type itself there
+        return name
+    kept, depth, at = [], 0, 0
+    while at < len(name):
+        whole = _WHOLE.match(name, at)
+        piece = whole[0] if whole else name[at]
+        depth -= piece in (")", ">") and depth > 0
+        if depth == 0:
+            kept.append(piece)
+        depth += piece in ("(", "<")
+        at += len(piece)
+    return "".join(kept)
+
+
+# Of a name that is cut, so much at least.
+_LEAST_NAMED = 12
+
+
+def _named(function: str, most: int) -> str:
+    """A function within so many letters: of a long name the end, which tells most."""
+    for name in (function, _bare(function)):
+        if len(name) <= most:
+            return name
+    return f"...{name[3 - most :]}"
+
+
 def caller(row: Mapping, most: int = 120) -> str:
     """`htab_expand hashtab.c:550 in cc1`, within so many letters."""
     function, offset = row.get("function"), row.get("offset")
     place = function or (f"+{offset:#x}" if offset is not None else "?")
-    if inlined_into := row.get("inlined_into"):
-        place += f" (inlined into {inlined_into[-1]})"
     source = printable(Path(row.get("source") or "").name)
-    if source:
-        place += f" {source}"
+    behind = f" {source}" if source else ""
     if function and offset is not None and not re.search(r":\d+$", source):
         # Without lines of source the places in one function differ by nothing else.
-        place += f" at {offset:#x}"
+        behind += f" at {offset:#x}"
     file = _cut(Path(row["module"]).name, most * 3 // 4)
-    return f"{place[: min(60, most - len(file) - len(' in '))]} in {file}"
+    left = min(60, most - len(file) - len(" in "))
+    behind = _cut(behind, max(left - _LEAST_NAMED, 3))
+    if inlined_into := row.get("inlined_into"):
+        head = " (inlined into "
+        most_of_it = left - len(behind) - len(head) - 1 - min(len(place), _LEAST_NAMED)
+        if most_of_it >= min(len(inlined_into[-1]), _LEAST_NAMED):
+            behind = f"{head}{_named(inlined_into[-1], most_of_it)}){behind}"
+    return f"{_named(place, max(left - len(behind), 4))}{behind} in {file}"
 
 
 def _cut(text: str, most: int) -> str:
