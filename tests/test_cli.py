@@ -12,7 +12,7 @@ import sys
 import pytest
 from conftest import processor_seconds
 from wherry import runfile, units
-from wherry.errors import WherryError
+from wherry.errors import WherryError, unknown
 
 
 @pytest.fixture(autouse=True)
@@ -406,6 +406,22 @@ def test_an_empty_name_is_misuse(wherry, words):
 def test_a_program_may_have_empty_words(wherry):
     result = wherry("exec", "--", "printf", "%s-%s", "", "x")
     assert (result.returncode, result.stdout) == (0, "-x")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("glibc.foo.bar", None),
+        ("glibc.bar", None),
+        ("glibc.cpu.hwcap", "glibc.cpu.hwcaps"),
+        ("cpu.hwcaps", "glibc.cpu.hwcaps"),
+    ],
+)
+def test_a_hint_goes_by_what_names_do_not_share(name, meant):
+    known = ("glibc.cpu.hwcaps", "glibc.gmon.minarcs", "glibc.rtld.nns", "glibc.malloc.check")
+    said = str(unknown("tunable", name, known, "ld.so"))
+    assert (f"did you mean {meant}?" if meant else "'; there are ") in said
+    assert ("did you mean" in said) == (meant is not None)
 
 
 def test_no_purpose_is_cut_short(wherry):

@@ -52,10 +52,14 @@ SHOWN_NAMES = 8
 def unknown(kind: str, name: str, known: Iterable[str], where: str) -> WherryError:
     """`no routine 'rep_mosb'; did you mean rep_movsb? (wherry list routines lists all)`"""
     choices = sorted(set(known))
-    close = difflib.get_close_matches(name.lower(), choices, n=1, cutoff=0.6)
+    # What all begin with, as tunables do with glibc, makes no two alike.
+    heads = {choice.partition(".")[0] for choice in choices}
+    shared = f"{heads.pop()}." if len(heads) == 1 else ""
+    own = {choice.removeprefix(shared): choice for choice in choices}
+    close = difflib.get_close_matches(name.lower().removeprefix(shared), own, n=1, cutoff=0.6)
     if len(choices) <= SHOWN_NAMES:
         there = f"there are {', '.join(choices)}"
     else:
         there = f"{where} lists all"
-    hint = f"did you mean {close[0]}? ({there})" if close else there
+    hint = f"did you mean {own[close[0]]}? ({there})" if close else there
     return WherryError(f"no {kind} '{name}'; {hint}")
