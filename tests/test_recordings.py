@@ -70,6 +70,12 @@ def test_there_and_back(tmp_path):
             lambda d: d["trial"]["ops"]["move"][0].__setitem__(0, 128),
             "trial.ops.move: [128, 127] ends before it begins",
         ),
+        (
+            lambda d: d["ops"]["copy"].update(
+                places=[[16, 8, 8, "far", "none", n] for n in (1, 2)]
+            ),
+            "ops.copy.places: [16, 8, 8, 'far', 'none'] stands there twice",
+        ),
         (lambda d: d["ops"]["copy"]["sizes"][0].__setitem__(3, 7), "are not 7 bytes"),
         (lambda d: d["ops"]["copy"]["sizes"][0].__setitem__(2, -2), "ops.copy.sizes.0.2"),
         (lambda d: d["ops"]["copy"]["sizes"][0].__setitem__(2, 1e300), "ops.copy.sizes.0.2"),

@@ -143,6 +143,9 @@ def _fault(document: object) -> str | None:
                 return f"ops.{op}.sizes: {calls} calls of {least} to {greatest} bytes are not {total} bytes"
         if fault := _fault_of_times(part.get("times", ())):
             return f"ops.{op}.times: {fault}"
+        places = collections.Counter(tuple(row[:5]) for row in part.get("places", ()))
+        if places and max(places.values()) > 1:
+            return f"ops.{op}.places: {list(places.most_common(1)[0][0])} stands there twice"
         if any(max(row[2:]) > row[1] for row in part.get("order", ())):
             return f"ops.{op}.order: more calls went on than were looked at"
         for what, column in (("calls", 2), ("bytes", 3)):
