@@ -320,3 +320,13 @@ def test_the_help_names_the_experiments_that_heed_an_option():
             assert set(head[1].split(", ")) == heed, option.name
             told += 1
     assert told >= 8
+
+
+def test_why_nothing_was_measured_is_told_of_each_routine(wherry, tmp_path):
+    """A routine that this CPU lacks is not why the others are not measured."""
+    result = wherry(
+        *("bench", "cells", *TINY, "--op", "pagezero", "--size", "4K", "--content", "zero"),
+        *("--save", tmp_path / "run.json"),
+    )
+    assert result.returncode == 1 and "nothing could be measured" in result.stderr
+    assert "its content lasts for one pass" in result.stderr

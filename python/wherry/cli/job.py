@@ -130,8 +130,15 @@ class Bench:
             return interrupted_status[0]
         if broken := _broken(self.document):
             raise FailedError(broken)
-        skipped = [p["message"] for p in self.document["problems"] if p["kind"] == "skip"]
-        raise FailedError(": ".join(["nothing could be measured", *skipped[:1]]))
+        skipped: dict[str, dict] = {}  # the first of each routine, in their order
+        for problem in self.document["problems"]:
+            if problem["kind"] == "skip":
+                skipped.setdefault(problem["routine"], problem)
+        reasons = {problem["message"] for problem in skipped.values()}
+        if len(reasons) > 1:
+            report.skipped_to_stderr(list(skipped.values()))
+            raise FailedError("nothing could be measured")
+        raise FailedError(": ".join(["nothing could be measured", *reasons]))
 
     def _leave_to_journal(self) -> int:
         """Interrupted again, or when all was measured and only the figures of it were not made."""

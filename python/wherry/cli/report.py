@@ -120,6 +120,11 @@ def problems_to_stderr(run: dict) -> None:
             print(f"wherry: {line}", file=sys.stderr)
 
 
+def skipped_to_stderr(problems: list[dict]) -> None:
+    for _, line in grouped({"problems": problems}):
+        print(f"wherry: {line}", file=sys.stderr)
+
+
 class Draft:
     """The table so far, from rows that are not done in every process yet: medians, no verdicts."""
 
