@@ -152,7 +152,8 @@ int wherry_nofault_init(void);
 int wherry_nofault_init_hosted(void);
 
 /* From a handler of SIGSEGV or SIGBUS (with SA_SIGINFO), with its three arguments: is this a fault of one of these
- * copies? Then the copy goes on when the handler returns. Else false, and nothing was done. */
+ * copies? Then the copy goes on when the handler returns. Else false, and nothing was done; so where info or ucontext
+ * is NULL. */
 #ifdef SI_USER /* signal.h has it where it has siginfo_t, whatever feature macros say by now */
 bool wherry_nofault_handle(int signo, siginfo_t *info, void *ucontext);
 #else /* strict ISO C has no siginfo_t, nor had POSIX before 1993 */

@@ -68,6 +68,8 @@ bool wherry_guard_fix(int signo, const siginfo_t *info, void *ucontext)
 {
     if (signo != SIGSEGV && signo != SIGBUS)
         return false;
+    if (!info || !ucontext) /* of a host's handler that has none to give, for want of SA_SIGINFO */
+        return false;
     /* Only what the kernel says about this instruction: no signal that somebody sent, and no memory failure elsewhere.
      */
     if (info->si_code <= 0 || (signo == SIGBUS && info->si_code == BUS_MCEERR_AO))

@@ -313,6 +313,11 @@ static void forwarded(void)
     if (sigsetjmp(escape, 1) == 0)
         crash_by((char *)edge + 9);
     CHECK(calls == 1 && where == (uintptr_t)edge + 9);
+    /* A handler without SA_SIGINFO has nothing to hand on. */
+    siginfo_t info = {.si_code = SEGV_MAPERR};
+    ucontext_t context = {0};
+    CHECK(!wherry_nofault_handle(SIGSEGV, NULL, NULL) && !wherry_nofault_handle(SIGSEGV, &info, NULL));
+    CHECK(!wherry_nofault_handle(SIGBUS, NULL, &context) && !wherry_nofault_handle(SIGBUS, &info, &context));
 }
 
 /* As programs do that know signal() alone. */
