@@ -234,6 +234,16 @@ static void whole_pages(struct unit *unit, uint64_t most)
         }
 }
 
+/* A block of a loop less or more than where a method changes: what turns around once too little there. */
+static void blocks_beside(struct unit *unit, size_t size, size_t most)
+{
+    for (size_t block = 16; block <= 128 && !unit->failed; block *= 2) {
+        at_offsets(unit, size - block, 1);
+        if (size + block <= most)
+            at_offsets(unit, size + block, 1);
+    }
+}
+
 static void generate_sizes(struct unit *unit)
 {
     prepare(unit, ((size_t)8 << 20) + 65536, unit->seed);
@@ -254,6 +264,12 @@ static void generate_sizes(struct unit *unit)
         size_t between = power + power / 2;
         for (int off = -1; !brief && between < most && off <= 1 && !unit->failed; off++)
             at_offsets(unit, between + (size_t)(int64_t)off, 2);
+        if (!brief && (unit->few || full)) {
+            if (!full) /* that has each size there */
+                blocks_beside(unit, power, most);
+            if (between < most)
+                blocks_beside(unit, between, most);
+        }
     }
     /* Where what is larger than a cache has a way of its own. A routine of the registry takes long, and has none there.
      */
