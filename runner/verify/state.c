@@ -176,13 +176,14 @@ static void generate(struct unit *unit)
         overlapping(unit, one);
     }
     for (uint64_t n = 4096; n <= (brief ? 1u << 20 : 8u << 20); n *= 2)
-        for (one.at = 0; one.at < modes && !unit->failed; one.at++) {
-            one.n = fit(unit->target, n - 64 + below(unit, 128));
-            if (one.n + 2 * PAGE > destination.length)
-                one.n = fit(unit->target, destination.length - 2 * PAGE);
-            run(unit, &one);
-            overlapping(unit, one);
-        }
+        for (unsigned exact = 0; exact < 2; exact++) /* whole pages may go a way of their own */
+            for (one.at = 0; one.at < modes && !unit->failed; one.at++) {
+                one.n = fit(unit->target, exact ? n : n - 64 + below(unit, 128));
+                if (one.n + 2 * PAGE > destination.length)
+                    one.n = fit(unit->target, destination.length - 2 * PAGE);
+                run(unit, &one);
+                overlapping(unit, one);
+            }
     if (!has_avx)
         __builtin_snprintf(unit->skipped, sizeof unit->skipped, "upper vector state: this CPU has no AVX");
     else if (!has_xinuse)
