@@ -120,7 +120,7 @@ static const char *message_of(const struct wherry_nofault_status *status, int er
         return "this library does not own SIGSEGV or SIGBUS, and has met too many handlers to come before one more: "
                "calls go by system calls, right but slow. Let the handlers call wherry_nofault_handle, then call "
                "wherry_nofault_init_hosted";
-    if (wherry_guard_refused())
+    if (wherry_guard_refused() || !wherry_guard_asks())
         return "no handler may be installed: calls go by system calls, right but slow. Let the sandbox allow "
                "rt_sigaction, then call wherry_nofault_init";
     if (!status->initialised)

@@ -128,6 +128,7 @@ static void later_taken(void)
 static void before(void)
 {
     forbid(SYS_rt_sigaction);
+    CHECK(strstr(status_now().message, "allow rt_sigaction"));
     CHECK(wherry_nofault_init() == EPERM && wherry_nofault_init_hosted() == EPERM);
     const struct wherry_nofault_status status = status_now();
     CHECK(status.path == by_calls() && status.sigsegv == WHERRY_NOFAULT_SOMEBODY && !status.initialised);
