@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from emulated import KERNEL, Done, compute, need_emulator
 
-# Thin: a fifth of the offsets and a quarter of the large sizes that --brief has. Sizes beside each other take the same
-# way, so that each offset comes to each way none the less. WHERRY_EMULATED=long has all of them.
+# Thin: a fifth of the offsets of --brief, and a quarter of its large sizes and of its distances of what overlaps. Sizes
+# beside each other take the same way, so that each offset and each distance comes to each way none the less.
+# WHERRY_EMULATED=long has all of them.
 LEVEL = "--brief" if os.environ.get("WHERRY_EMULATED") == "long" else "--thin"
 VERIFY = f"wherry-run verify {LEVEL} --jobs 1"
 # Without the families that take the longest there and add the least; nor watch-test, whose calls are too many.
@@ -39,7 +40,8 @@ COMMANDS = {
     "copy_nofault, apart": f"{VERIFY} nofault@avx512_ladder:wherry_copy_nofault --family sweep,overlap,{FAULTS}",
     "copy_nofault, together": f"{VERIFY} nofault@avx512_together:wherry_copy_nofault --family sweep,overlap,{FAULTS}",
     "directions": "direction-test",
-    "recency": "recent-test",
+    # The tiers that other CPUs have as well are looked at without an emulator.
+    "recency": "recent-test avx512 avx512_ladder avx512_together",
     "a fault's signals": "nofault-own one_signal",
 }
 SECONDS = 840  # below the limit of a test

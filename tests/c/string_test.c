@@ -84,6 +84,6 @@ int main(void)
         .set_rep_recent_from = RECENT_FROM,
         .set_stream_from = SIZE_MAX,
     });
-    ways_in_every_tier(look, &way, &tier);
+    ways_in_every_tier(look, &way, &tier, (char *const[]){NULL});
     return failures != 0;
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <ucontext.h>
 
 #include "dispatch/dispatch.h"
@@ -89,11 +90,21 @@ static void ways_go(const struct way *way, uint8_t *dst, const uint8_t *src, uin
         ways_call(way, d, way->sets ? byte : s, n);
 }
 
-/* Looks at each of them in each tier that this CPU has. */
-static void ways_in_every_tier(void (*look)(void), const struct way **way, const char **tier)
+/* Whether a tier is among those that are named, of which none means all. */
+static bool ways_asked_for(const char *tier, char *const *names)
 {
+    bool asked = !*names;
+    for (; *names; names++)
+        asked |= strcmp(*names, tier) == 0;
+    return asked;
+}
+
+/* Looks at each of them in each tier that this CPU has, or in those that are named; says in how many tiers. */
+static int ways_in_every_tier(void (*look)(void), const struct way **way, const char **tier, char *const *names)
+{
+    int looked = 0;
     for (int isa = 0; isa < WHERRY_ISA_COUNT; isa++) {
-        if (!wherry_dispatch_force((enum wherry_isa)isa))
+        if (!ways_asked_for(wherry_isa_names[isa], names) || !wherry_dispatch_force((enum wherry_isa)isa))
             continue;
         wherry_nofault_force((enum wherry_isa)isa);
         *tier = wherry_isa_names[isa];
@@ -102,7 +113,9 @@ static void ways_in_every_tier(void (*look)(void), const struct way **way, const
             look();
         }
         printf("%s looked at\n", *tier);
+        looked++;
     }
+    return looked;
 }
 
 #endif
