@@ -47,10 +47,10 @@ def test_no_warnings(build_dir: Path, compiler: str):
 
 def undefined(objects: list[Path]) -> dict[str, set[str]]:
     """What each object wants from outside itself."""
-    wanted = {}
-    for path in objects:
-        lines = run("nm", "-u", path).stdout.split("\n")
-        wanted[path.name] = {line.split()[-1] for line in lines if line.strip()}
+    wanted: dict[str, set[str]] = {path.name: set() for path in objects}
+    for line in run("nm", "-u", "-A", *objects).stdout.splitlines():
+        name, _, symbol = line.rpartition(":")
+        wanted[Path(name).name].add(symbol.split()[-1])
     return wanted
 
 
@@ -117,22 +117,6 @@ def test_nothing_is_called_whatever_flags_a_build_adds(tmp_path: Path, compiler:
         assert not found, f"{name} wants {found}"
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_the_archive_is_for_every_linker(tmp_path: Path, compiler: str):
-    """Whatever is put off to a link: the members are machine code, which another compiler's programs link with.
-
-    Asked for in both ways at once: what heeds either is found."""
-    need_tool(compiler, compiler)
-    # How well the compiler does is not what is looked at here.
-    options = ("-Dtests=false", "-Drunner=false", "-Doptimization=0")
-    options += ("-Db_lto=true", "-Dc_args=-flto")
-    env = {"CC": compiler}
-    build = meson_build(ROOT, tmp_path / "build", *options, targets=("src/libwherry.a",), env=env)
-    archive = build / "src/libwherry.a"
-    run("ld", "-r", "--whole-archive", archive, "-o", tmp_path / "all.o")
-    assert b".gnu.lto_" not in archive.read_bytes()
-
-
 def test_all_is_built_where_files_are_put_together(tmp_path: Path):
     """Meson's --unity=on: what has files that do not go together is built of each for itself."""
     build = tmp_path / "build"
@@ -171,14 +155,19 @@ def test_a_routine_is_one_file_and_one_line(tmp_path: Path, build_dir: Path):
 
 
 # --- the package ---------------------------------------------------------------------------------
+PACKAGE = ("-Dpackage=true", "-Dtests=false")  # as pyproject.toml has it
+
+
 @pytest.fixture(scope="session")
-def wheel_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel_home(tmp_path_factory: pytest.TempPathFactory, build_dir: Path) -> Path:
     """A fresh venv with the wheel in it; the pinned dependencies are lent by the venv of the tests."""
     base = tmp_path_factory.mktemp("wheel")
     tree = copy_tree(base / "tree")
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input")
-    # How well the compiler does is not what is looked at here.
-    options = ("--no-build-isolation", "--config-settings=setup-args=-Doptimization=0")
+    # It begins with the objects of the tests' build, which are the same; that it can be made from nothing tools/setup
+    # has shown.
+    build = meson_build(tree, tree / "build" / "wheel", *PACKAGE, like=build_dir)
+    options = ("--no-build-isolation", f"--config-settings=build-dir={build}")
     run(*pip, "wheel", *options, "--no-deps", "--no-index", "-w", base, tree)
     wheel = next(base.glob("wherry-*.whl"))
     home = base / "venv"

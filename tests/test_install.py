@@ -173,16 +173,39 @@ def test_exactly_the_public_functions_are_exported(installed: Installed):
     assert names == {f"{name}@@WHERRY_0" for name in public_functions()}
 
 
+def machine_code(archive: Path) -> bool:
+    """Not what a compiler would have put off to a link, in a form of its own."""
+    run("ld", "-r", "--whole-archive", archive, "-o", archive.with_name("all.o"))
+    return b".gnu.lto_" not in archive.read_bytes()
+
+
+# Asked for in both ways at once: what heeds either is found.
+PUT_OFF = ("-Db_lto=true", "-Dc_args=-flto")
+# How well the compiler does is not what is looked at here.
+LIBRARY = ("-Dtests=false", "-Drunner=false", "-Doptimization=0")
+
+
+def test_the_archive_is_for_every_linker(tmp_path: Path):
+    """Whatever is put off to a link: the members are machine code, which another compiler's programs link with."""
+    env, targets = {"CC": need_tool("gcc", "gcc")}, ("src/libwherry.a",)
+    build = meson_build(ROOT, tmp_path / "b", *LIBRARY, *PUT_OFF, targets=targets, env=env)
+    assert machine_code(build / targets[0])
+
+
 def test_a_build_by_clang_with_a_sanitizer_and_lld(tmp_path: Path):
     """The sanitizer's runtime is the program's: what a library wants of it stays undefined (-Db_lundef=false).
 
-    lld shows the ends of a section that it names itself, however they were declared, unless it is told not to."""
+    lld shows the ends of a section that it names itself, however they were declared, unless it is told not to. And of
+    clang's archive the same holds as of GCC's."""
     clang = need_tool("clang", "clang")
+    env, targets = {"CC": clang}, ("src/libwherry.a",)
+    if shutil.which("ld.lld"):
+        env["CC_LD"], targets = "lld", (*targets, "src/libwherry.so.0.1.0")
+    options = (*LIBRARY, *PUT_OFF, "-Db_sanitize=address", "-Db_lundef=false")
+    build = meson_build(ROOT, tmp_path / "b", *options, targets=targets, env=env)
+    assert machine_code(build / targets[0])
     need_tool("ld.lld", "lld")
-    options = ("-Dtests=false", "-Drunner=false", "-Doptimization=0")
-    options += ("-Db_sanitize=address", "-Db_lundef=false")
-    env, targets = {"CC": clang, "CC_LD": "lld"}, ("src/libwherry.so.0.1.0",)
-    library = meson_build(ROOT, tmp_path / "b", *options, targets=targets, env=env) / targets[0]
+    library = build / targets[1]
     assert exported(library) == {f"{name}@@WHERRY_0" for name in public_functions()}
     (tmp_path / "p.c").write_text(PROGRAM)
     words = ("p.c", "-o", "p", library, f"-Wl,-rpath,{library.parent}")
@@ -253,9 +276,10 @@ def test_inside_another_meson_project(tmp_path: Path, library: str):
 def test_control_flow_marks(build_dir: Path):
     """Each object carries both marks: one without them would take them from the whole program."""
     objects = sorted((build_dir / "src").rglob("*.o"))
-    assert objects
-    for path in objects:
-        notes = run("readelf", "-nW", path).stdout
+    told = re.split("^File: ", run("readelf", "-nW", *objects).stdout, flags=re.MULTILINE)[1:]
+    assert len(told) == len(objects) > 1
+    for notes in told:
+        path = notes.partition("\n")[0]
         assert "IBT" in notes, path
         assert "SHSTK" in notes, path
 
