@@ -100,16 +100,24 @@ def bootstrap(
     if sum(map(len, processes)) < 2:
         return Ratio(float(np.exp(median)), None, None)
     rounds = max(len(p) for p in processes)
-    # Short processes are filled with NaN, drawn over by index modulo their own length.
-    table = np.full((len(processes), rounds), np.nan)
+    # One row of all, and where in it each process begins; those that are short are drawn from by their own length.
+    values = np.concatenate(processes)
     lengths = np.array([len(p) for p in processes])
-    for row, values in zip(table, processes, strict=True):
-        row[: len(values)] = values
+    begins = np.cumsum(lengths) - lengths
     chosen = rng.integers(len(processes), size=(resamples, len(processes)))
     fraction = rng.random((resamples, len(processes), rounds))
-    index = (fraction * lengths[chosen][:, :, None]).astype(np.intp)
-    drawn = table[chosen[:, :, None], index].reshape(resamples, -1)
-    return between(median, np.median(drawn, axis=1))
+    index = (fraction * lengths[chosen][:, :, None]).astype(np.intp) + begins[chosen][:, :, None]
+    return between(median, _medians(values.take(index.reshape(resamples, -1))))
+
+
+def _medians(rows: np.ndarray) -> np.ndarray:
+    """Of each row, which is put in another order; np.median would look for NaN as well, of which there is none."""
+    half = rows.shape[1] // 2
+    if rows.shape[1] % 2:
+        rows.partition(half, axis=1)
+        return rows[:, half]
+    rows.partition((half - 1, half), axis=1)
+    return (rows[:, half - 1] + rows[:, half]) / 2
 
 
 def between(log: float, draws: np.ndarray) -> Ratio:
