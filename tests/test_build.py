@@ -76,6 +76,13 @@ def test_routines_call_nothing(build_dir: Path):
         assert symbols <= allowed, f"{name} wants {symbols - allowed}"
 
 
+def test_the_plain_loops_of_the_limit_call_no_routine(build_dir: Path):
+    """Else the limit would be what libc's memcpy makes of what is less than a vector, eight bytes a call."""
+    (path,) = (build_dir / "runner").glob("**/*yardsticks.c.o")
+    (symbols,) = undefined([path]).values()
+    assert "call_floor" in symbols and not {s for s in symbols if s.startswith("mem")}, symbols
+
+
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_nothing_is_called_whatever_flags_a_build_adds(tmp_path: Path, compiler: str):
     """With variables that are zeroed by memset, a look from inside a memset lost the vector that was to be stored.

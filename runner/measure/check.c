@@ -6,6 +6,7 @@
 
 #include "random.h"
 #include "target.h"
+#include "words.h"
 
 enum { AROUND = 128, SAMPLES = 48, PATH_SAMPLES = 2, KEPT_ROOM = 8 << 20 };
 
@@ -19,16 +20,14 @@ static size_t first_difference(const unsigned char *a, const unsigned char *b, s
     return i;
 }
 
-/* Stored and loaded as they are: memcpy is a call here (-fno-builtin). And each generator is the loop's own while it
- * runs, since what is stored might be its state, for all that the compiler knows. */
-typedef uint64_t word __attribute__((aligned(1), may_alias));
-
+/* Each generator is the loop's own while it runs: what is stored might be its state, for all that the compiler knows.
+ */
 static void fill(unsigned char *at, size_t n, uint64_t *random)
 {
     uint64_t state = *random;
     size_t i = 0;
-    for (; i + sizeof(word) <= n; i += sizeof(word))
-        *(word *)(at + i) = random_next(&state);
+    for (; i + sizeof(unaligned_word) <= n; i += sizeof(unaligned_word))
+        *(unaligned_word *)(at + i) = random_next(&state);
     for (; i < n; i++)
         at[i] = (unsigned char)random_next(&state);
     *random = state;
@@ -63,9 +62,9 @@ static void fill_differing(unsigned char *at, size_t n, const unsigned char *fro
     const uint64_t ones = 0x0101010101010101u;
     uint64_t state = *random;
     size_t i = 0;
-    for (; i + sizeof(word) <= n; i += sizeof(word)) {
-        const uint64_t right = from ? *(const word *)(from + i) : ones * byte;
-        *(word *)(at + i) = right ^ (random_next(&state) | ones);
+    for (; i + sizeof(unaligned_word) <= n; i += sizeof(unaligned_word)) {
+        const uint64_t right = from ? *(const unaligned_word *)(from + i) : ones * byte;
+        *(unaligned_word *)(at + i) = right ^ (random_next(&state) | ones);
     }
     *random = state;
     for (; i < n; i++)

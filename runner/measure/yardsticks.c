@@ -6,14 +6,15 @@
 #include "cpu/cpu.h"
 #include "ops.h"
 #include "plan/plan.h"
+#include "words.h"
 
 enum { LINE = 64, VECTORS = 4, PARTS = 5 };
 
 /* What is less than a vector. The empty statements keep the compiler from making a call of a loop. */
 static inline void read_rest(const char *at, const char *end)
 {
-    for (uint64_t word; end - at >= (ptrdiff_t)sizeof word; at += sizeof word) {
-        memcpy(&word, at, sizeof word);
+    for (; end - at >= (ptrdiff_t)sizeof(unaligned_word); at += sizeof(unaligned_word)) {
+        const uint64_t word = *(const unaligned_word *)at;
         __asm__ volatile("" : : "r"(word));
     }
     for (; at < end; at++) {
@@ -26,7 +27,7 @@ static inline void write_rest(char *at, const char *end, char byte)
 {
     const uint64_t word = 0x0101010101010101u * (unsigned char)byte;
     for (; end - at >= (ptrdiff_t)sizeof word; at += sizeof word) {
-        memcpy(at, &word, sizeof word);
+        *(unaligned_word *)at = word;
         __asm__ volatile("" : : : "memory");
     }
     for (; at < end; at++) {
@@ -38,9 +39,9 @@ static inline void write_rest(char *at, const char *end, char byte)
 static inline void copy_rest(char *to, const char *from, const char *end)
 {
     for (uint64_t word; end - from >= (ptrdiff_t)sizeof word; from += sizeof word, to += sizeof word) {
-        memcpy(&word, from, sizeof word);
+        word = *(const unaligned_word *)from;
         __asm__ volatile("" : "+r"(word));
-        memcpy(to, &word, sizeof word);
+        *(unaligned_word *)to = word;
     }
     for (; from < end; from++, to++) {
         char byte = *from;
