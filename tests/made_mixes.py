@@ -72,6 +72,7 @@ def full() -> dict:
     document["trial"] |= {
         "turns": {
             "measure": "calls", "pairs": 9, "covered": 0.9, "change": 0.1, "half": 0.05, "runs": [0.1],
+            "lasting": 0.4,
         },
         "ops": {"copy": rows},
     }  # fmt: skip

@@ -125,6 +125,12 @@ def test_what_outlasts_turns_is_told_by_its_calls():
     assert own.change == pytest.approx(0.01 - 0.8 * 0.1) and own.measurable
     # Nobody takes turns in a program of its own: such calls may gain less there.
     assert own.high - own.low == pytest.approx(0.04 + predict.LASTING_SPREAD * 0.07)
+    # But where turns last: as far as these tell of it.
+    lasts = predict.of_turns("wherry", replace(turned, lasting=0.3), predict.NOISE, long, cpu_s=1.0)
+    assert lasts.change == pytest.approx(0.01 - 0.4 * 0.1)
+    assert lasts.high - lasts.low == pytest.approx(0.04 + predict.LASTING_SPREAD * 0.03 * 0.4)
+    lasts = predict.of_turns("wherry", replace(turned, lasting=0.5), predict.NOISE, long, cpu_s=1.0)
+    assert (lasts.change, lasts.low, lasts.high) == pytest.approx((0.01, -0.01, 0.03))
     slower = Change(np.full(6, 0.1), np.full(6, 0.5))
     lost = predict.of_turns("wherry", turned, predict.NOISE, slower, cpu_s=1.0)
     assert lost.measurable and lost.high - lost.low == pytest.approx(0.04)

@@ -67,6 +67,44 @@ def test_turns_in_which_the_program_waited():
     assert own.change == pytest.approx(-0.2 * own.covered, abs=0.02)
 
 
+def lasting(pairs: int, effect: float, seed: int) -> np.ndarray:
+    """Of calls of many megabytes alone: a turn is 24 of them, whatever these take."""
+    chance = np.random.default_rng(seed)
+    found = np.zeros((pairs, 2, blocks.TURN_FIELDS), np.uint64)
+    for i in range(pairs):
+        for side, own in enumerate((1.0, 1 + effect)):
+            found[i, side] = (round(1e8 * own * np.exp(chance.normal(0, 0.02))), 30, 24, 24 << 24)
+    return found
+
+
+def test_turns_that_last_tell_of_what_was_before_them():
+    """For half of the time nothing is told by either side; the program does the same there."""
+    short, long = made(40, 0.0, 1, spread=0.05), lasting(5, -0.3, 1)
+    both_s = (int(short[:, :, 0].sum()) + 2 * int(long[:, :, 0].sum())) / TICKS_PER_NS / 1e9
+    found = turns.summed([[short]], TICKS_PER_NS, both_s, both_s, [[long]])
+    own = turns.of({"trial": {"turns": found}})
+    assert own.covered == pytest.approx(1, abs=0.01) and own.pairs == 45
+    part = 2 * int(long[:, :, 0].sum()) / TICKS_PER_NS / 1e9 / both_s
+    assert own.lasting == pytest.approx(part, abs=0.01) and 0.8 < part < 0.95
+    assert own.change == pytest.approx(-0.3 * part, abs=0.02) and 0.003 < own.within < 0.05
+    # What the others tell, and what might be chance, is not added.
+    noisy = turns.summed([[made(40, -0.1, 1, spread=0.5)]], TICKS_PER_NS, both_s, both_s, [[long]])
+    sure = turns.summed([[made(40, -0.4, 1, spread=0.05)]], TICKS_PER_NS, both_s, both_s, [[long]])
+    assert noisy["change"] == pytest.approx(found["change"], abs=0.003)
+    assert noisy["half"] > found["half"]
+    assert sure["change"] == pytest.approx(found["change"] - 0.4 * (1 - part), abs=0.02)
+    # Fewer pairs of a kind than tell something are left out, of either.
+    found = turns.summed([[short[:20]]], TICKS_PER_NS, both_s, both_s, [[long]])
+    assert found["pairs"] == 5 and found["lasting"] == pytest.approx(part, abs=0.01)
+    found = turns.summed([[short]], TICKS_PER_NS, both_s, both_s, [[long[:3]]])
+    assert found["pairs"] == 40 and "lasting" not in found
+    # Several runs tell by themselves how they differ.
+    runs = [lasting(2, effect, seed) for seed, effect in enumerate((-0.2, -0.3, -0.4))]
+    whole_s = 2 * sum(int(run[:, :, 0].sum()) for run in runs) / TICKS_PER_NS / 1e9
+    found = turns.summed([[], [], []], TICKS_PER_NS, whole_s, whole_s, [[run] for run in runs])
+    assert len(found["runs"]) == 3 and found["half"] > 0.1
+
+
 def test_runs_that_differ_widen_the_interval():
     alike = told([[made(300, -0.1, seed)] for seed in range(5)])
     apart = told([[made(300, effect, 7)] for effect in (-0.2, -0.1, 0.0, -0.15, -0.05)])

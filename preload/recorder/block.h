@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum {
-    RECORDER_VERSION = 10,
+    RECORDER_VERSION = 11,
     PAGE = 4096,
     OPS = 3,          /* copy, move, set */
     FUNCTIONS = 32,   /* room for recorder_function */
@@ -35,10 +35,18 @@ enum {
     PLACES_KNOWN = 3,     /* near: the first two caches; the last one; memory */
     TURN_TICKS = 1 << 22, /* of a trial: so long is a turn, 1 to 2 ms, until there are TURNS of them */
     TURNS = 2048,         /* pairs of turns that are kept */
-    TRIAL_GROUPS = 6,     /* of calls, one after the other, by which the spread of a trial is known */
-    FOLLOWED = 4,         /* calls that the next may go on from */
-    ORDER_EACH = 64,      /* of calls of more than EXACT bytes, */
-    ORDER_SOME = 8,       /* the first so many are looked at for that */
+    /* What a call of so many bytes leaves in the last cache is found by tens of those that come after it. Where they
+     * take a part of a turn, turns last for so many of them, or so many ticks, after as many that count for neither
+     * side. */
+    LASTING_FROM = 1 << 22,
+    LASTING_PART = 4,
+    LASTING_CALLS = 24,
+    LASTING_TICKS = 1 << 27, /* 30 to 60 ms */
+    LASTING_TURNS = 256,
+    TRIAL_GROUPS = 6, /* of calls, one after the other, by which the spread of a trial is known */
+    FOLLOWED = 4,     /* calls that the next may go on from */
+    ORDER_EACH = 64,  /* of calls of more than EXACT bytes, */
+    ORDER_SOME = 8,   /* the first so many are looked at for that */
     MODULES = 256,
     NAMES = 1 << 16,   /* bytes of their paths */
     PROGRAM = 4096,    /* no path that the kernel tells is longer */
@@ -173,10 +181,16 @@ struct recorder_file {
     char program[PROGRAM];
     struct recorder_module module[MODULES];
     char names[NAMES];
-    uint64_t turn_ends, turn_ticks; /* of the processor's clock: when the turn under way ends; how long turns are */
-    struct recorder_turn before;    /* the clock and what was counted when it began */
-    uint64_t turns;                 /* so far */
+    uint64_t turn_ends; /* of the processor's clock: when what is under way, a turn or what is before it, ends */
+    struct recorder_turn before;           /* the clock and what was counted when it began */
+    uint64_t largest_calls, largest_ticks; /* calls of LASTING_FROM and more so far, and what they took */
+    uint64_t largest_before, largest_end;  /* the ticks when it began; with how many calls it ends, where it lasts */
+    uint64_t lasting, settling; /* the turns of this pair last; what is under way is before one, and in no turn */
+    struct {
+        uint64_t ticks, turns; /* how long a turn is; so far */
+    } kinds[2];                /* short ones, and those that last */
     struct recorder_turns turn[TURNS];
+    struct recorder_turns lasting_turn[LASTING_TURNS];
 };
 
 #define HEADER_BYTES ((sizeof(struct recorder_file) + PAGE - 1) / PAGE * PAGE)

@@ -65,6 +65,18 @@ static bool is_late(size_t n, uint64_t took, bool switched, uint64_t known)
     return took > LATE_TICKS + LATE_TICKS_A_BYTE * n || (switched && took > LATE_TICKS && known >= ENOUGH);
 }
 
+/* In a trial: how much of a turn its largest calls take. Whether this one tells of its own side; while turns settle it
+ * finds in the caches what the other side left there. */
+static bool is_settled(size_t n, uint64_t took)
+{
+    struct recorder_file *file = recorder_file;
+    if (LIKELY(n < LASTING_FROM) || !recorder_trial)
+        return true;
+    __atomic_fetch_add(&file->largest_calls, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&file->largest_ticks, took, __ATOMIC_RELAXED);
+    return !file->settling;
+}
+
 struct touched {
     uint64_t faults, ticks; /* of these pages */
     uint64_t left;          /* ticks that the others may take during the call */
@@ -162,7 +174,7 @@ static long timed_whole(struct recorder_block *block, enum recorder_op op, size_
     uint64_t known = 0;
     for (unsigned i = 0; i < TRIAL_GROUPS; i++)
         known += trial->sides[side][i].calls;
-    if (is_late(n, took, switched, known))
+    if (!is_settled(n, took) || is_late(n, took, switched, known))
         return result;
     add(&trial->sides[side][group].calls, 1);
     add(&trial->sides[side][group].ticks, took);
@@ -201,7 +213,7 @@ static long timed(struct recorder_block *block, enum recorder_op op, enum record
     /* A handler may have forked meanwhile: the child has no such block. What libc's routines take is what is told. */
     if (UNLIKELY(!*recorder_alive || recorder_mine != block))
         return result;
-    if (side)
+    if (!is_settled(n, took) || side)
         return result;
     add(&time->faults, touched.faults);
     add(&time->fault_ticks, touched.ticks);

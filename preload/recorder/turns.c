@@ -1,6 +1,7 @@
 /* A trial by turns: for a millisecond or two all calls of the process go to the usual routines, then as long to those
  * that are tried, in pairs whose order is drawn at random. How many calls the process makes in a turn tells how fast it
- * is with these routines, and with all that they do to the code around them. */
+ * is with these routines, and with all that they do to the code around them. Calls of megabytes find what others before
+ * them left in the last cache, or not; among such calls turns last longer (LASTING_FROM). */
 #include "recorder.h"
 
 enum { CALLING = 64 }; /* a process with more threads than that is not looked at so closely */
@@ -32,11 +33,11 @@ static struct recorder_turn so_far(uint64_t ticks)
 }
 
 /* Two pairs become one of turns that are twice as long, and so will those be that come. */
-static void thin(struct recorder_file *file)
+static void thin(struct recorder_turns *pairs, unsigned count)
 {
-    for (unsigned i = 0; i < TURNS; i++) {
-        const struct recorder_turns *from = &file->turn[i];
-        struct recorder_turns *to = &file->turn[i / 2];
+    for (unsigned i = 0; i < count; i++) {
+        const struct recorder_turns *from = &pairs[i];
+        struct recorder_turns *to = &pairs[i / 2];
         for (unsigned side = 0; side < 2; side++) {
             struct recorder_turn sum = i & 1 ? to->sides[side] : (struct recorder_turn){0, 0, 0, 0};
             sum.ticks += from->sides[side].ticks;
@@ -46,20 +47,47 @@ static void thin(struct recorder_file *file)
             to->sides[side] = sum;
         }
     }
-    file->turns = TURNS;
-    file->turn_ticks *= 2;
 }
 
 static void keep(struct recorder_file *file, const struct recorder_turn *here, uint64_t ticks)
 {
     const struct recorder_turn *before = &file->before;
-    struct recorder_turn *turn = &file->turn[file->turns / 2].sides[recorder_trying];
+    struct recorder_turns *pairs = file->lasting ? file->lasting_turn : file->turn;
+    const unsigned count = file->lasting ? LASTING_TURNS : TURNS;
+    uint64_t *turns = &file->kinds[file->lasting].turns;
+    struct recorder_turn *turn = &pairs[*turns / 2].sides[recorder_trying];
     turn->ticks = ticks;
     turn->calls = here->calls - before->calls;
     turn->larger = here->larger - before->larger;
     turn->larger_bytes = here->larger_bytes - before->larger_bytes;
-    if (++file->turns == 2 * TURNS)
-        thin(file);
+    if (++*turns == 2 * count) {
+        thin(pairs, count);
+        *turns = count;
+        file->kinds[file->lasting].ticks *= 2;
+    }
+}
+
+/* What went before is not forgotten at once: where turns last, what they are told by begins later. */
+static void begin(struct recorder_file *file, const struct recorder_turn *here, bool settling)
+{
+    file->settling = settling;
+    file->before = *here;
+    file->largest_before = file->largest_ticks;
+    file->largest_end = file->lasting ? file->largest_calls + LASTING_CALLS : UINT64_MAX;
+    const uint64_t ticks = settling ? LASTING_TICKS : file->kinds[file->lasting].ticks;
+    __atomic_store_n(&file->turn_ends, here->ticks + ticks, __ATOMIC_RELEASE);
+}
+
+static void give_turn(struct recorder_block *block, struct recorder_file *file, bool lasts)
+{
+    bool tried = !recorder_trying;
+    if (file->kinds[file->lasting].turns % 2 == 0) {
+        tried = recorder_random(block) >> 63;
+        file->lasting = lasts;
+    }
+    recorder_trying = tried;
+    for (unsigned i = 0; i < RECORDER_FUNCTIONS; i++)
+        recorder_called[i] = tried ? recorder_tried[i] : recorder_next[i];
 }
 
 void recorder_take_turn(struct recorder_block *block)
@@ -67,23 +95,28 @@ void recorder_take_turn(struct recorder_block *block)
     struct recorder_file *file = recorder_file;
     const uint64_t now = recorder_ticks();
     uint64_t ends = __atomic_load_n(&file->turn_ends, __ATOMIC_ACQUIRE);
-    if (LIKELY(now < ends))
+    if (LIKELY(now < ends && file->largest_calls < file->largest_end))
+        return;
+    /* Another thread ends it, or a handler came in the middle of this. */
+    if (ends == UINT64_MAX)
         return;
     /* Of several threads that see it one ends the turn; a handler in the middle of this sees one that does not end. */
     if (!__atomic_compare_exchange_n(&file->turn_ends, &ends, UINT64_MAX, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return;
     const uint64_t all = now - file->before.ticks, less = aside();
     const struct recorder_turn here = so_far(now);
-    if (ends)
+    if (file->settling) {
+        begin(file, &here, false);
+        return;
+    }
+    bool lasts = false;
+    if (ends) {
         keep(file, &here, less < all ? all - less : 0);
-    else
-        file->turn_ticks = TURN_TICKS;
-    bool tried = !recorder_trying;
-    if (file->turns % 2 == 0)
-        tried = recorder_random(block) >> 63;
-    recorder_trying = tried;
-    for (unsigned i = 0; i < RECORDER_FUNCTIONS; i++)
-        recorder_called[i] = tried ? recorder_tried[i] : recorder_next[i];
-    file->before = here;
-    __atomic_store_n(&file->turn_ends, now + file->turn_ticks, __ATOMIC_RELEASE);
+        lasts = file->largest_ticks - file->largest_before >= all / LASTING_PART;
+    } else {
+        file->kinds[false].ticks = TURN_TICKS;
+        file->kinds[true].ticks = LASTING_TICKS;
+    }
+    give_turn(block, file, lasts);
+    begin(file, &here, file->lasting);
 }

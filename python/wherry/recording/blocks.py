@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-MAGIC, VERSION = b"WHERRYRC", 10
+MAGIC, VERSION = b"WHERRYRC", 11
 PAGE = 4096
 OPS = ("copy", "move", "set")
 FUNCTIONS = (
@@ -26,7 +26,7 @@ SET_PLACES = SIZE_GROUPS * ALIGNMENTS
 PLACES = SET_PLACES * ALIGNMENTS * DISTANCES * OVERLAPS
 CALLERS, BURST, BURSTS, MODULES, NAMES = 512, 256, 32, 256, 1 << 16
 TIME_CLASSES, FOLLOWED, PLACES_KNOWN, LOG = 80, 4, 3, 128
-TRIAL_GROUPS, TURNS = 6, 2048
+TRIAL_GROUPS, TURNS, LASTING_TURNS = 6, 2048, 256
 _SEVERAL_NAMES = b"\0" * 15 + b"\1"
 # A caller in what was unloaded, by its module's number and its offset there.
 _SETTLED, _OFFSETS = 1 << 61, 1 << 52
@@ -89,9 +89,10 @@ _MOST_CALLS = 1 << 56
 _LATE_TICKS, _LATE_TICKS_A_BYTE, _TOUCHES, _NOTHING_TICKS = 1 << 17, 4, 16, 800
 _HEADER = struct.Struct("<8sIIIIQIIIIIIQQQQQ4096s")
 _MODULE = struct.Struct("<QQQQQIIQ")
-# When a turn ends, how long turns are, what was counted when this one began, how many were; then pairs of them: of both
-# sides ticks, calls, those of more than EXACT bytes and the bytes of these.
-_TURNS = struct.Struct("<2Q4QQ")
+# When a turn ends, and what was counted when it began; of the largest calls how many there were, what they took, and
+# both for the turn; two states; of short turns and of those that last how long they are and how many there were. Then
+# pairs of both kinds: of both sides ticks, calls, those of more than EXACT bytes and the bytes of these.
+_TURNS = struct.Struct("<Q4Q4Q2Q4Q")
 TURN_FIELDS = 4
 
 
@@ -103,7 +104,9 @@ def _pages(size: int) -> int:
 BLOCK_BYTES = _pages(-(-_BLOCK.itemsize // 64) * 64)
 _NAMES_AT = _HEADER.size + MODULES * _MODULE.size
 _TURNS_AT = _NAMES_AT + NAMES
-HEADER_BYTES = _pages(_TURNS_AT + _TURNS.size + TURNS * 2 * TURN_FIELDS * 8)
+_PAIR_BYTES = 2 * TURN_FIELDS * 8
+_LASTING_AT = _TURNS_AT + _TURNS.size + TURNS * _PAIR_BYTES
+HEADER_BYTES = _pages(_LASTING_AT + LASTING_TURNS * _PAIR_BYTES)
 
 
 class DamagedError(ValueError):
@@ -154,6 +157,7 @@ class Process:
     modules: tuple[Module, ...]
     blocks: tuple[np.void, ...]
     turns: np.ndarray  # pairs of turns, sides, TURN_FIELDS
+    lasting: np.ndarray  # the same of turns that last
     span: Span
     started: int  # in ticks since boot, whatever it executed since; 0: nobody knows
     exited: bool  # by exit()
@@ -403,9 +407,7 @@ def read(path: Path) -> Process:
         begin = _NAMES_AT + min(name, NAMES)
         file = _text(data[begin : begin + min(length, NAMES - name)])
         found.append(Module(*numbers, file, gone != 0))
-    _, _, turn_began, *_, turns = _TURNS.unpack_from(data, _TURNS_AT)
-    turns = min(turns // 2, TURNS)
-    turned = np.frombuffer(data, "<u8", turns * 2 * TURN_FIELDS, _TURNS_AT + _TURNS.size)
+    _, turn_began, *_, turns, _, lasting = _TURNS.unpack_from(data, _TURNS_AT)
     blocks, damaged = _blocks(path, data, count)
     return Process(
         pid,
@@ -413,12 +415,18 @@ def read(path: Path) -> Process:
         uncounted,
         tuple(found),
         tuple(blocks),
-        turned.reshape(turns, 2, TURN_FIELDS),
+        _pairs(data, _TURNS_AT + _TURNS.size, min(turns // 2, TURNS)),
+        _pairs(data, _LASTING_AT, min(lasting // 2, LASTING_TURNS)),
         Span(pid, parent, cpu_ns, clock_ns, begin_ticks, max(end_ticks, turn_began, begin_ticks)),
         started,
         end_ticks != 0,
         damaged,
     )
+
+
+def _pairs(data: bytes, at: int, pairs: int) -> np.ndarray:
+    found = np.frombuffer(data, "<u8", pairs * 2 * TURN_FIELDS, at)
+    return found.reshape(pairs, 2, TURN_FIELDS)
 
 
 # ---- what the numbers of counters stand for -------------------------------------------------------------------------

@@ -67,8 +67,9 @@ class Merger:
         self._nothings = [0, 0]
         self._order = np.zeros((3, blocks.SIZE_GROUPS, 3), np.uint64)
         self._bursts: list[tuple[float, list[tuple]]] = []
-        # of each run the pairs of turns of its processes
+        # of each run the pairs of turns of its processes, and those of turns that last
         self.turns: list[list[np.ndarray]] = [[]]
+        self.lasting: list[list[np.ndarray]] = [[]]
         self._group: int | None = None
         self._chance = random.Random(20261121)
 
@@ -78,6 +79,7 @@ class Merger:
         self.spans = []
         if number:
             self.turns.append([])
+            self.lasting.append([])
 
     def add(self, path: Path) -> blocks.Process | None:
         """What it had; None: nothing that could be used."""
@@ -106,6 +108,7 @@ class Merger:
         self.programs[process.program] += 1
         self.spans.append(process.span)
         self.turns[-1].append(process.turns)
+        self.lasting[-1].append(process.lasting)
         for block in process.blocks:
             self._claims += int(block["claims"])
             self.aside += int(block["aside"])

@@ -16,18 +16,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from wherry.recording.trial import whom
-from wherry.significance import half_interval
+from wherry.significance import half_interval, t_within
 from wherry.units import percent, signed
 
 # By which it is told how far the program came, by their place in the recorder's fields.
 MEASURES = {"calls": 1, "larger": 2, "bytes": 3}
-# Fewer tell nothing.
-LEAST_PAIRS = 24
+# Fewer tell nothing; of those that last each has dozens of the calls that it is about.
+LEAST_PAIRS, LEAST_LASTING_PAIRS = 24, 4
 # In this share of the pairs both turns must have some of the measure.
 LEAST_VALID = 0.8
 # A pair counts by its time, but at most so many times as much as the one in the middle: one in which the program
@@ -59,7 +59,7 @@ HIDDEN_NS, HIDDEN_LARGER_NS, SMALL = 1.3, 3.0, 1024
 class Turned:
     """Change of the run's time as fractions, with half of its 95 % interval: that of these runs, and what another run
     may differ by. `covered`: the part of the run that the turns tell of; the rest is taken to be as it is. `hidden`:
-    what more it may gain without the recorder."""
+    what more it may gain without the recorder. `lasting`: of what is covered, by turns that last."""
 
     measure: str
     pairs: int
@@ -68,6 +68,7 @@ class Turned:
     within: float
     hidden: float = 0.0
     apart: float = 0.0
+    lasting: float = 0.0
 
     @property
     def half(self) -> float:
@@ -128,12 +129,24 @@ def _grouped_error(ratio: np.ndarray, weight: np.ndarray, value: float) -> float
     return _error(means, heavy, value) * math.sqrt(GROUPS / (GROUPS - 1))
 
 
-def summed(
-    runs: Sequence[Sequence[np.ndarray]], ticks_per_ns: float, cpu_s: float, elapsed_s: float
-) -> dict | None:
-    """As a mix keeps it. `runs`: of each run the pairs of its processes; None when there are too few."""
+@dataclass(frozen=True)
+class _Told:
+    """By pairs of one kind. Changes and half intervals are fractions of the run's time."""
+
+    measure: str
+    pairs: int
+    covered: float
+    change: float
+    half: float
+    runs: list[float]
+
+
+def _told(
+    runs: Sequence[Sequence[np.ndarray]], least_pairs: int, stands_for: float, ticks: float
+) -> _Told | None:
+    """`stands_for`: how many ticks of the run one of a turn does. `ticks`: of the whole run."""
     joined = [np.concatenate(own).astype(float) for own in runs if any(len(part) for part in own)]
-    if not joined or sum(map(len, joined)) < LEAST_PAIRS:
+    if not joined or sum(map(len, joined)) < least_pairs:
         return None
     whole = np.concatenate(joined)
     means = {name: _mean(whole, place) for name, place in MEASURES.items()}
@@ -145,18 +158,55 @@ def summed(
     mean = known[measure]
     by_run = [own.value for part in joined if (own := _mean(part, MEASURES[measure])) is not None]
     half = 1.96 * mean.error
+    if len(whole) < LEAST_PAIRS:
+        half *= t_within(len(whole) - 1) / 1.96
     if len(by_run) >= LEAST_RUNS:
         half = max(half, half_interval(by_run))
+    covered = min(mean.ticks * stands_for / ticks, 1.0) if ticks > 0 else 0.0
+    return _Told(
+        measure,
+        len(whole),
+        covered,
+        covered * math.expm1(mean.value),
+        covered * math.exp(mean.value) * half,
+        [covered * math.expm1(value) for value in by_run],
+    )
+
+
+def summed(
+    runs: Sequence[Sequence[np.ndarray]],
+    ticks_per_ns: float,
+    cpu_s: float,
+    elapsed_s: float,
+    lasting: Sequence[Sequence[np.ndarray]] = (),
+) -> dict | None:
+    """As a mix keeps it. `runs`: of each run the pairs of its processes; `lasting`: those of turns that last. None when
+    there are too few."""
     # Several threads or processes at once have more time than there is.
-    least_s = min(cpu_s, elapsed_s)
-    covered = min(mean.ticks / ticks_per_ns / 1e9 / least_s, 1.0) if least_s > 0 else 0.0
+    ticks = max(min(cpu_s, elapsed_s), 0.0) * 1e9 * ticks_per_ns
+    # As much of the program was before these as is in them.
+    long = _told(lasting, LEAST_LASTING_PAIRS, 2.0, ticks)
+    short = _told(runs, LEAST_PAIRS, 1.0, ticks)
+    if long and short and long.covered > short.covered and abs(short.change) < short.half:
+        # They tell of a program that begins, and of little else: what could be chance is not added to what is known.
+        short = replace(short, change=0.0, runs=[0.0] * len(short.runs))
+    found = [own for own in (long, short) if own is not None]
+    if not found:
+        return None
+    most = max(found, key=lambda own: own.covered)
+    by_run = most.runs
+    if len(found) == 2 and len(long.runs) == len(short.runs):
+        by_run = [a + b for a, b in zip(long.runs, short.runs, strict=True)]
+    covered = sum(own.covered for own in found)
+    part = 1 / max(covered, 1.0)  # what was before them is guessed
     return {
-        "measure": measure,
-        "pairs": len(whole),
-        "covered": round(covered, 4),
-        "change": round(covered * math.expm1(mean.value), 6),
-        "half": round(covered * math.exp(mean.value) * half, 6),
-        "runs": [round(covered * math.expm1(value), 6) for value in by_run],
+        "measure": most.measure,
+        "pairs": sum(own.pairs for own in found),
+        "covered": round(covered * part, 4),
+        "change": round(sum(own.change for own in found) * part, 6),
+        "half": round(math.hypot(*(own.half for own in found)) * part, 6),
+        "runs": [round(value * part, 6) for value in by_run],
+        **({"lasting": round(long.covered * part, 4)} if long else {}),
     }
 
 
@@ -166,7 +216,8 @@ def of(document: Mapping) -> Turned | None:
     if not found:
         return None
     told = (found["measure"], found["pairs"], found["covered"], found["change"], found["half"])
-    return Turned(*told, _hidden(document), _apart(document, len(found.get("runs", [])) or 1))
+    apart = _apart(document, len(found.get("runs", [])) or 1)
+    return Turned(*told, _hidden(document), apart, found.get("lasting", 0.0))
 
 
 def _apart(document: Mapping, runs: int) -> float:

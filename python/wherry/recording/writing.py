@@ -86,7 +86,7 @@ def _timed(
     rate = rehearsed["ticks_per_ns"]
     rows = {op: trial.rows(own, rate) for op, own in merger.trials().items() if own}
     found = {"routines": tried.routines, "plan": tried.plan, "ops": rows}
-    turned = turns.summed(merger.turns, rate, cpu_s, elapsed_s)
+    turned = turns.summed(merger.turns, rate, cpu_s, elapsed_s, merger.lasting)
     return {"trial": found | ({"turns": turned} if turned else {})}
 
 

@@ -35,8 +35,8 @@ NOISE = 0.01
 # calls for 53 % of its time and takes 2 % more with the drop-in they said 2 % less, of one with 31 % (ffmpeg-pad) that
 # takes 6 % less 1 (docs/programs.md).
 CALLS_SPREAD = 0.2
-# In turns with copies that go past the caches libc's of many megabytes find nothing of their destination there, and not
-# for tens of calls after: in a program of its own they may find most of it in a last-level cache larger than is
+# In short turns with copies that go past the caches libc's of many megabytes find nothing of their destination there,
+# and not for tens of calls after: in a program of its own they may find most of it in a last-level cache larger than is
 # believed. Of what such calls gained in turns so much was not there in the whole program (docs/programs-intel.md).
 LASTING_SPREAD = 0.6
 # A program that its copies take less of has nothing to gain.
@@ -143,10 +143,13 @@ def of_turns(
     that the turns do not tell of, and for how much less they may gain where nobody takes turns."""
     change, half, gained = turned.change, turned.half, 0.0
     if outlasting is not None and cpu_s > 0 and outlasting.libc.mean() > 0:
-        part = min((1 - turned.covered) * cpu_s / float(outlasting.libc.mean()), 1.0)
+        share = float(outlasting.libc.mean()) / cpu_s
+        # What turns that last cover is of such calls for the most part, as they are where nobody takes turns.
+        others = max(share - turned.lasting, 0.0)
+        part = min(1 - turned.covered, others) / share
         change += part * outlasting.seconds / cpu_s
         half = math.hypot(half, part * outlasting.half / cpu_s)
-        gained = max(min(-outlasting.seconds / cpu_s, -change), 0.0)
+        gained = max(min(-outlasting.seconds / cpu_s, -change), 0.0) * others / share
     low, high = change - half - turned.hidden, change + half + LASTING_SPREAD * gained
     clear = _clear(low, high, change, noise)
     few_runs = turned.apart > turned.within

@@ -1,5 +1,10 @@
-/* What is kept of turns when there are more of them than there is room for. The source itself is included, since
- * nothing of it is seen outside. */
+/* What is kept of turns when there are more of them than there is room for, and when they last. The source itself is
+ * included, since nothing of it is seen outside, and goes by a clock that stands until it is told otherwise. */
+#include "recorder/recorder.h"
+
+static uint64_t now;
+static uint64_t clock_of_test(void) { return now; }
+#define recorder_ticks clock_of_test
 #include "recorder/turns.c"
 
 #include <stdio.h>
@@ -25,28 +30,28 @@ uint64_t recorder_random(struct recorder_block *block) { return (uint64_t)(block
         }                                                                                                              \
     } while (0)
 
-int main(void)
+static void of_more_than_there_is_room_for(void)
 {
     struct recorder_file *file = calloc(1, sizeof *file);
     CHECK(file);
-    file->turn_ticks = TURN_TICKS;
+    file->kinds[false].ticks = TURN_TICKS;
     struct recorder_turn here = {0, 0, 0, 0};
     uint64_t calls[2] = {0, 0};
     for (unsigned i = 0; i < 3 * 2 * TURNS; i++) {
         recorder_trying = i & 1;
-        here = (struct recorder_turn){here.ticks + file->turn_ticks, here.calls + i % 97, here.larger + 2,
-                                      here.larger_bytes + 3};
+        const uint64_t ticks = file->kinds[false].ticks, before = file->kinds[false].turns;
+        here = (struct recorder_turn){here.ticks + ticks, here.calls + i % 97, here.larger + 2, here.larger_bytes + 3};
         calls[i & 1] += i % 97;
-        const uint64_t before = file->turns;
-        keep(file, &here, file->turn_ticks);
+        keep(file, &here, ticks);
         file->before = here;
-        CHECK(file->turns == before + 1 || (before == 2 * TURNS - 1 && file->turns == TURNS));
-        CHECK(file->turns < 2 * TURNS);
+        const uint64_t turns = file->kinds[false].turns;
+        CHECK(turns == before + 1 || (before == 2 * TURNS - 1 && turns == TURNS));
+        CHECK(turns < 2 * TURNS);
     }
     /* Full at 2, 3, 4, 5 and 6 times TURNS turns. */
-    CHECK(file->turn_ticks == (uint64_t)TURN_TICKS << 5);
+    CHECK(file->kinds[false].ticks == (uint64_t)TURN_TICKS << 5);
     struct recorder_turn sums[2] = {{0, 0, 0, 0}, {0, 0, 0, 0}};
-    for (unsigned i = 0; i < file->turns / 2; i++)
+    for (unsigned i = 0; i < file->kinds[false].turns / 2; i++)
         for (unsigned side = 0; side < 2; side++) {
             sums[side].ticks += file->turn[i].sides[side].ticks;
             sums[side].calls += file->turn[i].sides[side].calls;
@@ -58,7 +63,61 @@ int main(void)
     CHECK(sums[0].larger + sums[1].larger == here.larger);
     CHECK(sums[0].larger_bytes == sums[1].larger_bytes);
     CHECK(sums[0].larger_bytes + sums[1].larger_bytes == here.larger_bytes);
-    puts("turns: kept");
+    CHECK(file->kinds[true].turns == 0);
     free(file);
+}
+
+/* A program that makes calls of LASTING_FROM and more, or smaller ones, that take so long each. */
+static void works(unsigned calls, uint64_t ticks, bool largest)
+{
+    for (unsigned i = 0; i < calls; i++) {
+        recorder_take_turn(NULL);
+        now += ticks;
+        recorder_file->largest_calls += largest;
+        recorder_file->largest_ticks += largest ? ticks : 0;
+    }
+}
+
+static void of_calls_that_last(void)
+{
+    struct recorder_file *file = recorder_file = calloc(1, sizeof *file);
+    CHECK(file);
+    now = 1000;
+    works(100, TURN_TICKS, false);
+    CHECK(file->kinds[false].turns == 99 && !file->lasting && !file->settling);
+    /* A pair that has begun is ended as it is; in the next one turns last. */
+    works(2, TURN_TICKS, true);
+    const uint64_t before = file->kinds[false].turns;
+    CHECK(before == 101 && !file->lasting);
+    works(1, TURN_TICKS, true);
+    CHECK(file->kinds[false].turns == before + 1 && file->lasting && file->settling);
+    /* So many calls before it is the side's own, and so many that are. */
+    for (unsigned turn = 0; turn < 6; turn++) {
+        const bool trying = recorder_trying;
+        CHECK(file->kinds[true].turns == turn && file->settling);
+        works(LASTING_CALLS, TURN_TICKS, true);
+        CHECK(!file->settling && recorder_trying == trying && file->before.ticks == now - TURN_TICKS);
+        works(LASTING_CALLS, TURN_TICKS, true);
+        CHECK(file->kinds[true].turns == turn + 1);
+        CHECK(file->lasting_turn[turn / 2].sides[trying].ticks == (uint64_t)LASTING_CALLS * TURN_TICKS);
+        CHECK(turn % 2 || recorder_trying != trying);
+    }
+    CHECK(file->kinds[false].turns == before + 1);
+    /* Long ones end by the clock. */
+    works(2, LASTING_TICKS, true);
+    CHECK(file->kinds[true].turns == 6 && !file->settling);
+    works(1, LASTING_TICKS, true);
+    CHECK(file->kinds[true].turns == 7 && file->settling);
+    /* When the program does something else they are short again, from the next pair on. */
+    works(100, TURN_TICKS, false);
+    CHECK(file->kinds[true].turns == 8 && !file->lasting && !file->settling && file->kinds[false].turns > before + 30);
+    free(file);
+}
+
+int main(void)
+{
+    of_more_than_there_is_room_for();
+    of_calls_that_last();
+    puts("turns: kept");
     return 0;
 }
