@@ -60,7 +60,7 @@ def full() -> dict:
         }],
         "ceiling": {
             "cpu_s": 1.1, "likely_s": 0.1, "at_most_s": 0.2, "likely": 0.1, "at_most": 0.2, "timed": 9, "pace": 1.2,
-            "few_timed": False, "incomplete": False, "unrecorded_s": 0.1,
+            "trial_s": 0.1, "few_timed": False, "incomplete": False, "unrecorded_s": 0.1,
             "parts": [{"op": "copy", "up_to": None, "calls": 1, "likely_s": 0.1, "at_most_s": 0.2}],
         },
     }  # fmt: skip

@@ -105,6 +105,26 @@ def test_turns_that_last_tell_of_what_was_before_them():
     assert len(found["runs"]) == 3 and found["half"] > 0.1
 
 
+def test_what_the_run_had_taken_with_libc_alone():
+    def alone(change: float, covered: float = 1.0, half: float = 0.01, ops: dict | None = None):
+        told = {"measure": "calls", "pairs": 99, "covered": covered, "change": change, "half": half}
+        rows = {"copy": [[8192, 12287, [9] * 6, [9e6] * 6, [9] * 6, [4.5e6] * 6]]} if ops else {}
+        return turns.libc_alone(2.0, {"turns": told, "ops": rows}, ops or {})
+
+    assert alone(0.0) == 2.0
+    # In its half of the time the other, twice as fast, came as far as libc in all of it.
+    assert alone(-0.5) == pytest.approx(1 + 2)
+    assert alone(1.0) == alone(1.0, half=0.4) == pytest.approx(1 + 0.5)
+    assert alone(-0.25, 0.5) == pytest.approx(
+        1.0 + 0.5 + 1.0
+    )  # half of the run is outside of turns
+    # Turns that tell too little: by single calls of a millisecond, of which the faster side had two of three.
+    assert alone(-0.5, half=0.3) == 2.0
+    ops = {"copy": {"sizes": [[9000, 9000, 1200, 1200 * 9000]]}}
+    assert alone(-0.5, half=0.3, ops=ops) == pytest.approx(2.0 + 1200 * 0.5e-3 * 2 / 3)
+    assert turns.libc_alone(2.0, {"ops": {}}, {}) == 2.0
+
+
 def test_runs_that_differ_widen_the_interval():
     alike = told([[made(300, -0.1, seed)] for seed in range(5)])
     apart = told([[made(300, effect, 7)] for effect in (-0.2, -0.1, 0.0, -0.15, -0.05)])
@@ -324,6 +344,10 @@ def test_another_library_is_tried(record, known, build_dir, wherry, tmp_path):
     trial = mix["trial"]
     assert trial["routines"] == "librecorder-slow" and re.fullmatch("[0-9a-f]{64}", trial["plan"])
     assert trial["turns"]["change"] > 1.0
+    # The ceiling is of what libc's copies alone had taken: less than half of the time of the others.
+    spent, ceiling = mix["run"]["user_s"] + mix["run"]["system_s"], mix["ceiling"]
+    assert ceiling["trial_s"] > 0.2 * spent and ceiling["cpu_s"] < 0.8 * spent
+    assert "of processor time of its own, with libc alone)" in " ".join(done.stderr.split())
     assert "in turns with librecorder-slow, against turns with libc" in " ".join(
         done.stderr.split()
     )

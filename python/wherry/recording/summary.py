@@ -216,7 +216,12 @@ def ceiling_in_words(ceiling: Mapping) -> str:
         more = "no copy was recorded, which is no proof that there was none"
     else:
         more = "even a free memcpy could gain no more"
-    run = f"of this run ({seconds(ceiling['at_most_s'])} of {seconds(ceiling['cpu_s'])} of processor time of its own)"
+    # Where others had their turns, and it makes a difference.
+    alone = abs(ceiling.get("trial_s", 0)) >= 0.01 * ceiling["cpu_s"]
+    run = (
+        f"of this run ({seconds(ceiling['at_most_s'])} of {seconds(ceiling['cpu_s'])} of processor time of its own"
+        f"{', with libc alone' * alone})"
+    )
     if not ceiling.get("timed"):
         return (
             f"at most {percent(ceiling['at_most'])} {run}, about {percent(ceiling['likely'])} if the data lay in the "

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from wherry.recording.trial import summed as summed_calls
 from wherry.recording.trial import whom
 from wherry.significance import half_interval, t_within
 from wherry.units import percent, signed
@@ -49,6 +50,9 @@ APART, APART_OF_COPIES = 0.01, 0.02
 MOST_HALF, MOST_HALF_OF_MUCH = 0.05, 0.1
 # Nobody waits for more.
 MOST_RUNS = 100
+# No routine takes less of what another does.
+LEAST_RATIO = 0.05
+_TOLD = ("measure", "pairs", "covered", "change", "half")
 # What stands between a program and its copies hides a part of what a routine gains there: of calls of up to SMALL
 # bytes, and of larger ones, at most so much each, as far as programs were from what their turns told (docs/record.md):
 # 1.25 where Perl joins strings and 0.3 where SQLite does; 2.9 where Perl cuts strings of 16 KB. It was always a gain.
@@ -210,12 +214,28 @@ def summed(
     }
 
 
+def libc_alone(cpu_s: float, found: Mapping, ops: Mapping[str, Mapping]) -> float:
+    """What the run had taken with libc's routines alone, where its calls went to others by turns of as long. `found`:
+    the trial, as a mix keeps it; `ops`: the mix's counts."""
+    own = found.get("turns")
+    if own and own["covered"] > 0 and own["half"] <= max(MOST_HALF, abs(own["change"]) / 2):
+        # In half of what turns cover the program came as far as it does in so much time with libc.
+        as_far = 1 / max(1 + own["change"] / own["covered"], LEAST_RATIO)
+        return cpu_s * (1 + own["covered"] * (as_far - 1) / 2)
+    calls = summed_calls({"trial": found, "ops": ops})
+    if calls is None or calls.libc.mean() <= 0:
+        return cpu_s
+    # So many of these calls went to the others, since in turns of as long these make more, or fewer.
+    ratio = max(1 + calls.seconds / float(calls.libc.mean()), LEAST_RATIO)
+    return max(cpu_s - calls.seconds / (1 + ratio), cpu_s * LEAST_RATIO)
+
+
 def of(document: Mapping) -> Turned | None:
     """What the turns of a mix tell."""
     found = (document.get("trial") or {}).get("turns")
     if not found:
         return None
-    told = (found["measure"], found["pairs"], found["covered"], found["change"], found["half"])
+    told = tuple(found[name] for name in _TOLD)
     apart = _apart(document, len(found.get("runs", [])) or 1)
     return Turned(*told, _hidden(document), apart, found.get("lasting", 0.0))
 

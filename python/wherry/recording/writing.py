@@ -95,7 +95,7 @@ def _ceiling(
 ) -> tuple[dict | None, dict]:
     """What the copies took of the run; and, when a plan was tried, the trial. `incomplete`: some was not recorded."""
     from wherry import ceiling
-    from wherry.recording import rehearsal
+    from wherry.recording import rehearsal, turns
 
     cpu_s = ran.user_s + ran.system_s
     if not ops:
@@ -112,7 +112,9 @@ def _ceiling(
         own = own_share(merger, cpu_s, rehearsed["ticks_per_ns"])
         cpu_s *= own
         more = _timed(ops, merger, costs, rehearsed, tried, cpu_s, ran.elapsed_s * own, pace)
-    return ceiling.of(ops, cpu_s, costs, ran.system_s, incomplete, ran.unrecorded_s, pace), more
+    alone_s = turns.libc_alone(cpu_s, more["trial"], ops) if more else cpu_s
+    found = ceiling.of(ops, alone_s, costs, ran.system_s, incomplete, ran.unrecorded_s, pace)
+    return found | ({"trial_s": round(cpu_s - alone_s, 6)} if more else {}), more
 
 
 def _incomplete(merger: Merger, unrecorded: Sequence[Mapping], ran: Ran) -> bool:
