@@ -78,12 +78,26 @@ static void begin(struct recorder_file *file, const struct recorder_turn *here, 
     __atomic_store_n(&file->turn_ends, here->ticks + ticks, __ATOMIC_RELEASE);
 }
 
+/* Of the largest calls that were tried before the first turn that lasts: they found what the other side had left, and
+ * the first of them pages that were not there. */
+static void forget_largest(void)
+{
+    const unsigned first = 2 * (unsigned)__builtin_ctzll(LASTING_FROM); /* time_class of timing.c */
+    struct recorder_block *block;
+    for (uint32_t i = 0; i < CALLING && (block = recorder_block(i)); i++)
+        for (unsigned op = 0; op < OPS; op++)
+            for (unsigned class = first; class < TIME_CLASSES; class++)
+                block->trials[op][class] = (struct recorder_trial){0};
+}
+
 static void give_turn(struct recorder_block *block, struct recorder_file *file, bool lasts)
 {
     bool tried = !recorder_trying;
     if (file->kinds[file->lasting].turns % 2 == 0) {
         tried = recorder_random(block) >> 63;
         file->lasting = lasts;
+        if (lasts && file->kinds[true].turns == 0)
+            forget_largest();
     }
     recorder_trying = tried;
     for (unsigned i = 0; i < RECORDER_FUNCTIONS; i++)

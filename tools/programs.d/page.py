@@ -168,8 +168,8 @@ def page(results: Mapping[str, Mapping], left_out: Mapping[str, str]) -> str:
         "- **Ceiling**: what copies took by `wherry record`, which timed some (at most: with page faults, and as far "
         "as those that it timed may be from the mean).",
         "- **Predicted**: the change that `wherry replay` derives from the recording of several runs, with a 95 % "
-        "interval: by how fast the whole program was in turns of 1 to 2 ms with libc and with the drop-in; marked "
-        "*by calls* where those tell too little: of calls of more than 1 KiB by what they took in such turns, of the "
+        "interval: by how fast the whole program was in turns of 1 to 2 ms, or of tens of calls where these are of "
+        "megabytes, with libc and with the drop-in; marked *by calls* where those tell too little: of calls of more than 1 KiB by what they took in such turns, of the "
         "others by what replay measures. *Not measurable*: nothing is claimed.",
         "- **Measured**: the change that `wherry ab` saw, libc against the drop-in in turns, "
         f"{_span(min(rounds) * 2, max(rounds) * 2)} runs of each, with a 95 % interval, ± the noise of the same runs. "

@@ -15,11 +15,8 @@ void *recorder_next[RECORDER_FUNCTIONS];
 void *recorder_tried[RECORDER_FUNCTIONS];
 void *recorder_called[RECORDER_FUNCTIONS];
 bool recorder_trying;
-struct recorder_block *recorder_block(uint32_t number)
-{
-    (void)number;
-    return NULL;
-}
+static struct recorder_block *only; /* of the process */
+struct recorder_block *recorder_block(uint32_t number) { return number ? NULL : only; }
 uint64_t recorder_random(struct recorder_block *block) { return (uint64_t)(block == NULL); }
 
 #define CHECK(holds)                                                                                                   \
@@ -81,16 +78,21 @@ static void works(unsigned calls, uint64_t ticks, bool largest)
 static void of_calls_that_last(void)
 {
     struct recorder_file *file = recorder_file = calloc(1, sizeof *file);
-    CHECK(file);
+    only = calloc(1, sizeof *only);
+    CHECK(file && only);
+    only->trials[OP_MOVE][43].sides[1][5].calls = only->trials[OP_MOVE][44].sides[1][5].calls = 3;
     now = 1000;
     works(100, TURN_TICKS, false);
     CHECK(file->kinds[false].turns == 99 && !file->lasting && !file->settling);
     /* A pair that has begun is ended as it is; in the next one turns last. */
     works(2, TURN_TICKS, true);
     const uint64_t before = file->kinds[false].turns;
-    CHECK(before == 101 && !file->lasting);
+    CHECK(before == 101 && !file->lasting && only->trials[OP_MOVE][44].sides[1][5].calls == 3);
     works(1, TURN_TICKS, true);
     CHECK(file->kinds[false].turns == before + 1 && file->lasting && file->settling);
+    /* What was tried of 4 MiB and more until then is forgotten, once. */
+    CHECK(only->trials[OP_MOVE][44].sides[1][5].calls == 0 && only->trials[OP_MOVE][43].sides[1][5].calls == 3);
+    only->trials[OP_SET][79].sides[0][0].calls = 2;
     /* So many calls before it is the side's own, and so many that are. */
     for (unsigned turn = 0; turn < 6; turn++) {
         const bool trying = recorder_trying;
@@ -111,6 +113,9 @@ static void of_calls_that_last(void)
     /* When the program does something else they are short again, from the next pair on. */
     works(100, TURN_TICKS, false);
     CHECK(file->kinds[true].turns == 8 && !file->lasting && !file->settling && file->kinds[false].turns > before + 30);
+    works(100, TURN_TICKS, true);
+    CHECK(file->lasting && only->trials[OP_SET][79].sides[0][0].calls == 2);
+    free(only);
     free(file);
 }
 
