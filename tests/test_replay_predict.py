@@ -131,6 +131,10 @@ def test_what_outlasts_turns_is_told_by_its_calls():
     assert lasts.high - lasts.low == pytest.approx(0.04 + predict.LASTING_SPREAD * 0.03 * 0.4)
     lasts = predict.of_turns("wherry", replace(turned, lasting=0.5), predict.NOISE, long, cpu_s=1.0)
     assert (lasts.change, lasts.low, lasts.high) == pytest.approx((0.01, -0.01, 0.03))
+    # Where nothing tells of them nothing is claimed: they may take twice as long with the others, or no time.
+    unknown = predict.of_turns("wherry", replace(turned, change=-0.05), predict.NOISE, untold=0.3)
+    assert unknown.change == -0.05 and not unknown.measurable
+    assert unknown.high == pytest.approx(-0.05 + (0.02**2 + 0.3**2) ** 0.5)
     slower = Change(np.full(6, 0.1), np.full(6, 0.5))
     lost = predict.of_turns("wherry", turned, predict.NOISE, slower, cpu_s=1.0)
     assert lost.measurable and lost.high - lost.low == pytest.approx(0.04)

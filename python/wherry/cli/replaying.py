@@ -172,7 +172,12 @@ def _predictions(subject, routines, identities, found, noise) -> dict[str, Predi
             if turned and turned.tells:
                 measured = own
                 own = tried = predict.of_turns(
-                    name, turned, noise, subject.outlasting, subject.ceiling["cpu_s"]
+                    name,
+                    turned,
+                    noise,
+                    subject.outlasting,
+                    subject.ceiling["cpu_s"],
+                    subject.untold,
                 )
             elif subject.tried:
                 measured = own

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from wherry.significance import half_interval
-from wherry.units import KIB, signed
+from wherry.units import KIB, MIB, signed
 
 VARIABLE = "WHERRY_TRIAL"
 DEFAULT_PLAN = "default"
@@ -27,6 +27,8 @@ GROUPS = 6
 LEAST_CALLS = 12
 # A call that takes libc so long is half of a turn, or more than one: turns that have some count as if they had less.
 OUTLASTS_NS = 1e6
+# Among calls of so many bytes turns last (preload/recorder/block.h), and few short ones have any.
+LASTING_FROM = 4 * MIB
 # Of these fewer do: what a call takes beside others like it differs less, the longer it is.
 LEAST_OUTLASTING = 6
 
@@ -81,15 +83,36 @@ def summed(document: Mapping) -> Change | None:
 
 
 def outlasting(document: Mapping) -> Change | None:
-    """Of all calls of a mix that outlast a turn."""
+    """Of all calls of a mix that outlast a turn, or of which short turns have none."""
     found = []
     for op, rows in (document.get("trial") or {}).get("ops", {}).items():
-        long = [row for row in rows if sum(row[3]) >= OUTLASTS_NS * max(sum(row[2]), 1)]
+        long = [
+            row
+            for row in rows
+            if row[0] >= LASTING_FROM or sum(row[3]) >= OUTLASTS_NS * max(sum(row[2]), 1)
+        ]
         if long and (
             own := change(document["ops"][op], long, long[0][0], 1 << 62, LEAST_OUTLASTING)
         ):
             found.append(own)
     return _together(found)
+
+
+def untold(document: Mapping) -> float:
+    """The share of a run that its calls of megabytes took, where they were too few for single ones or turns to tell of
+    them; 0.0 where any do."""
+    found, ceiling = document.get("trial") or {}, document.get("ceiling") or {}
+    if "lasting" in (found.get("turns") or {}) or outlasting(document) is not None:
+        return 0.0
+    cpu_s, took_s = ceiling.get("cpu_s", 0), 0.0
+    for part in ceiling.get("parts", ()):
+        if part["up_to"] is not None:  # smaller ones
+            continue
+        sizes = document["ops"][part["op"]]["sizes"]
+        largest = sum(row[3] for row in sizes if row[0] >= LASTING_FROM)
+        whole = sum(row[3] for row in sizes if row[0] > MIB)
+        took_s += part["likely_s"] * largest / max(whole, largest, 1)
+    return min(took_s / cpu_s, 1.0) if cpu_s > 0 else 0.0
 
 
 def _together(found: Sequence[Change]) -> Change | None:

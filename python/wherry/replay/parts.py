@@ -62,6 +62,7 @@ class Subject:
     tried_plan: str | None = None  # of the recording's trial
     turned: Turned | None = None  # what its turns tell of the whole program
     outlasting: Change | None = None  # what the trial made of calls that outlast a turn
+    untold: float = 0.0  # share of the run that calls took which nothing in it tells of
     processes: int = 0  # of the recording, an exec in one as another: each loads libraries
     beyond: int = 0  # calls of more bytes than are measured, which are in no part
     elsewhere: str = ""  # how the machine that it was recorded on is not this one
@@ -69,7 +70,13 @@ class Subject:
     def without_trial(self, elsewhere: str) -> Subject:
         parts = tuple(replace(part, tried=None) for part in self.parts)
         return replace(
-            self, parts=parts, tried_plan=None, turned=None, outlasting=None, elsewhere=elsewhere
+            self,
+            parts=parts,
+            tried_plan=None,
+            turned=None,
+            outlasting=None,
+            untold=0.0,
+            elsewhere=elsewhere,
         )
 
     @property
@@ -238,6 +245,7 @@ def subject(
         (recording.document.get("trial") or {}).get("plan"),
         turns.of(recording.document),
         trial.outlasting(recording.document),
+        trial.untold(recording.document),
         run.get("processes", 0) + run.get("execs", 0),
         beyond,
     )

@@ -138,10 +138,13 @@ def of_turns(
     noise: float = NOISE,
     outlasting: Change | None = None,
     cpu_s: float = 0.0,
+    untold: float = 0.0,
 ) -> Prediction:
     """`outlasting`: what calls that outlast a turn were found to take more, of `cpu_s` seconds; for the part of them
-    that the turns do not tell of, and for how much less they may gain where nobody takes turns."""
+    that the turns do not tell of, and for how much less they may gain where nobody takes turns. `untold`: the share of
+    the run of such calls that nothing tells of: they may take twice as long, or nothing."""
     change, half, gained = turned.change, turned.half, 0.0
+    half = math.hypot(half, min(untold, 1 - turned.covered))
     if outlasting is not None and cpu_s > 0 and outlasting.libc.mean() > 0:
         share = float(outlasting.libc.mean()) / cpu_s
         # What turns that last cover is of such calls for the most part, as they are where nobody takes turns.
