@@ -344,7 +344,7 @@ def test_another_library_is_tried(record, known, build_dir, wherry, tmp_path):
     trial = mix["trial"]
     assert trial["routines"] == "librecorder-slow" and re.fullmatch("[0-9a-f]{64}", trial["plan"])
     assert trial["turns"]["change"] > 1.0
-    # The ceiling is of what the run had taken with libc alone, as far as turns tell that (on a busy machine they may not).
+    # The ceiling is of what the run had taken with libc alone, as far as turns tell: on a busy machine they may not.
     ceiling = mix["ceiling"]
     whole_s = ceiling["cpu_s"] + ceiling["trial_s"]
     assert 0 < whole_s <= mix["run"]["user_s"] + mix["run"]["system_s"] + 1e-6
