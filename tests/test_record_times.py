@@ -423,7 +423,7 @@ def test_calls_in_which_others_ran_are_left_out(sleepy):
 
 def test_a_trial_leaves_out_calls_in_which_others_ran(sleepy, build_dir):
     """In one of a few runs at least, since a busy machine makes the others slower, too. With those that sleep libc's
-    take three and a half to four times as long as the drop-in's."""
+    take three to five times as long as the drop-in's."""
     ratios: list[float] = []
     while not ratios or (ratios[-1] >= 2.5 and len(ratios) < 4):
         row = sleepy(build_dir / "preload/libwherry-dropin.so")
