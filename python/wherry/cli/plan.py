@@ -17,7 +17,8 @@ def _in_library(path: Path) -> tuple[bool, str]:
     from wherry import planuse, runner
 
     before = os.environ.get("WHERRY_PLAN")
-    os.environ["WHERRY_PLAN"] = str(planuse.compiled(path))
+    named = str(planuse.compiled(path))
+    os.environ["WHERRY_PLAN"] = named
     try:
         status = runner.cpu()["plan"]["status"]
     finally:
@@ -25,6 +26,9 @@ def _in_library(path: Path) -> tuple[bool, str]:
             del os.environ["WHERRY_PLAN"]
         else:
             os.environ["WHERRY_PLAN"] = before
+    if why := planuse.unused_by(status, named):
+        # Nobody here has set that variable, and the file that it names is one that was made of this one.
+        return False, f"{why}; the default plan would serve in its place"
     return status.startswith("plan '"), status
 
 
