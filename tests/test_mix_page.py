@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+import html
 import json
 import re
+import subprocess
 
 import pytest
 from conftest import ROOT
 from made_mixes import SMALL, full
-from wherry import recordings
+from wherry import recordings, shellwords
 from wherry.recording import summary
 from wherry.report import mixpage
 
@@ -81,6 +83,7 @@ def test_what_calls_took_is_on_the_page(wherry, tmp_path):
     times = [96, 127, 20, 2000, 900.0, 600.0, 10, 700.0, 0, [15, 0, 5, 0, 0, 0, 0, 0, 0]]
     document["ops"]["move"]["times"] = [times]
     rows = [[8192, 12287, [10] * 6, [1000.0] * 6, [5] * 6, [400.0] * 6]]
+    rows.append([8 << 20, (16 << 20) - 1, [2] * 6, [3.0e6] * 6, [2] * 6, [2.0e6] * 6])
     document["trial"]["ops"] = {"copy": rows, "move": []}
     path = tmp_path / "timed.mix.json"
     recordings.write(path, document)
@@ -93,6 +96,8 @@ def test_what_calls_took_is_on_the_page(wherry, tmp_path):
     assert cells[at + 5 : at + 11] == ["100 %", "0.0 %", "0.0 %", "75 %", "0.0 %", "25 %"]
     at = cells.index("60")
     assert cells[at : at + 5] == ["60", "30", "100.0", "80.0", "0.80"]
+    at = cells.index("8M–16M")
+    assert cells[at + 3 : at + 6] == ["1,500,000", "1,000,000", "0.67"]
 
 
 def test_what_a_mix_says_is_text_on_its_page(wherry, tmp_path):
@@ -104,6 +109,23 @@ def test_what_a_mix_says_is_text_on_its_page(wherry, tmp_path):
     page = (tmp_path / "evil.mix.html").read_text()
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
+
+
+def test_the_command_of_a_page_can_be_typed_again(wherry, tmp_path):
+    document = copy.deepcopy(SMALL)
+    words = ["python3", "-c", "a = 1\nprint('it\\'s')", "two words"]
+    document["how"] = {"command": words}
+    path = tmp_path / "lines.mix.json"
+    recordings.write(path, document)
+    assert wherry("report", path).returncode == 0
+    page = (tmp_path / "lines.mix.html").read_text()
+    shown = html.unescape(re.search(r"command</dt><dd>(.*?)</dd>", page).group(1))
+    told = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {shown}"], stdout=subprocess.PIPE, check=True
+    )
+    assert told.stdout.decode().split("\0")[:-1] == words
+    # What no program was ever called with, but a file may say.
+    assert shellwords.line(["a\ud800", 3]) == r"$'a\355\240\200' 3"
 
 
 def test_a_damaged_mix_is_not_drawn(wherry, tmp_path):

@@ -279,9 +279,9 @@ def test_permissions_are_kept(record, tmp_path):
     ["plain", "two words", "it's", "a\nb", "\x1b[31mred", "-x", "b\\s", "\udcffbytes", "\u202e*"],
 )
 def test_the_hint_can_be_given_to_a_shell(wherry, known, tmp_path, name: str):
-    from wherry.recording.summary import in_shell
+    from wherry import shellwords
 
-    word = in_shell(name)
+    word = shellwords.path(name)
     assert word.isprintable()
     env = {**os.environ, "LC_ALL": "C.UTF-8"}
     read = run(
@@ -290,7 +290,7 @@ def test_the_hint_can_be_given_to_a_shell(wherry, known, tmp_path, name: str):
     assert read.stdout.removeprefix("./") == name
     done = wherry("record", "--no-ceiling", "-o", tmp_path / name, "--", known, "times", "10")
     assert done.stderr.splitlines()[-1].endswith(
-        f"(next: wherry replay {in_shell(str(tmp_path / name))})"
+        f"(next: wherry replay {shellwords.path(str(tmp_path / name))})"
     )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from wherry import named_files, outputs, runfile, schemas
+from wherry import named_files, outputs, runfile, schemas, shellwords
 from wherry.errors import WherryError
 from wherry.mixfiles import LARGEST_SIZE, Shares
 
@@ -108,7 +108,7 @@ class Recording:
 def command_in_words(how: Mapping) -> str:
     """Of a mix's `how`: on one line, with how much of it the mix leaves out."""
     more = f" ... ({how['left_out']:,} more words)" if how.get("left_out") else ""
-    return " ".join(how.get("command", ())) + more
+    return shellwords.line(how.get("command", ())) + more
 
 
 def _group(up_to: int | None) -> tuple[int, int]:

@@ -19,7 +19,7 @@ def into(
     library: str | None,
 ) -> int:
     """Makes the directory ready and prints the environment."""
-    from wherry import outputs
+    from wherry import outputs, shellwords
     from wherry.cli import streams
     from wherry.recording import outside, preparing
 
@@ -30,7 +30,7 @@ def into(
     env = outside.make(home, prepared, target, note)
     for name, value in env.items():
         streams.line_of(f"{name}={value}")
-    place = telling.in_shell(str(home))
+    place = shellwords.path(str(home))
     telling.say(
         f"what is started with this environment ({place}/{outside.ENVIRONMENT}) is recorded; wherry record --collect "
         f"{place} saves what there is until then. When nothing is started with it any more: rm -r {place}"

@@ -199,11 +199,13 @@ def _recorded(asked: _Asked, quiet: bool, verdict, home: Path, ending: Ending) -
 
 
 def _tell_leftovers() -> None:
+    from wherry import shellwords
+
     found = list(leftovers.every())
     for own in found[:LEFTOVERS_SHOWN]:
-        what = " ".join(own.command)
+        what = shellwords.line(own.command)
         what = what if len(what) < 60 else f"{what[:57]}..."
-        place = telling.in_shell(str(own.home))
+        place = shellwords.path(str(own.home))
         telling.say(
             f"a recording of {what} begun at {own.started} was cut off: wherry record --recover {place} saves it, "
             f"rm -r {place} removes it"

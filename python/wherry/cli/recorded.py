@@ -31,7 +31,9 @@ def save(document: dict, target: Path, home: Path, merger: Merger, ran: Ran, qui
         with telling.unheard():
             summary.show(document, place, merger, ran)
     if why:
-        telling.say(f"{why}; the mix is in {telling.in_shell(str(place))} instead")
+        from wherry import shellwords
+
+        telling.say(f"{why}; the mix is in {shellwords.path(str(place))} instead")
     return not why
 
 

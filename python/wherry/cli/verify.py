@@ -154,10 +154,9 @@ def _command(line: str) -> str:
     """As the runner says it, but of letters that can be printed: a path need not be text."""
     if line.isprintable():
         return line
-    from wherry.recording.telling import in_shell
+    from wherry import shellwords
 
-    words = shlex.split(line)
-    return " ".join(shlex.quote(word) if word.isprintable() else in_shell(word) for word in words)
+    return shellwords.line(shlex.split(line))
 
 
 def report(printer, result, one_case: bool = False) -> None:

@@ -8,12 +8,11 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from wherry import tables
+from wherry import shellwords, tables
 from wherry.errors import printable
 from wherry.recording import trial, turns, unseen
 from wherry.recording.merge import Merger
 from wherry.recording.running import UNNAMED, Ran
-from wherry.recording.telling import in_shell
 from wherry.tables import Column, Figure, layout
 from wherry.units import percent, size_in_words, size_label
 
@@ -340,5 +339,5 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
         more = _several(len(merger.damaged) - DAMAGED_SHOWN, "more process")
         paragraph("", f"and what {more} left")
     # On one line: it is there to be copied.
-    words = in_shell(str(target))
+    words = shellwords.path(str(target))
     say(f"{'mix':<12}{words}" + (f" (next: wherry replay {words})" if ops else ""))

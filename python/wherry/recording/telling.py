@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import sys
 from collections.abc import Iterator
 
@@ -35,20 +34,3 @@ def measures() -> None:
     """Whoever sits before a terminal is told why nothing comes yet."""
     if sys.stderr.isatty():
         say("measuring what copies cost here, once after each boot: some seconds")
-
-
-def in_shell(path: str) -> str:
-    """A path as a word of a shell that names it, whatever bytes it has, and of letters that can be printed."""
-    if path.startswith("-"):
-        path = f"./{path}"
-    if path.isprintable():
-        return shlex.quote(path)
-    return "$'" + "".join(_in_shell(letter) for letter in path) + "'"
-
-
-def _in_shell(letter: str) -> str:
-    if letter in "\\'":
-        return f"\\{letter}"
-    if letter.isprintable():
-        return letter
-    return "".join(f"\\{byte:03o}" for byte in os.fsencode(letter))

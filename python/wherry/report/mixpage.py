@@ -253,7 +253,9 @@ def page(recording: Recording) -> str:
             f"Not seen: {unseen.in_words((document.get('run') or {}).get('unseen'))}.", "note"
         ),
     ]
+    # A range of sizes is one word; what a function was called as, in a last column, may be many.
     own = ".mix{background:#fff;margin:1em 0;padding:.5em}.mix svg{max-width:100%;height:auto}"
+    own += "td:not(:last-child){white-space:nowrap}"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'{outputs.PAGE_MARK}<meta name="viewport" content="width=device-width,initial-scale=1">'

@@ -24,6 +24,11 @@ def sizes(least: int, greatest: int) -> str:
     )
 
 
+def _ns(ns: float) -> str:
+    """Seven digits in a row are not read."""
+    return ns_label(ns) if ns < 9999.5 else f"{ns:,.0f}"
+
+
 def _where(places: list[int]) -> list[str]:
     """Shares of calls whose source was near, in the last cache, in memory; then the destination's."""
     whole = sum(places)
@@ -56,7 +61,7 @@ def taken(recording: Recording) -> str:
                     op,
                     sizes(least, greatest),
                     f"{calls:,}",
-                    ns_label((ns - added) / calls),
+                    _ns((ns - added) / calls),
                     f"{total / (ns - added):.3g}" if ns > added and least >= LEAST_BYTES else "",
                     _faults(faults / calls),
                     *where,
@@ -96,8 +101,8 @@ def tried(document: Mapping) -> str:
                     sizes(least, greatest),
                     f"{usual:,}",
                     f"{other:,}",
-                    ns_label(one),
-                    ns_label(two),
+                    _ns(one),
+                    _ns(two),
                     f"{two / one:.2f}" if one else "",
                 ]
             )

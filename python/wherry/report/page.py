@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
-from wherry import bootcache, dimensions, machine, outputs, version
+from wherry import bootcache, dimensions, machine, outputs, shellwords, version
 from wherry.clock import Clock, clock_of
 from wherry.compare import apart
 from wherry.errors import FailedError
@@ -335,7 +335,7 @@ def _method(own: Run) -> str:
     settings = [
         ("Measured", f"{run['started']} to {run['finished']}"),
         ("Wherry", run["wherry"]),
-        ("Command", " ".join(method.get("command", ()))),
+        ("Command", shellwords.line(method.get("command", ()))),
         ("Seed", method["seed"]),
         (
             "Pinned to",
