@@ -100,12 +100,11 @@ static const char *message_of(const struct wherry_nofault_status *status, int er
                "two file descriptors for a pipe, or allow process_vm_readv";
     if (status->path == WHERRY_NOFAULT_BY_NOTHING)
         return "neither signals nor system calls: nothing is copied. Call wherry_nofault_init, or let the sandbox "
-               "allow "
-               "process_vm_readv or pipe2";
+               "allow process_vm_readv or pipe2";
     if (status->sigsegv_blocked || status->sigbus_blocked)
         return status->path == WHERRY_NOFAULT_BY_TABLE
-                   ? "SIGSEGV or SIGBUS is blocked in this thread: a fault in a copy would kill the process. Unblock "
-                     "them"
+                   ? "SIGSEGV or SIGBUS is blocked in this thread: a fault in a copy would kill the process. "
+                     "Unblock them"
                    : "SIGSEGV or SIGBUS is blocked in this thread; calls go by system calls, which raise no signal";
     if (status->path == WHERRY_NOFAULT_BY_TABLE && !wherry_guard_asks())
         return "ready, as when the kernel could last be asked who owns SIGSEGV and SIGBUS: a sandbox now "
@@ -114,18 +113,19 @@ static const char *message_of(const struct wherry_nofault_status *status, int er
         return status->sigsegv == WHERRY_NOFAULT_OURS && status->sigbus == WHERRY_NOFAULT_OURS
                    ? "ready: this library owns SIGSEGV and SIGBUS; calls are as fast as memcpy"
                    : "ready: the host owns SIGSEGV or SIGBUS and hands faults to wherry_nofault_handle; calls are as "
-                     "fast as "
-                     "memcpy";
-    if (wherry_guard_refused() == ENOSPC)
+                     "fast as memcpy";
+    /* Not when whoever was one too many has gone again. */
+    const bool somebody = status->sigsegv == WHERRY_NOFAULT_SOMEBODY || status->sigbus == WHERRY_NOFAULT_SOMEBODY;
+    if (wherry_guard_refused() == ENOSPC && somebody)
         return "this library does not own SIGSEGV or SIGBUS, and has met too many handlers to come before one more: "
                "calls go by system calls, right but slow. Let the handlers call wherry_nofault_handle, then call "
                "wherry_nofault_init_hosted";
-    if (wherry_guard_refused() || !wherry_guard_asks())
+    if ((wherry_guard_refused() && wherry_guard_refused() != ENOSPC) || !wherry_guard_asks())
         return "no handler may be installed: calls go by system calls, right but slow. Let the sandbox allow "
                "rt_sigaction, then call wherry_nofault_init";
     if (!status->initialised)
         return "not initialised: calls go by system calls, right but slow. Call wherry_nofault_init";
-    if (status->sigsegv != WHERRY_NOFAULT_SOMEBODY && status->sigbus != WHERRY_NOFAULT_SOMEBODY)
+    if (!somebody)
         return "SIGSEGV or SIGBUS has been set back to the default action, or is ignored: calls go by system calls, "
                "right but slow. Call wherry_nofault_init, or install the host's handlers, and then ask again";
     return "another handler owns SIGSEGV or SIGBUS: calls go by system calls, right but slow. Call "

@@ -588,6 +588,9 @@ static void again(void)
     CHECK(met == 16);
     CHECK(refused == ENOSPC && status_now().path == by_calls() && all_right(false));
     CHECK(strstr(status_now().message, "too many"));
+    signal(SIGSEGV, SIG_DFL); /* the one too many has gone again */
+    CHECK(strstr(status_now().message, "set back") && wherry_nofault_init() == 0);
+    CHECK(strstr(status_now().message, "ready") && all_right(true));
 }
 
 static void blocked(void)
