@@ -42,6 +42,12 @@ void *wrong_memcpy(void *d, const void *s, size_t n)
 { good_memcpy(d, s, n); if (n > 100) ((char *)d)[n - 1] ^= 1; return d; }
 void *beyond_memcpy(void *d, const void *s, size_t n)
 { good_memcpy(d, s, n); ((char *)d)[n] ^= 1; return d; }
+void *downward_memcpy(void *d, const void *s, size_t n)
+{ good_memcpy(d, s, n); __asm__ volatile("std"); return d; }
+void *checking_memcpy(void *d, const void *s, size_t n)
+{ good_memcpy(d, s, n);
+  __asm__ volatile("sub $128, %%rsp; pushfq; orl $0x40000, (%%rsp); popfq; add $128, %%rsp" ::: "cc", "memory");
+  return d; }
 void *crash_memcpy(void *d, const void *s, size_t n)
 { (void)d; (void)s; (void)n; __builtin_trap(); }
 void *hang_memcpy(void *d, const void *s, size_t n)

@@ -75,6 +75,20 @@ def test_wrong_peer_has_no_cell(runner, peers, prefix):
     assert events[-1]["event"] == "end"
 
 
+@pytest.mark.parametrize(
+    ("prefix", "flag"), [("downward_", "direction"), ("checking_", "alignment-check")]
+)
+def test_a_peer_that_leaves_a_flag_set_is_wrong(runner, peers, prefix, flag):
+    """Whoever came after it hung, and was told to."""
+    row = f"id=1 op=copy routines=libc,p size=128 {QUICK}"
+    events, _ = measure(runner, [row], "--peer", f"p={peers}:{prefix}", status=1)
+    (wrong,) = of(events, "wrong")
+    assert wrong["routine"] == "p"
+    assert wrong["message"].endswith(f"left the {flag} flag set")
+    assert {cell["routine"] for cell in of(events, "cell")} == {"libc"}
+    assert events[-1]["event"] == "end"
+
+
 def test_a_peer_that_would_spoil_the_row_is_left_out(runner, peers):
     """Of any machine: it sleeps a millisecond in each call."""
     rows = [

@@ -71,11 +71,38 @@ static void fill_differing(unsigned char *at, size_t n, const unsigned char *fro
         at[i] = (unsigned char)~(from ? from[i] : byte);
 }
 
+enum { DIRECTION_FLAG = 0x400, ALIGNMENT_CHECK = 0x40000 };
+static uint64_t flags_left;
+
+/* Everything that comes after a call is compiled for a clear direction flag, and none for checks of alignment: with
+ * these set somebody else would hang or crash. Below the red zone, since the flags go by the stack. */
+static inline __attribute__((always_inline)) uint64_t take_flags(void)
+{
+    uint64_t flags;
+    __asm__ volatile(
+        "sub $128, %%rsp\n\tpushfq\n\tpushfq\n\tandq %1, (%%rsp)\n\tpopfq\n\tpop %0\n\tadd $128, %%rsp\n\tcld"
+        : "=&r"(flags)
+        : "i"(~ALIGNMENT_CHECK)
+        : "cc", "memory");
+    return flags;
+}
+
 static uint64_t call(loop_fn *fn, enum wherry_op op, void *dst, const void *src, size_t n, uint32_t value)
 {
     typedef uint64_t any(uint64_t, uint64_t, uint64_t, uint64_t);
     const struct target_arguments with = target_arguments(target_abi_of(op), dst, src, n, value);
-    return ((any *)(void (*)(void))fn)(with.word[0], with.word[1], with.word[2], with.word[3]);
+    const uint64_t returned = ((any *)(void (*)(void))fn)(with.word[0], with.word[1], with.word[2], with.word[3]);
+    flags_left = take_flags();
+    return returned;
+}
+
+static const char *flags_wrong(enum wherry_op op, size_t n)
+{
+    if (!(flags_left & (DIRECTION_FLAG | ALIGNMENT_CHECK)))
+        return NULL;
+    snprintf(problem, sizeof problem, "%s of %zu bytes: left the %s flag set", wherry_op_names[op], n,
+             flags_left & DIRECTION_FLAG ? "direction" : "alignment-check");
+    return problem;
 }
 
 static const char *result_wrong(enum wherry_op op, uint64_t returned, uint32_t value, const unsigned char *src,
@@ -112,6 +139,8 @@ static const char *check_call(loop_fn *fn, enum wherry_op op, unsigned char *dst
     memcpy(behind, dst + n, AROUND);
     const uint32_t value = op_sums(op) ? (uint32_t)random_next(random) : (uint32_t)(uintptr_t)src;
     const uint64_t returned = call(fn, op, dst, src, n, value);
+    if (flags_wrong(op, n))
+        return problem;
     if (memcmp(before, dst - AROUND, AROUND) != 0) {
         size_t at = first_difference(before, dst - AROUND, AROUND);
         return byte_wrong(op, n, dst, (ptrdiff_t)at - AROUND, before[at]);
@@ -165,6 +194,8 @@ static const char *check_read(loop_fn *fn, enum wherry_op op, unsigned char *at,
         return "no memory to verify in";
     memcpy(kept, at, n);
     const uint64_t returned = call(fn, op, at, at, n, value);
+    if (flags_wrong(op, n))
+        return problem;
     if (memcmp(kept, at, n) != 0) {
         snprintf(problem, sizeof problem, "%s of %zu bytes: changed its source", wherry_op_names[op], n);
         return problem;

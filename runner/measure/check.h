@@ -8,8 +8,8 @@
 #include "usercopy/paths.h"
 
 /* Calls fn, a routine of this op, in the row's own slots, sizes and offsets, on contents that differ from what must
- * come, and compares every byte it should write, the bytes around them, the source and the result. Returns NULL, or
- * what is wrong (a static buffer). */
+ * come, and compares every byte it should write, the bytes around them, the source and the result, and looks at the
+ * flags it left. Returns NULL, or what is wrong (a static buffer). */
 const char *check_routine(loop_fn *fn, enum wherry_op op, struct pool *pool, const struct row *row);
 
 /* The same of a copy of the kernel's, as far as it can be seen. */
