@@ -462,8 +462,11 @@ def test_mixes_of_one_name_stay_apart(tmp_path):
 def test_a_mix_named_like_a_region_stands_beside_it(bench):
     (bench.directory / "any-64.csv").write_text("8:1\n")
     some = ("--op", "copy", "--quick", "--mix", "any-64.csv", "--region", "any-64,mix-any-64")
-    there, _ = of(scored(bench, *some)[0], "copy")
+    score, shown = scored(bench, *some)
+    there, _ = of(score, "copy")
     assert set(there) == {"any-64", "mix-any-64"} and there["any-64"]["base"]
+    # Its percentiles are told of it, not of the region.
+    assert "\n  mix-any-64: p10 8" in shown and "\n  any-64: " not in shown
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def blocks(score: dict, records: Sequence[dict], width: int) -> list[Block]:
         if mixes:
             title = f"scoreboard: {function}, mixes of sizes"
             found.append(_block(title, mixes, score, width, [_leaders(mixes)]))
-            there = [(r["mix"], told.get(r["mix"]) or of_name(r["mix"])) for r in mixes]
+            there = [(r["name"], told.get(r["mix"]) or of_name(r["mix"])) for r in mixes]
             found[-1].notes = [f"{name}: {in_words(record)}" for name, record in there if record]
     if found:
         found += [block for block in (_totals(score, width), _limits(score, width)) if block]
