@@ -138,6 +138,22 @@ def test_every_experiment_takes_what_was_found_when_asked_to(tmp_path):
     assert none.returncode == 2 and "make peers builds some" in none.stderr
 
 
+def test_one_that_is_damaged_is_refused_with_a_way_out(tmp_path):
+    """Nobody gave it, so nobody knows what to leave out."""
+    (tmp_path / "peers").mkdir()
+    put(tmp_path / "peers", "one")
+    env = {**os.environ, "WHERRY_PEERS": "peers"}
+    own = ("--op", "set", "--region", "any-16", "--processes", "1", "--rounds", "1")
+    refused = workbench("bench", "scoreboard", "--quick", *own, cwd=tmp_path, env=env)
+    assert refused.returncode == 2
+    (line,) = (line for line in refused.stderr.splitlines() if "one.so is not an ELF file" in line)
+    assert line.endswith("; make peers builds such anew, --no-found-peers goes without")
+    env["WHERRY_PEERS"] = ""
+    given = ("--peer", "one=peers/one.so")
+    refused = workbench("bench", "scoreboard", "--quick", *own, *given, cwd=tmp_path, env=env)
+    assert refused.returncode == 2 and "--no-found-peers" not in refused.stderr
+
+
 def test_what_brings_loops_is_measured_by_small_alone(rooms):
     put(rooms[0], "avx2_rte", tier="avx2", has=[found_peers.LOOPS])
     put(rooms[0], "dpdk", tier="avx2", has=["memcpy"])

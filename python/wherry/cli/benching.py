@@ -115,7 +115,7 @@ def _subject(options: Options, chosen: list[Experiment], peers: Sequence[str]) -
     catalogue = runner.routines()
     found = [] if options.no_found_peers else _wanted(chosen, peers)
     specs = [*peers, *(peer.spec for peer in found)]
-    problems = peer_room.check(specs, options.hang_limit)
+    problems = peer_room.check(specs, options.hang_limit, {peer.name for peer in found})
     good_specs = peer_room.without(specs, problems)
     good_names = set(map(peer_room.name_of, good_specs))
     wanted = _routines(options, names.targets(catalogue, specs) | YARDSTICKS.keys())

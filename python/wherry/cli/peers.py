@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from wherry import runner
 from wherry.cell import Problem
@@ -21,9 +21,11 @@ def name_of(spec: str) -> str:
     return spec.partition("=")[0]
 
 
-def check(specs: Sequence[str], limit: float = LOADING_LIMIT) -> list[Problem]:
+def check(
+    specs: Sequence[str], limit: float = LOADING_LIMIT, found_by_us: Collection[str] = ()
+) -> list[Problem]:
     """The peers that crash, hang or end the process while they are loaded; raises for those that are no peers, and
-    names all of them."""
+    names all of them. `found_by_us`: those that no --peer gave, so that giving fewer is no way out."""
     if len(specs) > MOST:
         raise WherryError(f"--peer: at most {MOST} at once")
     found, refused = [], []
@@ -41,7 +43,8 @@ def check(specs: Sequence[str], limit: float = LOADING_LIMIT) -> list[Problem]:
         except FailedError:
             raise
         except WherryError as error:
-            refused.append(str(error))
+            way_out = "; make peers builds such anew, --no-found-peers goes without"
+            refused.append(f"{error}{way_out if name in found_by_us else ''}")
             continue
         if wrong:
             hung = wrong.startswith("hung") or " did not return " in wrong
