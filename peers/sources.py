@@ -96,6 +96,13 @@ class Source:
     version: str
 
 
+def stamp(file: Path) -> list[int]:
+    """Of what was built, kept in its description: a disk that was full or somebody else may have damaged it since, and
+    a build that was killed between the two leaves the description of one beside the other."""
+    status = file.stat()
+    return [status.st_size, status.st_mtime_ns]
+
+
 def run(*command: str | Path) -> subprocess.CompletedProcess:
     words = [str(word) for word in command]
     try:

@@ -18,6 +18,7 @@ from sources import (
     lwip_headers,
     no_calls_of_memcpy,
     run,
+    stamp,
 )
 from wherry import runner
 from wherry.found_peers import STACKS
@@ -39,7 +40,8 @@ def make(into: Path, cc: list[str], compiler: str, source: Source) -> tuple[str,
     library, sidecar = place / "lwip.so", place / "lwip.json"
     key = _key(cc, compiler, source)
     try:
-        if library.is_file() and json.loads(sidecar.read_text()).get("key") == key:
+        before = json.loads(sidecar.read_text())
+        if before.get("key") == key and before.get("stamp") == stamp(library):
             return "kept", "a TCP stack"
     except (OSError, ValueError, AttributeError):
         pass
@@ -64,6 +66,7 @@ def make(into: Path, cc: list[str], compiler: str, source: Source) -> tuple[str,
             "compiler": compiler,
             "from": str(source.paths[0]),
             "key": key,
+            "stamp": stamp(made),
         }
         (Path(temporary) / "lwip.json").write_text(json.dumps(text, indent=1) + "\n")
         (Path(temporary) / "lwip.json").replace(sidecar)

@@ -21,6 +21,7 @@ from sources import (
     complaint,
     no_calls_of_memcpy,
     run,
+    stamp,
 )
 from wherry import runner
 from wherry.found_peers import TIERS
@@ -57,7 +58,8 @@ class Workshop:
         key = self._key(recipe, source)
         library, sidecar = (self.into / f"{recipe.name}.{end}" for end in ("so", "json"))
         before = description(sidecar)
-        if library.is_file() and before.get("key") == key:
+        stands = library.is_file() and before.get("key") == key
+        if stands and before.get("stamp") == stamp(library):
             return "kept", " ".join(before.get("has", []))
         with tempfile.TemporaryDirectory(dir=self.into) as temporary:
             work = Path(temporary)
@@ -83,6 +85,7 @@ class Workshop:
                 "has": [LOOPS] if _brings_loops(recipe) else names,
                 "from": str(source.paths[0]),
                 "key": key,
+                "stamp": stamp(made),
             }
             (work / "peer.json").write_text(json.dumps(text, indent=1) + "\n")
             (work / "peer.json").replace(sidecar)

@@ -63,6 +63,18 @@ def test_a_second_time_costs_nothing_until_something_changes(place: Place):
     assert place.ends()["musl"][0] == "kept"
 
 
+def test_a_damaged_peer_is_built_again(place: Place):
+    place.musl()
+    place.ends()
+    library = place.into / "musl.so"
+    right = library.read_bytes()
+    for damaged in (b"", right[:2000], right + b"\0"):
+        library.write_bytes(damaged)
+        assert place.ends()["musl"][0] == "built"
+        assert library.read_bytes() == right
+    assert place.ends()["musl"][0] == "kept"
+
+
 def test_a_wrong_peer_is_removed_and_the_others_stand(place: Place):
     place.archive("usr/lib/llvm-19/lib/libllvmlibc.a", LLVM)
     place.musl()
