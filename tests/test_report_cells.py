@@ -44,6 +44,18 @@ CASES = {
         [{"size": 64 << n, "code": c} for n in range(4) for c in ("warm", "cold")],
         [("curves", "size", 2)],
     ),
+    "both offsets, by the same": (
+        [{"size": 64 << n, "src_off": o, "dst_off": o} for o in (0, 1, 4, 20) for n in range(4)],
+        [("curves", "size", 1)] * 4,
+    ),
+    "both offsets, a few": (
+        [
+            {"size": 64 << n, "src_off": o, "dst_off": to}
+            for o, to in ((0, 1), (1, 0), (4, 20), (20, 4))
+            for n in range(2)
+        ],
+        [("heat", "", 1)] * 4,
+    ),
     "ops": (
         [{"op": op, "size": 64, "threads": n} for op in ("copy", "move", "set") for n in (1, 2)],
         [("bars", "", 1)] * 3,

@@ -62,7 +62,9 @@ def _maps(rows: Sequence[dict]) -> tuple[list[list[dict]], list[dict]]:
     maps, left = [], []
     for group in _grouped(rows, lambda row: dimensions.without(row, offsets)):
         sides = [len({row[key] for row in group}) for key in offsets]
-        (maps if min(sides) >= LEAST_OFFSETS else left).extend(group)
+        # Both sides moved by the same (usercopy) are one line across a map, and a map for each routine and size.
+        apart = {(row["dst_off"] or 0) - (row["src_off"] or 0) for row in group}
+        (maps if min(sides) >= LEAST_OFFSETS and len(apart) > 1 else left).extend(group)
     places = (*offsets, "src_state", "dst_state")
     return _grouped(maps, lambda row: dimensions.without(row, places)), left
 
