@@ -193,3 +193,18 @@ def test_a_limit_on_processor_time_is_no_fault_of_the_peer(wherry_run, tmp_path)
         )
         assert said.returncode == 1, said.stdout
         assert all(word in said.stdout for word in words), said.stdout
+
+
+def test_a_peer_that_jumps_where_no_code_is(wherry_run, tmp_path):
+    """That nothing was read there tells who looks for the mistake where not to look."""
+    (tmp_path / "p.c").write_text("int memcpy = 5;")
+    library = tmp_path / "libp.so"
+    run(need_tool("cc", "gcc"), "-shared", "-fPIC", "-w", "-o", library, tmp_path / "p.c")
+    done = run(
+        *(wherry_run, "verify", "--brief", "--family", "empty", "--peer", f"p={library}"),
+        *("--only-peers",),
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 1
+    assert "a segmentation fault, jumping to address 0x" in done.stdout + done.stderr

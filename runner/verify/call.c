@@ -22,10 +22,12 @@ static __thread volatile sig_atomic_t inside;
 static __thread volatile int caught;
 static __thread volatile uintptr_t caught_address;
 static __thread volatile bool caught_writing;
+static __thread volatile bool caught_jumping;
 static __thread volatile uint64_t caught_flags;
 static struct unit *running;
 
 enum {
+    FETCHED = 0x10, /* of a page fault: by the instruction itself, which lies there */
     TRAP_FLAG = 0x100,
     DIRECTION_FLAG = 0x400,
     ALIGNMENT_CHECK = 0x40000,
@@ -85,6 +87,7 @@ static void on_signal(int signo, siginfo_t *info, void *opaque)
     caught = signo;
     caught_address = (uintptr_t)info->si_addr;
     caught_writing = signo == SIGSEGV && (regs[REG_ERR] & 2);
+    caught_jumping = signo == SIGSEGV && (regs[REG_ERR] & FETCHED);
     caught_flags = (uint64_t)regs[REG_EFL];
     inside = 0; /* the frame it goes back to may be overwritten, and a fault there must not come back here for ever */
     siglongjmp(escape, 1);
@@ -153,6 +156,7 @@ static __attribute__((noinline)) void guarded(void (*fn)(void), uint64_t a, uint
         seen->signo = caught;
         seen->address = caught_address;
         seen->writing = caught_writing;
+        seen->jumping = caught_jumping;
         seen->regs.flags = caught_flags;
     }
     atomic_signal_fence(memory_order_seq_cst);
@@ -224,14 +228,17 @@ static void fail_fault(struct unit *unit, const struct vcase *one, const struct 
     if (seen->signo == SIGSEGV) {
         uintptr_t d = (uintptr_t)dst, s = (uintptr_t)src, a = seen->address;
         bool source = src && !seen->writing && near(where, sizeof where, a, s, n, "source");
-        if (source || near(where, sizeof where, a, d, n, "destination") ||
-            (src && near(where, sizeof where, a, s, n, "source"))) {
+        if (!seen->jumping && (source || near(where, sizeof where, a, d, n, "destination") ||
+                               (src && near(where, sizeof where, a, s, n, "source")))) {
             fail(unit, one, dst, src, seen->writing ? "write fault" : "read fault", "%s %s (address 0x%" PRIxPTR ")",
                  seen->writing ? "wrote" : "read", where, a);
             return;
         }
         fail(unit, one, dst, src, "crash", "crashed with a segmentation fault, %s address 0x%" PRIxPTR,
-             seen->writing ? "writing to" : "reading from", a);
+             seen->jumping   ? "jumping to"
+             : seen->writing ? "writing to"
+                             : "reading from",
+             a);
         return;
     }
     const bool checked = seen->signo == SIGBUS && seen->regs.flags & ALIGNMENT_CHECK;

@@ -102,6 +102,7 @@ const char *case_parse(const char *text, const struct family **family, struct vc
 /* call.c: one call, with faults caught and everything the ABI promises looked at. */
 struct outcome {
     bool faulted, writing, hung;
+    bool jumping; /* what was to be executed there could not be */
     int signo;
     uintptr_t address; /* of a fault */
     int error;         /* errno afterwards; NO_ERRNO before */
