@@ -135,12 +135,18 @@ def test_gzip_is_known_by_its_content(tmp_path, good):
 
 
 def test_what_a_terminal_would_obey_is_taken_out(tmp_path, good):
-    problem = {"kind": "skip", "routine": "a\x1b[2Jb\x9bc", "message": "d\re\\u001bf"}
     path = tmp_path / "r.json"
-    for ascii_only in (True, False):
-        path.write_text(json.dumps({**good, "problems": [problem]}, ensure_ascii=ascii_only))
-        found = runfile.read(path)["problems"][0]
-        assert (found["routine"], found["message"]) == ("a?[2Jb?c", "d?e\\u001bf")
+    for name, read in (
+        ("a\x1b[2Jb\x9bc", "a?[2Jb?c"),
+        ("d\re\\u001bf", "d?e\\u001bf"),
+        ("\\\x1b[2J\\\\\x1b\x1b", "\\?[2J\\\\??"),
+        ("g\u202eh\u2066i\ufeffé\u05d0", "g?h?i?é\u05d0"),
+    ):
+        problem = {"kind": "skip", "routine": name, "message": name}
+        for ascii_only in (True, False):
+            path.write_text(json.dumps({**good, "problems": [problem]}, ensure_ascii=ascii_only))
+            found = runfile.read(path)["problems"][0]
+            assert (found["routine"], found["message"]) == (read, read)
 
 
 def bad_files(good):

@@ -36,9 +36,11 @@ _GZIP = b"\x1f\x8b"
 # seventh to a twentieth of their text, and what is nearly all repetition would fill the memory before it is refused.
 LARGEST = 1 << 30
 _MOST_UNPACKED, _ALWAYS_UNPACKED = 100, 64 << 20
-# Run files are mailed about; what a terminal would obey becomes a question mark.
+# Run files are mailed about; what a terminal would obey becomes a question mark, and what turns the direction of text.
+# A backslash that stands for itself is taken with the one before it: what follows the two is an escape of its own.
 _CONTROLS = re.compile(
-    r"[\x7f-\x9f]|(?<!\\)\\(?:[bfr]|u00(?:[01][0-9a-fA-F]|7[fF]|[89][0-9a-fA-F]))"
+    r"[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]|\\(?:(\\)|[bfr]|u(?:"
+    r"00(?:[01][0-9a-fA-F]|7[fF]|[89][0-9a-fA-F])|061[cC]|200[b-fB-F]|202[89a-eA-E]|206[6-9]|[fF][eE][fF]{2}))"
 )
 
 
@@ -163,7 +165,9 @@ def parse(path: Path, data: bytes, kind: str = "a run file", nan: bool = False) 
     try:
         constant, number = (lambda _: None, None) if nan else (_no_constant, _finite)
         return json.loads(
-            _CONTROLS.sub("?", data.decode("utf-8")), parse_constant=constant, parse_float=number
+            _CONTROLS.sub(lambda found: found[0] if found[1] else "?", data.decode("utf-8")),
+            parse_constant=constant,
+            parse_float=number,
         )
     except UnicodeDecodeError as error:
         what = "is cut short" if cut_short(error) else "is not text"
