@@ -50,6 +50,14 @@ def test_tables_have_units_and_every_cell(run_file, call):
     assert len({len(line) for line in table}) == 1 and len({line.count("|") for line in table}) == 1
 
 
+def test_a_row_of_a_table_is_one_line_whatever_a_routine_is_called(tmp_path, call):
+    made = usual(1)
+    made.row("small", {"libc": 3.0, "two\nlines|and\ta tab": 2.0}, size=9)
+    out = call("export", made.save(tmp_path / "r.json"), "--format", "markdown")[1]
+    assert "| two lines\\|and a tab" in out
+    assert all(line.startswith(("All of them: ", "| ")) for line in out.splitlines() if line)
+
+
 @pytest.mark.parametrize("form", ["google-benchmark", "benchfmt"])
 @pytest.mark.parametrize("raw", [True, False])
 def test_what_we_write_we_read_again(run_file, tmp_path, form, raw, call):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 
 from wherry.formats import naming
 from wherry.formats.samples import rate
@@ -73,7 +74,10 @@ def separated(run: dict, sign: str) -> str:
 
 def markdown(run: dict) -> str:
     heads, lines = table(run)
-    texts = [[_text(value).replace("|", "\\|") for value in line] for line in lines]
+    # A row is one line, whatever a file has for a name.
+    texts = [
+        [re.sub(r"\s", " ", _text(value)).replace("|", "\\|") for value in line] for line in lines
+    ]
     # What stands on every line is said once, above; the last heads are for programs.
     kept = [i for i, head in enumerate(heads) if _tells(head, [line[i] for line in texts])]
     shared = [
