@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 from pathlib import Path
 
 import pytest
+import report_runs
 from conftest import run
 
 # With the words of the command line, in an environment of one variable more, which has no name.
@@ -86,3 +88,22 @@ def test_a_plan_of_the_environment_is_not_used_and_that_is_said(wherry, tmp_path
         in done.stderr
     )
     assert "WHERRY_PLAN" not in wherry(*words, cwd=tmp_path).stderr
+
+
+def test_a_limit_on_addresses(tmp_path: Path):
+    """As batch systems set one (ulimit -v): a small file is read, and drawing says what it lacks."""
+    report_runs.write(tmp_path / "r.json", report_runs.every_kind())
+
+    def limited(*words: str):
+        return run(
+            *(sys.executable, "-m", "wherry", *words),
+            cwd=tmp_path,
+            check=False,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (900 << 20, 900 << 20)),
+        )
+
+    done = limited("export", "r.json")
+    assert done.returncode == 0 and "wherry" in done.stdout, done.stderr
+    done = limited("report", "r.json", "--plot", "r.png")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.endswith("lift the limit (ulimit -v unlimited)\n"), done.stderr

@@ -11,4 +11,6 @@ def at_most(path: Path, count: int) -> bytes:
     there will be. Raises OSError, and ValueError for a name that no file can have. A pipe would wait for its other end:
     whoever asks has seen that it is none."""
     with path.open("rb") as file:
-        return file.read(count) if os.fstat(file.fileno()).st_size else b""
+        # No more is asked for than there is: Python sets aside what it is asked for, and the limits of files are beyond
+        # what a batch system lets a process have (ulimit -v).
+        return file.read(min(count, os.fstat(file.fileno()).st_size))

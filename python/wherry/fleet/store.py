@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from wherry import runfile
+from wherry import named_files, runfile
 from wherry.errors import FailedError, WherryError
 from wherry.fleet.document import LARGEST
 
@@ -56,8 +56,7 @@ class Store:
 
     def read(self, name: str) -> bytes:
         if self._remote is None:
-            with (self._path / name).open("rb") as file:
-                return file.read(LARGEST)
+            return named_files.at_most(self._path / name, LARGEST)
         try:
             with self._remote.open(f"{self._root}/{name}", "rb") as file:
                 return file.read(LARGEST)

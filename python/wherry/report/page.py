@@ -14,7 +14,7 @@ from wherry.clock import Clock, clock_of
 from wherry.compare import apart
 from wherry.errors import FailedError
 from wherry.problems import grouped
-from wherry.report import hypertext, look, pictures, words
+from wherry.report import hypertext, look, pictures, still, words
 from wherry.report.hypertext import escape, paragraph
 from wherry.report.picture import Picture, packed
 from wherry.report.words import attempt
@@ -386,12 +386,17 @@ def library() -> str:
         raise FailedError(
             "the package vl-convert-python is missing; install it, or set up again: make bench"
         ) from None
+
+    def made() -> dict:
+        still.check_room()
+        return {"script": vl_convert.javascript_bundle(_TAKEN)}
+
     known = hashlib.sha256(f"{vl_convert.__version__}\n{_TAKEN}".encode()).hexdigest()
     own = bootcache.kept(
         bootcache.path("drawing"),
         known,
         lambda found: isinstance(found, dict) and isinstance(found.get("script"), str),
-        lambda: {"script": vl_convert.javascript_bundle(_TAKEN)},
+        made,
         fresh=False,
     )
     return f"(() => {{{own['script']}}})();"

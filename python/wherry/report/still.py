@@ -3,6 +3,7 @@ figures come from."""
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 from wherry import dimensions
@@ -18,6 +19,18 @@ WIDTH = 900
 WIDE = 1180
 # Of a PNG: pixels for each of the picture's own, so that it can be printed.
 SCALE = 2
+# Addresses: the engine behind the drawing library sets aside 64 GiB of them, and ends the process with a stack trace
+# where it may not; and some for the rest.
+ROOM = 68 << 30
+
+
+def check_room() -> None:
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit not in (resource.RLIM_INFINITY, -1) and limit < ROOM:
+        raise FailedError(
+            f"drawing sets aside {ROOM >> 30} GiB of addresses, though hardly any memory, and this process may have "
+            f"{limit / (1 << 30):.3g} GiB; lift the limit (ulimit -v unlimited)"
+        )
 
 
 def check(path: str) -> Path:
@@ -27,6 +40,7 @@ def check(path: str) -> Path:
         raise WherryError(f"--plot {path}: give a name that ends in .png or .svg")
     if found.is_dir():
         raise WherryError(f"--plot {path}: it is a directory; give a file name")
+    check_room()
     return found
 
 
