@@ -9,7 +9,7 @@ from pathlib import Path
 
 import made_runs
 import pytest
-from wherry import runfile, schemas
+from wherry import problems, runfile, schemas
 from wherry.errors import FailedError, WherryError
 
 FAKE = Path(__file__).with_name("fake_runner.py")
@@ -424,3 +424,18 @@ def test_a_gzip_of_nothing_but_repetition_is_refused_before_it_fills_the_memory(
     packed = path.stat().st_size
     with pytest.raises(WherryError, match=rf"more than 64 MiB in {packed:,} bytes.*gunzip"):
         runfile.read(path)
+
+
+def test_problems_tell_whose_rows_they_are_where_there_are_several_experiments():
+    skip = {"kind": "skip", "routine": "a", "message": "needs AMX", "row": 3}
+    wrong = {"kind": "wrong", "routine": "b", "message": "byte 5", "row": 3}
+    one = {"experiments": [{}], "problems": [skip | {"experiment": "sizes"}]}
+    assert problems.grouped(one) == [("skip", "a skipped: needs AMX")]
+    names = ("sizes", "zero", "small")
+    for count, rows in ((1, "a row of sizes"), (2, "2 rows of sizes and zero")):
+        own = [skip | {"experiment": name} for name in names[:count]]
+        run = {"experiments": [{}] * 3, "problems": own}
+        assert problems.grouped(run) == [("skip", f"a skipped ({rows}): needs AMX")]
+    own = [wrong | {"experiment": name} for name in names]
+    said = problems.grouped({"experiments": [{}] * 3, "problems": own})[0][1]
+    assert "(3 rows of 3 experiments): first, byte 5" in said

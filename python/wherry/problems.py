@@ -10,6 +10,8 @@ _WORDS = {
     "lost": "not measured",
     "broken": "CUT SHORT",
 }
+# More experiments than this are counted.
+_NAMED = 2
 
 
 def grouped(run: dict) -> list[tuple[str, str]]:
@@ -22,12 +24,23 @@ def grouped(run: dict) -> list[tuple[str, str]]:
     lines = []
     for (kind, routine, _), problems in found.items():
         count = (
-            len({problem.get("row") for problem in problems}) if kind == "wrong" else len(problems)
+            len({(problem.get("experiment"), problem.get("row")) for problem in problems})
+            if kind == "wrong"
+            else len(problems)
         )
-        rows = f" ({count} rows)" if count > 1 else ""
+        # Below the tables of many experiments nobody could tell whose rows these are.
+        where = _experiments(problems) if len(run["experiments"]) > 1 else ""
+        rows = f" ({count} rows{where})" if count > 1 else f" (a row{where})" if where else ""
         first = "first, " if kind == "wrong" and len(problems) > 1 else ""
         who = f"{routine} " if routine else ""
         lines.append(
             (kind, f"{who}{_WORDS.get(kind, kind)}{rows}: {first}{problems[0]['message']}")
         )
     return lines
+
+
+def _experiments(problems: list[dict]) -> str:
+    names = list(dict.fromkeys(p["experiment"] for p in problems if p.get("experiment")))
+    if len(names) > _NAMED:
+        return f" of {len(names)} experiments"
+    return f" of {' and '.join(names)}" if names else ""
