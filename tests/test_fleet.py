@@ -140,8 +140,10 @@ def test_a_change_is_seen_host_by_host(tmp_path):
 def test_a_change_that_nobody_could_judge_is_not_called_none(tmp_path, wherry):
     """One host is too few for a change and for what is usual; with the same file on both sides there is none at all."""
     paths = [str(tmp_path / name) for name in ("a.json", "b.json")]
-    for path in paths:
-        usual(1).save(tmp_path / path)
+    for i, path in enumerate(paths):
+        made = usual(1)
+        made.run["started"] = f"2026-11-2{i}T00:00:00Z"
+        made.save(tmp_path / path)
     target = tmp_path / "page.html"
     done = wherry("fleet", "report", paths[1], "--before", paths[0], "--html", str(target))
     assert done.returncode == 0 and "no change seen" not in done.stdout
@@ -149,8 +151,10 @@ def test_a_change_that_nobody_could_judge_is_not_called_none(tmp_path, wherry):
     shown = target.read_text()
     assert "nan" not in done.stdout and "nan" not in shown
     assert "no group has the five hosts" in shown and "None that" not in shown
-    done = wherry("fleet", "report", paths[0], "--before", paths[0])
-    assert "no host has runs of both" in " ".join(done.stdout.split())
+    (tmp_path / "copy.json").write_bytes((tmp_path / "a.json").read_bytes())
+    for before in (paths[0], str(tmp_path / "copy.json")):
+        done = wherry("fleet", "report", paths[0], "--before", before)
+        assert "no host has runs of both" in " ".join(done.stdout.split())
 
 
 def plan(name: str, family: int, start: int, choice: str = "avx2"):

@@ -121,6 +121,21 @@ def test_a_run_without_cells_is_a_host_without_figures(tmp_path, capsys, command
     assert ("1 run, 0 cells." if command[0] == "report" else "# EOF") in out
 
 
+def test_a_run_counts_once_whatever_its_copies_are_named(tmp_path):
+    one, two = usual(1), usual(2)
+    (tmp_path / "again").mkdir()
+    paths = [
+        one.save(tmp_path / "a.json"),
+        one.save(tmp_path / "again" / "z.json"),
+        two.save(tmp_path / "b.json"),
+    ]
+    later = tmp_path / "later.json"  # another run of that host with the same figures is one
+    later.write_text(json.dumps(one.run | {"started": "2026-11-30T00:00:00Z"}))
+    fleet = loading.read([*paths, later])
+    assert [run.path for run in fleet.runs] == [str(paths[0]), str(paths[2]), str(later)]
+    assert fleet.unfit == [(str(paths[1]), f"is the same run as {paths[0]}")]
+
+
 def test_a_gzip_of_several_parts_is_not_read_in_part(tmp_path):
     path = tmp_path / "parts.json.gz"
     path.write_bytes(gzip.compress(json.dumps(usual(1).run).encode()) + gzip.compress(b" "))

@@ -72,6 +72,8 @@ def test_every_function_may_be_named(runner, wherry):
     done = wherry("verify", *functions, "--family", "empty", "--brief", "--json")
     assert done.returncode == 0, done.stderr
     assert {family["function"] for family in json.loads(done.stdout)["families"]} == set(functions)
+    done = wherry("verify", ",".join(functions[:2]), "--family", "empty", "--brief", "--json")
+    assert {own["function"] for own in json.loads(done.stdout)["families"]} == set(functions[:2])
     # What can only be measured is no target, and is not proposed as one.
     for name in ("pipe", "nope"):
         done = wherry("verify", name)

@@ -36,7 +36,7 @@ def report(printer, found, curves: bool, everything: bool) -> None:
     if curves:
         part("Curves", words.curves(found)[1:])
     if found.unfit:
-        part("Not read", words.unfit(found, everything))
+        part("Left out", words.unfit(found, everything))
 
 
 def _measuring(kind: str) -> click.Command:

@@ -51,6 +51,7 @@ def command(targets, peers, only_peers, family, isa, seed, jobs, case, as_json, 
     from wherry.cli import peers as peer_room
 
     known = names.targets(runner.routines(), peers)
+    targets = [target for given in targets for target in given.split(",")]
     for target in targets:
         if names.unknown_target(target, known):
             raise unknown("routine", target, known, "wherry list routines")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import dataclasses
 import gc
+import hashlib
 import multiprocessing
 import os
 import resource
@@ -42,6 +44,7 @@ class Fleet:
         self.unfit: list[tuple[str, str]] = []
         self._known: dict[tuple, int] = {}
         self._shared: dict[bytes, np.ndarray] = {}
+        self._paths: dict[bytes, str] = {}
 
     def translate(self, keys: Sequence[tuple]) -> np.ndarray:
         """What somebody else's numbers are here."""
@@ -52,6 +55,13 @@ class Fleet:
         return np.array([self._known[key] for key in keys], np.int32)
 
     def add(self, facts: Facts, numbers: np.ndarray, figures: np.ndarray) -> None:
+        # A copy of a file, as collecting again into another directory leaves it, would count its host's figures twice.
+        told = repr(dataclasses.replace(facts, path="")).encode("utf-8", "surrogatepass")
+        parts = (told, numbers.tobytes(), figures.tobytes())
+        known = self._paths.setdefault(hashlib.blake2b(b"".join(parts)).digest(), facts.path)
+        if known != facts.path:
+            self.unfit.append((facts.path, f"is the same run as {known}"))
+            return
         # Runs of one campaign have the same cells: one array serves them all.
         self.runs.append(facts)
         self.numbers.append(self._shared.setdefault(numbers.tobytes(), numbers))

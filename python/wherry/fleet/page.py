@@ -86,7 +86,7 @@ def page(report: Report) -> str:
         parts += [paragraph(text), _svg(own.curves)]
     if report.unfit:
         rows = [list(pair) for pair in report.unfit]
-        parts += ["<h2>Not read</h2>", _of(rows, ("file", "why"), "files that were not read")]
+        parts += ["<h2>Left out</h2>", _of(rows, ("file", "why"), "files that were left out")]
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>The fleet</title>'

@@ -95,7 +95,7 @@ def summary(report: Report) -> list[str]:
     if report.sought and all(c.verdict not in ("slower", "faster") for c in report.changes):
         lines.append(f"Before and after: {_unchanged(report)}.")
     if report.unfit:
-        lines.append(f"{plural(len(report.unfit), 'file')} could not be read; named below.")
+        lines.append(f"{plural(len(report.unfit), 'file')} left out; named below.")
     if report.foreign:
         lines.append(f"{plural(report.foreign, 'run')} of other tools passed over.")
     return lines
