@@ -246,8 +246,8 @@ static void blocks_beside(struct unit *unit, size_t size, size_t most)
 
 static void generate_sizes(struct unit *unit)
 {
-    prepare(unit, ((size_t)8 << 20) + 65536, unit->seed);
     bool full = unit->level == LEVEL_FULL, brief = unit->level == LEVEL_BRIEF;
+    prepare(unit, ((size_t)(brief ? 2 : 8) << 20) + 65536, unit->seed);
     /* Three sizes an octave, each with its neighbours: programs change method at powers of two and at halves,
      * thirds and three quarters of caches. */
     size_t most = brief ? (size_t)1 << 20 : unit->few || full ? (size_t)8 << 20 : (size_t)4 << 20;

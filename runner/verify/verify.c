@@ -322,6 +322,7 @@ int command_verify(int argc, char **argv)
         if (!known)
             return misuse("verify: --isa '%s': give sse2, avx2, avx512, avx512_ladder or avx512_together", r.isa);
     }
+    memory_init();
     targets_add_routines(&r.list);
     targets_add_public(&r.list, true);
     targets_add_nofault(&r.list, false);

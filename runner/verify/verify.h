@@ -144,6 +144,7 @@ void fail_byte(struct unit *unit, const struct vcase *one, const uint8_t *dst, c
                int64_t byte, int expected, int got);
 
 /* memory.c */
+void memory_init(void); /* what the loops may use; before any child */
 struct arena {
     uint8_t *base; /* page-aligned, between inaccessible pages */
     uint8_t *back; /* what it holds when nobody has written to it */
