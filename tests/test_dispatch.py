@@ -1,5 +1,6 @@
 """The public functions work before anything has been set up, and report the tier in force."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -71,6 +72,54 @@ def built(build_dir: Path, first: str, edge: str) -> Path:
     return build
 
 
+TIERS = ("sse2", "avx2", "avx512", "avx512_ladder", "avx512_together")
+# What stands in public.S; and what is C that calls a routine of the registry by the tier, in objects of its own: the
+# same ones in every arrangement.
+ARRANGED = {"memcpy", "memmove", "mempcpy", "bcopy", "memset", "bzero"}
+BY_TIER = {
+    *("csum_partial", "csum_partial_copy", "crc32c", "crc32c_copy"),
+    *("memcpy_stream", "memset_stream", "iszero", "pagezero"),
+}
+
+
+def alike(build: Path, other: Path) -> bool:
+    """Have two builds the same objects of what BY_TIER has and calls?"""
+    own, others = (
+        {
+            path.name: path.read_bytes()
+            for pattern in ("libroutines-*/*.o", "libwherry.so*/dispatch_*.o")
+            for path in (each / "src").glob(pattern)
+            if path.name not in ("dispatch_public.S.o", "dispatch_dispatch.c.o")
+        }
+        for each in (build, other)
+    )
+    assert {"dispatch_csum.c.o", "dispatch_pages.c.o", "dispatch_stream.c.o"} < own.keys()
+    assert len(own) > 50
+    return own == others
+
+
+def verified(runner: Path, functions: set[str], *options: str) -> None:
+    """In each tier that this CPU has, and in no other."""
+    widest = re.search(r"^tier +(\w+)$", run([runner, "cpu"]), re.M)[1]
+    here = True
+    for tier in TIERS:
+        names = [f"wherry@{tier}:wherry_{name}" for name in sorted(functions)]
+        said = run([runner, "verify", *names, "--brief", *options])
+        assert ("all right" if here else "nothing verified") in said, (tier, said)
+        here = widest == "avx512" or (here and tier != widest)
+
+
+def test_what_is_verified_is_all_there_is(wherry_run):
+    said = run([wherry_run, "verify", "wherry@sse2", "--brief", "--family", "sweep", "--json"])
+    events = [json.loads(line) for line in said.splitlines()]
+    found = {event["function"] for event in events if event["event"] == "family"}
+    assert found == {f"wherry_{name}" for name in ARRANGED | BY_TIER}
+
+
+def test_what_goes_by_the_tier_alone(wherry_run):
+    verified(wherry_run, BY_TIER)
+
+
 @pytest.mark.parametrize(
     ("first", "edge"), [("avx2", "branch"), ("avx512", "branch"), ("avx512", "select")]
 )
@@ -89,9 +138,6 @@ def test_either_tier_may_stand_first(build_dir, first, edge):
         run(["qemu-x86_64", "-cpu", "Haswell", early])
     said = run([build / "tests" / "c" / "midcall-test"])
     assert " calls, 0 wrong" in said or said.startswith("skipped"), said
-    widest = re.search(r"^tier +(\w+)$", run([runner, "cpu"]), re.M)[1]
-    here = True
-    for tier in ("sse2", "avx2", "avx512", "avx512_ladder", "avx512_together"):
-        said = run([runner, "verify", f"wherry@{tier}", "--brief"])
-        assert ("all right" if here else "nothing verified") in said, (tier, said)
-        here = widest == "avx512" or (here and tier != widest)
+    verified(runner, ARRANGED)
+    # Those of the other build have been verified above; here it is that the tier is what they go by.
+    verified(runner, BY_TIER, *(("--family", "sweep") if alike(build, build_dir) else ()))
