@@ -33,22 +33,38 @@ static const struct way ways[] = {
 
 enum { WAYS_TRAP_FLAG = 0x100 };
 
-static struct {
+/* What the handler reads and writes: no compiler sees that it comes in between. */
+static volatile struct {
     bool string, fence; /* rep movsb or stosb; sfence, which ends what went past the caches */
     unsigned steps;
+    uint8_t *at; /* the string instruction */
 } ways_met;
 
 /* Who looks for a string instruction alone need not wait for the end of a loop; 0: to the end. */
-static unsigned ways_most_steps;
+static volatile unsigned ways_most_steps;
+
+/* In whose place stands a breakpoint, once, or null: who knows which string instruction there would be need not step.
+ */
+static uint8_t *volatile ways_planted;
+
+enum { WAYS_INT3 = 0xcc, WAYS_REP = 0xf3 };
 
 static void ways_step(int signal, siginfo_t *info, void *context)
 {
     (void)signal, (void)info;
     greg_t *const registers = ((ucontext_t *)context)->uc_mcontext.gregs;
-    const uint8_t *const at = (const uint8_t *)registers[REG_RIP];
+    uint8_t *const at = (uint8_t *)registers[REG_RIP];
+    if (ways_planted && at == ways_planted + 1) {
+        ways_met.string = true;
+        *ways_planted = WAYS_REP;
+        registers[REG_RIP]--;
+        return;
+    }
     ways_met.fence |= at[0] == 0x0f && at[1] == 0xae && at[2] == 0xf8;
     const bool string = at[0] == 0xf3 && (at[1] == 0xa4 || at[1] == 0xaa); /* it would be a step for each byte */
     ways_met.string |= string;
+    if (string)
+        ways_met.at = at;
     if (string || ++ways_met.steps == ways_most_steps)
         registers[REG_EFL] &= ~(greg_t)WAYS_TRAP_FLAG;
 }
