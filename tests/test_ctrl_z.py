@@ -103,7 +103,9 @@ def test_ctrl_z_stops_a_verification_and_it_goes_on(wherry_run):
         own = _child_for(pid, b"verify")
         return own if own and children_of(int(own)) else None
 
-    words = (*WHERRY, "verify", "rep_movsb", "--jobs", "1", "--seed", "1")
+    # Families that take seconds together, which is time enough to be stopped in.
+    some = ("--family", "sweep,sizes,contents")
+    words = (*WHERRY, "verify", "rep_movsb", *some, "--jobs", "1", "--seed", "1")
     _, meanwhile, status, out, err = _stopped_and_continued(words, environment, runner)
     assert meanwhile == "T" and status == 0, out + err
 
