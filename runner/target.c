@@ -70,8 +70,7 @@ void target_ways(const void *dst, size_t n)
     const uint32_t flip = mixed >> 63 ? 0 : ~UINT32_C(0);
     /* The call's row is told by where its stack lies: less than 64 KiB below this. */
     for (uintptr_t beneath = 0; beneath <= 65536; beneath += 65536) {
-        const uintptr_t stack = (uintptr_t)__builtin_frame_address(0) - beneath;
-        const size_t row = (stack >> 16 ^ stack >> 23) % RECENT_ROWS;
+        const size_t row = recent_row((uintptr_t)__builtin_frame_address(0) - beneath);
         uint32_t *const copies = &wherry_recent_copies[row << RECENT_COPY_ROW_LOG >> 2];
         uint32_t *const sets = &wherry_recent_sets[row << RECENT_SET_ROW_LOG >> 2];
         copies[first % RECENT_COPY_PLACES] = first ^ flip;

@@ -87,13 +87,19 @@ label:                                             \
 extern uint32_t wherry_recent_copies[RECENT_ROWS << RECENT_COPY_ROW_LOG >> 2] __attribute__((visibility("hidden")));
 extern uint32_t wherry_recent_sets[RECENT_ROWS << RECENT_SET_ROW_LOG >> 2] __attribute__((visibility("hidden")));
 
+/* Threads lie apart on their stacks; a call's row, as RECENT_FIND has it. */
+static inline __attribute__((always_inline)) size_t recent_row(uintptr_t stack)
+{
+    return (stack >> 16 ^ stack >> 23) % RECENT_ROWS;
+}
+
 /* Was it written lately? From now on it was. n > 0. */
 static inline __attribute__((always_inline)) int written_lately(uint32_t *table, const int row_log,
                                                                 const uint32_t places, const uint8_t *dst, size_t n)
 {
     uintptr_t stack;
     __asm__("mov %%rsp, %0" : "=r"(stack));
-    uint32_t *const row = table + ((stack >> 16 ^ stack >> 23) % RECENT_ROWS << row_log >> 2);
+    uint32_t *const row = table + (recent_row(stack) << row_log >> 2);
     uint32_t block = (uint32_t)((uintptr_t)dst >> RECENT_BLOCK_LOG);
     const uint32_t last = (uint32_t)(((uintptr_t)dst + n - 1) >> RECENT_BLOCK_LOG);
     if (__atomic_load_n(&row[last % places], __ATOMIC_RELAXED) == last &&
