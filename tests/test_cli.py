@@ -11,7 +11,7 @@ import sys
 
 import pytest
 from conftest import processor_seconds
-from wherry import runfile, units
+from wherry import runfile, tables, units
 from wherry.errors import WherryError, unknown
 
 
@@ -48,6 +48,16 @@ def test_sizes_are_written():
         "1M",
     ]
     assert units.size_in_words(32 << 20) == "32 MiB" and units.ns_label(2.345) == "2.35"
+
+
+def test_marks_are_explained_where_there_are_some():
+    """A table of times without a winner (bench switch) is not one whose winners are missing."""
+
+    def of(*texts: str) -> list[tables.Block]:
+        return [tables.Block("t", [[tables.Span(text)] for text in texts])]
+
+    assert tables.marked(of("  64  12.5* 13.1")) and tables.marked([*of("1.2"), *of("3.1=")])
+    assert not tables.marked([*of("a * b = c", "12.5 13.1"), tables.Block("none")])
 
 
 def test_help_is_quick_and_has_examples(wherry):

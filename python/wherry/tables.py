@@ -27,6 +27,7 @@ TIE = "="
 LEGEND = (
     "* fastest, by more than the noise floor and the interval of its lead; = tied with the fastest"
 )
+_MARKED = re.compile(rf"\d[{re.escape(LEAD + TIE)}](?:\s|$)")
 # Names over columns of figures go over several lines: parts are joined up to the first, a part broken after the second.
 HEAD_WIDTH = 8
 LONGEST_PART = 11
@@ -264,6 +265,11 @@ def render(lines: Sequence[Line | RenderableType], to: Console) -> str:
                 to.print(line, crop=False)
     text = captured.get().replace(BLANK, " ")
     return "".join(f"{line.rstrip()}\n" for line in text.split("\n")[:-1])
+
+
+def marked(blocks: Sequence[Block]) -> bool:
+    """Has any table a mark, which LEGEND tells of?"""
+    return any(_MARKED.search(plain(block.lines)) for block in blocks if block.lines)
 
 
 def plain(lines: Sequence[Line | RenderableType], width: int = 10_000) -> str:

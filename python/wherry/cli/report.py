@@ -96,9 +96,9 @@ def experiment(printer: Printer, run: dict, name: str) -> None:
     rows = tables.rows_of(run, name)
     if untold := sentences.untold(rows):
         printer.paragraph(f"{name}: {untold}")
-    if not untold or any(row["fastest"] or row["tied"] for row in rows):
-        printer.paragraph(tables.LEGEND, "dim")
     blocks = rooms.load(name).blocks(run | {"noise": {"floor": floor}}, printer.width)
+    if tables.marked(blocks):
+        printer.paragraph(tables.LEGEND, "dim")
     for block in blocks:
         printer.block(block)
     if run["method"].get("counters_shown"):
