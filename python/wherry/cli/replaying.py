@@ -23,6 +23,8 @@ from wherry import (
 )
 from wherry.ab import record
 from wherry.campaign import Watcher
+from wherry.cell import Problem
+from wherry.cli import peers as peer_room
 from wherry.cli import streams
 from wherry.cli.ending import interrupted_status
 from wherry.cli.names import tell
@@ -67,7 +69,7 @@ def replay(
         outputs.check(Path(save), outputs.RUN)
     subject = parts.subject(mix, parts.caches_of(reported), here=host.here(reported))
     given, usable, identities = _plans(plan_files, reported)
-    specs = _peers(peers, no_found_peers, {totals.LIBC, WHERRY, *given})
+    specs, broken = _peers(peers, no_found_peers, {totals.LIBC, WHERRY, *given})
     routines = [totals.LIBC, WHERRY, *given, *(spec.partition("=")[0] for spec in specs)]
     rows, places = totals.rows(
         subject,
@@ -102,13 +104,14 @@ def replay(
     )
     if save and not campaign.interrupted:
         runfile.write(Path(save), _run(campaign, started, jobcontrol.clock() - began, seed))
-    bad = [p for p in campaign.problems if p.kind != "skip"]
+    bad = broken + [p for p in campaign.problems if p.kind != "skip"]
     if as_json:
         Printer().write(runfile.encode(_record(subject, found, predictions, said, bad)).decode())
     else:
         _show(Printer(), subject, campaign, places, routines, found, predictions, said)
     for problem in bad:
-        print(f"wherry: {problem.routine}: {problem.kind}: {problem.message}", file=sys.stderr)
+        who = f"{problem.routine}: " if problem.routine else ""
+        print(f"wherry: {who}{problem.kind}: {problem.message}", file=sys.stderr)
     if campaign.interrupted:
         print(
             "wherry: interrupted; the totals are of what was measured until then", file=sys.stderr
@@ -217,18 +220,19 @@ def _of_loading(subject) -> str:
     return f"with {percent(share)} for loading the library into {processes}"
 
 
-def _peers(given, without_found: bool, taken: set[str]) -> list[str]:
-    specs = list(given)
-    for spec in specs:
-        wrong = runner.check_peer(spec, PEER_LIMIT)
-        if wrong:
-            raise FailedError(f"peer {spec.partition('=')[0]} {wrong}; leave it out")
-    if not without_found:
-        names = {spec.partition("=")[0] for spec in specs} | taken
-        specs += [
-            peer.spec for peer in found_peers.found(names) if "memcpy" in peer.has or not peer.has
-        ]
-    return specs
+def _peers(given, without_found: bool, taken: set[str]) -> tuple[list[str], list[Problem]]:
+    """Those that can be measured, and what is wrong with the others of those that were found."""
+    names = {peer_room.name_of(spec) for spec in given}
+    for name in names & taken:
+        raise WherryError(f"--peer {name}=...: the name {name} is taken; choose another")
+    found = [] if without_found else found_peers.found(names | taken)
+    found = [peer for peer in found if "memcpy" in peer.has or not peer.has]
+    specs = [*given, *(peer.spec for peer in found)]
+    broken = peer_room.check(specs, PEER_LIMIT, {peer.name for peer in found})
+    for problem in broken:
+        if problem.routine in names:
+            raise FailedError(f"peer {problem.routine} {problem.message}; leave it out")
+    return peer_room.without(specs, broken), broken
 
 
 def _ratio_text(own: totals.Total | None) -> str:
