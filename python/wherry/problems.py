@@ -29,7 +29,7 @@ def grouped(run: dict) -> list[tuple[str, str]]:
             else len(problems)
         )
         # Below the tables of many experiments nobody could tell whose rows these are.
-        where = _experiments(problems) if len(run["experiments"]) > 1 else ""
+        where = _experiments(problems) if len(run.get("experiments", ())) > 1 else ""
         rows = f" ({count} rows{where})" if count > 1 else f" (a row{where})" if where else ""
         first = "first, " if kind == "wrong" and len(problems) > 1 else ""
         who = f"{routine} " if routine else ""
