@@ -63,7 +63,7 @@ struct larger {
 static inline void count_larger(struct recorder_block *block, enum recorder_op op, enum recorder_function function,
                                 uintptr_t dst, uintptr_t src, size_t n, struct larger *sum)
 {
-    /* To find a highest bit takes processors of AMD four cycles, so that of n goes by that of n - 1. */
+    /* One search for a highest bit, which takes some processors long: that of n goes by that of n - 1. */
     const unsigned below = 63u - (unsigned)__builtin_clzll(n - 1), group = below - 2;
     const unsigned class = size_class(n, below + (unsigned)(n >> 1 >> below));
     add(&block->functions[function], 1);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flags.h"
 #include "random.h"
 #include "target.h"
 #include "words.h"
@@ -71,28 +72,14 @@ static void fill_differing(unsigned char *at, size_t n, const unsigned char *fro
         at[i] = (unsigned char)~(from ? from[i] : byte);
 }
 
-enum { DIRECTION_FLAG = 0x400, ALIGNMENT_CHECK = 0x40000 };
 static uint64_t flags_left;
-
-/* Everything that comes after a call is compiled for a clear direction flag, and none for checks of alignment: with
- * these set somebody else would hang or crash. Below the red zone, since the flags go by the stack. */
-static inline __attribute__((always_inline)) uint64_t take_flags(void)
-{
-    uint64_t flags;
-    __asm__ volatile(
-        "sub $128, %%rsp\n\tpushfq\n\tpushfq\n\tandq %1, (%%rsp)\n\tpopfq\n\tpop %0\n\tadd $128, %%rsp\n\tcld"
-        : "=&r"(flags)
-        : "i"(~ALIGNMENT_CHECK)
-        : "cc", "memory");
-    return flags;
-}
 
 static uint64_t call(loop_fn *fn, enum wherry_op op, void *dst, const void *src, size_t n, uint32_t value)
 {
     typedef uint64_t any(uint64_t, uint64_t, uint64_t, uint64_t);
     const struct target_arguments with = target_arguments(target_abi_of(op), dst, src, n, value);
     const uint64_t returned = ((any *)(void (*)(void))fn)(with.word[0], with.word[1], with.word[2], with.word[3]);
-    flags_left = take_flags();
+    flags_left = flags_taken();
     return returned;
 }
 

@@ -10,6 +10,7 @@
 #include <sys/time.h>
 #include <ucontext.h>
 
+#include "flags.h"
 #include "verify.h"
 
 __thread void *verify_frame;
@@ -29,8 +30,6 @@ static struct unit *running;
 enum {
     FETCHED = 0x10, /* of a page fault: by the instruction itself, which lies there */
     TRAP_FLAG = 0x100,
-    DIRECTION_FLAG = 0x400,
-    ALIGNMENT_CHECK = 0x40000,
     STACK_BYTES = 256 * 1024,
     NO_ERRNO = 0x5ca1ab1e, /* what no call sets it to */
     TICK_US = 200000
@@ -39,18 +38,9 @@ enum {
 /* Ticks without the end of a call: 1.2 s, and as much more as the bytes take at 50 MB/s, page faults included. */
 static uint64_t patience(void) { return 6 + running->pulse->now.n / 10000000; }
 
-/* The routine may have set what compiled code takes for clear: the direction flag and that of alignment checks, which
- * the kernel leaves to a handler. Below the red zone, since the flags go by the stack. */
-static inline __attribute__((always_inline)) void clear_flags(void)
-{
-    __asm__ volatile(
-        "cld\n\tsub $128, %%rsp\n\tpushfq\n\tandq %0, (%%rsp)\n\tpopfq\n\tadd $128, %%rsp" ::"i"(~ALIGNMENT_CHECK)
-        : "cc", "memory");
-}
-
 static void on_signal(int signo, siginfo_t *info, void *opaque)
 {
-    clear_flags();
+    (void)flags_taken();
     ucontext_t *context = opaque;
     greg_t *regs = context->uc_mcontext.gregs;
     if (signo == SIGPROF) {
@@ -149,7 +139,7 @@ static __attribute__((noinline)) void guarded(void (*fn)(void), uint64_t a, uint
     if (sigsetjmp(escape, 0) == 0) {
         seen->returned = verify_trampoline(fn, a, b, c, &seen->regs);
     } else {
-        clear_flags();
+        (void)flags_taken();
         __asm__ volatile("fninit");
         seen->hung = caught == SIGPROF;
         seen->faulted = true;
