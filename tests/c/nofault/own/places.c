@@ -1,0 +1,147 @@
+/* Places where there is nothing, or not for everybody, and copies beyond 4 GiB. */
+#include "scenes.h"
+
+/* A load can read memory that is mapped for writing only, and process_vm_readv will not. Either side, or both in one.
+ */
+static void writable_only(void)
+{
+    static unsigned char other[2 * PAGE];
+    for (int table = 0; table < 2; table++) {
+        if (table)
+            begin();
+        else if (by_calls() != WHERRY_NOFAULT_BY_VM)
+            continue; /* an emulator goes by what the mapping says */
+        for (size_t n = 1; n <= PAGE; n += n < 70 ? 1 : 211) {
+            unsigned char *end = edge_of(false), *at = end - n;
+            struct wherry_fault fault = {0};
+            uint32_t sum = 0;
+            CHECK(mprotect(end - PAGE, PAGE, PROT_WRITE) == 0);
+            CHECK(wherry_csum_copy_nofault(other, at, n, &sum, NULL) == 0 && memcmp(other, at, n) == 0);
+            CHECK(wherry_csum_fold(sum) == wherry_csum_fold(wherry_csum_partial(other, n, 0)));
+            memset(other, 0, sizeof other);
+            CHECK(wherry_copy_nofault(other, at, n + 7, &fault) == 7 && memcmp(other, at, n) == 0);
+            CHECK(fault.addr == end && !fault.writing);
+            CHECK(wherry_copy_nofault(end - PAGE, at, n / 2, NULL) == 0 && memcmp(end - PAGE, other, n / 2) == 0);
+            CHECK(wherry_set_nofault(at, 9, n, NULL) == 0 && *at == 9);
+            CHECK(wherry_copy_nofault(at, other, n + 7, &fault) == 7 && memcmp(other, at, n) == 0);
+            CHECK(fault.addr == end && fault.writing);
+            CHECK(wherry_copy_nofault(at, at - (n < PAGE), n, NULL) == 0); /* up by one, then down again */
+            CHECK(n == PAGE || memcmp(at + 1, other, n - 1) == 0);
+            CHECK(n == PAGE || wherry_copy_nofault(at - 1, at, n, NULL) == 0);
+            CHECK(n == PAGE || memcmp(at, other, n - 1) == 0);
+            munmap(end - PAGE, 2 * PAGE);
+        }
+    }
+}
+
+/* Which side is told where there is nothing, and where both are in one page that is not there. */
+static void nowhere(void)
+{
+    static unsigned char other[2 * PAGE];
+    static const uintptr_t wild[] = {0, 1, PAGE - 1, (uintptr_t)1 << 47, (uintptr_t)1 << 63, (uintptr_t)-PAGE};
+    const size_t sizes[] = {1, 7, 16, 33, 100, 300, 1100, PAGE, (size_t)-PAGE};
+    enum { WILD = sizeof wild / sizeof *wild, SIZES = sizeof sizes / sizeof *sizes };
+    unsigned char *const end = edge_of(false);
+    begin();
+    for (int size = 0; size < SIZES; size++) {
+        const size_t n = sizes[size];
+        struct wherry_fault fault = {0};
+        for (int i = 0; i < WILD; i++) {
+            unsigned char *const at = (unsigned char *)wild[i];
+            CHECK(wherry_copy_nofault(other, at, n, &fault) == n && fault.addr == at && !fault.writing);
+            CHECK(wherry_copy_nofault(at, end - PAGE, n, &fault) == n && fault.addr == at && fault.writing);
+            for (int k = 0; k < WILD; k++) { /* the source comes first */
+                CHECK(wherry_copy_nofault((void *)wild[k], at, n, &fault) == n);
+                CHECK(fault.addr == at && !fault.writing);
+            }
+        }
+        for (size_t apart = 1; apart < PAGE; apart += 273) {
+            CHECK(wherry_copy_nofault(end, end + apart, n, &fault) == n);
+            CHECK(fault.addr == end + apart && !fault.writing);
+            CHECK(wherry_copy_nofault(end + apart, end, n, &fault) == n && fault.addr == end && !fault.writing);
+        }
+    }
+    CHECK(mprotect(end, PAGE, PROT_READ) == 0);
+    for (size_t n = 1; n < PAGE / 2; n += 61) {
+        struct wherry_fault fault = {0};
+        CHECK(wherry_copy_nofault(end + 5, end + PAGE / 2, n, &fault) == n && fault.addr == end + 5 && fault.writing);
+        CHECK(wherry_copy_nofault(end + PAGE / 2, end + 5, n, &fault) == n && fault.writing);
+        CHECK(fault.addr == end + PAGE / 2);
+    }
+}
+
+/* What a protection key denies to loads no way may read. Three pages: before, locked, behind. */
+static void keys(void)
+{
+    enum { DENY_ALL = 1, DENY_STORES = 2, BYTES = 3 * PAGE };
+    const int closed = key_that_denies(DENY_ALL), constant = key_that_denies(DENY_STORES);
+    if (closed < 0 || constant < 0)
+        exit(77);
+    static unsigned char kept[BYTES], to[BYTES + 1];
+    unsigned char *at = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *const locked = at + PAGE;
+    CHECK(at != MAP_FAILED);
+    for (size_t i = 0; i < BYTES; i++)
+        kept[i] = at[i] = (unsigned char)(i * 7 + i / 256 + 1);
+    for (int table = 0; table < 2; table++) {
+        if (table)
+            begin();
+        CHECK(status_now().path == (table ? WHERRY_NOFAULT_BY_TABLE : by_calls()));
+        struct wherry_fault fault;
+        for (size_t there = 0; there <= PAGE; there += there < 70 ? 1 : 671) {
+            const size_t n = there + 1 + there % 5 * 1000;
+            uint32_t sum = 0;
+            lock_page(locked, closed);
+            memset(to, 0, sizeof to);
+            CHECK(wherry_copy_nofault(to, locked - there, n, &fault) == n - there);
+            CHECK(fault.addr == locked && !fault.writing && (table ? fault.signo == SIGSEGV : fault.code == EFAULT));
+            CHECK(memcmp(to, locked - there, there) == 0 && to[there] == 0 && to[n - 1] == 0);
+            CHECK(wherry_csum_copy_nofault(to + 1, locked - there, n, &sum, &fault) == n - there);
+            CHECK(memcmp(to + 1, locked - there, there) == 0 && to[there + 1] == 0 && fault.addr == locked);
+            CHECK(wherry_csum_fold(sum) == wherry_csum_fold(wherry_csum_partial(to + 1, there, 0)));
+            if (there > 0) /* up by one: the destination is denied first */
+                CHECK(wherry_copy_nofault(locked - there + 1, locked - there, n, &fault) == n - there + 1 &&
+                      fault.writing);
+            lock_page(locked, constant);
+            memcpy(at, kept, PAGE);
+            CHECK(wherry_copy_nofault(to, locked - there, n, NULL) == 0 && memcmp(to, locked - there, n) == 0);
+            CHECK(wherry_copy_nofault(locked - there, to, n, &fault) == n - there);
+            CHECK(fault.addr == locked && fault.writing && memcmp(at, kept, BYTES) == 0);
+            CHECK(wherry_set_nofault(locked - there, kept[PAGE - there], n, &fault) == n - there);
+            CHECK(fault.addr == locked && fault.writing && memcmp(locked, kept + PAGE, BYTES - PAGE) == 0);
+            memcpy(at, kept, PAGE);
+        }
+        CHECK(wherry_copy_nofault(to, at, BYTES, NULL) == 0 && memcmp(to, kept, BYTES) == 0);
+    }
+}
+
+static void huge(void)
+{
+    const size_t piece = (size_t)64 << 20, whole = (size_t)66 * piece, more = 12345; /* 4.125 GiB */
+    /* The source above the destination: what overlaps if all of it were there is then copied upwards. */
+    unsigned char *to =
+        mmap(NULL, 2 * whole + 2 * piece, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    unsigned char *from = to + whole + piece;
+    CHECK(to != MAP_FAILED && mprotect(from, whole, PROT_READ | PROT_WRITE) == 0);
+    int fd = memfd_create("piece", 0); /* the destination is one piece of memory, over and over */
+    CHECK(fd >= 0 && ftruncate(fd, (off_t)piece) == 0);
+    for (size_t i = 0; i < whole + piece; i += piece)
+        CHECK(mmap(to + i, piece, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == to + i);
+    from[whole - 1] = 77;
+    struct wherry_fault fault;
+    for (int table = 0; table < 2; table++) {
+        to[0] = 0;
+        if (table)
+            begin();
+        CHECK(wherry_copy_nofault(to, from, whole + more, &fault) == more);
+        CHECK(fault.addr == from + whole && to[whole - 1] == 77);
+        if (table || !briefly)
+            CHECK(wherry_copy_nofault(to, from, (size_t)1 << 40, &fault) == ((size_t)1 << 40) - whole);
+    }
+    CHECK(mprotect(to + whole, PAGE, PROT_READ) == 0);
+    CHECK(wherry_set_nofault(to, 77, whole + more, &fault) == more);
+    CHECK(fault.addr == to + whole && fault.writing && to[0] == 77);
+    CHECK(wherry_copy_nofault(to, from, whole + more, &fault) == more && fault.addr == from + whole && !fault.writing);
+}
+
+const struct named_scene scenes_of_places[] = {SCENE(writable_only), SCENE(nowhere), SCENE(keys), SCENE(huge), {0}};
