@@ -277,6 +277,8 @@ def test_a_ceiling_is_not_above_the_run():
     found = ceiling_of([[15728640, 16252927, 200, 3200000000]], times, 0.1)
     assert found["likely_s"] == found["at_most_s"] == 0.1 and found["at_most"] == 1
     assert sum(part["at_most_s"] for part in found["parts"]) == pytest.approx(0.1)
+    # Nor is what nobody recorded, though that was seen of all the run, what a trial added to it too.
+    assert ceiling.of({}, 0.1, {}, unrecorded_s=0.2)["unrecorded_s"] == 0.1
 
 
 def test_few_large_calls_may_be_all_that_the_kernel_did():

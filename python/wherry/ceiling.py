@@ -243,8 +243,8 @@ def of(
     most = sum(part[2] for part in parts.values())
     if guessed >= MANY_BYTES:
         most += system_s
-    # A run cannot have spent more than it took.
-    likely, most = min(likely, cpu_s), min(most, cpu_s)
+    # A run cannot have spent more than it took; less than was seen where some of that was the trial's.
+    likely, most, unrecorded_s = min(likely, cpu_s), min(most, cpu_s), min(unrecorded_s, cpu_s)
     together = sum(own[1] for own in parts.values())
     for own in parts.values():
         own[1] *= min(likely / together, 1) if together > 0 else 1
