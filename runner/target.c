@@ -64,7 +64,11 @@ void target_ways(const void *dst, size_t n)
     wherry_thresholds.copy_ymm_from = mixed >> 62 & 1 ? YMM_LEAST : SIZE_MAX;
     wherry_thresholds.copy_source_lines_to = mixed >> 61 & 1 ? 0 : SIZE_MAX;
     wherry_thresholds.copy_parts_from = mixed >> 60 & 1 ? 0 : SIZE_MAX;
+    if (wherry_thresholds.copy_stream_from == 0)
+        wherry_thresholds.copy_stream_recent_from = wherry_thresholds.set_stream_recent_from =
+            mixed >> 59 & 1 ? SIZE_MAX : 0;
     wherry_thresholds = wherry_thresholds_complete(wherry_thresholds);
+    const uint32_t block = (uint32_t)(((uintptr_t)dst + n / 2) >> TOUCHED_BLOCK_LOG);
     const uint32_t first = (uint32_t)((uintptr_t)dst >> RECENT_BLOCK_LOG);
     const uint32_t last = (uint32_t)(((uintptr_t)dst + n - 1) >> RECENT_BLOCK_LOG);
     const uint32_t flip = mixed >> 63 ? 0 : ~UINT32_C(0);
@@ -77,6 +81,8 @@ void target_ways(const void *dst, size_t n)
         copies[last % RECENT_COPY_PLACES] = last ^ flip;
         sets[first % RECENT_SET_PLACES] = first ^ flip;
         sets[last % RECENT_SET_PLACES] = last ^ flip;
+        memset(&wherry_touched[row], 0, sizeof wherry_touched[row]);
+        wherry_touched[row].seen[touched_place(block)] = block ^ flip;
     }
 }
 

@@ -72,6 +72,7 @@ def test_routines_call_nothing(build_dir: Path):
             "wherry_recent_copies",
             "wherry_recent_sets",
             "wherry_written_zeroes",
+            "wherry_touched",
         } | ({"memmove", "bcopy"} if name in callers else set())
         assert symbols <= allowed, f"{name} wants {symbols - allowed}"
 
@@ -104,7 +105,7 @@ def test_nothing_is_called_whatever_flags_a_build_adds(tmp_path: Path, compiler:
         ).returncode
     ]
     assert "-finstrument-functions" in known
-    plain = ("src/libwatch.a", "src/libguard.a", "preload/libwherry-dropin.so")
+    plain = ("src/libinner.a", "src/libguard.a", "preload/libwherry-dropin.so")
     recorder = ("preload/recorder/libwherry-recorder.so",)
     # Without optimisation clang makes calls of the built-in copies of a few bytes.
     options = ("-Dtests=false", "-Drunner=false", "-Db_pgo=generate", "--unity=on")

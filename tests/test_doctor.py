@@ -54,7 +54,7 @@ def reported(name: str) -> dict:
         for level, size, why in re.findall(r"^believed (\S+) (\d+) (\S+)$", text, re.MULTILINE)
     }
     stream = int(told.get("stream", "24576")) << 10
-    plan = {"choice": "avx2", "copy_stream_from": stream}
+    plan = {"choice": "avx2", "copy_stream_from": stream, "copy_stream_recent_from": stream}
     last = re.search(r"^last-level (\d+)", text, re.MULTILINE)
     return {
         "vendor": VENDORS.get(told.get("vendor"), "other"),
@@ -148,7 +148,7 @@ def test_what_libc_believes():
     assert "x86_non_temporal_threshold=0x1800000" in finding.do
     # As glibc has it from 2.41 on: three quarters of what one thread can count on are not too much.
     record, view = reported("zen5-epyc-kvm"), {"tunables": {}}
-    record["plan"]["default"]["copy_stream_from"] = 12 << 20
+    record["plan"]["default"] |= {"copy_stream_from": 1 << 20, "copy_stream_recent_from": 12 << 20}
     for most, wrong in ((24 << 20, False), (32 << 20, False), (33 << 20, True)):
         view["tunables"]["glibc.cpu.x86_non_temporal_threshold"] = most
         assert bool(diagnosis._about_libc(record, view)) == wrong

@@ -165,6 +165,7 @@ def plan(name: str, family: int, start: int, choice: str = "avx2"):
     thresholds |= {"copy_rep_slow_ahead": 0, "copy_rep_all_from": start, "copy_backward_ahead": 0}
     thresholds |= dict.fromkeys(("copy_ymm_from", "copy_source_lines_to", "copy_parts_from"), OFF)
     thresholds |= {f"{s}_rep_recent_from": start for s in ("copy", "set")}
+    thresholds |= {f"{s}_stream_recent_from": 0 for s in ("copy", "set")}
     return Plan(name, choice, Cpu("GenuineIntel", family), thresholds)
 
 

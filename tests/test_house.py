@@ -30,6 +30,7 @@ MAY_INCLUDE = {
         "src/routines/thresholds.h",
         "src/routines/recent.h",
         "src/routines/written.h",
+        "src/routines/touched.h",
         "src/routines/ends.h",
         "src/routines/lines.h",
         "src/routines/arrangement.h",

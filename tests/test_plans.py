@@ -32,12 +32,15 @@ THRESHOLDS = {
     "copy_ymm_from": 3000,
     "copy_source_lines_to": 2000,
     "copy_parts_from": 32 << 20,
+    "copy_stream_recent_from": 28 << 20,
+    "set_stream_recent_from": 0,
 }
 PLAN = plans.Plan("mine", "avx512", CPU, THRESHOLDS, {"date": "2026-11-21", "gain": 0.07})
 NO_REP = PLAN.changed(
     name='a "b" \\ c', copy_rep_from=plans.OFF, copy_rep_to=0, copy_rep_slow_ahead=0,
     copy_rep_all_from=0, copy_rep_recent_from=0, copy_ymm_from=plans.OFF,
-    copy_source_lines_to=plans.OFF, copy_parts_from=plans.OFF, cpu=plans.Cpu("GenuineIntel", 6), made={},
+    copy_source_lines_to=plans.OFF, copy_parts_from=plans.OFF, set_stream_from=1 << 20,
+    set_stream_recent_from=plans.OFF, cpu=plans.Cpu("GenuineIntel", 6), made={},
 )  # fmt: skip
 
 
@@ -58,7 +61,8 @@ def test_any_plan_survives_both_forms():
     dice = random.Random(3)
     sizes = [plans.OFF, 65536, 65537, 1 << 20, 3 << 20, 1 << 40]
     for _ in range(300):
-        rep = dice.choice(sizes)
+        rep, copies, sets = (dice.choice(sizes) for _ in range(3))
+        never = plans.OFF
         plan = plans.Plan(
             "".join(chr(dice.randrange(32, 127)) for _ in range(dice.randint(1, 47))),
             dice.choice(plans.CHOICES),
@@ -74,10 +78,10 @@ def test_any_plan_survives_both_forms():
             {
                 "copy_rep_from": rep,
                 "copy_rep_to": 0 if rep == plans.OFF else plans.OFF,
-                "copy_stream_from": dice.choice(sizes),
+                "copy_stream_from": copies,
                 "set_rep_from": 128,
                 "set_rep_to": dice.choice(sizes),
-                "set_stream_from": dice.choice(sizes),
+                "set_stream_from": sets,
                 "copy_rep_slow_ahead": 0 if rep == plans.OFF else dice.choice([0, 63, 4095]),
                 "copy_rep_all_from": 0 if rep == plans.OFF else dice.choice([rep, plans.OFF]),
                 "copy_rep_recent_from": 0 if rep == plans.OFF else dice.choice([rep, 1 << 40]),
@@ -86,6 +90,10 @@ def test_any_plan_survives_both_forms():
                 "copy_ymm_from": dice.choice([1025, 4096, 1 << 40, plans.OFF]),
                 "copy_source_lines_to": dice.choice([0, 1, 4096, 1 << 40, plans.OFF]),
                 "copy_parts_from": dice.choice([0, 1, 32768, 1 << 40, plans.OFF]),
+                "copy_stream_recent_from": 0
+                if copies == never
+                else dice.choice([copies, 1 << 40, never]),
+                "set_stream_recent_from": 0 if sets == never else dice.choice([sets, never]),
             },
             {"any key.": 'any "text" \n\t\\ü\x7f', "n": 1, "yes": True},
         )
@@ -116,6 +124,13 @@ TEXT = plantext.to_text([PLAN])
         ('rep_to = "24 MiB"', 'rep_to = "1 KiB"', "copy.rep_to = 1024, outside rep_from"),
         ('"24 KiB"', '"off"', "copy.rep_to or rep_recent_from, but rep_from off"),
         ('stream_from = "24 MiB"', "stream_from = 1", "outside 64 KiB to"),
+        (
+            '\nstream_from = "24 MiB"',
+            '\nstream_from = "off"',
+            "copy.stream_recent_from, but stream_from",
+        ),
+        ('"28 MiB"', '"1 MiB"', "copy.stream_recent_from = 1048576, outside stream_from to 1024"),
+        ('"28 MiB"', '"off"', "at plan.0.copy.stream_recent_from"),
         ("rep_slow_ahead = 63", "rep_slow_ahead = 9999", "at plan.0.copy.rep_slow_ahead"),
         ('rep_recent_from = "32 KiB"', "rep_recent_from = 200", "copy.rep_recent_from = 200"),
         ('rep_all_from = "48 KiB"', "rep_all_from = 200", "copy.rep_all_from = 200"),
@@ -280,7 +295,8 @@ def test_words():
     assert said["Copies"] == (
         "vector loop, rep movsb from 24 KiB to 24 MiB (destination written lately: from 32 KiB; "
         "1 to 63 B ahead: from 48 KiB), "
-        "past the caches from 24 MiB in five parts at once (from 32 MiB), "
+        "past the caches from 24 MiB (destination touched lately: from 28 MiB) in five parts at once "
+        "(from 32 MiB), "
         "loop backward with the destination 1 to 1536 B ahead, "
         "with AVX-512 by 32-byte vectors from 3000 B, "
         "with AVX-512 by lines of the destination from 2000 B"
@@ -289,7 +305,9 @@ def test_words():
         "vector loop, rep stosb from 1 MiB (destination written lately: never), "
         "never past the caches"
     )
-    assert "vector loop, past" in dict(planwords.describe(NO_REP))["Copies"]
+    no_rep = dict(planwords.describe(NO_REP))
+    assert "vector loop, past" in no_rep["Copies"]
+    assert no_rep["Sets"].endswith("past the caches from 1 MiB (destination touched lately: never)")
 
 
 # --- as a user runs it -------------------------------------------------------------------------------------------

@@ -152,7 +152,8 @@ def test_a_dimension_that_is_not_proved_is_not_kept(monkeypatch):
 )
 def test_the_direction_is_that_of_the_faster_loop(monkeypatch, now, log, found, kept):
     tuning = session.Session(REPORTED, grids.QUICK)
-    never = {"copy_rep_from": plans.OFF, "copy_stream_from": plans.OFF, "copy_rep_recent_from": 0}
+    never = {"copy_rep_from": plans.OFF, "copy_rep_recent_from": 0}
+    never |= tuning.result.plan.past("copy", plans.OFF)
     tuning.result.plan = tuning.result.plan.changed(copy_backward_ahead=now, **never)
     rows = grids.windows(
         "copy", ("loop",), tuning.extent, tuning.caches, [2048, 4096, 65536],
@@ -203,7 +204,8 @@ def test_which_loop_a_plan_has_for_a_size(lines, ymm, size, loop):
 def tuned_loops(monkeypatch, logs, choice="avx512", now=plans.OFF, **options):
     """logs: (loop, size) -> log of its time over that by lines of the source."""
     tuning = session.Session(REPORTED, grids.FULL, **options)
-    never = {"copy_rep_from": plans.OFF, "copy_stream_from": plans.OFF, "copy_rep_recent_from": 0}
+    never = {"copy_rep_from": plans.OFF, "copy_rep_recent_from": 0}
+    never |= tuning.result.plan.past("copy", plans.OFF)
     tuning.result.plan = tuning.result.plan.changed(
         choice=choice, copy_source_lines_to=now, copy_ymm_from=plans.OFF, **never
     )
@@ -283,7 +285,7 @@ def test_other_choices_have_one_loop(monkeypatch):
 
 def test_what_is_off_is_null_as_json():
     plan = session.Session(REPORTED, grids.FULL).result.plan
-    tuned = session.Tuned(plan, plan.changed(copy_stream_from=plans.OFF))
+    tuned = session.Tuned(plan, plan.changed(**plan.past("copy", plans.OFF)))
     found = cli_tuning._record(tuned, tuned.plan, None)
     assert found["plan"]["copy_stream_from"] is None
     assert str(plans.OFF) not in json.dumps(found["plan"]) + json.dumps(found["default"])
@@ -302,7 +304,7 @@ def measure(wherry_run, rows: str, *arguments: str):
 def test_plans_stand_in_a_row(wherry_run):
     row = "id=1 op=copy routines=wherry,slow,mine size=4096 src_state=L2 dst_state=L2 rounds=3\n"
     plans_given = (
-        *("--plan", "slow=sse2,copy_rep_from=off,set_stream_from=4096"),
+        *("--plan", "slow=sse2,copy_rep_from=off,set_stream_from=4096,set_stream_recent_from=4096"),
         *("--plan", "mine=sse2"),
     )
 

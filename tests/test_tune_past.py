@@ -22,7 +22,7 @@ from wherry.tune import grids, parts, session, streams
 def test_past_the_caches_only_where_all_win(monkeypatch, side, memory, again, found):
     tuning = session.Session(REPORTED, grids.FULL)
     tuning.result.plan = tuning.result.plan.changed(
-        **{f"{side}_rep_from": plans.OFF, f"{side}_stream_from": 12 << 20}
+        **{f"{side}_rep_from": plans.OFF}, **tuning.result.plan.past(side, 12 << 20)
     )
     monkeypatch.setattr(tuning, "take", lambda what, rows, own, processes: rows)
     monkeypatch.setattr(tuning, "prove", lambda *_: proof(-0.1, 0.001))
@@ -32,10 +32,18 @@ def test_past_the_caches_only_where_all_win(monkeypatch, side, memory, again, fo
         return -0.1 if rows[i].size >= start else 0.3
 
     monkeypatch.setattr(streams.measuring, "log_ratio", log)
+    default = tuning.result.plan
     streams.streams(tuning, side)
-    assert tuning.result.plan.thresholds[f"{side}_stream_from"] == found
+    assert tuning.result.plan.past_from(side) == found
+    assert tuning.result.plan == default.changed(**default.past(side, found))
     (note,) = tuning.result.notes
     assert "alone, from memory:" in note and "alone, the same again:" in note
+    # Where nothing was touched lately they go past the caches sooner, and do so still.
+    far = {f"{side}_stream_from": 1 << 20, f"{side}_stream_recent_from": 12 << 20}
+    tuning.result.plan = default.changed(**far)
+    streams.streams(tuning, side)
+    far[f"{side}_stream_recent_from"] = found
+    assert tuning.result.plan == default.changed(**far)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +60,9 @@ def test_past_the_caches_only_where_all_win(monkeypatch, side, memory, again, fo
 )
 def test_parts_where_they_win_alone_and_together(monkeypatch, alone, together, now, found):
     tuning = session.Session(REPORTED, grids.FULL)
-    tuning.result.plan = tuning.result.plan.changed(copy_stream_from=24 << 20, copy_parts_from=now)
+    tuning.result.plan = tuning.result.plan.changed(
+        **tuning.result.plan.past("copy", 24 << 20), copy_parts_from=now
+    )
     taken, proved = [], []
     monkeypatch.setattr(grids.os, "sched_getaffinity", lambda _: {0, 1})
     monkeypatch.setattr(
@@ -77,7 +87,8 @@ def test_parts_where_they_win_alone_and_together(monkeypatch, alone, together, n
 
 
 def test_parts_are_of_what_goes_past_the_caches(monkeypatch):
-    for options in ({"largest": 1 << 20}, {"copy_stream_from": plans.OFF}):
+    off = {"copy_stream_from": plans.OFF, "copy_stream_recent_from": 0}
+    for options in ({"largest": 1 << 20}, off):
         tuning = session.Session(REPORTED, grids.FULL, largest=options.pop("largest", None))
         tuning.result.plan = tuning.result.plan.changed(**options)
         parts.parts(tuning)  # measures nothing

@@ -124,6 +124,12 @@ def thresholds(record: Mapping, view: Mapping) -> list[tuple[str, str]]:
     return lines
 
 
+def _past_from(own: Mapping, side: str) -> int | None:
+    """From where on calls go past the caches wherever the destination lies; None: at no size."""
+    start, recent = own.get(f"{side}_stream_from"), own.get(f"{side}_stream_recent_from", 0)
+    return None if start is None or recent is None else max(start, recent)
+
+
 def _of_plan(own: Mapping) -> str:
     def side(name: str, instruction: str) -> str:
         start, end = own[f"{name}_rep_from"], own[f"{name}_rep_to"]
@@ -135,10 +141,13 @@ def _of_plan(own: Mapping) -> str:
             text += " (written lately: " + (f"from {_size(recent)})" if recent else "never)")
         return text
 
-    copies, sets = own["copy_stream_from"], own["set_stream_from"]
+    copies, sets = _past_from(own, "copy"), _past_from(own, "set")
     stream = f"past the caches from {_size(copies)}" + (
         f" (sets from {_size(sets)})" if sets != copies else ""
     )
+    far = own["copy_stream_from"]
+    if far and far != copies:
+        stream += f", to where nothing was touched lately from {_size(far)}"
     return f"{own['choice']}; {stream}; {side('copy', 'rep movsb')}, {side('set', 'rep stosb')}"
 
 
@@ -199,7 +208,7 @@ def _about_libc(reported: Mapping, view: Mapping) -> list[Finding]:
     believed = reported.get("last_level")
     stream = _of_libc(view, "non_temporal_threshold")
     shared = _of_libc(view, "shared_cache_size")
-    ours = ((reported.get("plan") or {}).get("default") or {}).get("copy_stream_from")
+    ours = _past_from((reported.get("plan") or {}).get("default") or {}, "copy")
     # A value that glibc passes over leaves the default in force, and that is what is wrong then.
     passed_over = {entry for entry, _ in view.get("ignored", ())}
     set_by_hand = any(

@@ -8,7 +8,7 @@ import zlib
 from wherry.plans import CHOICES, FEATURES, FIELDS, Cpu, Plan, fault
 
 MAGIC = b"WHPLAN\r\n"
-VERSION = 6
+VERSION = 7
 MOST_PLANS = 64
 ANY = (1 << 32) - 1
 # magic, version, plans, bytes of the whole file, bytes of a record, CRC-32 of all with this word 0, nothing

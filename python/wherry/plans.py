@@ -28,10 +28,11 @@ FIELDS = (
     *("copy_rep_slow_ahead", "copy_rep_all_from"),
     *("copy_rep_recent_from", "set_rep_recent_from", "copy_backward_ahead", "copy_ymm_from"),
     *("copy_source_lines_to", "copy_parts_from"),
+    *("copy_stream_recent_from", "set_stream_recent_from"),
 )
 # In a "from": never by this method. In copy_rep_to, set_rep_to and
-# copy_source_lines_to: no upper end. In copy_rep_all_from and the
-# rep_recent_from: at no size.
+# copy_source_lines_to: no upper end. In copy_rep_all_from, the
+# rep_recent_from and the stream_recent_from: at no size.
 OFF = (1 << 64) - 1
 # Outside these no plan can be meant so; src/planfile has the same.
 REP_LEAST = 128
@@ -86,6 +87,18 @@ class Plan:
         thresholds = {k: changes.pop(k) for k in list(changes) if k in FIELDS}
         return dataclasses.replace(self, thresholds={**self.thresholds, **thresholds}, **changes)
 
+    def past_from(self, side: str) -> int:
+        """From where on calls go past the caches wherever the destination lies; OFF: at no size."""
+        start = self.thresholds[f"{side}_stream_from"]
+        return max(start, self.thresholds[f"{side}_stream_recent_from"])
+
+    def past(self, side: str, start: int) -> dict[str, int]:
+        """What changed() is to be told for that to be `start`, and nothing to be asked of where a destination lies."""
+        return {
+            f"{side}_stream_from": start,
+            f"{side}_stream_recent_from": 0 if start == OFF else start,
+        }
+
 
 def fault(plan: Plan) -> str | None:
     """What no plan can mean, as the end of a sentence; None when nothing."""
@@ -104,9 +117,14 @@ def fault(plan: Plan) -> str | None:
             return f"{side}.rep_to = {end}, outside rep_from to {size_text(MOST)}"
         elif recent != OFF and not start <= recent <= MOST:
             return f"{side}.rep_recent_from = {recent}, outside rep_from to {size_text(MOST)}"
-        stream = t[f"{side}_stream_from"]
-        if stream != OFF and not STREAM_LEAST <= stream <= MOST:
+        stream, recent = t[f"{side}_stream_from"], t[f"{side}_stream_recent_from"]
+        if stream == OFF:
+            if recent:
+                return f"{side}.stream_recent_from, but stream_from off"
+        elif not STREAM_LEAST <= stream <= MOST:
             return f"{side}.stream_from = {stream}, outside {size_text(STREAM_LEAST)} to {size_text(MOST)}"
+        elif recent != OFF and not stream <= recent <= MOST:
+            return f"{side}.stream_recent_from = {recent}, outside stream_from to {size_text(MOST)}"
     ahead, all_from = t["copy_rep_slow_ahead"], t["copy_rep_all_from"]
     if t["copy_rep_from"] == OFF:
         if ahead or all_from:

@@ -62,15 +62,18 @@ def _toml(path: Path, data: bytes) -> dict:
 
 
 def _side(table: Mapping, side: str) -> dict[str, int]:
-    """A missing rep_to, rep_recent_from, rep_slow_ahead or rep_all_from means no restriction, a missing backward_ahead,
-    ymm_from, source_lines_to or parts_from what every plan did before there was one."""
+    """A missing rep_to, rep_recent_from, rep_slow_ahead, rep_all_from or stream_recent_from means no restriction, a
+    missing backward_ahead, ymm_from, source_lines_to or parts_from what every plan did before there was one."""
     start = _threshold(table["rep_from"])
     on = start != OFF
     found = {
         "rep_from": start,
         "rep_to": _threshold(table.get("rep_to", "any")) if on or "rep_to" in table else 0,
         "rep_recent_from": _threshold(table.get("rep_recent_from", start if on else 0)),
-        "stream_from": _threshold(table["stream_from"]),
+        "stream_from": (stream := _threshold(table["stream_from"])),
+        "stream_recent_from": _threshold(
+            table.get("stream_recent_from", 0 if stream == OFF else stream)
+        ),
     }
     if side == "copy":
         found["rep_slow_ahead"] = table.get("rep_slow_ahead", 0)
@@ -194,7 +197,8 @@ def from_text(path: Path, data: bytes) -> list[Plan]:
 
 _COPY_REP = ("rep_recent_from", "rep_slow_ahead", "rep_all_from")
 # Off in one of these is an end that no size reaches.
-_UP_TO = ("rep_to", "rep_recent_from", "rep_all_from", "source_lines_to")
+_UP_TO = ("rep_to", "rep_recent_from", "rep_all_from", "source_lines_to", "stream_recent_from")
+_STREAM = ("stream_from", "stream_recent_from")
 _COPY_LOOP = ("backward_ahead", "ymm_from", "source_lines_to")
 # What each key means, beside it in every file that is written.
 _MEANS = {
@@ -206,6 +210,7 @@ _MEANS = {
     "copy.rep_slow_ahead": "and then not with the destination 1 to so many bytes ahead (mod 4096)",
     "copy.rep_all_from": "or from here on even so (any: at no size)",
     "copy.stream_from": "past the caches from here on, if written before (off: never)",
+    "copy.stream_recent_from": "with a destination touched lately from here on (any: at no size)",
     "copy.parts_from": "and then from here on in five parts at once (off: from both ends)",
     "copy.backward_ahead": "loop from the end down with the destination 1 to so many bytes ahead",
     "copy.ymm_from": "with avx512, by 32-byte vectors from here on (off: never)",
@@ -214,6 +219,7 @@ _MEANS = {
     "set.rep_to": "up to here",
     "set.rep_recent_from": "with a destination written lately from here on",
     "set.stream_from": "past the caches from here on, if written before",
+    "set.stream_recent_from": "with a destination touched lately from here on",
 }
 
 
@@ -248,7 +254,7 @@ def _table(plan: Plan, notes: Mapping[str, str]) -> list[str]:
         if means in notes:
             lines.extend(_comment(notes[means]))
         text = f"{key} = {_value(value)}"
-        lines.append(f"{text:<28}# {_MEANS[means]}" if means in _MEANS else text)
+        lines.append(f"{text:<31} # {_MEANS[means]}" if means in _MEANS else text)
 
     put("name", plan.name)
     put("choice", plan.choice, "choice")
@@ -275,13 +281,14 @@ def _table(plan: Plan, notes: Mapping[str, str]) -> list[str]:
         if value is not None:
             put(key, value)
     for side, keys in (
-        ("copy", ("rep_from", "rep_to", *_COPY_REP, "stream_from", "parts_from", *_COPY_LOOP)),
-        ("set", ("rep_from", "rep_to", "rep_recent_from", "stream_from")),
+        ("copy", ("rep_from", "rep_to", *_COPY_REP, *_STREAM, "parts_from", *_COPY_LOOP)),
+        ("set", ("rep_from", "rep_to", "rep_recent_from", *_STREAM)),
     ):
         lines += ["", f"[plan.{side}]"]
-        off = plan.thresholds[f"{side}_rep_from"] == OFF
         for key in keys:
-            if not key.startswith("rep_") or key == "rep_from" or not off:
+            start = f"{key.partition('_')[0]}_from"
+            off = key != start and plan.thresholds.get(f"{side}_{start}") == OFF
+            if not (off and key.startswith(("rep_", "stream_"))):
                 put(key, _sized(key, plan.thresholds[f"{side}_{key}"]), f"{side}.{key}")
     return lines
 

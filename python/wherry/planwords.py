@@ -42,6 +42,8 @@ def _methods(t: Mapping[str, int], side: str) -> str:
             text += f" (destination {'; '.join(conditions)})"
         words.append(text)
     past = "never past the caches" if stream == OFF else f"past the caches from {size_text(stream)}"
+    if stream != OFF and (recent := t[f"{side}_stream_recent_from"]) != stream:
+        past += f" (destination touched lately: {_from(recent)})"
     if side == "copy" and stream != OFF and (parts := t["copy_parts_from"]) != OFF:
         past += " in five parts at once"
         if parts > stream:

@@ -19,7 +19,7 @@
     addq    $1, %rdi
     addq    %rdi, %rsi
     .p2align 6
-    COPY_AVX2_FORWARD_STEPS
+    COPY_AVX2_STEPS
     leaq    127(%r11), %r9          /* the last byte, so the last vector boundary that the destination reaches */
     andq    $-32, %r9
     movq    %r9, %r10

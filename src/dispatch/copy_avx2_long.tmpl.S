@@ -61,8 +61,4 @@ copy_avx2_step_either_way:
 copy_avx2_only_forward:
     cmpq    $HALVES_FROM, %rdx
     jb      copy_avx2_forward
-#undef COPY_AVX2_FORWARD_STEPS
-#define COPY_AVX2_FORWARD_STEPS COPY_AVX2_STEPS_BY_HALVES
-#include "dispatch/copy_avx2_forward.tmpl.S"
-#undef COPY_AVX2_FORWARD_STEPS
-#define COPY_AVX2_FORWARD_STEPS COPY_AVX2_STEPS
+    jmp     copy_avx2_by_routine

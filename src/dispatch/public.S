@@ -131,21 +131,6 @@ label:                                         \
     vmovdqu 32(%rsi), %ymm1;                   \
     vmovdqu 64(%rsi), %ymm2;                   \
     vmovdqu 96(%rsi), %ymm3;                   \
-    COPY_AVX2_STORES
-
-/* The same with each vector loaded by halves (HALVES_FROM). */
-#define COPY_AVX2_STEPS_BY_HALVES              \
-773:                                           \
-    LOAD_HALVES(0, %xmm0, %ymm0);              \
-    LOAD_HALVES(32, %xmm1, %ymm1);             \
-    LOAD_HALVES(64, %xmm2, %ymm2);             \
-    LOAD_HALVES(96, %xmm3, %ymm3);             \
-    COPY_AVX2_STORES
-
-#define LOAD_HALVES(at, x, y)                  \
-    vmovdqu at(%rsi), x;                       \
-    vinserti128 $1, at + 16(%rsi), y, y
-#define COPY_AVX2_STORES                       \
     vmovdqa %ymm0, (%rdi);                     \
     subq    $-128, %rsi;                       \
     subq    $-128, %rdi;                       \
@@ -154,9 +139,6 @@ label:                                         \
     vmovdqa %ymm3, -32(%rdi);                  \
     cmpq    %r11, %rdi;                        \
     jb      773b
-
-/* What copy_avx2_forward.tmpl.S has. */
-#define COPY_AVX2_FORWARD_STEPS COPY_AVX2_STEPS
 
 /* Copies and sets that nobody asks of where they were written. A string instruction begins when what is before it is done,
  * so no more is asked on the way there than must be, and all of one cache line. Goes to other when they are not for

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 
 #define FIELD_COUNT(field) +1
-enum { FIELDS = 0 WHERRY_THRESHOLDS(FIELD_COUNT), VERSION = 6, MOST_PLANS = 64 };
+enum { FIELDS = 0 WHERRY_THRESHOLDS(FIELD_COUNT), VERSION = 7, MOST_PLANS = 64 };
 #undef FIELD_COUNT
 #define ANY UINT32_MAX
 
@@ -31,7 +31,7 @@ struct record {
     uint64_t thresholds[FIELDS];
     char name[WHERRY_PLAN_NAME_BYTES];
 };
-_Static_assert(sizeof(struct header) == 32 && sizeof(struct record) == 208, "as wherry/planbinary.py writes them");
+_Static_assert(sizeof(struct header) == 32 && sizeof(struct record) == 224, "as wherry/planbinary.py writes them");
 _Static_assert(WHERRY_ISA_COUNT == 5, "the numbers of choices in a plan are those of enum wherry_isa");
 
 /* Bit i of a plan is line i. No pointers: nothing here is to be relocated. */
@@ -127,6 +127,15 @@ static const char *absurd_rep(size_t from, size_t to, size_t recent)
     return to != OFF && (to < from || to > MOST) ? "an absurd rep_to" : NULL;
 }
 
+static const char *absurd_stream(size_t from, size_t recent)
+{
+    if (from == OFF)
+        return recent ? "a stream_recent_from, but no stream_from" : NULL;
+    if (from < STREAM_LEAST || from > MOST)
+        return "an absurd stream_from";
+    return recent != OFF && (recent < from || recent > MOST) ? "an absurd stream_recent_from" : NULL;
+}
+
 static const char *absurd(const struct wherry_thresholds *t)
 {
     const char *wrong = absurd_rep(t->copy_rep_from, t->copy_rep_to, t->copy_rep_recent_from);
@@ -134,10 +143,11 @@ static const char *absurd(const struct wherry_thresholds *t)
         wrong = absurd_rep(t->set_rep_from, t->set_rep_to, t->set_rep_recent_from);
     if (wrong)
         return wrong;
-    const size_t streams[] = {t->copy_stream_from, t->set_stream_from};
-    for (int i = 0; i < 2; i++)
-        if (streams[i] != OFF && (streams[i] < STREAM_LEAST || streams[i] > MOST))
-            return "an absurd stream_from";
+    wrong = absurd_stream(t->copy_stream_from, t->copy_stream_recent_from);
+    if (!wrong)
+        wrong = absurd_stream(t->set_stream_from, t->set_stream_recent_from);
+    if (wrong)
+        return wrong;
     if (t->copy_backward_ahead > AHEAD_MOST)
         return "an absurd backward_ahead";
     if (t->copy_ymm_from != OFF && (t->copy_ymm_from < YMM_LEAST || t->copy_ymm_from > MOST))

@@ -3,6 +3,7 @@
 #ifndef WHERRY_THRESHOLDS_H
 #define WHERRY_THRESHOLDS_H
 
+#include "touched.h"
 #include "written.h"
 
 #ifndef __ASSEMBLER__
@@ -30,6 +31,9 @@
  *                                     1024 bytes are one
  *   copy_parts_from                   copies of at least this size that bypass the caches go in PARTS parts side by
  *                                     side, smaller ones from both ends
+ *   copy_stream_recent_from           copies below this size do not bypass the caches where the destination was touched
+ *                                     lately by other large calls (touched.h)
+ *   set_stream_recent_from            the same for sets; with these no larger than the stream_from nothing is asked
  *
  * SIZE_MAX in a "from" turns its method off. Any value of any field is safe: a method that needs a least size for its
  * own sake has it in its code.
@@ -48,7 +52,9 @@
     X(copy_backward_ahead)                                                                                             \
     X(copy_ymm_from)                                                                                                   \
     X(copy_source_lines_to)                                                                                            \
-    X(copy_parts_from)
+    X(copy_parts_from)                                                                                                 \
+    X(copy_stream_recent_from)                                                                                         \
+    X(set_stream_recent_from)
 
 /* Made of those by wherry_thresholds_complete: what most have to ask. 0, where nobody has called it, is always right.
  *   copy_loop_below      copies of fewer bytes go by the loop of 64-byte vectors, forward, at lines of the source; as
@@ -66,6 +72,10 @@
  *   copy_string_slow_ahead, copy_string_all_from    copy_rep_slow_ahead and copy_rep_all_from, in the same cache line;
  *                        the latter 0 where the former is
  *   set_string_below     the same for sets and rep stosb
+ *   copy_stream_any_from    copy_stream_from or copy_stream_recent_from, what is more: from here on copies bypass the
+ *                        caches wherever they go, also those that do not ask: by 64-byte vectors, and those that sum
+ *   touched_blocks       for so many blocks of other memory what large calls touch stays near: as many as a set of
+ *                        set_stream_recent_from has, or both sides of a copy of copy_stream_recent_from
  *   stores_halved        not 0 where copy_ymm_from is the least, since what makes 32-byte vectors the better is that a
  *                        64-byte store takes two cycles. Then a store to spare costs more than a branch guessed wrong
  *                        behind others: copies of 256 to 1024 bytes, sizes together, go by four blocks at either end
@@ -84,7 +94,9 @@
     X(copy_string_slow_ahead)                                                                                          \
     X(set_string_below)                                                                                                \
     X(stores_halved)                                                                                                   \
-    X(copy_xmm_below)
+    X(copy_xmm_below)                                                                                                  \
+    X(copy_stream_any_from)                                                                                            \
+    X(touched_blocks)
 
 /* Offsets of those that assembly reads. */
 #define COPY_REP_FROM 0
@@ -101,17 +113,20 @@
 #define COPY_YMM_FROM 88
 #define COPY_SOURCE_LINES_TO 96
 #define COPY_PARTS_FROM 104
-#define COPY_LOOP_BELOW 112
-#define COPY_YMM_BELOW 120
-#define COPY_FORWARD_BELOW 128
-#define COPY_SOURCE_PAGE 136
-#define COPY_STRING_FROM 144
-#define COPY_STRING_BELOW 152
-#define COPY_STRING_ALL_FROM 160
-#define COPY_STRING_SLOW_AHEAD 168
-#define SET_STRING_BELOW 176
-#define STORES_HALVED 184
-#define COPY_XMM_BELOW 192
+#define COPY_STREAM_RECENT_FROM 112
+#define SET_STREAM_RECENT_FROM 120
+#define COPY_LOOP_BELOW 128
+#define COPY_YMM_BELOW 136
+#define COPY_FORWARD_BELOW 144
+#define COPY_SOURCE_PAGE 152
+#define COPY_STRING_FROM 160
+#define COPY_STRING_BELOW 168
+#define COPY_STRING_ALL_FROM 176
+#define COPY_STRING_SLOW_AHEAD 184
+#define SET_STRING_BELOW 192
+#define STORES_HALVED 200
+#define COPY_XMM_BELOW 208
+#define COPY_STREAM_ANY_FROM 216
 
 /* On many CPUs a load waits for an earlier store whose address has the same low twelve bits. Forward, with the
  * destination this little ahead of the source (mod ALIAS_BYTES), each load meets a store that is still on its way;
@@ -159,6 +174,8 @@ WHERRY_OFFSET(copy_backward_ahead, COPY_BACKWARD_AHEAD);
 WHERRY_OFFSET(copy_ymm_from, COPY_YMM_FROM);
 WHERRY_OFFSET(copy_source_lines_to, COPY_SOURCE_LINES_TO);
 WHERRY_OFFSET(copy_parts_from, COPY_PARTS_FROM);
+WHERRY_OFFSET(copy_stream_recent_from, COPY_STREAM_RECENT_FROM);
+WHERRY_OFFSET(set_stream_recent_from, SET_STREAM_RECENT_FROM);
 WHERRY_OFFSET(copy_loop_below, COPY_LOOP_BELOW);
 WHERRY_OFFSET(copy_ymm_below, COPY_YMM_BELOW);
 WHERRY_OFFSET(copy_forward_below, COPY_FORWARD_BELOW);
@@ -170,6 +187,7 @@ WHERRY_OFFSET(copy_string_slow_ahead, COPY_STRING_SLOW_AHEAD);
 WHERRY_OFFSET(set_string_below, SET_STRING_BELOW);
 WHERRY_OFFSET(stores_halved, STORES_HALVED);
 WHERRY_OFFSET(copy_xmm_below, COPY_XMM_BELOW);
+WHERRY_OFFSET(copy_stream_any_from, COPY_STREAM_ANY_FROM);
 #undef WHERRY_OFFSET
 
 static inline size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
@@ -195,6 +213,10 @@ static inline struct wherry_thresholds wherry_thresholds_complete(struct wherry_
     t.copy_string_slow_ahead = t.copy_rep_slow_ahead;
     t.set_string_below = smaller(smaller(t.set_rep_to, t.set_stream_from), WRITTEN_FROM);
     t.stores_halved = t.copy_ymm_from == YMM_LEAST;
+    t.copy_stream_any_from = larger(t.copy_stream_from, t.copy_stream_recent_from);
+    const size_t blocks =
+        larger(t.copy_stream_recent_from >> (TOUCHED_BLOCK_LOG - 1), t.set_stream_recent_from >> TOUCHED_BLOCK_LOG);
+    t.touched_blocks = smaller(blocks, TOUCHED_PLACES);
     return t;
 }
 

@@ -189,8 +189,14 @@ static bool holds(const struct decoded *c, const char *line)
         /* Of sets, and of copies where that is another. */
         unsigned long long set, copy;
         const int found = sscanf(line, "stream %llu %llu", &set, &copy);
-        return found >= 1 && plan.set_stream_from == set << 10 &&
-               plan.copy_stream_from == (found == 2 ? copy : set) << 10;
+        return found >= 1 && plan.set_stream_recent_from == set << 10 &&
+               plan.copy_stream_recent_from == (found == 2 ? copy : set) << 10;
+    }
+    if (!strcmp(key, "stream-far")) { /* to where nothing was touched lately; unused: no sooner than elsewhere */
+        if (!strcmp(word, "unused"))
+            return plan.copy_stream_from == plan.copy_stream_recent_from &&
+                   plan.set_stream_from == plan.set_stream_recent_from;
+        return number && plan.copy_stream_from == n << 10 && plan.set_stream_from == n << 10;
     }
     if (!strcmp(key, "strings")) {
         const bool none = plan.copy_rep_from == SIZE_MAX && plan.set_rep_from == SIZE_MAX;

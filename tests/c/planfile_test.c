@@ -154,6 +154,8 @@ static void must_refuse(const char *how, const uint8_t *bytes, size_t n)
 
 static bool bounded(size_t from, size_t least) { return from == SIZE_MAX || (from >= least && from <= 1ull << 40); }
 
+static bool recent_right(size_t from, size_t recent) { return from == SIZE_MAX ? recent == 0 : bounded(recent, from); }
+
 /* A plan with a right checksum may be taken or not; what is taken must be sane, and what is not must change nothing. */
 static void either(const uint8_t *bytes, size_t n)
 {
@@ -167,7 +169,9 @@ static void either(const uint8_t *bytes, size_t n)
     const bool rep = t->copy_rep_from != SIZE_MAX;
     if (!bounded(t->copy_rep_from, 128) || !bounded(t->set_rep_from, 128) || !bounded(t->copy_stream_from, 65536) ||
         !bounded(t->set_stream_from, 65536) || t->copy_rep_slow_ahead > 4095 || t->copy_backward_ahead > 4095 ||
-        !bounded(t->copy_ymm_from, 1025) || !bounded(t->copy_source_lines_to, 0) || !bounded(t->copy_parts_from, 0) ||
+        !recent_right(t->copy_stream_from, t->copy_stream_recent_from) ||
+        !recent_right(t->set_stream_from, t->set_stream_recent_from) || !bounded(t->copy_ymm_from, 1025) ||
+        !bounded(t->copy_source_lines_to, 0) || !bounded(t->copy_parts_from, 0) ||
         (rep && t->copy_rep_to < t->copy_rep_from))
         fail("a sealed plan", "with absurd thresholds was taken");
     const struct wherry_thresholds complete = wherry_thresholds_complete(*t);

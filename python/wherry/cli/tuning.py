@@ -142,9 +142,9 @@ def _notes(tuned: Tuned) -> dict[str, str]:
         "copy: loop": "copy.source_lines_to",
         "copy: direction": "copy.backward_ahead",
         "set: string instructions": "set.rep_from",
-        "copy: past the caches": "copy.stream_from",
+        "copy: past the caches": "copy.stream_recent_from",
         "copy: parts": "copy.parts_from",
-        "set: past the caches": "set.stream_from",
+        "set: past the caches": "set.stream_recent_from",
     }
     notes = {}
     for own in tuned.dimensions:

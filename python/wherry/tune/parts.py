@@ -19,7 +19,7 @@ _WORDS = {ENDS: "from both ends", PARTS: "in parts"}
 
 def parts(session: Session) -> None:
     base = session.result.plan
-    start, now = base.thresholds["copy_stream_from"], base.thresholds["copy_parts_from"]
+    start, now = base.past_from("copy"), base.thresholds["copy_parts_from"]
     sizes = [
         n
         for n in grids.stream_grid(session.extent, session.last_level)

@@ -17,7 +17,8 @@ def streams(session: Session, side: str) -> None:
     grid = [
         n for n in grids.stream_grid(session.extent, session.last_level) if n <= session.largest
     ]
-    now = base.thresholds[f"{side}_stream_from"]
+    now = base.past_from(side)
+    far = base.thresholds[f"{side}_stream_from"]  # less than now: where nothing was touched lately
     if len(grid) < 2:
         if session.largest == session.extent.largest:  # else the mix has no calls that large
             session.result.notes.append(
@@ -26,11 +27,11 @@ def streams(session: Session, side: str) -> None:
                 f"{size_in_words(grids.stream_least(session.last_level))} at least"
             )
         return
-    key, to = f"{side}_stream_from", f"{side}_rep_to"
+    to = f"{side}_rep_to"
     strings = base.thresholds[f"{side}_rep_from"] != OFF
-    cached = {key: OFF} | ({to: OFF} if strings else {})
+    cached = base.past(side, OFF) | ({to: OFF} if strings else {})
     first = grid[0] // 2
-    past = {key: first}
+    past = base.past(side, first)
     if strings:
         past[to] = max(first, base.thresholds[f"{side}_rep_from"])
     own = {"cached": base.changed(**cached), "past": base.changed(**past)}
@@ -63,7 +64,12 @@ def streams(session: Session, side: str) -> None:
         gain = 1 - math.exp(-saved)
     changes = {}
     if differ and gain >= WORTH:
-        changes = {key: start}
+        changes = base.past(side, start)
+        if far < now:
+            changes = {
+                f"{side}_stream_from": min(far, start),
+                f"{side}_stream_recent_from": start,
+            }
         if strings:
             ended = base.thresholds[to]
             end = start if ended == now else min(ended, start)
@@ -72,7 +78,7 @@ def streams(session: Session, side: str) -> None:
     dimension = Dimension(
         f"{side}: past the caches",
         from_words(now),
-        from_words(candidate.thresholds[key]),
+        from_words(candidate.past_from(side)),
         gain,
     )
 

@@ -47,7 +47,7 @@ def strings(session: Session, side: str) -> list[tuple[Row, float]]:
     recent = None
     if found.start is not None:
         recent = choose.recent_from(near, found, _both_near(session, base, side), MARGIN)
-    changes = _window_changes(side, found, recent, base.thresholds[f"{side}_stream_from"])
+    changes = _window_changes(side, found, recent, base.past_from(side))
     if side == "copy" and found.start is not None:
         ahead = {
             delta: own
@@ -90,22 +90,22 @@ def strings(session: Session, side: str) -> list[tuple[Row, float]]:
 
 def _curves(session: Session, side: str) -> Curves:
     """The near one is over the usual places. Also looks for cliffs."""
+    base = session.result.plan
     off = {
         f"{side}_rep_from": OFF,
         f"{side}_rep_to": 0,
-        f"{side}_stream_from": OFF,
+        **base.past(side, OFF),
     }
     always = {
         f"{side}_rep_from": plans.REP_LEAST,
         f"{side}_rep_to": OFF,
-        f"{side}_stream_from": OFF,
+        **base.past(side, OFF),
     }
     off[f"{side}_rep_recent_from"] = 0
     always[f"{side}_rep_recent_from"] = plans.REP_LEAST
     if side == "copy":
         off |= {"copy_rep_slow_ahead": 0, "copy_rep_all_from": 0}
         always |= {"copy_rep_slow_ahead": 0, "copy_rep_all_from": plans.REP_LEAST}
-    base = session.result.plan
     own = {"loop": base.changed(**off), "strings": base.changed(**always), TUNED: base}
     names = ("loop", "strings", TUNED, "libc")
     usual = grids.PLACES if side == "copy" else grids.set_places()

@@ -34,7 +34,7 @@ INLINE uint32_t copy_csum_part(uint8_t *dst, const uint8_t *src, size_t n, uint3
     vec_store(dst, first_block);
     dst += head;
     src += head;
-    if (__builtin_expect(n >= wherry_thresholds.copy_stream_from, 0) &&
+    if (__builtin_expect(n >= wherry_thresholds.copy_stream_any_from, 0) &&
         copied_before(dst, src, n - head) == WRITTEN_SURELY) {
         for (; (size_t)(end - src) >= STEP_BYTES; src += STEP_BYTES, dst += STEP_BYTES) {
             const struct step step = step_load(src);

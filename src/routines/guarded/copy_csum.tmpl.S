@@ -10,7 +10,7 @@
  *
  *   n <= 64, V = 64   one block under a mask of n bits
  *   8 .. V, V < 64    words, and the one that ends at the end; with PLAIN to 64 bytes, and below 8 too
- *   beyond            the picture above; the steps by non-temporal stores from copy_stream_from on where the destination
+ *   beyond            the picture above; the steps by non-temporal stores from copy_stream_any_from on where the destination
  *                     was written before (written.h), and with V = 64, or 32 and PLAIN, in chunks, each from its end
  *                     down, where loads would wait for stores: as copy_large.tmpl.S, which says why.
  *                     It pays in the first-level cache, so beyond a chunk what was written lately is asked for (recent.h)
@@ -135,7 +135,7 @@ AT(no_dots):
     leaq    -4 * V(%r11), %rax      /* in the first page this may be below 0, and no address has its sign set */
     cmpq    %rax, %rdi
     jg      AT(ones)
-    cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx
+    cmpq    wherry_thresholds + COPY_STREAM_ANY_FROM(%rip), %rdx
     jae     AT(maybe_stream)
 AT(not_past):
     cmpq    $FORWARD_MOST, %rdx

@@ -19,7 +19,7 @@ AT(dots):
     COMPARE_DOTS
     jne     AT(no_dots)
 #endif
-    cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx
+    cmpq    wherry_thresholds + COPY_STREAM_ANY_FROM(%rip), %rdx
     jae     AT(no_dots)
     vpbroadcastd AT(top_bits)(%rip), TOP_BITS
     vpbroadcastd AT(ones_of_words)(%rip), ONES

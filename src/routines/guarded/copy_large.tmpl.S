@@ -6,7 +6,8 @@
  *   disjoint, n in the rep window, and below copy_rep_recent_from a destination that was not written lately, above
  *   addresses that suit it                                  rep movsb
  *   disjoint, n >= copy_stream_from                         forward loop with non-temporal stores
- *   (these two not to new memory, from WRITTEN_FROM on: written.h)
+ *   (these two not to new memory, from WRITTEN_FROM on: written.h; the latter below copy_stream_recent_from, and with
+ *   V < 64, only where large calls have not touched the destination lately: touched.h)
  *   disjoint, V > 16, to CHUNK bytes                        one chunk, from its end down where loads would wait for stores
  *                                                           4 KiB apart, without a branch on that
  *   disjoint, V > 16, loads would wait for such stores      chunks in ascending order, each from its end down
@@ -24,11 +25,16 @@
 
 /* clang-format off */
 /* What the thresholds say, if anything but the loop. */
+#if V == 64
+#define STREAM_FROM COPY_STREAM_ANY_FROM
+#else
+#define STREAM_FROM COPY_STREAM_FROM
+#endif
 #define BY_PLAN                                             \
     cmpq    wherry_thresholds + COPY_REP_FROM(%rip), %rdx;   \
     jae     AT(maybe_by_rep);                               \
 AT(not_by_rep):                                             \
-    cmpq    wherry_thresholds + COPY_STREAM_FROM(%rip), %rdx; \
+    cmpq    wherry_thresholds + STREAM_FROM(%rip), %rdx;     \
     jae     AT(maybe_stream);                               \
 AT(by_loop):
 

@@ -6,6 +6,8 @@
  * The flags are the answer: equal where it was not, so by a loop; else below where the string instruction goes so far, by
  * the thresholds, and above past the caches. Of a copy rax becomes the destination less the source. r10 is lost.
  *
+ * Nor past the caches, and so by a loop, where large calls have touched the destination lately (touched.h).
+ *
  *   wherry_guarded_summed_before   destination rdi, n rdx, its end rax, the source less the destination r10; equal where
  *                                  it surely was, for a copy that has no string instruction. rax is lost. */
 #define VEC_BYTES 16
@@ -30,6 +32,26 @@
     cmpl    $1, %eax
 /* clang-format on */
 
+/* On the stack: 1 where the destination is near, and too little for the caches to be passed all the same, else 2. */
+/* clang-format off */
+#define LOOK_WHETHER_NEAR(op)                              \
+    pushq   $2;                                            \
+    .cfi_adjust_cfa_offset 8;                              \
+    cmpq    wherry_thresholds + op##_STREAM_FROM(%rip), %rdx; \
+    jb      782f;                                          \
+    cmpq    wherry_thresholds + op##_STREAM_RECENT_FROM(%rip), %rdx; \
+    jae     782f;                                          \
+    call    near;                                          \
+782:
+/* Behind WAY: takes it from there, and what would go past the caches goes by a loop where it is near. */
+#define UNLESS_NEAR                                        \
+    leaq    8(%rsp), %rsp;                                 \
+    .cfi_adjust_cfa_offset -8;                             \
+    jbe     783f;                                          \
+    cmpl    $1, -8(%rsp);                                  \
+783:
+/* clang-format on */
+
 #define SYMBOL wherry_guarded_copied_apart
 ENTRY(SYMBOL)
     movq    %rsi, %r10
@@ -37,8 +59,11 @@ ENTRY(SYMBOL)
     subq    %rdi, %r10
     cmpq    %rdx, %r10
     jb      .Loverlap
+    LOOK_WHETHER_NEAR(COPY)
+    leaq    (%rdi,%rdx), %rax
     COPIED_BEFORE(%rax, %r10)
     WAY(COPY)
+    UNLESS_NEAR
 .Lcopied_end:
     movq    %r10, %rax
     notq    %rax                    /* leaves the flags */
@@ -52,11 +77,40 @@ END(SYMBOL)
 
 #define SYMBOL wherry_guarded_set_before
 ENTRY(SYMBOL)
+    pushq   %rsi
+    .cfi_adjust_cfa_offset 8
+    xorl    %esi, %esi              /* no source */
+    LOOK_WHETHER_NEAR(SET)
+    movq    8(%rsp), %rsi
+    leaq    (%rdi,%rdx), %rax
     SET_BEFORE(%rax, %sil)
     WAY(SET)
+    UNLESS_NEAR
+    leaq    8(%rsp), %rsp
+    .cfi_adjust_cfa_offset -8
     ret
 END(SYMBOL)
 #undef SYMBOL
+
+/* Asks wherry_guarded_near of a copy, or of a set where rsi is 0, and has the answer where LOOK_WHETHER_NEAR wants it. rax is
+ * lost. */
+    .p2align 4
+    .type near, @function
+near:
+    .cfi_startproc
+    .irp register, rcx, rdx, rsi, rdi, r8, r9, r10, r11
+    pushq   %\register
+    .cfi_adjust_cfa_offset 8
+    .endr
+    call    wherry_guarded_near
+    .irp register, r11, r10, r9, r8, rdi, rsi, rdx, rcx
+    popq    %\register
+    .cfi_adjust_cfa_offset -8
+    .endr
+    movq    %rax, 8(%rsp)
+    ret
+    .cfi_endproc
+    .size near, . - near
 
 #define SYMBOL wherry_guarded_summed_before
 ENTRY(SYMBOL)

@@ -5,7 +5,8 @@
  *   addresses that suit it                                   rep movsb
  *   disjoint, n >= copy_stream_from                          loop with non-temporal stores, from both ends or, from
  *                                                            copy_parts_from on, in parts side by side
- *   (these two not to new memory, from WRITTEN_FROM on: written.h)
+ *   (these two not to new memory, from WRITTEN_FROM on: written.h; the latter below copy_stream_recent_from, and with
+ *   V < 64, only where large calls have not touched the destination lately: touched.h)
  *   disjoint, n >= ALIAS_FROM, the destination less than
  *   copy_backward_ahead ahead (mod ALIAS_BYTES)              backward loop
  *   else                                                     forward loop
@@ -16,13 +17,39 @@
  */
 #include "../recent.h"
 #include "../thresholds.h"
+#include "../touched.h"
 #include "../vec.h"
 #include "../written.h"
+
+/* Copies by 64-byte vectors have no room for the question (tests/test_codegen.py), and every CPU that has them and goes
+ * past the caches sooner where a destination is far copies as much by shorter ones (copy_ymm_from). */
+#define ASKS_WHETHER_NEAR (VEC_BYTES < 64)
+
+/* Each vector in two loads (HALVES_FROM of thresholds.h). */
+#if VEC_BYTES == 32
+#define BY_HALVES 1
+INLINE vec vec_load_halves(const uint8_t *p)
+{
+    vec v; /* GCC would make one load of the two */
+    __asm__("vmovdqu %1, %x0\n\tvinserti128 $1, %2, %0, %0"
+            : "=x"(v)
+            : "m"(*(const uint8_t (*)[16])p), "m"(*(const uint8_t (*)[16])(p + 16)));
+    return v;
+}
+INLINE struct step step_load_halves(const uint8_t *p)
+{
+    return (struct step){
+        {vec_load_halves(p), vec_load_halves(p + 32), vec_load_halves(p + 64), vec_load_halves(p + 96)}};
+}
+#else
+#define BY_HALVES 0
+#define step_load_halves step_load
+#endif
 
 /* Upwards, or from the end down. After the loop up to 4V are left. Four blocks at that end cover them whatever they
  * are; with LADDER two branches on how many whole vectors are left store just those, which costs less when it is always
  * the same. */
-INLINE void move_loop(uint8_t *dst, const uint8_t *src, size_t n, const int downwards)
+INLINE void move_loop(uint8_t *dst, const uint8_t *src, size_t n, const int downwards, const int halves)
 {
     uint8_t *const end = dst + n;
     const ptrdiff_t apart = src - dst;
@@ -45,7 +72,7 @@ INLINE void move_loop(uint8_t *dst, const uint8_t *src, size_t n, const int down
                         vec_load(rest_at + apart + 2 * VEC_BYTES)};
 #endif
     do {
-        const struct step four = step_load(to + apart);
+        const struct step four = halves ? step_load_halves(to + apart) : step_load(to + apart);
         LOADS_THEN_STORES();
         step_store_aligned(to, four);
         to += step;
@@ -159,8 +186,11 @@ INLINE void move_large(uint8_t *dst, const uint8_t *src, size_t n, const int ask
     if (!downwards) {
         const size_t ahead_mod = ahead & (ALIAS_BYTES - 1);
         const int disjoint = (uintptr_t)src - (uintptr_t)dst >= n;
-        const int may_stream = n >= wherry_thresholds.copy_stream_from;
+        int may_stream =
+            n >= (ASKS_WHETHER_NEAR ? wherry_thresholds.copy_stream_from : wherry_thresholds.copy_stream_any_from);
         if (__builtin_expect(n >= wherry_thresholds.copy_rep_from || may_stream, 0) && disjoint) {
+            if (ASKS_WHETHER_NEAR && may_stream && n < wherry_thresholds.copy_stream_recent_from)
+                may_stream = !touched_before(dst, src, n, (uint32_t)wherry_thresholds.touched_blocks);
             const int written = n >= WRITTEN_FROM || may_stream ? copied_before(dst, src, n) : WRITTEN_SURELY;
             if (written && n >= wherry_thresholds.copy_rep_from &&
                 (n < wherry_thresholds.copy_rep_to || written == WRITTEN_UNKNOWN) &&
@@ -178,5 +208,9 @@ INLINE void move_large(uint8_t *dst, const uint8_t *src, size_t n, const int ask
         downwards = n >= ALIAS_FROM && ahead_mod - 1 < wherry_thresholds.copy_backward_ahead && disjoint;
     }
     __asm__("" : "+r"(downwards)); /* asked in one place: left alone, GCC has the loop's beginning three times */
-    move_loop(dst, src, n, downwards);
+    if (BY_HALVES && !downwards && n >= HALVES_FROM && !wherry_thresholds.copy_backward_ahead &&
+        wherry_thresholds.copy_ymm_from == SIZE_MAX)
+        move_loop(dst, src, n, 0, 1);
+    else
+        move_loop(dst, src, n, downwards, 0);
 }

@@ -118,7 +118,9 @@ INLINE void set_large(uint8_t *dst, vec v, int c, size_t n)
 #else
     const size_t as_it_was = n;
 #endif
-    const int may_stream = n >= wherry_thresholds.set_stream_from;
+    int may_stream = n >= wherry_thresholds.set_stream_from;
+    if (__builtin_expect(may_stream, 0) && n < wherry_thresholds.set_stream_recent_from)
+        may_stream = !touched_before(dst, NULL, n, (uint32_t)wherry_thresholds.touched_blocks);
     const int by_rep = n >= wherry_thresholds.set_rep_from;
     const int written = __builtin_expect((by_rep && n >= WRITTEN_FROM) || may_stream, 0) ? set_before(dst, c, as_it_was)
                                                                                          : WRITTEN_SURELY;
