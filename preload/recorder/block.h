@@ -38,7 +38,7 @@ enum {
     /* What a call of so many bytes leaves in the last cache is found by tens of those that come after it. Where they
      * take a part of a turn, turns last for so many of them, or so many ticks, after as many that count for neither
      * side. */
-    LASTING_FROM = 1 << 22,
+    LASTING_FROM = 1 << 20,
     LASTING_PART = 4,
     LASTING_CALLS = 24,
     LASTING_TICKS = 1 << 27, /* 30 to 60 ms */

@@ -28,7 +28,7 @@ LEAST_CALLS = 12
 # A call that takes libc so long is half of a turn, or more than one: turns that have some count as if they had less.
 OUTLASTS_NS = 1e6
 # Among calls of so many bytes turns last (preload/recorder/block.h), and few short ones have any.
-LASTING_FROM = 4 * MIB
+LASTING_FROM = MIB
 # Of these fewer do: what a call takes beside others like it differs less, the longer it is.
 LEAST_OUTLASTING = 6
 
@@ -104,14 +104,9 @@ def untold(document: Mapping) -> float:
     found, ceiling = document.get("trial") or {}, document.get("ceiling") or {}
     if "lasting" in (found.get("turns") or {}) or outlasting(document) is not None:
         return 0.0
-    cpu_s, took_s = ceiling.get("cpu_s", 0), 0.0
-    for part in ceiling.get("parts", ()):
-        if part["up_to"] is not None:  # smaller ones
-            continue
-        sizes = document["ops"][part["op"]]["sizes"]
-        largest = sum(row[3] for row in sizes if row[0] >= LASTING_FROM)
-        whole = sum(row[3] for row in sizes if row[0] > MIB)
-        took_s += part["likely_s"] * largest / max(whole, largest, 1)
+    # Without an end are those of more than 1 MiB: of LASTING_FROM.
+    took_s = sum(own["likely_s"] for own in ceiling.get("parts", ()) if own["up_to"] is None)
+    cpu_s = ceiling.get("cpu_s", 0)
     return min(took_s / cpu_s, 1.0) if cpu_s > 0 else 0.0
 
 

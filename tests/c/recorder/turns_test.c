@@ -64,6 +64,8 @@ static void of_more_than_there_is_room_for(void)
     free(file);
 }
 
+enum { LARGEST = 2 * __builtin_ctz(LASTING_FROM) }; /* their first class, of two an octave */
+
 /* A program that makes calls of LASTING_FROM and more, or smaller ones, that take so long each. */
 static void works(unsigned calls, uint64_t ticks, bool largest)
 {
@@ -80,18 +82,19 @@ static void of_calls_that_last(void)
     struct recorder_file *file = recorder_file = calloc(1, sizeof *file);
     only = calloc(1, sizeof *only);
     CHECK(file && only);
-    only->trials[OP_MOVE][43].sides[1][5].calls = only->trials[OP_MOVE][44].sides[1][5].calls = 3;
+    only->trials[OP_MOVE][LARGEST - 1].sides[1][5].calls = only->trials[OP_MOVE][LARGEST].sides[1][5].calls = 3;
     now = 1000;
     works(100, TURN_TICKS, false);
     CHECK(file->kinds[false].turns == 99 && !file->lasting && !file->settling);
     /* A pair that has begun is ended as it is; in the next one turns last. */
     works(2, TURN_TICKS, true);
     const uint64_t before = file->kinds[false].turns;
-    CHECK(before == 101 && !file->lasting && only->trials[OP_MOVE][44].sides[1][5].calls == 3);
+    CHECK(before == 101 && !file->lasting && only->trials[OP_MOVE][LARGEST].sides[1][5].calls == 3);
     works(1, TURN_TICKS, true);
     CHECK(file->kinds[false].turns == before + 1 && file->lasting && file->settling);
-    /* What was tried of 4 MiB and more until then is forgotten, once. */
-    CHECK(only->trials[OP_MOVE][44].sides[1][5].calls == 0 && only->trials[OP_MOVE][43].sides[1][5].calls == 3);
+    /* What was tried of LASTING_FROM and more until then is forgotten, once. */
+    CHECK(only->trials[OP_MOVE][LARGEST].sides[1][5].calls == 0 &&
+          only->trials[OP_MOVE][LARGEST - 1].sides[1][5].calls == 3);
     only->trials[OP_SET][79].sides[0][0].calls = 2;
     /* So many calls before it is the side's own, and so many that are. */
     for (unsigned turn = 0; turn < 6; turn++) {
