@@ -68,7 +68,11 @@ void target_ways(const void *dst, size_t n)
         wherry_thresholds.copy_stream_recent_from = wherry_thresholds.set_stream_recent_from =
             mixed >> 59 & 1 ? SIZE_MAX : 0;
     wherry_thresholds = wherry_thresholds_complete(wherry_thresholds);
-    const uint32_t block = (uint32_t)(((uintptr_t)dst + n / 2) >> TOUCHED_BLOCK_LOG);
+    for (size_t quarter = 1; quarter < 4; quarter++) { /* near, or not */
+        const uint32_t block = (uint32_t)(((uintptr_t)dst + n / 4 * quarter) >> TOUCHED_BLOCK_LOG);
+        wherry_touched.seen[touched_place(block)] =
+            mixed >> 63 ? touched_entry(block, 0, wherry_touched.clocks[0].now) : 0;
+    }
     const uint32_t first = (uint32_t)((uintptr_t)dst >> RECENT_BLOCK_LOG);
     const uint32_t last = (uint32_t)(((uintptr_t)dst + n - 1) >> RECENT_BLOCK_LOG);
     const uint32_t flip = mixed >> 63 ? 0 : ~UINT32_C(0);
@@ -81,8 +85,6 @@ void target_ways(const void *dst, size_t n)
         copies[last % RECENT_COPY_PLACES] = last ^ flip;
         sets[first % RECENT_SET_PLACES] = first ^ flip;
         sets[last % RECENT_SET_PLACES] = last ^ flip;
-        memset(&wherry_touched[row], 0, sizeof wherry_touched[row]);
-        wherry_touched[row].seen[touched_place(block)] = block ^ flip;
     }
 }
 

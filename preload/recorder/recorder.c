@@ -26,7 +26,7 @@ struct wherry_thresholds wherry_thresholds = {
 uint32_t wherry_recent_copies[RECENT_ROWS << RECENT_COPY_ROW_LOG >> 2];
 uint32_t wherry_recent_sets[RECENT_ROWS << RECENT_SET_ROW_LOG >> 2];
 uintptr_t wherry_written_zeroes[WRITTEN_SEEN];
-struct wherry_touched wherry_touched[RECENT_ROWS];
+struct wherry_touched wherry_touched;
 void *wherry_routine_move_sse2(void *dst, const void *src, size_t n) __attribute__((visibility("hidden")));
 void *wherry_routine_set_sse2(void *dst, int c, size_t n) __attribute__((visibility("hidden")));
 

@@ -31,7 +31,7 @@ uint32_t wherry_recent_copies[RECENT_ROWS << RECENT_COPY_ROW_LOG >> 2]
     __attribute__((aligned(1 << RECENT_COPY_ROW_LOG)));
 uintptr_t wherry_written_zeroes[WRITTEN_SEEN];
 uint32_t wherry_recent_sets[RECENT_ROWS << RECENT_SET_ROW_LOG >> 2] __attribute__((aligned(1 << RECENT_SET_ROW_LOG)));
-struct wherry_touched wherry_touched[RECENT_ROWS] __attribute__((aligned(64)));
+struct wherry_touched wherry_touched __attribute__((aligned(64)));
 
 _Atomic(uint64_t) wherry_copy_choice, wherry_set_choice;
 _Atomic(signed char) wherry_choice, wherry_csum_choice, wherry_copy_csum_choice, wherry_crc_choice;

@@ -216,7 +216,7 @@ static inline struct wherry_thresholds wherry_thresholds_complete(struct wherry_
     t.copy_stream_any_from = larger(t.copy_stream_from, t.copy_stream_recent_from);
     const size_t blocks =
         larger(t.copy_stream_recent_from >> (TOUCHED_BLOCK_LOG - 1), t.set_stream_recent_from >> TOUCHED_BLOCK_LOG);
-    t.touched_blocks = smaller(blocks, TOUCHED_PLACES);
+    t.touched_blocks = smaller(blocks, TOUCHED_TIME);
     return t;
 }
 

@@ -5,13 +5,14 @@
  * little or less, and whoever reads it next finds it there. No instruction tells one from the other.
  *
  * So each thread has a clock that counts the blocks that its large calls bring to the cache, on either side, and a
- * table with the time at which each was touched last, until another takes its place. A destination is near where one of
- * three blocks inside it was touched no longer ago than the cache is large (touched_blocks of the thresholds). What was
- * near already moves the clock not at all: a few buffers in turn stay near as long as there is room for all. What
- * others touch, or the program by its own instructions, nobody counts.
+ * table that all have in common tells of each block who touched it last, and at what time of that thread's clock. A
+ * destination is near where of one of three blocks inside it that is no longer ago than the cache is large
+ * (touched_blocks of the thresholds): threads that hand buffers to each other find them, and those that do not, and may
+ * have caches of their own, do not count for each other. What was near already moves no clock: a few buffers in turn
+ * stay near as long as there is room for all. What the program touches by its own instructions nobody counts.
  *
- * A wrong answer costs time and nothing else, so nothing is locked. The rows are those of recent.h. Zero-initialised,
- * so right before any constructor.
+ * A wrong answer costs time and nothing else, so nothing is locked. Threads that meet in a row (recent.h) have a clock
+ * in common. Zero-initialised, so right before any constructor.
  */
 #ifndef WHERRY_TOUCHED_H
 #define WHERRY_TOUCHED_H
@@ -19,20 +20,24 @@
 #include "recent.h"
 
 #define TOUCHED_BLOCK_LOG 17
-#define TOUCHED_PLACES_LOG 9
+#define TOUCHED_PLACES_LOG 13 /* a GiB of blocks */
 #define TOUCHED_PLACES (1 << TOUCHED_PLACES_LOG)
+#define TOUCHED_TIME_LOG 27
+#define TOUCHED_TIME ((1 << TOUCHED_TIME_LOG) - 1)
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>
 #include <stdint.h>
 
 struct wherry_touched {
-    uint64_t clock;
-    uint64_t apart[7];             /* so that rows begin at lines */
-    uint64_t seen[TOUCHED_PLACES]; /* a block in the lower half, the time in the upper */
+    struct {
+        uint32_t now;
+        uint32_t apart[15]; /* a cache line each */
+    } clocks[RECENT_ROWS];
+    uint64_t seen[TOUCHED_PLACES]; /* the block in the lower half, then the time, then whose it is */
 };
 
-extern struct wherry_touched wherry_touched[RECENT_ROWS] __attribute__((visibility("hidden")));
+extern struct wherry_touched wherry_touched __attribute__((visibility("hidden")));
 
 /* Scattered: two buffers that are used together would else take each other's places where they lie a multiple of all
  * places apart. */
@@ -41,10 +46,17 @@ static inline __attribute__((always_inline)) uint32_t touched_place(uint32_t blo
     return block * 0x9e3779b1u >> (32 - TOUCHED_PLACES_LOG);
 }
 
-static inline __attribute__((always_inline)) int touched_lately(uint64_t seen, uint32_t block, uint32_t now,
-                                                                uint32_t blocks)
+static inline __attribute__((always_inline)) uint64_t touched_entry(uint32_t block, uint32_t row, uint32_t now)
 {
-    return (uint32_t)seen == block && now - (uint32_t)(seen >> 32) < blocks;
+    return ((uint64_t)row << TOUCHED_TIME_LOG | (now & TOUCHED_TIME)) << 32 | block;
+}
+
+static inline __attribute__((always_inline)) int touched_lately(uint32_t block, uint32_t blocks)
+{
+    const uint64_t seen = __atomic_load_n(&wherry_touched.seen[touched_place(block)], __ATOMIC_RELAXED);
+    const uint32_t when = (uint32_t)(seen >> 32), whose = when >> TOUCHED_TIME_LOG;
+    const uint32_t now = __atomic_load_n(&wherry_touched.clocks[whose].now, __ATOMIC_RELAXED);
+    return (uint32_t)seen == block && ((now - when) & TOUCHED_TIME) < blocks;
 }
 
 /* Is the destination near? From now on both sides are. src: NULL for a set. n: several blocks, or the guess is worse.
@@ -54,14 +66,13 @@ static inline __attribute__((always_inline)) int touched_before(const uint8_t *d
 {
     uintptr_t stack;
     __asm__("mov %%rsp, %0" : "=r"(stack));
-    struct wherry_touched *const row = &wherry_touched[recent_row(stack)];
-    uint32_t now = (uint32_t)__atomic_load_n(&row->clock, __ATOMIC_RELAXED);
+    const uint32_t row = (uint32_t)recent_row(stack);
+    uint32_t now = __atomic_load_n(&wherry_touched.clocks[row].now, __ATOMIC_RELAXED);
     const uint8_t *at = dst;
     int near = 0, left = 3;
     do {
         at += n / 4;
-        const uint32_t block = (uint32_t)((uintptr_t)at >> TOUCHED_BLOCK_LOG);
-        near |= touched_lately(__atomic_load_n(&row->seen[touched_place(block)], __ATOMIC_RELAXED), block, now, blocks);
+        near |= touched_lately((uint32_t)((uintptr_t)at >> TOUCHED_BLOCK_LOG), blocks);
         __asm__("" : "+r"(at), "+r"(left)); /* a loop, as written */
     } while (--left);
     at = src ? src : dst;
@@ -70,15 +81,15 @@ static inline __attribute__((always_inline)) int touched_before(const uint8_t *d
         const uint32_t last = (uint32_t)(((uintptr_t)at + (n - 1)) >> TOUCHED_BLOCK_LOG);
         uint32_t more = last - block < TOUCHED_PLACES ? last - block : TOUCHED_PLACES;
         do {
-            uint64_t *const seen = &row->seen[touched_place(block)];
-            now += !touched_lately(__atomic_load_n(seen, __ATOMIC_RELAXED), block, now, blocks);
-            __atomic_store_n(seen, block | (uint64_t)now << 32, __ATOMIC_RELAXED);
+            now += !touched_lately(block, blocks);
+            __atomic_store_n(&wherry_touched.seen[touched_place(block)], touched_entry(block, row, now),
+                             __ATOMIC_RELAXED);
             block++;
             __asm__("" : "+r"(block), "+r"(more));
         } while (more-- > 0);
         at = at == dst ? NULL : dst;
     } while (at);
-    __atomic_store_n(&row->clock, now, __ATOMIC_RELAXED);
+    __atomic_store_n(&wherry_touched.clocks[row].now, now, __ATOMIC_RELAXED);
     return near;
 }
 #endif

@@ -60,7 +60,7 @@ static bool find_blocks(int room)
 
 static void forget(void)
 {
-    memset(wherry_touched, 0, sizeof wherry_touched);
+    memset(&wherry_touched, 0, sizeof wherry_touched);
     for (int i = 0; i < OTHERS; i++)
         memset(block(i) - 1, 7, LARGE + 2);
 }
@@ -110,6 +110,24 @@ static void look(void)
         expect("new, but not by a loop", !past(block(0), from, MIDDLE));
         expect("new a moment ago, but not by a loop", !past(block(0), from, MIDDLE));
     }
+    /* By another thread, whatever this one has touched since, until that one has touched enough. */
+    forget();
+    for (int row = 0; row < RECENT_ROWS; row++)
+        wherry_touched.clocks[row].now = 1000u * (unsigned)row;
+    const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    const uint32_t number = number_of(block(0));
+    uint32_t other = 0; /* no row of this thread's */
+    while (other == recent_row(here) || other == recent_row(here - 65536))
+        other++;
+    wherry_touched.seen[touched_place(number)] = touched_entry(number, other, 1000 * other);
+    wherry_touched.clocks[other].now += NEAR - 1;
+    elsewhere(OTHERS - 1);
+    expect("touched by another, but not by a loop", !past(block(0), from, MIDDLE));
+    wherry_touched.seen[touched_place(number)] = touched_entry(number, other, 1000 * other);
+    wherry_touched.clocks[other].now += 1;
+    memset(block(0), 7, LARGE);
+    expect("touched long ago by another, but not past the caches", past(block(0), from, MIDDLE));
+
     if (!way->sets) {
         forget();
         past(block(1), block(0), MIDDLE);

@@ -287,6 +287,14 @@ REGIONS: tuple[Region, ...] = (
         limit="",
     ),
     Region(
+        "large-DRAM",
+        "1, 3 and 8 MiB, both sides in memory",
+        _fixed((1 * MIB, 3 * MIB, 8 * MIB), rounds=7, src_state="DRAM", dst_state="DRAM"),
+        base=False,
+        limit="",
+        rate=True,
+    ),
+    Region(
         "gather",
         "8 to 40 bytes, and unpredictable 0 to 64, from all over memory, destination in L1",
         (
