@@ -68,6 +68,7 @@ void target_ways(const void *dst, size_t n)
         wherry_thresholds.copy_stream_recent_from = wherry_thresholds.set_stream_recent_from =
             mixed >> 59 & 1 ? SIZE_MAX : 0;
     wherry_thresholds = wherry_thresholds_complete(wherry_thresholds);
+    wherry_thresholds.copy_ahead_from = wherry_thresholds.copy_parts_from;
     for (size_t quarter = 1; quarter < 4; quarter++) { /* near, or not */
         const uint32_t block = (uint32_t)(((uintptr_t)dst + n / 4 * quarter) >> TOUCHED_BLOCK_LOG);
         wherry_touched.seen[touched_place(block)] =

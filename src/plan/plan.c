@@ -202,12 +202,21 @@ static size_t copy_source_lines_to(const struct wherry_cpu *cpu)
     return cpu->vendor == WHERRY_CPU_INTEL ? 0 : SIZE_MAX;
 }
 
-enum { PARTS_FROM = 32 << 10 };
+/* Models 0 to 15 of the family are Zen 3 for servers. */
+static bool is_milan(const struct wherry_cpu *cpu)
+{
+    return cpu->vendor == WHERRY_CPU_AMD && cpu->family == AMD_ZEN_3_AND_4 && cpu->model < 16;
+}
+
+enum { PARTS_FROM = 32 << 10, MILAN_PARTS_FROM = 1 << 20 };
 
 /* Past the caches five parts side by side take 0.83 to 0.90 of the time of a copy from both ends on a Granite Rapids
- * from 1 MiB on (docs/performance-intel-large.md); on a Zen 5 more streams than two took longer. */
+ * from 1 MiB on (docs/performance-intel-large.md), 0.8 to 0.94 on a Zen 3 for servers (docs/performance-avx2.md), where
+ * smaller ones do not go past the caches; on a Zen 5 more streams than two took longer. */
 static size_t copy_parts_from(const struct wherry_cpu *cpu)
 {
+    if (is_milan(cpu))
+        return MILAN_PARTS_FROM;
     return cpu->vendor == WHERRY_CPU_INTEL ? PARTS_FROM : SIZE_MAX;
 }
 

@@ -252,7 +252,7 @@ AT(maybe_stream):
 #endif
     leaq    -4 * V(%r11), %rax
     jne     AT(not_past)
-    cmpq    wherry_thresholds + COPY_PARTS_FROM(%rip), %rdx
+    cmpq    wherry_thresholds + COPY_AHEAD_FROM(%rip), %rdx
     jae     AT(stream_ahead)
 AT(stream):
     STEP(AT(streamed), MOVE_NT, %rdi, 0, V, 2 * V, 3 * V)

@@ -84,7 +84,7 @@ wherry_guarded_copy_avx2_stream:
 AT(stream):
     LINE(AT(redo), 0(%rsi), 0(%rdi))
     TO_NEXT_LINE
-/* Upwards, in one stream: several, as memcpy has them, would need a look at every page before. Where memcpy goes in parts, the
+/* Upwards, in one stream: several, as memcpy has them, would need a look at every page before. From copy_ahead_from on the
  * source's pages are fetched side by side instead. */
 #define STREAM_STEP                                     \
     LOAD(AT(stream_0), MOVE (%rsi), R(5));              \
@@ -99,7 +99,7 @@ AT(stream):
     addq    $(4 * V), %rdi;                             \
     cmpq    %r11, %rdi
     leaq    -4 * V(%rdi,%rdx), %r11
-    cmpq    wherry_thresholds + COPY_PARTS_FROM(%rip), %rdx
+    cmpq    wherry_thresholds + COPY_AHEAD_FROM(%rip), %rdx
     jae     AT(stream_ahead)
     .p2align 4
 AT(stream_step):
