@@ -288,8 +288,8 @@ REGIONS: tuple[Region, ...] = (
     ),
     Region(
         "large-DRAM",
-        "1, 3 and 8 MiB, both sides in memory",
-        _fixed((1 * MIB, 3 * MIB, 8 * MIB), rounds=7, src_state="DRAM", dst_state="DRAM"),
+        "1.5, 3 and 8 MiB, both sides in memory",
+        _fixed((1536 * KIB, 3 * MIB, 8 * MIB), rounds=7, src_state="DRAM", dst_state="DRAM"),
         base=False,
         limit="",
         rate=True,
