@@ -216,7 +216,9 @@ def test_plans_go_by_without_a_place_for_them(wherry, tmp_path):
     nowhere = {"HOME": "/proc/nowhere", "XDG_CACHE_HOME": "", "TMPDIR": str(tmp_path)}
     wherry("plan", "default", "-o", "mine.toml")
     text = (tmp_path / "mine.toml").read_text()
-    (tmp_path / "mine.toml").write_text(re.sub(r"(stream_(?:recent_)?from) = \S+ \S+", r'\1 = "99 MiB"', text))
+    (tmp_path / "mine.toml").write_text(
+        re.sub(r"(stream_(?:recent_)?from) = \S+ \S+", r'\1 = "99 MiB"', text)
+    )
     done = wherry("ab", "--runs", "2", "--plan", "mine.toml", "--", "true", env=nowhere)
     assert done.returncode == 0, done.stderr
 
