@@ -15,19 +15,7 @@
 
 enum { PAGE = 4096, BLOCK = 1 << RECENT_BLOCK_LOG, FROM = BLOCK + 4, RECENT_FROM = 24576 };
 
-static unsigned failures;
 static uint8_t *to, *from;
-
-static const char *tier;
-static const struct way *way;
-
-static void expect(const char *what, bool right)
-{
-    if (right)
-        return;
-    failures++;
-    printf("%s of %s: %s\n", way->name, tier, what);
-}
 
 /* Calls, and tells whether by a string instruction: it is met before so many steps, or never. */
 enum { MOST_STEPS = 400 };
@@ -173,7 +161,7 @@ int main(int argc, char **argv)
         .copy_ymm_from = SIZE_MAX,
         .copy_source_lines_to = SIZE_MAX,
     });
-    const int looked = ways_in_every_tier(look, &way, &tier, argv + 1);
+    const int looked = ways_in_every_tier(look, argv + 1);
     if (looked < argc - 1) {
         printf("of the tiers that were asked for %d are here\n", looked);
         return 2;

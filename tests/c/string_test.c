@@ -9,12 +9,9 @@
 
 enum { RECENT_FROM = 8192, ALL_FROM = 16384, TO = 20000, SLOW_AHEAD = 63, ROOM = 1 << 20 };
 
-static const struct way *way;
-static const char *tier;
-static unsigned failures;
 static uint8_t *room;
 
-static void expect(bool wanted, size_t n, ptrdiff_t ahead)
+static void expect_string(bool wanted, size_t n, ptrdiff_t ahead)
 {
     const uint8_t *const src = room + ROOM / 2;
     ways_go(way, (uint8_t *)(uintptr_t)(src + ahead), src, 0, n);
@@ -39,7 +36,7 @@ static void look(void)
     if (way->sets) {
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
             for (ptrdiff_t at = 0; at < 70; at += 23)
-                expect(sizes[i] < TO, sizes[i], at);
+                expect_string(sizes[i] < TO, sizes[i], at);
         return;
     }
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -47,18 +44,18 @@ static void look(void)
         for (size_t j = 0; j < sizeof apart / sizeof *apart; j++) {
             const size_t ahead = (size_t)apart[j] % ALIAS_BYTES;
             const bool slow = ahead > 0 && ahead <= SLOW_AHEAD;
-            expect(n < TO && (!slow || n >= ALL_FROM), n, apart[j]);
+            expect_string(n < TO && (!slow || n >= ALL_FROM), n, apart[j]);
         }
         /* Not where they overlap by a byte, nor onto itself; as soon as they do not. Where faults are survived the
          * order of the stores counts, and a string instruction has the same as a loop. */
         const ptrdiff_t touching[] = {0, 100, -100, (ptrdiff_t)n - 1, 1 - (ptrdiff_t)n};
         for (size_t j = 0; j < sizeof touching / sizeof *touching; j++)
             if (way->fn != (void (*)(void))wherry_copy_nofault)
-                expect(false, n, touching[j]);
+                expect_string(false, n, touching[j]);
         for (int below = 0; below < 2; below++) {
             const ptrdiff_t next = below ? -(ptrdiff_t)n : (ptrdiff_t)n;
             const size_t ahead = (size_t)next % ALIAS_BYTES;
-            expect(n < TO && (ahead == 0 || ahead > SLOW_AHEAD || n >= ALL_FROM), n, next);
+            expect_string(n < TO && (ahead == 0 || ahead > SLOW_AHEAD || n >= ALL_FROM), n, next);
         }
     }
 }
@@ -84,6 +81,6 @@ int main(void)
         .set_rep_recent_from = RECENT_FROM,
         .set_stream_from = SIZE_MAX,
     });
-    ways_in_every_tier(look, &way, &tier, (char *const[]){NULL});
+    ways_in_every_tier(look, (char *const[]){NULL});
     return failures != 0;
 }

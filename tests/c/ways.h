@@ -31,6 +31,19 @@ static const struct way ways[] = {
     {"set_nofault", (void (*)(void))wherry_set_nofault, true, false, false},
 };
 
+/* What is looked at, and how often it was not as it must be. */
+static const char *tier;
+static const struct way *way;
+static unsigned failures;
+
+static inline void expect(const char *what, bool right)
+{
+    if (right)
+        return;
+    failures++;
+    printf("%s of %s: %s\n", way->name, tier, what);
+}
+
 enum { WAYS_TRAP_FLAG = 0x100 };
 
 /* What the handler reads and writes: no compiler sees that it comes in between. */
@@ -116,19 +129,19 @@ static bool ways_asked_for(const char *tier, char *const *names)
 }
 
 /* Looks at each of them in each tier that this CPU has, or in those that are named; says in how many tiers. */
-static int ways_in_every_tier(void (*look)(void), const struct way **way, const char **tier, char *const *names)
+static int ways_in_every_tier(void (*look)(void), char *const *names)
 {
     int looked = 0;
     for (int isa = 0; isa < WHERRY_ISA_COUNT; isa++) {
         if (!ways_asked_for(wherry_isa_names[isa], names) || !wherry_dispatch_force((enum wherry_isa)isa))
             continue;
         wherry_nofault_force((enum wherry_isa)isa);
-        *tier = wherry_isa_names[isa];
+        tier = wherry_isa_names[isa];
         for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-            *way = &ways[i];
+            way = &ways[i];
             look();
         }
-        printf("%s looked at\n", *tier);
+        printf("%s looked at\n", tier);
         looked++;
     }
     return looked;
