@@ -288,7 +288,7 @@ def _table(plan: Plan, notes: Mapping[str, str]) -> list[str]:
         for key in keys:
             start = f"{key.partition('_')[0]}_from"
             off = key != start and plan.thresholds.get(f"{side}_{start}") == OFF
-            if not (off and key.startswith(("rep_", "stream_"))):
+            if not off:
                 put(key, _sized(key, plan.thresholds[f"{side}_{key}"]), f"{side}.{key}")
     return lines
 

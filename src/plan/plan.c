@@ -211,7 +211,7 @@ static bool is_milan(const struct wherry_cpu *cpu)
 enum { PARTS_FROM = 32 << 10, MILAN_PARTS_FROM = 1 << 20 };
 
 /* Past the caches five parts side by side take 0.83 to 0.90 of the time of a copy from both ends on a Granite Rapids
- * from 1 MiB on (docs/performance-intel-large.md), 0.8 to 0.94 on a Zen 3 for servers (docs/performance-avx2.md), where
+ * from 1 MiB on (docs/performance-intel-large.md), 0.8 to 0.94 on a Zen 3 for servers (docs/performance-zen3.md), where
  * smaller ones do not go past the caches; on a Zen 5 more streams than two took longer. */
 static size_t copy_parts_from(const struct wherry_cpu *cpu)
 {
@@ -221,9 +221,9 @@ static size_t copy_parts_from(const struct wherry_cpu *cpu)
 }
 
 /* What goes past the caches where the destination was not touched lately (touched.h). On a Zen 3 copies and sets to
- * memory take 0.3 to 0.7 of the time from 64 KiB on, and with a read of it behind them up to 1.1. What the program has
+ * memory take 0.3 to 0.7 of the time from 64 KiB on, and with a read of it behind them up to 1.2. What the program has
  * just written by itself is not known to be near, and takes three times as long where it lies in the second-level
- * cache: so from what that has on a Zen 4, twice as much as on a Zen 3 (docs/performance-avx2.md). Others whose loops
+ * cache: so from what that has on a Zen 4, twice as much as on a Zen 3 (docs/performance-zen3.md). Others whose loops
  * read what they overwrite nobody has measured. */
 enum { FAR_STREAM_FROM = 1 << 20 };
 

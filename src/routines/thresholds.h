@@ -145,7 +145,7 @@
 #define ALIAS_FORWARD 4096
 
 /* Copies by 32-byte vectors of at least so many bytes, where loops go forward whatever the distance, load them by
- * halves: from the L3 a Zen 3 serves those the faster who load more often (docs/performance-avx2.md). In L2, where two
+ * halves: from the L3 a Zen 3 serves those the faster who load more often (docs/performance-zen3.md). In L2, where two
  * sides that large are not, they take a twentieth less or more. With AVX-512 nobody has measured it. */
 #define HALVES_FROM (256 << 10)
 

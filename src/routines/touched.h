@@ -1,7 +1,7 @@
 /* Whether a large destination may still lie in the last-level cache: a guess of what large calls touched lately.
  *
  * A destination that is in memory has its lines read before they are overwritten, unless the stores go past the caches,
- * which takes 0.3 to 0.7 of the time (docs/performance-avx2.md). One that is in the cache is overwritten there in as
+ * which takes 0.3 to 0.7 of the time (docs/performance-zen3.md). One that is in the cache is overwritten there in as
  * little or less, and whoever reads it next finds it there. No instruction tells one from the other.
  *
  * So each thread has a clock that counts the blocks that its large calls bring to the cache, on either side, and a
