@@ -19,7 +19,7 @@ static const struct {
     {TRAIT_CALLS_LIBC, "calls-libc"},
 };
 static const char *const needs_names[] = {
-    "any x86-64", "AVX2", "AVX-512", "SSE4.2", "VPCLMULQDQ", "AVX512_VNNI", "VPCLMULQDQ with AVX2"};
+    "any x86-64", "AVX2", "AVX-512", "SSE4.2", "VPCLMULQDQ", "AVX512_VNNI", "VPCLMULQDQ with AVX2", "CLZERO"};
 
 int command_list(int argc, char **argv)
 {

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <x86intrin.h>
 
 #include "commands.h"
 #include "json.h"
@@ -64,7 +63,7 @@ int command_rehearse(int argc, char **argv)
     memset(to, 1, ROOM);
     memset(from, 2, ROOM);
     uint64_t random = 1;
-    const uint64_t begin_ns = now_ns(), begin = __rdtsc();
+    const uint64_t begin_ns = now_ns(), begin = __builtin_ia32_rdtsc();
     rehearse_class(to, from, 0, 1, &random);
     for (unsigned octave = 0; octave < LARGEST_LOG; octave++) {
         const size_t half = octave ? (size_t)1 << (octave - 1) : 1;
@@ -73,7 +72,7 @@ int command_rehearse(int argc, char **argv)
     }
     while (now_ns() - begin_ns < 50000000)
         ;
-    const uint64_t end = __rdtsc();
+    const uint64_t end = __builtin_ia32_rdtsc();
     json_begin("rehearsed");
     json_double("ticks_per_ns", (double)(end - begin) / (double)(now_ns() - begin_ns));
     json_end();

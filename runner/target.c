@@ -25,7 +25,7 @@ static enum wherry_isa default_isa;
 
 void targets_init(void)
 {
-    wherry_cpu_detect(&cpu);
+    wherry_cpu_detect_all(&cpu);
     default_thresholds = wherry_thresholds;
     default_isa = wherry_dispatch_isa();
     const struct wherry_cpu_source native = wherry_cpu_native();
@@ -145,6 +145,8 @@ const char *target_unavailable(const struct target *target)
         return "needs VPCLMULQDQ and AVX-512, which this CPU or its operating system lacks";
     case WHERRY_NEEDS_VPCLMUL_AVX2:
         return "needs VPCLMULQDQ and AVX2, which this CPU or its operating system lacks";
+    case WHERRY_NEEDS_CLZERO:
+        return "needs CLZERO, which this CPU lacks or its hypervisor hides";
     case WHERRY_NEEDS_VNNI:
         return "needs AVX512_VNNI and AVX-512, which this CPU or its operating system lacks";
     default:

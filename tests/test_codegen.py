@@ -64,7 +64,7 @@ def too_wide(made: Object, needs: str) -> list[Instruction]:
 
     def wrong(i: Instruction) -> bool:
         vector = i.mnemonic.startswith("v")
-        if needs in ("BASE", "CRC32"):
+        if needs in ("BASE", "CRC32", "CLZERO"):
             return bool(
                 vector
                 or vex.search(i.operands)
@@ -96,7 +96,7 @@ def unfenced(made: Object) -> list[Instruction]:
 
 
 def is_nt(i: Instruction) -> bool:
-    return bool(re.match(r"v?movnt(?!dqa)", i.mnemonic))
+    return bool(re.match(r"v?movnt(?!dqa)|clzero$", i.mnemonic))
 
 
 def strings(made: Object) -> list[Instruction]:

@@ -38,6 +38,7 @@ MAY_INCLUDE = {
         "src/routines/asm.h",
         "src/routines/guarded/",
         "src/guard/guard.h",
+        "src/guard/holder.h",
         PUBLIC,
     ],
     "src/guard": ["src/routines/guarded/fault_table.h", "src/routines/asm.h", PUBLIC],

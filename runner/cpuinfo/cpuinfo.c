@@ -227,6 +227,7 @@ int command_cpu(int argc, char **argv)
     struct info in;
     struct wherry_cpu_source native = wherry_cpu_native();
     wherry_cpu_decode(&native, &in.cpu);
+    wherry_cpu_read_more(&native, &in.cpu);
     wherry_cpu_read_names(&native, &in.cpu, &in.names);
     wherry_cpu_read_caches(&native, &in.caches);
     sysfs_caches(&in.caches);

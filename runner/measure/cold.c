@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <x86intrin.h>
 
 #include "host.h"
 #include "random.h"
@@ -110,7 +109,7 @@ const char *cold_make(struct cold *cold, uint64_t seed)
 
 double cold_calls(const struct cold *cold, loop_fn *fn, struct walk *walk, uint64_t calls, uint64_t *random)
 {
-    uint64_t spent = 0, begin_ns = clock_ns(), begin = __rdtsc();
+    uint64_t spent = 0, begin_ns = clock_ns(), begin = __builtin_ia32_rdtsc();
     for (uint64_t left = calls; left; left--) {
         const char *src = walk->src + ((size_t)walk->slot->src << 6);
         char *dst = walk->dst + ((size_t)walk->slot->dst << 6);
@@ -129,6 +128,6 @@ double cold_calls(const struct cold *cold, loop_fn *fn, struct walk *walk, uint6
         spent += cold_time_call(fn, dst, src, n);
     }
     /* The counter's own rate, from the whole of this sample. */
-    double tick_ns = (double)(clock_ns() - begin_ns) / (double)(__rdtsc() - begin);
+    double tick_ns = (double)(clock_ns() - begin_ns) / (double)(__builtin_ia32_rdtsc() - begin);
     return fmax((double)spent - cold->nothing_ticks * (double)calls, 0) * tick_ns;
 }

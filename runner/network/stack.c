@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <x86intrin.h>
 
 #include "network.h"
 #include "stack_use.h"
@@ -74,9 +73,9 @@ const char *stack_choose(const struct system_row *row, const char *name)
 
 static uint64_t ticks(void)
 {
-    _mm_lfence();
-    const uint64_t now = __rdtsc();
-    _mm_lfence();
+    __builtin_ia32_lfence();
+    const uint64_t now = __builtin_ia32_rdtsc();
+    __builtin_ia32_lfence();
     return now;
 }
 
@@ -300,9 +299,9 @@ static const char *sample(struct system_row *row, const char *name, uint64_t cal
     const uint64_t timed = (calls + TIMED_PART - 1) / TIMED_PART;
     work = stack_work_of(row, timed);
     stack_count();
-    const uint64_t began = clock_ns(), tick = __rdtsc();
+    const uint64_t began = clock_ns(), tick = __builtin_ia32_rdtsc();
     failed = stack->carry(&work);
-    const double ns_a_tick = (double)(clock_ns() - began) / (double)(__rdtsc() - tick);
+    const double ns_a_tick = (double)(clock_ns() - began) / (double)(__builtin_ia32_rdtsc() - tick);
     stack->hook(&plain);
     const double a_message = ns_a_tick / (double)timed;
     parts[PART_COPY] = fmax(0, (double)spent.copy - empty * (double)spent.pairs) * a_message;

@@ -10,7 +10,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
 #include "measure/host.h"
 #include "sides.h"
@@ -45,7 +44,7 @@ static bool rest(unsigned idle)
     if (alone || idle > TURNS_OF_OUR_OWN)
         sched_yield();
     else
-        _mm_pause();
+        __builtin_ia32_pause();
     if (idle == 1)
         waiting_since = clock_ns();
     return idle % TURNS_A_LOOK || (!host_interrupted && clock_ns() - waiting_since < PATIENCE_MS * 1000000ull);

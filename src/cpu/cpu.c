@@ -95,7 +95,12 @@ void wherry_cpu_decode(const struct wherry_cpu_source *source, struct wherry_cpu
     cpu->features = cpu->reported = cpu->unsaved = 0;
     const struct wherry_cpuid *r;
 #define X(id, name, leaf, subleaf, reg, bit, state)                                                                    \
-    r = (leaf) == 1 ? &one : (leaf) == 0xd ? &xsave1 : (leaf) != 7 ? &ext1 : (subleaf) ? &seven1 : &seven;             \
+    r = (leaf) == 1            ? &one                                                                                  \
+        : (leaf) == 0xd        ? &xsave1                                                                               \
+        : (leaf) == 0x80000001 ? &ext1                                                                                 \
+        : (leaf) == 0x80000008 ? &none                                                                                 \
+        : (subleaf)            ? &seven1                                                                               \
+                               : &seven;                                                                               \
     if (pick(r, reg) >> (bit) & 1)                                                                                     \
         note(cpu, WHERRY_CPU_##id, STATE_##state);
     WHERRY_CPU_FEATURES(X)
@@ -112,6 +117,25 @@ void wherry_cpu_detect(struct wherry_cpu *cpu)
 {
     struct wherry_cpu_source source = wherry_cpu_native();
     wherry_cpu_decode(&source, cpu);
+}
+
+void wherry_cpu_read_more(const struct wherry_cpu_source *source, struct wherry_cpu *cpu)
+{
+    if (cpu->last_extended < 0x80000008)
+        return;
+    const struct wherry_cpuid ext8 = source->cpuid(source->context, 0x80000008, 0);
+#define X(id, name, leaf, subleaf, reg, bit, state)                                                                    \
+    if ((leaf) == 0x80000008 && pick(&ext8, reg) >> (bit) & 1)                                                         \
+        note(cpu, WHERRY_CPU_##id, STATE_##state);
+    WHERRY_CPU_FEATURES(X)
+#undef X
+}
+
+void wherry_cpu_detect_all(struct wherry_cpu *cpu)
+{
+    struct wherry_cpu_source source = wherry_cpu_native();
+    wherry_cpu_decode(&source, cpu);
+    wherry_cpu_read_more(&source, cpu);
 }
 
 void wherry_cpu_read_names(const struct wherry_cpu_source *source, const struct wherry_cpu *cpu,

@@ -39,7 +39,8 @@
     X(AVX10, "avx10", 7, 1, EDX, 19, ZMM)                                                                              \
     X(XSAVEC, "xsavec", 0xd, 1, EAX, 1, NONE)                                                                          \
     X(XGETBV1, "xgetbv1", 0xd, 1, EAX, 2, NONE)                                                                        \
-    X(PREFETCHW, "prefetchw", 0x80000001, 0, ECX, 8, NONE)
+    X(PREFETCHW, "prefetchw", 0x80000001, 0, ECX, 8, NONE)                                                             \
+    X(CLZERO, "clzero", 0x80000008, 0, EBX, 0, NONE)
 
 enum wherry_cpu_feature {
 #define X(id, name, leaf, subleaf, reg, bit, state) WHERRY_CPU_##id,
@@ -86,6 +87,10 @@ struct wherry_cpu {
  * (subleaf 1), 0x80000000 and 0x80000001 at most, and so is fit for a constructor. No libc call. */
 void wherry_cpu_decode(const struct wherry_cpu_source *source, struct wherry_cpu *cpu);
 void wherry_cpu_detect(struct wherry_cpu *cpu);
+
+/* Adds what no default is made of, of a leaf more: 0x80000008, which has CLZERO. For the workbench. */
+void wherry_cpu_read_more(const struct wherry_cpu_source *source, struct wherry_cpu *cpu);
+void wherry_cpu_detect_all(struct wherry_cpu *cpu);
 
 /* The instructions themselves. */
 struct wherry_cpu_source wherry_cpu_native(void);

@@ -6,20 +6,21 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <sys/syscall.h>
 
 #include "cpu/caches.h"
 #include "dispatch/dispatch.h"
+#include "guard/holder.h"
 #include "planfile/planfile.h"
 #include "wherry.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 
 /* Of two, so that what a caller reads stays as it is until the load after the next. */
-static char statuses[2][512];
+enum { LONGEST_PATH = 4096 }; /* the kernel takes none that is longer */
+static char statuses[2][2 * LONGEST_PATH + 512];
 static _Atomic(const char *) status;
 
-static char in_force[256]; /* the first part of the status */
+static char in_force[LONGEST_PATH + 128]; /* the first part of the status */
 
 static void say_in_force(const struct wherry_planfile *plan, const char *path)
 {
@@ -100,22 +101,13 @@ void wherry_plan_begin(const struct wherry_cpu *cpu, uint64_t last_level)
         load(path, "WHERRY_PLAN", cpu, last_level);
 }
 
-/* The process that is loading, or 0. A child that was forked meanwhile finds its parent's number, which is not its own.
- */
-static _Atomic(long) loading;
-
-static long own_process(void)
-{
-    long pid;
-    __asm__ volatile("syscall" : "=a"(pid) : "a"((long)SYS_getpid) : "rcx", "r11", "memory");
-    return pid;
-}
+static _Atomic(uint64_t) loading; /* who does (guard/holder.h), or 0 */
 
 PUBLIC int wherry_plan_load(const char *path)
 {
-    const long self = own_process();
-    long owner = atomic_load_explicit(&loading, memory_order_relaxed);
-    if (owner == self ||
+    const uint64_t self = holder_self();
+    uint64_t owner = atomic_load_explicit(&loading, memory_order_relaxed);
+    if ((owner && (owner == self || holder_is_another_here(owner, self))) ||
         !atomic_compare_exchange_strong_explicit(&loading, &owner, self, memory_order_acquire, memory_order_relaxed))
         return EBUSY;
     struct wherry_cpu cpu;

@@ -39,22 +39,28 @@ static size_t rest_of_page(const void *p) { return PAGE - ((uintptr_t)p & (PAGE 
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-static long vm_call(long number, const struct iovec *own, const struct iovec *looked_up)
+/* This process is asked for at each call, since a child after fork is another. Where its first thread has ended it has
+ * no memory by its own number, but by that of any other thread. */
+static long vm_call(long number, const struct iovec *own, size_t count, const struct iovec *looked_up)
 {
-    const long process = kernel_call(SYS_getpid, 0, 0, 0, 0, 0, 0); /* a child after fork is another */
-    return kernel_call(number, process, (long)own, 1, (long)looked_up, 1, 0);
+    const long process = kernel_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    const long done = kernel_call(number, process, (long)own, (long)count, (long)looked_up, 1, 0);
+    if (done != -ESRCH)
+        return done;
+    const long thread = kernel_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    return kernel_call(number, thread, (long)own, (long)count, (long)looked_up, 1, 0);
 }
 
 static long vm_read(void *dst, const void *src, size_t n)
 {
     const struct iovec to = {dst, n}, from = {(void *)src, n};
-    return vm_call(SYS_process_vm_readv, &to, &from);
+    return vm_call(SYS_process_vm_readv, &to, 1, &from);
 }
 
 static long vm_write(void *dst, const void *src, size_t n)
 {
     const struct iovec to = {dst, n}, from = {(void *)src, n};
-    return vm_call(SYS_process_vm_writev, &from, &to);
+    return vm_call(SYS_process_vm_writev, &from, 1, &to);
 }
 
 /* May there be protection keys? Not what they deny now: Linux denies all but one from the start. CPUID is slow under a
@@ -91,8 +97,7 @@ static long readable_pages(const char *src, size_t n)
     for (; at < n && count < PAGES; at += rest_of_page(src + at))
         each[count++] = (struct iovec){(void *)(src + at), 1};
     const struct iovec to = {tried, count};
-    const long process = kernel_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-    const long there = kernel_call(SYS_process_vm_writev, process, (long)each, (long)count, (long)&to, 1, 0);
+    const long there = vm_call(SYS_process_vm_writev, each, count, &to);
     if (there <= 0)
         return there;
     return (long)((size_t)there == count ? least(at, n) : rest_of_page(src) + (size_t)(there - 1) * PAGE);

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "guard/guard.h"
+#include "guard/holder.h"
 #include "guard/kernel.h"
 
 enum {
@@ -35,8 +36,7 @@ static struct previous previous[SIGNALS][INSTALLATIONS];
 static struct previous nobody[SIGNALS];     /* the default action */
 static struct previous *innermost[SIGNALS]; /* where the handler leads that was installed last; NULL: none was */
 static unsigned installed[SIGNALS];
-static atomic_int
-    busy; /* the process whose thread installs; a child of fork inherits its parent's, which is not there */
+static _Atomic(uint64_t) busy; /* who installs (holder.h); 0: nobody */
 static atomic_bool initialised;
 static atomic_int refused;                 /* what the last installation failed of; 0: nothing */
 static atomic_uintptr_t forwards[SIGNALS]; /* handlers that call wherry_nofault_handle */
@@ -253,10 +253,10 @@ static int install(unsigned signal)
 
 static void begin(void)
 {
-    const int self = (int)kernel_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-    int holder = 0;
+    const uint64_t self = holder_self();
+    uint64_t holder = 0;
     while (!atomic_compare_exchange_strong(&busy, &holder, self)) {
-        if (holder != self)
+        if (!holder_is_another_here(holder, self))
             continue; /* with that as what is expected: it is freed, or taken from who is not there */
         kernel_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
         holder = 0;

@@ -51,6 +51,8 @@ bool wherry_plan_can_run(const struct wherry_cpu *cpu, enum wherry_needs needs)
         return has_vpclmul_avx2(cpu);
     case WHERRY_NEEDS_VNNI:
         return has_vnni(cpu);
+    case WHERRY_NEEDS_CLZERO:
+        return wherry_cpu_has(cpu, WHERRY_CPU_CLZERO);
     }
     return false;
 }

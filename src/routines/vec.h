@@ -98,6 +98,11 @@ INLINE vec vec_once(vec v)
 
 /* A cache line, held in one, two or four vectors. */
 enum { LINE_BYTES = 64 };
+INLINE uint8_t *line_at_or_below(const uint8_t *p) { return (uint8_t *)((uintptr_t)p & -(uintptr_t)LINE_BYTES); }
+INLINE uint8_t *line_at_or_above(const uint8_t *p)
+{
+    return (uint8_t *)(((uintptr_t)p + LINE_BYTES - 1) & -(uintptr_t)LINE_BYTES);
+}
 struct line {
     vec part[LINE_BYTES / VEC_BYTES];
 };

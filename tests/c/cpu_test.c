@@ -77,7 +77,7 @@ static int write_dump(void)
     static const uint32_t leaves[][2] = {{0, 1},          {1, 1},          {4, 5},          {7, 2},
                                          {0xd, 2},        {0x40000000, 1}, {0x80000000, 1}, {0x80000001, 1},
                                          {0x80000002, 1}, {0x80000003, 1}, {0x80000004, 1}, {0x80000005, 1},
-                                         {0x80000006, 1}, {0x8000001d, 5}};
+                                         {0x80000006, 1}, {0x80000008, 1}, {0x8000001d, 5}};
     struct wherry_cpu_source s = wherry_cpu_native();
     for (size_t i = 0; i < sizeof leaves / sizeof *leaves; i++)
         for (uint32_t j = 0; j < leaves[i][1]; j++) {
@@ -93,6 +93,7 @@ static void decode(const struct dump *d, struct decoded *to)
 {
     const struct wherry_cpu_source s = {dump_cpuid, dump_xcr0, d};
     wherry_cpu_decode(&s, &to->cpu);
+    wherry_cpu_read_more(&s, &to->cpu);
     wherry_cpu_read_names(&s, &to->cpu, &to->names);
     wherry_cpu_read_caches(&s, &to->caches);
     to->believed = wherry_cpu_believe(to->cpu.vendor, &to->caches);

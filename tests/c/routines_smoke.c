@@ -224,7 +224,7 @@ static bool wanted(const char *name, int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct wherry_cpu cpu;
-    wherry_cpu_detect(&cpu);
+    wherry_cpu_detect_all(&cpu);
     for (int i = 1; i < argc; i++)
         if (!wherry_routine_find(argv[i])) {
             fprintf(stderr, "routines_smoke: no routine is called \"%s\"; wherry-run list shows them\n", argv[i]);

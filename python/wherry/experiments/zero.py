@@ -21,6 +21,7 @@ PAGE = 4096
 PAGE_STATES = ("L2", "DRAM")
 CONTENTS = ("dirty", "mixed", "zero")
 SCANNER = "i686_pagezero"
+LINE_ZEROERS = ("clzero_zero",)
 LOOKS_FIRST = ("pagezero:wherry", "pagezero:pagezero_sse2")
 # So many names make a list that nobody reads.
 MANY_TIED = 8
@@ -78,6 +79,7 @@ class Zero(Experiment):
         own = ["rep_stosb", "rep_stosl", SCANNER, "unroll64"]
         own += [f"{v}_zero" for v in reversed(vectors)]
         own += [f"{v}_zero_nt" for v in vectors[:1]]
+        own += [name for name in LINE_ZEROERS if name in here]
         chosen = request.choose(self.ops, [*own, "wherry"])
         if not request.routines and not request.all_routines:
             chosen += LOOKS_FIRST

@@ -1,6 +1,6 @@
-/* The set that always goes past the caches: whole lines by non-temporal stores between a first and a last line by
- * ordinary ones, which may be shared with neighbours. Below a line overlapping blocks. Ends with a fence for every n.
- * The includer defines VEC_BYTES and SET_STREAM (the symbol).
+/* The set that always goes past the caches: whole lines by non-temporal stores. What shares a line with neighbours, if
+ * there is any, goes by ordinary ones, behind them as in copy_stream.tmpl.h, and so does all of 128 bytes and less.
+ * Ends with a fence for every n. The includer defines VEC_BYTES and SET_STREAM (the symbol).
  */
 #include "../plain.h"
 #include "short.h"
@@ -8,12 +8,14 @@
 void *SET_STREAM(void *dst_, int c, size_t n)
 {
     uint8_t *dst = dst_;
-    if (n >= LINE_BYTES) {
-        uint8_t *const end = dst + n;
-        const struct line all = line_of(vec_set1(c));
-        line_store(dst, all);
-        line_store(end - LINE_BYTES, all);
-        uint8_t *line = (uint8_t *)(((uintptr_t)dst + LINE_BYTES) & ~(uintptr_t)(LINE_BYTES - 1));
+    const struct line all = line_of(vec_set1(c));
+    if (n > 2 * LINE_BYTES) {
+        uint8_t *const end = dst + n, *line = line_at_or_above(dst);
+        const size_t before = (size_t)(line - dst), behind = (size_t)(end - line_at_or_below(end));
+        if (before)
+            __builtin_prefetch(dst);
+        if (behind)
+            __builtin_prefetch(end - 1);
         AS_WRITTEN
         for (; end - line >= 4 * LINE_BYTES; line += 4 * LINE_BYTES) {
             line_store_nt(line, all);
@@ -24,6 +26,13 @@ void *SET_STREAM(void *dst_, int c, size_t n)
         AS_WRITTEN
         for (; end - line >= LINE_BYTES; line += LINE_BYTES)
             line_store_nt(line, all);
+        if (before)
+            set_to_63(dst, c, before);
+        if (line != end)
+            set_to_63(line, c, (size_t)(end - line));
+    } else if (n >= LINE_BYTES) {
+        line_store(dst, all);
+        line_store(dst + n - LINE_BYTES, all);
     } else {
         set_to_63(dst, c, n);
     }

@@ -1,10 +1,11 @@
 /* Zeroing with non-temporal stores: whole lines go to memory past the caches, without the read of the line that Evans
  * found to halve the write bandwidth, and what the caches hold stays there.
  *
- * Any n; c is ignored. From 128 bytes on: a head of one line by ordinary stores, whole lines of 64 bytes from the first
- * line boundary on by non-temporal ones, a fence, and a tail of one line by ordinary stores that overlaps them. Below,
- * 8-byte words and bytes. The fence orders the stores before whatever the caller stores next.
- * The includer defines VEC_BYTES and ZERO_NT (the symbol).
+ * Any n; c is ignored. From 128 bytes on whole lines of 64 bytes by non-temporal stores, and a fence; before them, and
+ * behind the fence, a line by ordinary stores where the buffer begins or ends inside one. Below, 8-byte words and
+ * bytes. The fence orders the stores before whatever the caller stores next, and waits for those before it: a first
+ * line that had to come from memory would cost as much as the page. The includer defines VEC_BYTES and ZERO_NT (the
+ * symbol).
  */
 #include "../plain.h"
 #include "../vec.h"
@@ -28,13 +29,15 @@ void *ZERO_NT(void *dst_, int c, size_t n)
     if (n >= 2 * LINE_BYTES) {
         uint8_t *const end = dst + n;
         const vec zero = vec_set1(0);
-        zero_line(dst, zero);
-        uint8_t *line = (uint8_t *)(((uintptr_t)dst + LINE_BYTES) & ~(uintptr_t)(LINE_BYTES - 1));
+        uint8_t *line = line_at_or_above(dst);
+        if (line != dst)
+            zero_line(dst, zero);
         AS_WRITTEN
         for (; end - line >= LINE_BYTES; line += LINE_BYTES)
             zero_line_nt(line, zero);
         _mm_sfence();
-        zero_line(end - LINE_BYTES, zero);
+        if (line != end)
+            zero_line(end - LINE_BYTES, zero);
         return dst_;
     }
     AS_WRITTEN

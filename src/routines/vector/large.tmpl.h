@@ -106,20 +106,11 @@ INLINE void move_loop(uint8_t *dst, const uint8_t *src, size_t n, const int down
  * were the fastest on a Granite Rapids (docs/performance-intel-large.md). */
 enum { PARTS = 5 };
 
-/* Disjoint, n at least two lines. Non-temporal stores fill whole destination lines, in several streams, a step of each
- * in turn, so that as many pages are open: one from either end towards the middle, or one for each part. The first and
- * the last line may be shared with neighbours and go by ordinary stores. */
-INLINE void move_stream(uint8_t *dst, const uint8_t *src, size_t n)
+/* Disjoint; whole lines of the destination, by non-temporal stores that nothing has ordered yet. In several streams, a
+ * step of each in turn, so that as many pages are open: one from either end towards the middle, or one for each part. n
+ * is that of the whole copy. */
+INLINE void stream_lines(uint8_t *dst, uint8_t *dst_end, const uint8_t *src, size_t n)
 {
-    uint8_t *const end = dst + n;
-    const uint8_t *const src_end = src + n;
-    line_store(dst, line_load(src));
-    uint8_t *const next_line = (uint8_t *)(((uintptr_t)dst | (LINE_BYTES - 1)) + 1); /* 1 to 64 on */
-    src += next_line - dst;
-    dst = next_line;
-    uint8_t *dst_end = (uint8_t *)(((uintptr_t)end - 1) & -(uintptr_t)LINE_BYTES); /* 1 to 64 back */
-
-    line_store(end - LINE_BYTES, line_load(src_end - LINE_BYTES));
     size_t apart = (size_t)(dst_end - dst), steps = apart / STEP_BYTES;
     size_t closer = 0; /* a step brings the streams */
     unsigned streams = PARTS;
@@ -154,6 +145,17 @@ INLINE void move_stream(uint8_t *dst, const uint8_t *src, size_t n)
     }
     for (; dst < dst_end; dst += LINE_BYTES, src += LINE_BYTES)
         line_store_nt(dst, line_load(src));
+}
+
+/* Disjoint, n at least two lines. A first and a last line that is shared with neighbours goes by ordinary stores. */
+INLINE void move_stream(uint8_t *dst, const uint8_t *src, size_t n)
+{
+    uint8_t *const end = dst + n, *const first_line = line_at_or_above(dst), *const lines_end = line_at_or_below(end);
+    if (first_line != dst)
+        line_store(dst, line_load(src));
+    if (lines_end != end)
+        line_store(end - LINE_BYTES, line_load(src + n - LINE_BYTES));
+    stream_lines(first_line, lines_end, src + (first_line - dst), n);
     _mm_sfence(); /* the caller's next ordinary store must not become visible before these */
 }
 
