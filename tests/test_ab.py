@@ -341,6 +341,21 @@ def test_a_status_of_one_side_alone_is_no_reason_to_expect_it(wherry):
     )
 
 
+IGNORING = "trap '' CHLD; exec \"$@\""
+
+
+def test_a_failure_is_seen_where_children_are_ignored(wherry_run):
+    """Python takes one of which nothing is told for one that ended well."""
+    for words in (("--", "sh", "-c", "exit 5"), ("--prepare", "exit 5", "--", "true")):
+        own = (sys.executable, "-m", "wherry", "ab", "--runs", "2", *words)
+        done = run(
+            *("sh", "-c", IGNORING, "sh", *own),
+            check=False,
+            env={**os.environ, "WHERRY_RUN": str(wherry_run)},
+        )
+        assert done.returncode == 1 and "status 5" in done.stderr
+
+
 def test_an_odd_number_of_runs_is_one_more_and_said(wherry):
     words = " ".join(wherry("ab", "--runs", "3", "--", "true").stdout.split())
     assert "4 of each in 2 rounds" in words and "3 were asked for, and a round has two" in words

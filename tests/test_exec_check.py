@@ -323,6 +323,17 @@ def test_scripts_are_followed(wherry, dropin, tmp_path, source):
     refused(wherry, script("static", f"#!{static}"), "linked statically")
 
 
+def test_functions_of_the_programs_own_are_named(wherry, dropin, source):
+    source.write_text(
+        "#include <stddef.h>\nvoid *memcpy(void *d, const void *s, size_t n)\n"
+        "{ for (size_t i = 0; i < n; i++) ((char *)d)[i] = ((const char *)s)[i]; return d; }\n"
+        "int main(void) { return 0; }\n"
+    )
+    done = wherry("exec", "--check", compiled(source, "-fno-builtin"))
+    assert (done.returncode, "note: it has its own memcpy, which" in done.stdout) == (0, True)
+    assert "note" not in wherry("exec", "--check", "cat").stdout
+
+
 def test_go_is_named(wherry, dropin):
     go = need_tool("go", "golang-go", "make extras EXTRAS_ARGS=soak")
     done = wherry("exec", "--check", go)

@@ -265,6 +265,21 @@ def test_load_and_status(program, compiled, tmp_path, reported):
     ]
 
 
+def test_who_holds_a_lock(build_dir):
+    assert run(build_dir / "tests/c/holder-test").stdout == "right\n"
+
+
+def test_long_names_are_told_whole(program, compiled, tmp_path):
+    """Of two that lie deep in one directory each is to be told from the other."""
+    deep = tmp_path.joinpath("d" * 200, "e" * 200, "f" * 200)
+    deep.mkdir(parents=True)
+    shutil.copy(compiled, deep / "x.plan")
+    env = {k: v for k, v in os.environ.items() if k != "WHERRY_PLAN"}
+    said = run(program, "load", deep / "x.plan", deep / "none", env=env).stdout.splitlines()
+    assert f"plan 'mine' is in force, from {deep}/x.plan | " in said[1]
+    assert f"from {deep}/x.plan; the plan last asked" in said[2] and f"({deep}/none)" in said[2]
+
+
 def test_a_path_that_is_no_memory_is_refused(build_dir):
     """As open(2) refuses it; a child, since it would die."""
     script = (

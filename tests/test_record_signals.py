@@ -147,6 +147,52 @@ def test_an_interrupt_of_a_terminal_comes_once(wherry_run, tmp_path):
     assert json.loads(target.read_text())["run"]["exit"] == 1
 
 
+COUNTS = """
+import signal, time
+met = []
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+    signal.signal(number, lambda number, _: met.append(int(number)))
+print("begun", flush=True)
+while not met: time.sleep(0.01)
+time.sleep(0.5)
+print(*met)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_to_the_group_comes_once(wherry_run, tmp_path, number: int):
+    """As `timeout` sends it, to us first and then to all; and again to us alone, which is handed on."""
+    for whole in (True, False):
+        process = begun(
+            wherry_run,
+            *("-o", tmp_path / "x.mix.json", "--", sys.executable, "-c", COUNTS),
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert process.stdout.readline() == "begun\n"
+        process.send_signal(number)
+        if whole:
+            os.killpg(process.pid, number)
+        said, errors = process.communicate(timeout=300)
+        assert (said, process.returncode) == (f"{int(number)}\n", 0), errors
+        (tmp_path / "x.mix.json").unlink()
+
+
+def test_an_exit_status_is_told_where_children_are_ignored(wherry_run, tmp_path):
+    """By a shell's trap '' CHLD; the command has them ignored as without us."""
+    asks = (
+        "import signal; raise SystemExit(3 + (signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN))"
+    )
+    process = begun(
+        wherry_run,
+        *("-o", tmp_path / "x.mix.json", "--", sys.executable, "-c", asks),
+        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+    )
+    said = process.communicate(timeout=300)[1]
+    assert process.returncode == 4, said
+    assert json.loads((tmp_path / "x.mix.json").read_text())["run"]["exit"] == 4
+
+
 def test_an_interrupt_at_the_end_leaves_out_the_ceiling(recorded, monkeypatch, capsys):
     from wherry import ceiling
     from wherry.recording import running, writing

@@ -44,6 +44,21 @@ def test_a_run_tells_status_and_signal(timed):
     assert (ran["status"], ran["signal"]) == (139, 11)
 
 
+def ignores_children() -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+
+def test_whoever_ignores_children_is_told_of_them(timed):
+    """As a shell does with trap '' CHLD. The program has it ignored as without us."""
+    _, ran = timed("--", "sh", "-c", "exit 3", preexec_fn=ignores_children)
+    assert (ran["status"], ran["processes"]) == (3, 1) and ran["elapsed_ns"] > 0
+    asks = program(
+        "import signal; raise SystemExit(signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN)"
+    )
+    assert timed("--", *asks, preexec_fn=ignores_children)[1]["status"] == 1
+    assert timed("--", *asks)[1]["status"] == 0
+
+
 def test_children_and_orphans_are_counted(timed):
     busy = program("import time\nwhile time.process_time() < 0.3: pass")
     _, alone = timed("--", *busy)

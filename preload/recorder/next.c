@@ -25,7 +25,8 @@ struct table {
     uintptr_t base;
     const ElfW(Sym) * symbols;
     const char *strings;
-    const uint32_t *hash; /* DT_GNU_HASH */
+    const uint32_t *hash;  /* DT_GNU_HASH */
+    const uint32_t *older; /* DT_HASH, which is all that some linkers write (--hash-style=sysv) */
     const uint16_t *versions;
 };
 
@@ -57,6 +58,8 @@ static struct table open_table(const struct link_map *map)
             table.symbols = (const ElfW(Sym) *)at;
         else if (entry->d_tag == DT_STRTAB)
             table.strings = (const char *)at;
+        else if (entry->d_tag == DT_HASH)
+            table.older = (const uint32_t *)at;
         else if (entry->d_tag == DT_GNU_HASH)
             table.hash = (const uint32_t *)at;
         else if (entry->d_tag == DT_VERSYM)
@@ -66,9 +69,37 @@ static struct table open_table(const struct link_map *map)
 }
 
 /* The default version of the symbol, or the one that has none. */
+static bool is_it(const struct table *table, uint32_t at, const char *name)
+{
+    const ElfW(Sym) *symbol = &table->symbols[at];
+    const bool hidden = table->versions && table->versions[at] & 0x8000;
+    const unsigned type = ELF64_ST_TYPE(symbol->st_info);
+    return !hidden && symbol->st_shndx != SHN_UNDEF &&
+           (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) &&
+           same(table->strings + symbol->st_name, name);
+}
+
+static const ElfW(Sym) * look_up_older(const struct table *table, const char *name)
+{
+    const uint32_t buckets = table->older[0], *bucket = table->older + 2, *chain = bucket + buckets;
+    uint32_t hash = 0;
+    for (const char *at = name; *at; at++) {
+        hash = (hash << 4) + (unsigned char)*at;
+        hash = (hash ^ (hash >> 24 & 0xf0)) & 0x0fffffff;
+    }
+    for (uint32_t at = buckets ? bucket[hash % buckets] : 0; at; at = chain[at])
+        if (is_it(table, at, name))
+            return &table->symbols[at];
+    return NULL;
+}
+
 static const ElfW(Sym) * look_up(const struct table *table, const char *name)
 {
-    if (!table->hash || !table->symbols || !table->strings || !table->hash[0])
+    if (!table->symbols || !table->strings)
+        return NULL;
+    if (!table->hash && table->older)
+        return look_up_older(table, name);
+    if (!table->hash || !table->hash[0])
         return NULL;
     const uint32_t buckets = table->hash[0], first = table->hash[1], words = table->hash[2];
     const uint32_t *bucket = table->hash + 4 + 2 * words, *chain = bucket + buckets;
@@ -78,13 +109,8 @@ static const ElfW(Sym) * look_up(const struct table *table, const char *name)
         return NULL;
     for (;; at++) {
         const uint32_t hash = chain[at - first];
-        const ElfW(Sym) *symbol = &table->symbols[at];
-        const bool hidden = table->versions && table->versions[at] & 0x8000;
-        const unsigned type = ELF64_ST_TYPE(symbol->st_info);
-        if ((hash | 1) == (wanted | 1) && !hidden && symbol->st_shndx != SHN_UNDEF &&
-            (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) &&
-            same(table->strings + symbol->st_name, name))
-            return symbol;
+        if ((hash | 1) == (wanted | 1) && is_it(table, at, name))
+            return &table->symbols[at];
         if (hash & 1)
             return NULL;
     }

@@ -48,6 +48,9 @@ def _run(load: Callable[[], Callable[[], None]]) -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     _give_back_locale()
     try:
+        from wherry import children
+
+        children.are_heard()
         command = load()
     except (ImportError, OSError) as error:
         sys.exit(_not_loaded(error))

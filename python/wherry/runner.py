@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from wherry import jobcontrol
+from wherry import children, jobcontrol
 from wherry.errors import FailedError, WherryError
 
 Event = dict
@@ -60,6 +60,7 @@ def exec_native() -> None:
         # Python ignores these two, and a program that is executed inherits that.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        children.give_back()
         os.execv(native, ["wherry-run", *sys.argv[1:]])
     except WherryError as error:
         print(f"wherry-run: {error}", file=sys.stderr)

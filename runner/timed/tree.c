@@ -21,7 +21,7 @@ static pid_t program;
 static volatile sig_atomic_t told_to_end, out_of_time;
 static volatile unsigned stops;
 static volatile uint64_t stood_ns; /* of all stops */
-static const int heard[] = {SIGALRM, SIGTERM, SIGINT, SIGHUP, SIGTSTP};
+static const int heard[] = {SIGALRM, SIGTERM, SIGINT, SIGHUP, SIGTSTP, SIGCHLD};
 enum { HEARD = sizeof heard / sizeof heard[0] };
 static struct sigaction inherited[HEARD]; /* what the program is to begin with: nohup has one of them ignored */
 
@@ -78,7 +78,8 @@ static void listen(void)
 {
     struct sigaction action = {.sa_handler = on_signal}; /* no SA_RESTART: a wait must notice */
     for (size_t i = 0; i < HEARD; i++) {
-        action.sa_handler = heard[i] == SIGTSTP ? on_stop : on_signal;
+        /* Ignored, SIGCHLD would keep from us how the program ended. */
+        action.sa_handler = heard[i] == SIGTSTP ? on_stop : heard[i] == SIGCHLD ? SIG_DFL : on_signal;
         sigaction(heard[i], &action, &inherited[i]);
         if (heard[i] == SIGTSTP && inherited[i].sa_handler == SIG_IGN) /* no shell is there to go on with us */
             sigaction(heard[i], &inherited[i], NULL);
@@ -126,7 +127,8 @@ static void count(struct tree_figures *figures, const struct rusage *used)
     figures->processes++;
 }
 
-static void wait_for_program(struct tree_figures *figures, uint64_t begin)
+/* Returns 0, or why nothing is known of it. */
+static int wait_for_program(struct tree_figures *figures, uint64_t begin)
 {
     for (;;) {
         int status;
@@ -135,12 +137,12 @@ static void wait_for_program(struct tree_figures *figures, uint64_t begin)
         if (pid < 0 && errno == EINTR)
             continue;
         if (pid < 0)
-            return;
+            return errno;
         count(figures, &used);
         if (pid == program) {
             figures->elapsed_ns = running_ns() - begin;
             figures->status = status;
-            return;
+            return 0;
         }
     }
 }
@@ -207,10 +209,10 @@ int tree_run(const struct tree_order *order, struct tree_figures *figures)
         got = read(report[0], &figures->start_error, sizeof figures->start_error);
     while (got < 0 && errno == EINTR);
     close(report[0]);
-    wait_for_program(figures, begin);
+    const int error = wait_for_program(figures, begin);
     wait_for_rest(figures);
     figures->timed_out = out_of_time;
     figures->interrupted = told_to_end;
     figures->stops = stops;
-    return 0;
+    return error;
 }

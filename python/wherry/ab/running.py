@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from wherry import jobcontrol, runner
+from wherry import children, jobcontrol, runner
 from wherry.ab.sides import Side
 from wherry.errors import FailedError
 
@@ -102,6 +102,7 @@ class Program:
                 stderr=errors,
                 env=dict(base),
                 close_fds=False,
+                preexec_fn=children.before_exec(),
             )
             try:
                 status = _waited(process, self.limit)
@@ -150,6 +151,7 @@ class Program:
                         close_fds=False,
                         env=dict(base),
                         start_new_session=True,
+                        preexec_fn=children.before_exec(),
                     )
             except OSError as error:
                 os.close(read)

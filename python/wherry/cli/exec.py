@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import click
 
+from wherry import children
 from wherry.errors import EXIT_FAILED, WherryError, printable
 
 
@@ -51,10 +52,26 @@ def _asked_plan(plan: str | None, isa: str | None) -> tuple[str, str | None] | N
     return None if isa else planuse.of_environment(os.environ)
 
 
+def _own_functions(verdict) -> list[str]:
+    """A note on those that the program has itself. For --check: to read those of a shell takes a tenth of a second."""
+    from wherry import elf, preloading
+
+    if not verdict.helps or not verdict.program:
+        return []
+    try:
+        own = elf.exports(Path(verdict.program)) & elf.exports(preloading.library("dropin"))
+    except (OSError, elf.DamagedError):
+        return []
+    if not own:
+        return []
+    return [f"it has its own {', '.join(sorted(own))}, which all that it loads calls, too"]
+
+
 def _check(verdict, as_json: bool, plan: tuple[str, str | None] | None) -> int:
     from wherry import runfile
     from wherry.commands import named
 
+    notes = [*verdict.notes, *_own_functions(verdict)]
     if as_json:
         print(
             runfile.encode(
@@ -66,7 +83,7 @@ def _check(verdict, as_json: bool, plan: tuple[str, str | None] | None) -> int:
                     "helps": verdict.helps,
                     "kind": verdict.kind,
                     "reason": verdict.reason,
-                    "notes": list(verdict.notes),
+                    "notes": notes,
                     "plan": plan and {"file": plan[0], "used": plan[1] is None, "reason": plan[1]},
                 }
             )
@@ -80,7 +97,7 @@ def _check(verdict, as_json: bool, plan: tuple[str, str | None] | None) -> int:
             print(printable(f"{verdict.command}{place}: yes, the drop-in can serve it"))
         else:
             print(printable(f"{named(verdict.command)}{place}: no: {verdict.reason}"))
-        for note in verdict.notes:
+        for note in notes:
             print(f"  note: {printable(note)}")
         if plan:
             used = f"not used, the default plan is: {plan[1]}" if plan[1] else "used"
@@ -96,6 +113,7 @@ def _become(verdict, arguments: tuple[str, ...], env: dict[str, str]) -> NoRetur
     # Python ignores these two, and a program that is executed inherits that.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    children.give_back()
     try:
         os.execve(path, argv, env)
     except OSError as error:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from wherry import children
 from wherry.cli import recorded
 from wherry.errors import EXIT_FAILED, FailedError, WherryError
 from wherry.recording import leftovers, telling
@@ -81,6 +82,7 @@ def _prepare(shell: str) -> None:
             stdout=subprocess.DEVNULL,
             stderr=errors,
             check=False,
+            preexec_fn=children.before_exec(),
         ).returncode
         if status:
             errors.seek(0)

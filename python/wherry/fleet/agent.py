@@ -94,6 +94,7 @@ def _alone(ident: str):
 _KEEPER = """
 import os, shutil, signal, subprocess, sys, time
 parent = int(sys.argv[1])
+signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 child = subprocess.Popen(sys.argv[2:])
 def end(*_):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wherry import jobcontrol
-from wherry.recording import blocks, leftovers, processor
+from wherry import children, jobcontrol
+from wherry.recording import blocks, handing, leftovers, processor
 from wherry.recording.merge import Merger
 from wherry.recording.processor import Watched
 from wherry.recording.unseen import Counting
@@ -255,47 +255,6 @@ class _Clock:
         return False
 
 
-class _HandOn(threading.Thread):
-    """Hands Ctrl-C's signals on that were sent to this process alone. Those of a terminal went to the command as well:
-    the kernel itself sent them."""
-
-    NUMBERS = (signal.SIGINT, signal.SIGQUIT)
-
-    def __init__(self, process: subprocess.Popen) -> None:
-        super().__init__(daemon=True)
-        self._process = process
-        self._done = threading.Event()
-        self._before: set[signal.Signals] = set()
-
-    def __enter__(self) -> _HandOn:
-        # Who waits for a signal has it blocked, as all other threads must.
-        self._before = signal.pthread_sigmask(signal.SIG_BLOCK, self.NUMBERS)
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        # To that thread alone; what comes to the process meanwhile waits for whoever is in charge afterwards.
-        signal.pthread_kill(self.ident, self.NUMBERS[0])
-        self.join()
-        signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
-
-    def run(self) -> None:
-        while True:
-            # Not sigtimedwait: of one that a stop (Ctrl-Z) outlasts Python tells a signal that nobody sent.
-            found = signal.sigwaitinfo(self.NUMBERS)
-            if self._done.is_set():
-                return
-            if found.si_code <= 0:
-                _hand_on(self._process, found.si_signo)
-
-
-def _hand_on(process: subprocess.Popen, number: int) -> None:
-    # What runs with another's rights (sudo) takes none of us; the recording goes on.
-    with contextlib.suppress(PermissionError):
-        process.send_signal(number)
-
-
 def _program(pid: int) -> str:
     return blocks.program_of(str(Path(f"/proc/{pid}/exe").readlink()))
 
@@ -340,14 +299,14 @@ def run(
     # A Ctrl-C at the terminal is for the command; what it leaves is still to be read.
     previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGQUIT)}
     begin = jobcontrol.clock()
-    process = None
+    handed: handing.Handing | None = None
     early: list[int] = []
 
     def hand_on(number: int, _: object) -> None:
-        if process is None:
+        if handed is None:
             early.append(number)
         else:
-            _hand_on(process, number)
+            handed.hand_on(number)
 
     # What whoever started us has ignored stays so, for us and for the command: nohup sets SIGHUP to that.
     others = {
@@ -362,20 +321,25 @@ def run(
         if counting is None:
             # What the command was to inherit stays open; nothing of ours would be inherited.
             process = subprocess.Popen(
-                list(argv), executable=executable, env=dict(env), close_fds=False
+                list(argv),
+                executable=executable,
+                env=dict(env),
+                close_fds=False,
+                preexec_fn=children.before_exec(),
             )
         else:
             words, descriptors = counting.around(executable, argv, env)
             for own in descriptors:
                 os.set_inheritable(own, True)
-            process = subprocess.Popen(words, close_fds=False)
+            process = subprocess.Popen(words, close_fds=False, preexec_fn=children.before_exec())
             counting.started()
-        for number in previous:
-            signal.signal(number, lambda *_: None)
+        handed = handing.Handing(process)
         # What came while it was being started, and of which it knows nothing.
         for number in early:
-            _hand_on(process, number)
-        with _HandOn(process):
+            handing.send(process, number)
+        with handed, handing.Interrupts(handed):
+            for number in previous:
+                signal.signal(number, lambda *_: None)
             look = _Look(process.pid, directory, merger)
             clock = _Clock(process, look, begin)
             look.start()
@@ -400,8 +364,8 @@ def run(
         128 - code if code < 0 else code,
         -code if code < 0 else 0,
         elapsed,
-        after.ru_utime - before.ru_utime,
-        after.ru_stime - before.ru_stime,
+        after.ru_utime - before.ru_utime - handed.user_s,
+        after.ru_stime - before.ru_stime - handed.system_s,
         look.seen,
         len(outlive),
         look.watched,

@@ -1,5 +1,7 @@
 /* Faults that are not ours, state that must not change, handlers, threads and forks in which copies fault. */
 #include <pthread.h>
+#include <sched.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 
 #include "scenes.h"
@@ -278,6 +280,34 @@ static void uninitialised(void)
     CHECK(!wherry_nofault_handle(SIGUSR1, &none, NULL));
 }
 
+/* The program's first thread has ended: by the process's own number the kernel finds no memory any more. */
+static pthread_t first;
+static bool by_vm;
+static void *goes_on(void *unused)
+{
+    CHECK(!unused && pthread_join(first, NULL) == 0);
+    char byte = 1, other = 0;
+    const struct iovec from = {&byte, 1}, to = {&other, 1};
+    while (by_vm && process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1)
+        sched_yield();
+    CHECK(all_right(false));
+    const struct rlimit none = {0, 0};
+    if (by_vm) {
+        CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+        CHECK(status_now().path == WHERRY_NOFAULT_BY_VM);
+        CHECK(wherry_copy_nofault(&other, &byte, 1, NULL) == 0 && other == 1);
+    }
+    exit(0);
+}
+static void first_thread_gone(void)
+{
+    pthread_t second;
+    first = pthread_self();
+    by_vm = by_calls() == WHERRY_NOFAULT_BY_VM;
+    CHECK(pthread_create(&second, NULL, goes_on, NULL) == 0);
+    pthread_exit(NULL);
+}
+
 const struct named_scene scenes_of_faults[] = {SCENE(chain),
                                                SCENE(chain_plain),
                                                SCENE(chain_mask),
@@ -294,4 +324,5 @@ const struct named_scene scenes_of_faults[] = {SCENE(chain),
                                                SCENE(forked),
                                                SCENE(blocked),
                                                SCENE(uninitialised),
+                                               SCENE(first_thread_gone),
                                                {0}};

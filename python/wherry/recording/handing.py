@@ -1,0 +1,149 @@
+"""Signals for the command that come to this process: those that it does not have already are handed on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+# From the first process of a group that has a signal to the last, on a busy machine; and from a signal to a process to
+# the same one to its group, as `timeout` sends them.
+SPREAD_S = 0.03
+LOOK_S = 0.002
+
+
+class _Witness:
+    """A process of our group that has all signals blocked: one that waits there came to the whole group."""
+
+    def __init__(self) -> None:
+        self._pid: int | None = None
+        try:
+            # It ends when nobody has the other end of its input any more, however we end.
+            read, self._write = os.pipe()
+        except OSError:
+            return
+        nothing = (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)
+        try:
+            self._pid = os.posix_spawnp(
+                "cat",
+                ["cat"],
+                os.environ,
+                file_actions=[(os.POSIX_SPAWN_DUP2, read, 0), nothing, (os.POSIX_SPAWN_DUP2, 1, 2)],
+                setsigmask=signal.valid_signals(),
+            )
+        except OSError:
+            os.close(self._write)
+        os.close(read)
+
+    def has(self, number: int) -> bool:
+        try:
+            status = Path(f"/proc/{self._pid}/status").read_text()
+        except OSError:  # or there is none
+            return False
+        waiting = re.search(r"^ShdPnd:\s*([0-9a-f]+)$", status, re.MULTILINE)
+        return bool(waiting and int(waiting[1], 16) >> (number - 1) & 1)
+
+    def end(self) -> tuple[float, float]:
+        """The processor time that it has used, user and system, in seconds."""
+        if self._pid is None:
+            return 0.0, 0.0
+        os.close(self._write)
+        os.kill(self._pid, signal.SIGKILL)
+        used = os.wait4(self._pid, 0)[2]
+        return used.ru_utime, used.ru_stime
+
+
+class Handing:
+    """For one command that runs. Used by the main thread, in signal handlers too, and by that of `Interrupts`."""
+
+    def __init__(self, process: subprocess.Popen) -> None:
+        self._process = process
+        self._lock = threading.RLock()
+        self._witness = _Witness()
+        # When the command had which; one to us and one to the group may come one after the other, the second while the
+        # first is looked at.
+        self._had: dict[int, float] = {}
+        self.user_s = self.system_s = 0.0  # what it took itself, among our children
+
+    def __enter__(self) -> Handing:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._end_witness()
+
+    def hand_on(self, number: int) -> None:
+        """Unless it was sent to our group as a whole, which the command is in."""
+        try:
+            apart = os.getpgid(self._process.pid) != os.getpgrp()
+        except OSError:
+            apart = True
+        until = time.monotonic() + SPREAD_S
+        while not apart and time.monotonic() < until:
+            if time.monotonic() < self._had.get(number, 0.0) + SPREAD_S:
+                return
+            if self._witness.has(number):
+                self._had[number] = time.monotonic()
+                self.begin_again()
+                return
+            time.sleep(LOOK_S)
+        send(self._process, number)
+
+    def begin_again(self) -> None:
+        """What the command has had so far is not what it will have."""
+        with self._lock:
+            self._end_witness()
+            self._witness = _Witness()
+
+    def _end_witness(self) -> None:
+        user_s, system_s = self._witness.end()
+        self.user_s += user_s
+        self.system_s += system_s
+
+
+def send(process: subprocess.Popen, number: int) -> None:
+    # What runs with another's rights (sudo) takes none of us; the recording goes on.
+    with contextlib.suppress(PermissionError):
+        process.send_signal(number)
+
+
+class Interrupts(threading.Thread):
+    """Hands Ctrl-C's signals on that were sent to this process alone. Those of a terminal went to the command as well:
+    the kernel itself sent them."""
+
+    NUMBERS = (signal.SIGINT, signal.SIGQUIT)
+
+    def __init__(self, handing: Handing) -> None:
+        super().__init__(daemon=True)
+        self._handing = handing
+        self._done = threading.Event()
+        self._before: set[signal.Signals] = set()
+
+    def __enter__(self) -> Interrupts:
+        # Who waits for a signal has it blocked, as all other threads must.
+        self._before = signal.pthread_sigmask(signal.SIG_BLOCK, self.NUMBERS)
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        # To that thread alone; what comes to the process meanwhile waits for whoever is in charge afterwards.
+        signal.pthread_kill(self.ident, self.NUMBERS[0])
+        self.join()
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
+
+    def run(self) -> None:
+        while True:
+            # Not sigtimedwait: of one that a stop (Ctrl-Z) outlasts Python tells a signal that nobody sent.
+            found = signal.sigwaitinfo(self.NUMBERS)
+            if self._done.is_set():
+                return
+            if found.si_code <= 0:
+                self._handing.hand_on(found.si_signo)
+            else:
+                self._handing.begin_again()
