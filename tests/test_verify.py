@@ -169,6 +169,9 @@ WRONG = {
     "high_memcpy": "expected",
     "alignment_memcpy": "left the alignment-check flag set",
     "misaligned_memcpy": "it had set the alignment-check flag",
+    "popped_memcpy": "used the stack pointer for something else",
+    "aligned_load_memcpy": "general protection fault",
+    "wild_read_memcpy": "general protection fault",
 }
 GOOD = ["memcpy", "memmove", "mempcpy", "memset", "bzero", "bcopy"]
 GOOD += ["csum_partial", "csum_partial_copy"]
@@ -252,6 +255,9 @@ FAMILIES = {
     "unfenced_backward_large": "ordering",
     "rmw_large": "neighbour",
     "deep": "threads",
+    "popped": "reentry",
+    "aligned_load": "sweep",
+    "wild_read": "empty",
     "twice": "sums",
     "hang": "sweep",
 }
@@ -337,6 +343,39 @@ def test_a_late_fence_is_one(runner, library, name, case):
     peer = ("--only-peers", "--peer", f"late={library}:{name}_")
     done = runner(*peer, "--case", f"ordering:{case}")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("function", "asked"),
+    [
+        ("flags_memcpy", ("--family", "reentry")),
+        ("flags_memmove", ("--family", "reentry")),
+        ("flags_stream_memcpy", ("--case", "ordering:n=8000")),
+        ("flags_stream_memcpy", ("--case", "ordering:n=70000,d=3,s=9")),
+    ],
+)
+def test_flags_that_are_kept_and_taken_back_are_no_mistake(runner, library, function, asked):
+    """The trap flag is not among them, nor is it lost by what was kept before it was set."""
+    peer = f"right={library}:{function.rsplit('_', 1)[0]}_"
+    done = runner("--only-peers", "--peer", peer, *asked)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# What a failure says of itself: what was seen, and nothing that was not.
+@pytest.mark.parametrize(
+    ("function", "family", "said", "unsaid"),
+    [
+        ("aligned_load_memcpy", "sweep", "B into the function", "address 0x0"),
+        ("wild_read_memcpy", "empty", "an address that cannot exist", "past the end"),
+        ("popped_memcpy", "reentry", "made no second call", "4294967295"),
+    ],
+)
+def test_a_failure_tells_what_was_seen(runner, library, function, family, said, unsaid):
+    peer = f"bad={library}:{function.rsplit('_', 1)[0]}_"
+    done = runner(f"bad:{function}", "--peer", peer, "--family", family, "--json")
+    told = [failure["message"] for failure in events(done, "failure")]
+    assert told and all(said in message for message in told), told
+    assert not any(unsaid in message for message in told), told
 
 
 @pytest.mark.parametrize("name", GOOD)

@@ -24,12 +24,18 @@ static __thread volatile int caught;
 static __thread volatile uintptr_t caught_address;
 static __thread volatile bool caught_writing;
 static __thread volatile bool caught_jumping;
+static __thread volatile bool caught_protection;
+static __thread volatile bool caught_astray;
+static __thread volatile uintptr_t caught_rip;
 static __thread volatile uint64_t caught_flags;
+static __thread uintptr_t stepped; /* the instruction that the next trap comes after, or 0 */
 static struct unit *running;
 
 enum {
-    FETCHED = 0x10, /* of a page fault: by the instruction itself, which lies there */
+    FETCHED = 0x10,          /* of a page fault: by the instruction itself, which lies there */
+    GENERAL_PROTECTION = 13, /* the kernel knows no address of it, and gives 0 */
     TRAP_FLAG = 0x100,
+    DEEPEST = 8 << 20, /* that any stack goes on below the call */
     STACK_BYTES = 256 * 1024,
     NO_ERRNO = 0x5ca1ab1e, /* what no call sets it to */
     TICK_US = 200000
@@ -37,6 +43,36 @@ enum {
 
 /* Ticks without the end of a call: 1.2 s, and as much more as the bytes take at 50 MB/s, page faults included. */
 static uint64_t patience(void) { return 6 + running->pulse->now.n / 10000000; }
+
+/* A routine may keep the flags and take them back, string instructions backward between. What it keeps are its own:
+ * with our trap flag among them, popf would set it where nobody steps any more. */
+static void hide_trap_flag(uintptr_t rsp)
+{
+    enum { OPERAND_SIZE = 0x66, PUSHF = 0x9c };
+    const uint8_t *at = (const uint8_t *)stepped; /* it has been executed, so it can be read */
+    while (at && (*at == OPERAND_SIZE || (*at & 0xf0) == 0x40))
+        at++;
+    if (at && *at == PUSHF)
+        ((uint8_t *)rsp)[1] &= (uint8_t)~(TRAP_FLAG >> 8);
+}
+
+/* Some take the stack pointer for the cursor of a copy by pop; a signal then overwrites what it points to. */
+static bool astray(uintptr_t rsp) { return (uintptr_t)verify_frame - rsp > DEEPEST; }
+
+/* After each instruction, until the hook has seen enough. */
+static void on_step(greg_t *regs)
+{
+    /* This handler has a stack of its own; one on the routine's would lie over what is below the red zone. */
+    enum { BELOW = 1024, RED_ZONE = 128 };
+    const uintptr_t rip = (uintptr_t)regs[REG_RIP], rsp = (uintptr_t)regs[REG_RSP];
+    hide_trap_flag(rsp);
+    plain_fill((uint8_t *)rsp - RED_ZONE - BELOW, 0xd5, BELOW);
+    stepped = rip != (uintptr_t)verify_returned && call_on_step(call_hook_context, rip) ? rip : 0;
+    if (stepped)
+        regs[REG_EFL] |= TRAP_FLAG; /* popf has cleared it */
+    else
+        regs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
+}
 
 static void on_signal(int signo, siginfo_t *info, void *opaque)
 {
@@ -56,13 +92,10 @@ static void on_signal(int signo, siginfo_t *info, void *opaque)
             return;
         same = 0;
     }
-    if (signo == SIGTRAP && inside && call_on_step) {
-        /* This handler has a stack of its own; one on the routine's would lie over what is below the red zone. */
-        enum { BELOW = 1024, RED_ZONE = 128 };
-        plain_fill((uint8_t *)regs[REG_RSP] - RED_ZONE - BELOW, 0xd5, BELOW);
-        uintptr_t rip = (uintptr_t)regs[REG_RIP];
-        if (rip == (uintptr_t)verify_returned || !call_on_step(call_hook_context, rip))
-            regs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
+    const bool trapped = signo == SIGTRAP && inside && call_on_step;
+    const bool strayed = trapped && regs[REG_RIP] != (greg_t)verify_returned && astray((uintptr_t)regs[REG_RSP]);
+    if (trapped && !strayed) {
+        on_step(regs);
         return;
     }
     bool step = false;
@@ -78,6 +111,9 @@ static void on_signal(int signo, siginfo_t *info, void *opaque)
     caught_address = (uintptr_t)info->si_addr;
     caught_writing = signo == SIGSEGV && (regs[REG_ERR] & 2);
     caught_jumping = signo == SIGSEGV && (regs[REG_ERR] & FETCHED);
+    caught_protection = signo == SIGSEGV && info->si_code == SI_KERNEL && regs[REG_TRAPNO] == GENERAL_PROTECTION;
+    caught_astray = strayed;
+    caught_rip = (uintptr_t)regs[REG_RIP];
     caught_flags = (uint64_t)regs[REG_EFL];
     inside = 0; /* the frame it goes back to may be overwritten, and a fault there must not come back here for ever */
     siglongjmp(escape, 1);
@@ -134,6 +170,7 @@ int value_of(const struct target *target, int c) { return takes_value(target) ? 
 static __attribute__((noinline)) void guarded(void (*fn)(void), uint64_t a, uint64_t b, uint64_t c,
                                               struct outcome *seen)
 {
+    stepped = 0; /* the last call may have crashed while it was stepped */
     inside = 1;
     atomic_signal_fence(memory_order_seq_cst);
     if (sigsetjmp(escape, 0) == 0) {
@@ -147,6 +184,9 @@ static __attribute__((noinline)) void guarded(void (*fn)(void), uint64_t a, uint
         seen->address = caught_address;
         seen->writing = caught_writing;
         seen->jumping = caught_jumping;
+        seen->protection = caught_protection;
+        seen->astray = caught_astray;
+        seen->rip = caught_rip;
         seen->regs.flags = caught_flags;
     }
     atomic_signal_fence(memory_order_seq_cst);
@@ -205,14 +245,37 @@ static bool near(char *text, size_t room, uintptr_t address, uintptr_t start, si
     return true;
 }
 
+/* ", 27 bytes into the function", or nothing where that is not near its beginning. */
+static void tell_place(char *text, size_t room, const struct unit *unit, uintptr_t rip)
+{
+    const uintptr_t into = rip - (uintptr_t)unit->target->fn;
+    *text = '\0';
+    if (into < PAGE)
+        snprintf(text, room, ", %" PRIuPTR " B into the function", into);
+}
+
 static void fail_fault(struct unit *unit, const struct vcase *one, const struct outcome *seen, void *dst,
                        const void *src, size_t n)
 {
-    char where[160];
+    char where[160], place[48];
+    tell_place(place, sizeof place, unit, seen->rip);
     if (seen->hung) {
         fail(unit, one, dst, src, "hang", "did not return within %.1f s of CPU time; stopped",
              (double)patience() * TICK_US / 1e6);
         unit->failure.hung = true;
+        return;
+    }
+    if (seen->astray) {
+        fail(unit, one, dst, src, "rsp",
+             "used the stack pointer for something else than the stack%s: a signal overwrites what lies below it",
+             place);
+        return;
+    }
+    if (seen->protection) {
+        fail(unit, one, dst, src, "crash",
+             "crashed with a general protection fault%s: an aligned access to an address that is not, an address that "
+             "cannot exist, or an instruction that programs may not use",
+             place);
         return;
     }
     if (seen->signo == SIGSEGV) {

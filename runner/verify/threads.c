@@ -259,12 +259,12 @@ static bool call_again(void *context, uintptr_t rip)
     const uint8_t *from = nest->model ? nest->model : src; /* as it was before the call */
     const uint32_t sum = target_sum;
     call_on_step = NULL; /* from here on nothing is stepped, and a call that does not end is a hang as any other */
+    nest->done = true;   /* even if this one crashes */
     void *returned = verify_trampoline(unit->target->fn, with.word[0], with.word[1], with.word[2], &regs);
     nest->right = op_result_right(unit->target->op, (uintptr_t)returned, value, from, n) &&
                   (!sums_as_well(unit->target) || op_result_right(WHERRY_OP_copy_csum, target_sum, value, from, n));
     target_sum = sum;
     verify_frame = frame;
-    nest->done = true;
     return false;
 }
 
@@ -321,9 +321,17 @@ static void run_reentry(struct unit *unit, const struct vcase *one)
         }
         if (!right) {
             size_t length = __builtin_strlen(unit->failure.message);
-            snprintf(unit->failure.message + length, sizeof unit->failure.message - length,
-                     " (a signal handler made a second call, of %zu bytes, after %u instructions of the first)",
-                     second.n, one->at);
+            char *const end = unit->failure.message + length;
+            const size_t room = sizeof unit->failure.message - length;
+            if (nest.done)
+                snprintf(end, room,
+                         " (a signal handler made a second call, of %zu bytes, after %u instructions of the first)",
+                         second.n, one->at);
+            else
+                snprintf(end, room,
+                         " (a signal handler overwrote what is below the red zone after each of %u instructions; it "
+                         "made no second call)",
+                         nest.steps);
         }
     }
 }

@@ -102,8 +102,11 @@ const char *case_parse(const char *text, const struct family **family, struct vc
 /* call.c: one call, with faults caught and everything the ABI promises looked at. */
 struct outcome {
     bool faulted, writing, hung;
-    bool jumping; /* what was to be executed there could not be */
+    bool jumping;    /* what was to be executed there could not be */
+    bool protection; /* a general protection fault, of which the address is not known */
+    bool astray;     /* while it was stepped the stack pointer was outside the stack */
     int signo;
+    uintptr_t rip;
     uintptr_t address; /* of a fault */
     int error;         /* errno afterwards; NO_ERRNO before */
     void *returned;
