@@ -63,11 +63,11 @@ WRONG = {
     "null_return_memcpy": "returned",
     "begin_mempcpy": "destination + size",
     "end_memcpy": "returned",
-    "size32_memcpy": "size was cut",
-    "size33_memcpy": "size was cut",
-    "size40_memset": "size was cut",
-    "size31_memcpy": "size was cut",
-    "size32_memset": "size was cut",
+    "size32_memcpy": "perhaps the size was cut to 32 bits (0x0)",
+    "size33_memcpy": "perhaps the size was cut to 33 bits",
+    "size40_memset": "perhaps the size was cut to 40 bits",
+    "size31_memcpy": "of the buffers; it had written nothing of the beginning",
+    "size32_memset": "perhaps the size was cut to 32 bits (0x0)",
     "bounce_memcpy": "expected",
     "rbx_memcpy": "rbx",
     "r12_memcpy": "r12",
@@ -172,6 +172,7 @@ WRONG = {
     "popped_memcpy": "used the stack pointer for something else",
     "aligned_load_memcpy": "general protection fault",
     "wild_read_memcpy": "general protection fault",
+    "refuses_memset": "of the buffers; it had written nothing of the beginning",
 }
 GOOD = ["memcpy", "memmove", "mempcpy", "memset", "bzero", "bcopy"]
 GOOD += ["csum_partial", "csum_partial_copy"]
@@ -258,6 +259,7 @@ FAMILIES = {
     "popped": "reentry",
     "aligned_load": "sweep",
     "wild_read": "empty",
+    "refuses": "huge",
     "twice": "sums",
     "hang": "sweep",
 }
@@ -367,6 +369,7 @@ def test_flags_that_are_kept_and_taken_back_are_no_mistake(runner, library, func
     [
         ("aligned_load_memcpy", "sweep", "B into the function", "address 0x0"),
         ("wild_read_memcpy", "empty", "an address that cannot exist", "past the end"),
+        ("refuses_memset", "huge", "2147483648 bytes", "was cut"),
         ("popped_memcpy", "reentry", "made no second call", "4294967295"),
     ],
 )

@@ -6,6 +6,7 @@
  * full, and 4 GiB also where few functions are verified: the hole is filled with one small piece of memory mapped over
  * and over; the ends and the places around 2 and 4 GiB are memory of their own, and all of them are checked.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,6 +116,40 @@ static void run_filled(struct unit *unit, const struct vcase *one)
         munmap(page_of(src) - PIECE, one->n + 6 * PIECE);
 }
 
+enum { WINDOW = END - 2 * PAGE }; /* at least so much of a buffer's beginning is open where a hole follows */
+
+static uint64_t low_bits(uint64_t n, unsigned bits) { return n & (((uint64_t)1 << bits) - 1); }
+
+/* It came back, though it had to fault in the hole. Called once more, with a beginning that shows how much of it is
+ * done: that may be what was left of a size that was cut. */
+static void fail_returned(struct unit *unit, const struct vcase *one, uint8_t *dst, uint8_t *src)
+{
+    const uint64_t n = one->n, calls = unit->ordinal;
+    const bool writing = writes(unit->target);
+    const uint8_t goal = is_set(unit->target) ? (uint8_t)value_of(unit->target, one->c) : 0;
+    size_t done = 0;
+    if (writing) {
+        plain_fill(dst, (uint8_t)~goal, WINDOW);
+        if (src)
+            plain_fill(src, goal, WINDOW);
+        call_raw(unit, one, dst, src, n);
+        unit->ordinal = calls;
+        done = first_other(dst, goal, WINDOW);
+    }
+    /* Of a call that only reads nothing is seen but that it ended before the hole. */
+    unsigned bits = 63;
+    while (bits && (n >> bits == 0 || (writing ? low_bits(n, bits) != done : low_bits(n, bits) >= WINDOW)))
+        bits--;
+    char seen[64] = "", guess[96] = "";
+    if (writing && done)
+        snprintf(seen, sizeof seen, "; it had written the first %zu bytes", done);
+    else if (writing)
+        snprintf(seen, sizeof seen, "; it had written nothing of the beginning");
+    if (bits >= 32 || (bits && done)) /* nothing written fits many mistakes */
+        snprintf(guess, sizeof guess, ": perhaps the size was cut to %u bits (0x%" PRIx64 ")", bits, low_bits(n, bits));
+    fail(unit, one, dst, src, "size", "returned without having touched the middle of the buffers%s%s", seen, guess);
+}
+
 /* False: there are not so many addresses here, and none need be. */
 static bool run_hole(struct unit *unit, const struct vcase *one)
 {
@@ -143,9 +178,7 @@ static bool run_hole(struct unit *unit, const struct vcase *one)
     if (seen.faulted && !in_hole)
         call_judge(unit, one, &seen, start[0], start[1], one->n);
     else if (!seen.faulted)
-        fail(unit, one, start[0], start[1], "size",
-             "returned without having touched the middle of the buffers: the size was cut (to 0x%08x?)",
-             (unsigned)one->n);
+        fail_returned(unit, one, start[0], start[1]);
     munmap(whole[0], length);
     if (!set)
         munmap(whole[1], length);
