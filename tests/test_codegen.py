@@ -96,7 +96,7 @@ def unfenced(made: Object) -> list[Instruction]:
 
 
 def is_nt(i: Instruction) -> bool:
-    return bool(re.match(r"v?movnt(?!dqa)|clzero$", i.mnemonic))
+    return bool(re.match(r"v?(movnt(?!dqa)|maskmov(q|dqu)$)|movdir|clzero$", i.mnemonic))
 
 
 def strings(made: Object) -> list[Instruction]:
@@ -442,6 +442,7 @@ def assembled(tmp_path: Path, lines: str) -> Object:
         ),
         (unfenced, "movntdq %xmm0, (%rdi)\nret", 1),
         (unfenced, "1: vmovntdq %ymm0, (%rdi)\njnz 1b\nsfence\nret", 0),
+        (unfenced, "vmaskmovdqu %xmm1, %xmm0\nret", 1),
         (unfenced, "movnti %rax, (%rdi)\njz 1f\nsfence\n1: jmp g", 1),
         (strings, "rep movsb\nret", 1),
         (strings, "rep stosq\nmovslq %eax, %rax\nmovss %xmm0, %xmm1\nret", 1),

@@ -169,6 +169,8 @@ WRONG = {
     "high_memcpy": "expected",
     "alignment_memcpy": "left the alignment-check flag set",
     "misaligned_memcpy": "it had set the alignment-check flag",
+    "unfenced_mask_memcpy": "sfence",
+    "unfenced_clzero_bzero": "sfence",
     "popped_memcpy": "used the stack pointer for something else",
     "aligned_load_memcpy": "general protection fault",
     "wild_read_memcpy": "general protection fault",
@@ -256,6 +258,7 @@ FAMILIES = {
     "unfenced_backward_large": "ordering",
     "rmw_large": "neighbour",
     "deep": "threads",
+    **dict.fromkeys(("unfenced_mask", "unfenced_clzero"), "ordering"),
     "popped": "reentry",
     "aligned_load": "sweep",
     "wild_read": "empty",
@@ -289,6 +292,8 @@ def events(done, kind):
 
 @pytest.mark.parametrize("function", WRONG)
 def test_wrong_routine_is_caught(runner, library, function):
+    if "clzero" in function and not re.search(r"\bclzero\b", Path("/proc/cpuinfo").read_text()):
+        pytest.skip("this CPU has no clzero")
     prefix = function.split("_csum_")[0] if "_csum_" in function else function.rsplit("_", 1)[0]
     peer = f"bad={library}:{prefix}_"
     family = FAMILIES.get(prefix, USUAL)
@@ -361,6 +366,21 @@ def test_flags_that_are_kept_and_taken_back_are_no_mistake(runner, library, func
     peer = f"right={library}:{function.rsplit('_', 1)[0]}_"
     done = runner("--only-peers", "--peer", peer, *asked)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_stores_are_told_from_fences(build_dir):
+    done = subprocess.run(
+        [str(build_dir / "tests/c/stores-test")], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_full_looks_for_fences_beyond_the_caches(runner, library):
+    peer = f"bad={library}:unfenced_beyond65m_"
+    named = ("bad:unfenced_beyond65m_memcpy", "--peer", peer, "--family", "ordering")
+    assert runner(*named).returncode == 0
+    done = runner(*named, "--full")
+    assert done.returncode == 1 and "sfence" in done.stdout, done.stdout + done.stderr
 
 
 # What a failure says of itself: what was seen, and nothing that was not.

@@ -15,7 +15,7 @@
 
 #include "verify.h"
 
-enum { END = 256 * 1024, PIECE = 1024 * 1024, FILLED = 1, OVERLAPPING = 2, ACROSS = 4, SIGN = 8 };
+enum { END = 256 * 1024, FILLED = 1, OVERLAPPING = 2, ACROSS = 4, SIGN = 8 };
 static const uint64_t GIB = (uint64_t)1 << 30;
 
 static uint8_t *reserve(size_t length) { return map_or_die(length, PROT_NONE); }
@@ -29,21 +29,6 @@ static void open_window(uint8_t *at, size_t length)
 }
 
 static uint8_t *page_of(uint8_t *p) { return (uint8_t *)((uintptr_t)p & ~(uintptr_t)(PAGE - 1)); }
-
-/* A whole length of one piece mapped over and over, with windows of its own at the ends and around 2 and 4 GiB. */
-static uint8_t *filled(size_t length)
-{
-    uint8_t *base = reserve(length + 2 * PIECE);
-    int fd = memfd_create("wherry-verify", MFD_CLOEXEC);
-    if (fd < 0 || ftruncate(fd, PIECE) != 0)
-        no_room();
-    /* Populated: a fault a page takes three times as long. */
-    for (size_t at = 0; at < length; at += PIECE)
-        if (mmap(base + at, PIECE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0) == MAP_FAILED)
-            no_room();
-    close(fd);
-    return base;
-}
 
 struct window {
     uint64_t at, length; /* relative to the buffer */
@@ -79,8 +64,8 @@ static void run_filled(struct unit *unit, const struct vcase *one)
 {
     bool set = is_set(unit->target);
     uint8_t c = (uint8_t)value_of(unit->target, one->c);
-    uint8_t *dst = filled(one->n + 4 * PIECE) + PIECE + one->d % PAGE;
-    uint8_t *src = set ? NULL : filled(one->n + 4 * PIECE) + PIECE + one->s % PAGE;
+    uint8_t *dst = map_repeated(one->n + 6 * PIECE) + PIECE + one->d % PAGE;
+    uint8_t *src = set ? NULL : map_repeated(one->n + 6 * PIECE) + PIECE + one->s % PAGE;
     struct window w[4];
     unsigned count = windows_of(one->n, w);
     for (unsigned i = 0; i < count; i++) {

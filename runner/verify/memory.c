@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "cpu/cpu.h"
 #include "verify.h"
@@ -248,4 +249,19 @@ bool size_fits(const struct target *target, size_t n)
 size_t fit(const struct target *target, size_t n)
 {
     return target->routine && target->routine->quantum > 1 ? n - n % target->routine->quantum : n;
+}
+
+uint8_t *map_repeated(size_t length)
+{
+    length = (length + PIECE - 1) / PIECE * PIECE;
+    uint8_t *base = map_or_die(length, PROT_NONE);
+    int fd = memfd_create("wherry-verify", MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, PIECE) != 0)
+        no_room();
+    /* Populated: a fault a page takes three times as long. */
+    for (size_t at = 0; at < length; at += PIECE)
+        if (mmap(base + at, PIECE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0) == MAP_FAILED)
+            no_room();
+    close(fd);
+    return base;
 }

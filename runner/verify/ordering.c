@@ -7,9 +7,10 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
+#include "stores.h"
 #include "verify.h"
 
-enum { STEPPED_PAGES = 3, MOST_STEPS = 6000, MOST_PENDING = 200000, SMALL = 8192 };
+enum { STEPPED_PAGES = 3, MOST_STEPS = 6000, MOST_PENDING = 200000, SMALL = 8192, REPEATED_FROM = 64 << 20 };
 
 struct watch {
     uintptr_t closed, end; /* the pages that were closed at first */
@@ -18,53 +19,14 @@ struct watch {
     bool pending, stepped, whole;
 };
 
-enum kind { PLAIN, NON_TEMPORAL, FENCE, REPEATED };
-
-static enum kind kind_of(const uint8_t *at)
-{
-    bool locked = false, repeated = false;
-    for (;; at++) {
-        if (*at == 0xf0)
-            locked = true;
-        else if (*at == 0xf3)
-            repeated = true;
-        else if (*at != 0x66 && *at != 0xf2 && *at != 0xf3 && *at != 0x2e && *at != 0x3e && *at != 0x64 &&
-                 *at != 0x65 && (*at & 0xf0) != 0x40)
-            break;
-    }
-    if (locked)
-        return FENCE;
-    if (repeated && (*at == 0xa4 || *at == 0xa5 || *at == 0xaa || *at == 0xab))
-        return REPEATED;
-    if ((*at == 0x86 || *at == 0x87) && at[1] < 0xc0) /* xchg with memory locks by itself */
-        return FENCE;
-    uint8_t opcode = 0;
-    if (at[0] == 0x0f) {
-        if (at[1] == 0xae && at[2] >= 0xf0) /* mfence, sfence */
-            return FENCE;
-        if (at[1] == 0xc3) /* movnti */
-            return NON_TEMPORAL;
-        if (at[1] == 0xf7) /* maskmovq, maskmovdqu */
-            return NON_TEMPORAL;
-        opcode = at[1];
-    } else if (at[0] == 0xc5) {
-        opcode = at[2];
-    } else if (at[0] == 0xc4 && (at[1] & 0x1f) == 1) {
-        opcode = at[3];
-    } else if (at[0] == 0x62 && (at[1] & 7) == 1) {
-        opcode = at[4];
-    }
-    return opcode == 0x2b || opcode == 0xe7 ? NON_TEMPORAL : PLAIN; /* movntps/pd, movntq/dq */
-}
-
 static bool on_step(void *context, uintptr_t rip)
 {
     struct watch *w = context;
-    enum kind kind = kind_of((const uint8_t *)rip);
+    const enum store_kind kind = store_kind((const uint8_t *)rip);
     w->stepped = true;
-    if (kind == NON_TEMPORAL)
+    if (kind == STORE_WEAK)
         w->pending = true;
-    else if (kind == FENCE)
+    else if (kind == STORE_FENCE)
         w->pending = false;
     if (w->pending) { /* the fence may come after a slow loop, or a tail by string instruction */
         if (++w->steps < MOST_PENDING)
@@ -73,7 +35,7 @@ static bool on_step(void *context, uintptr_t rip)
         return false;
     }
     /* A string instruction traps once an element; the next closed page begins the stepping again. */
-    return (w->whole || kind != REPEATED) && ++w->steps < MOST_STEPS;
+    return (w->whole || kind != STORE_REPEATED) && ++w->steps < MOST_STEPS;
 }
 
 static bool on_fault(void *context, uintptr_t address, bool writing, bool *step)
@@ -120,7 +82,8 @@ static void run(struct unit *unit, const struct vcase *one)
     const uint64_t reach = may_overlap(unit, one) ? reach_of(one) : 0;
     size_t need = ((size_t)(one->n + reach) + 4 * PAGE + PAGE - 1) & ~(size_t)(PAGE - 1);
     if (mapped < need) {
-        dst_base = map_or_die(need, PROT_READ | PROT_WRITE);
+        /* The bytes are not looked at, so that many of them need not take as much memory. */
+        dst_base = need < REPEATED_FROM ? map_or_die(need, PROT_READ | PROT_WRITE) : map_repeated(need);
         if (!is_set(unit->target)) /* all zero, so that untouched pages of the source cost nothing */
             src_base = map_or_die(need, PROT_READ | PROT_WRITE);
         mapped = need;
@@ -211,6 +174,10 @@ static void generate(struct unit *unit)
             one.dist = -one.dist;
         run(unit, &one);
     }
+    /* Larger than most last-level caches, and than nearly all. */
+    static const uint32_t large[] = {100 << 20, 300 << 20};
+    for (unsigned k = 0; k < 2 && full && !unit->failed; k++)
+        of_size(unit, large[k], 8192, ANY);
 }
 
 const struct family family_ordering = {

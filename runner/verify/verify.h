@@ -153,10 +153,11 @@ struct arena {
     uint8_t *back; /* what it holds when nobody has written to it */
     size_t length;
 };
-enum { PAGE = 4096, PARITY_ANY = 2 };
+enum { PAGE = 4096, PIECE = 1 << 20, PARITY_ANY = 2 };
 struct arena arena_make(size_t length, uint64_t seed, int parity); /* every byte odd (1), even (0) or any */
 void *map_if_possible(size_t length, int protection);              /* NULL: the system refuses it */
 void *map_or_die(size_t length, int protection);
+uint8_t *map_repeated(size_t length); /* whole pieces, all of them the same memory */
 uint64_t next_random(uint64_t *state);
 uint64_t below(struct unit *unit, uint64_t limit);
 void plain_copy(uint8_t *restrict dst, const uint8_t *restrict src, size_t n);
