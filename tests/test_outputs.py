@@ -11,7 +11,7 @@ from made_mixes import SMALL
 from made_runs import usual
 from test_formats import call, entry, gbench, saved
 from test_plans import PLAN
-from wherry import outputs, planbinary, planfiles, recordings, runfile
+from wherry import outputs, planbinary, planfiles, recordings, runfile, runner
 from wherry.errors import WherryError
 from wherry.report import still
 
@@ -98,6 +98,23 @@ def test_who_would_measure_for_long_is_told_at_once(there, wherry, words, name):
     done = wherry(*words.format(name).split(), cwd=there)
     assert done.returncode == 2 and "and would be lost; give another name" in done.stderr
     assert (there / name).read_bytes() == PHOTO and sorted(there.iterdir()) == before
+
+
+def test_a_default_place_that_cannot_be_written_is_told_before_tune_measures(
+    call, monkeypatch, tmp_path
+):
+    """Not by the rights of a directory, which do not bind root."""
+
+    def refused(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(runfile, "_write", refused)
+    monkeypatch.setattr(runner, "cpu", lambda: pytest.fail("it went on"))
+    status, _, said = call("tune", "--quick")
+    assert status == 2 and not list(tmp_path.iterdir()), said
+    assert (
+        said == "wherry: cannot save to wherry-plan.toml: Permission denied; choose another place\n"
+    )
 
 
 def _kinds(place: Path) -> dict[outputs.Kind, Path]:

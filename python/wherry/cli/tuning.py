@@ -78,8 +78,8 @@ def tune(given, output: str | None, *, quick: bool, seed: int | None, as_json: b
     path = Path(output or DEFAULT_OUTPUT)
     if output:
         outputs.refuse_inputs(path, dict.fromkeys(map(Path, given), "a mix that is read"))
-        runfile.check_target(path)
-    outputs.refuse(path, planfiles.kind(path))
+    # Without -o, too: whether a plan comes of it is known only after minutes of measuring.
+    outputs.check(path, planfiles.kind(path))
     reported = runner.cpu()
     if not reported.get("plan"):
         raise FailedError("wherry-run does not tell its default plan; install Wherry again")
