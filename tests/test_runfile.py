@@ -100,6 +100,23 @@ def test_what_the_page_of_then_and_now_reads_is_held_to_the_schema(good, part, m
     assert place in (runfile.fault(bad) or "")
 
 
+def test_what_the_schema_lets_a_machine_leave_out_may_be_missing(tmp_path, wherry):
+    """A schema that asks for less than the code does is no contract."""
+    told = json.loads((ROOT / "schema" / "machine.schema.json").read_text())
+    run = made_runs.usual(1).run
+    own = run["machine"] = {key: run["machine"][key] for key in told["required"]}
+    for key in ("cpu", "pages", "virtualisation"):
+        own[key] = {name: own[key][name] for name in told["properties"][key]["required"]}
+    own["virtualisation"]["virtual"] = True
+    own["cpu"]["model"], own["load"], own["memory"], own["reported"] = None, [], {}, {}
+    path = tmp_path / "bare.json"
+    path.write_bytes(runfile.encode(run))
+    for words in (("bench", "--show", path), ("report", path), ("compare", path, path)):
+        done = wherry(*words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert "Machine       virtual machine\n" in wherry("bench", "--show", path).stdout
+
+
 def test_a_mix_stands_for_a_size(good):
     own = json.loads(json.dumps(good))
     for entry in [own["rows"][0], *(c for c in own["cells"] if c["row"] == own["rows"][0]["row"])]:
@@ -180,7 +197,14 @@ def bad_files(good):
         "list": (b"[]\n", "not a run file"),
         "object": (b"{}\n", "not a run file"),
         "nan": (b'{"format": NaN}', "not a run file"),
-        "beyond": (b'{"format": -1e999}', "not a run file"),
+        "beyond": (
+            b'{"format": -1e999}',
+            "a number of 1e308 or more, so it is damaged; get it again",
+        ),
+        "too_long": (
+            json.dumps({**good, "noise": {"floor": 10**400}}).encode(),
+            "of 1e308 or more",
+        ),
         "deep": (b"[" * 100_000, "nested"),
         "deep_in": (deep_in.encode(), "at its top: it is nested too deeply"),
         "newer": (newer, "format 2"),

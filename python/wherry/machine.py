@@ -359,7 +359,8 @@ def virtual(machine: dict) -> str:
         return "not told"
     text = "bare metal as far as can be seen"
     if own["virtual"]:
-        name = _HYPERVISORS.get(own["hypervisor"] or "", own["hypervisor"]) or own["product"]
+        hypervisor = own.get("hypervisor")
+        name = _HYPERVISORS.get(hypervisor or "", hypervisor) or own.get("product")
         text = f"virtual machine{f' ({name})' if name else ''}"
     return text + (", in a container" if own.get("container") else "")
 

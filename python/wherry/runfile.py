@@ -135,10 +135,27 @@ def _no_constant(word: str) -> float:
     raise ValueError(f"{word} is not a number JSON has")
 
 
+class _Beyond(ValueError):
+    """A number of JSON that no arithmetic here takes."""
+
+
 def _finite(word: str) -> float:
     """1e999 is JSON, but would come back as infinity, which is none."""
     number = float(word)
-    return number if math.isfinite(number) else _no_constant(word)
+    if not math.isfinite(number):
+        raise _Beyond
+    return number
+
+
+def _whole(word: str) -> int:
+    """As many digits as a float has room for: a ratio of longer ones cannot be formed."""
+    if len(word) > sys.float_info.max_10_exp:
+        raise _Beyond
+    return int(word)
+
+
+def _whole_or_none(word: str) -> int | None:
+    return None if len(word) > sys.float_info.max_10_exp else int(word)
 
 
 # What a value of JSON may begin with that is not one yet, where it was not understood.
@@ -163,17 +180,25 @@ def parse(path: Path, data: bytes, kind: str = "a run file", nan: bool = False) 
     if not data.strip():
         raise WherryError(f"{path} is empty")
     try:
-        constant, number = (lambda _: None, None) if nan else (_no_constant, _finite)
+        constant, number, whole = (
+            (lambda _: None, None, _whole_or_none) if nan else (_no_constant, _finite, _whole)
+        )
         return json.loads(
             _CONTROLS.sub(lambda found: found[0] if found[1] else "?", data.decode("utf-8")),
             parse_constant=constant,
             parse_float=number,
+            parse_int=whole,
         )
     except UnicodeDecodeError as error:
         what = "is cut short" if cut_short(error) else "is not text"
         raise WherryError(f"{path} is not {kind}: it {what}") from None
     except RecursionError:
         raise WherryError(f"{path} is not {kind}: it is nested too deeply") from None
+    except _Beyond:
+        raise WherryError(
+            f"{path} is not {kind}: it holds a number of 1e308 or more, so it is damaged; get it again from where it "
+            "was made"
+        ) from None
     except ValueError as error:
         line = getattr(error, "lineno", None)
         at = f" (line {line}, column {error.colno})" if line else ""
