@@ -460,6 +460,10 @@ def test_problems_tell_whose_rows_they_are_where_there_are_several_experiments()
         own = [skip | {"experiment": name} for name in names[:count]]
         run = {"experiments": [{}] * 3, "problems": own}
         assert problems.grouped(run) == [("skip", f"a skipped ({rows}): needs AMX")]
+    whole = skip | {"routine": ""}
+    for count, who in ((1, "a whole row skipped"), (2, "whole rows skipped (2 rows)")):
+        own = {"experiments": [{}], "problems": [whole | {"row": row} for row in range(count)]}
+        assert problems.grouped(own) == [("skip", f"{who}: needs AMX")]
     own = [wrong | {"experiment": name} for name in names]
     said = problems.grouped({"experiments": [{}] * 3, "problems": own})[0][1]
     assert "(3 rows of 3 experiments): first, byte 5" in said

@@ -33,6 +33,8 @@ def grouped(run: dict) -> list[tuple[str, str]]:
         rows = f" ({count} rows{where})" if count > 1 else f" (a row{where})" if where else ""
         first = "first, " if kind == "wrong" and len(problems) > 1 else ""
         who = f"{routine} " if routine else ""
+        if kind == "skip" and not routine:  # what the row itself needs is not there
+            who = "whole rows " if count > 1 else "a whole row "
         lines.append(
             (kind, f"{who}{_WORDS.get(kind, kind)}{rows}: {first}{problems[0]['message']}")
         )
