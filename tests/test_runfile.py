@@ -11,6 +11,7 @@ import made_runs
 import pytest
 from wherry import problems, runfile, schemas
 from wherry.errors import FailedError, WherryError
+from wherry.formats import files
 
 FAKE = Path(__file__).with_name("fake_runner.py")
 ROOT = Path(__file__).resolve().parent.parent
@@ -198,7 +199,7 @@ def bad_files(good):
         "object": (b"{}\n", "not a run file"),
         "nan": (b'{"format": NaN}', "not a run file"),
         "beyond": (
-            b'{"format": -1e999}',
+            b'{"format": "wherry-run", "seconds": -1e999}',
             "a number of 1e308 or more, so it is damaged; get it again",
         ),
         "too_long": (
@@ -230,6 +231,11 @@ def test_a_bad_file_is_told_in_one_line(tmp_path, good, case):
     path.write_bytes(data)
     with pytest.raises(WherryError, match=said) as caught:
         runfile.read(path)
+    if (
+        case in ("beyond", "too_long") and b'"wherry-run"' in data
+    ):  # for all that reads foreign files, too
+        with pytest.raises(WherryError, match=said):
+            files.load(path)
     assert "\n" not in str(caught.value) and str(path) in str(caught.value)
 
 

@@ -15,7 +15,7 @@ from wherry.formats.foreign import written
 READS = "a run file, google-benchmark JSON, Go benchmark text or glibc benchtests JSON"
 
 # What may have become null, or, as 1e999, infinity.
-_NO_NUMBER = re.compile(rb"NaN|Infinity|\d[eE]\+?\d{3}")
+_NO_NUMBER = re.compile(rb"NaN|Infinity|\d[eE]\+?\d{3}|\d{308}")
 
 
 def load(path: Path, ghz: float | None = None, foreign: bool = False) -> dict:
