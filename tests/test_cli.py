@@ -56,8 +56,11 @@ def test_marks_are_explained_where_there_are_some():
     def of(*texts: str) -> list[tables.Block]:
         return [tables.Block("t", [[tables.Span(text)] for text in texts])]
 
-    assert tables.marked(of("  64  12.5* 13.1")) and tables.marked([*of("1.2"), *of("3.1=")])
-    assert not tables.marked([*of("a * b = c", "12.5 13.1"), tables.Block("none")])
+    said = tables.legend(of("  64  12.5* 13.1"))
+    assert said.startswith("* fastest, by more") and "=" not in said
+    said = tables.legend([*of("1.2"), *of("3.1="), *of("libc: 123 B/s?( 12 us)")])
+    assert said.startswith("= tied") and "; ? undecided: " in said
+    assert not tables.legend([*of("a * b = c? 1.5 (x)", "12.5 13.1"), tables.Block("none")])
 
 
 def test_help_is_quick_and_has_examples(wherry):

@@ -225,6 +225,10 @@ def test_sizes_prints_a_table(runner, peers):
     head = next(i for i, line in enumerate(lines) if line.startswith(" size, B"))
     assert {"libc", "rep_movsb", "wherry", "mine"} <= set(lines[head].split())
     assert [line.split()[0] for line in lines[head + 1 : head + 3]] == ["64", "4096"]
+    for line in lines[head + 1 : head + 3]:
+        marks = "".join(re.findall(r"\d ([*=?])", line + " "))
+        assert marks == "*" or ("*" not in marks and marks.count("=") != 1 and len(marks) > 1), line
+    assert "= tied with the fastest; ? undecided: " in done.stdout
     assert any(line.startswith("Noise floor: ") for line in lines[:head])
     for word in ("CPU", "caches", "kernel", "libc", "pages", "virtual"):
         assert any(line.startswith(f"  {word}") for line in lines[:head])

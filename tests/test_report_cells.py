@@ -271,9 +271,29 @@ def test_one_row_is_told_as_one():
     assert sentences.leaders([row], str).endswith("here several tied for the first place.")
     assert "in each row several tied" in sentences.leaders([row, row], str)
     assert sentences.libc_loss([row], cells, str, 0.01).endswith("in the one row there is.")
-    row["tied"], row["fastest"] = [], "wherry"
+    row |= {"tied": [], "unsure": ["libc", "wherry"]}
+    assert sentences.leaders([row], str).endswith("noise floor: who leads is undecided.")
+    assert "is undecided" in sentences.libc_loss([row], cells, str, 0.01)
+    row |= {"fastest": "wherry", "unsure": []}
     said = sentences.libc_loss([row], cells, lambda row: "64 B", 0.01)
     assert said == "libc lost at 64 B: it took 2.0 times as long as wherry."
+
+
+def test_undecided_rows_are_counted_apart_from_ties():
+    tie = {"row": 0, "fastest": None, "tied": ["libc", "a"], "lead": None}
+    unsure = tie | {"row": 1, "tied": [], "unsure": ["libc", "a"]}
+    led = tie | {"row": 2, "fastest": "a", "tied": [], "lead": {"median": 1.5}}
+    times = {"libc": {"ns": {"median": 2.0}}, "a": {"ns": {"median": 1.0}}}
+    rows, cells = [tie, unsure, led], dict.fromkeys(range(3), times)
+    said = sentences.leaders(rows, lambda row: f"{row['row']}")
+    assert said.endswith("; one row was a tie; one row was undecided.")
+    assert said.startswith("a was fastest at 2")
+    said = sentences.leaders_or_counts(rows * 20, lambda row: f"{row['row']}", {"size"})
+    assert said.endswith("; 20 of 60 rows were ties; 20 of 60 rows were undecided.")
+    said = sentences.libc_loss(rows, cells, str, 0.01)
+    assert said.endswith("fastest or tied in 1 of 3 rows, and 1 is undecided.")
+    said = sentences.libc_loss(rows[:2], cells, str, 0.01)
+    assert said.endswith("in 1 of 2 rows, and surely lost in none; 1 is undecided.")
 
 
 def test_who_ran_alone_has_no_lead():

@@ -160,6 +160,25 @@ def test_many_that_tie_are_counted():
     assert said[0] == "r0 and r1 tied for the first place."
 
 
+def test_what_takes_half_as_long_again_is_no_tie_where_chance_may_have_done_it():
+    """Two processes tell little: by them alone libc neither loses nor loses nothing."""
+    cells = {"wherry": cell(50), "libc": cell(75), "slow": cell(500)}
+    row = {"row": 0, "fastest": None, "tied": ["wherry", "libc"], "lead": None}
+    row = tables.parted(row, cells, 0.05)
+    assert [tables.figure("", name, row).mark for name in cells] == ["?", "?", tables.BLANK]
+    said = experiments.load("zero")._said(row, cells, 0.05)
+    assert said[0] == "Which of wherry and libc is the fastest is undecided."
+    assert said[1] == "libc took 50 % longer than wherry, but perhaps by chance."
+    cells["near"] = cell(51)
+    row = tables.parted(row | {"tied": ["wherry", "libc", "near"], "unsure": []}, cells, 0.05)
+    assert [tables.figure("", name, row).mark for name in ("wherry", "near", "libc")] == list("==?")
+    said = experiments.load("zero")._said(row, cells, 0.05)
+    assert said[:2] == [
+        "wherry and near tied for the first place.",
+        "Whether libc is as fast is undecided.",
+    ]
+
+
 def test_yardsticks_lose_no_race():
     rows = [{"row": 0, "size": 64, "fastest": None, "tied": ["libc"]}]
     cells = {0: {"libc": cell(5), "rep_stosb": cell(6), "read_bandwidth": cell(1)}}

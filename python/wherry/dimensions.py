@@ -11,7 +11,7 @@ from wherry.units import size_in_words
 from wherry.yardsticks import LIMITS
 
 # Of a row, what is no dimension.
-_OTHER = {"experiment", "row", "fastest", "tied", "lead", "undecided", "huge_obtained"}
+_OTHER = {"experiment", "row", "fastest", "tied", "unsure", "lead", "undecided", "huge_obtained"}
 # Figures that a curve can go along, in the order of preference, with the title of the axis.
 AXES = {
     "size": "size of one call, bytes",

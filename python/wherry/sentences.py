@@ -68,15 +68,13 @@ def stretches(
 
 def leaders(rows: Sequence[dict], label: Callable[[dict], str]) -> str:
     """Who was fastest where, and by how much."""
-    rows = [row for row in rows if row["fastest"] or row["tied"]]
+    rows = _judged(rows)
     if not rows:
         return ""
     where: dict[str, list[str]] = {}
     leads: dict[str, list[float]] = {}
-    tied = 0
     for name, place, group in stretches(rows, label):
         if name is None:
-            tied += len(group)
             continue
         where.setdefault(name, []).append(place)
         leads.setdefault(name, []).extend(r["lead"]["median"] for r in group if r["lead"])
@@ -91,10 +89,33 @@ def leaders(rows: Sequence[dict], label: Callable[[dict], str]) -> str:
     if not parts:
         # Who is not among the first may still be behind: a row is not a tie of all its routines.
         each = "in each row" if len(rows) > 1 else "here"
-        return f"No routine led alone by more than the noise floor: {each} several tied for the first place."
-    if tied:
-        parts.append("one row was a tie" if tied == 1 else f"{tied} of {len(rows)} rows were ties")
-    return "; ".join(parts) + "."
+        said = f"{each} several tied for the first place"
+        if not all(row["tied"] for row in rows):
+            said = "; ".join(_without_leader(rows)) if len(rows) > 1 else "who leads is undecided"
+        return f"No routine surely led alone by more than the noise floor: {said}."
+    return "; ".join([*parts, *_without_leader(rows)]) + "."
+
+
+def _judged(rows: Sequence[dict]) -> list[dict]:
+    return [row for row in rows if row["fastest"] or row["tied"] or row.get("unsure")]
+
+
+def _without_leader(rows: Sequence[dict]) -> list[str]:
+    """How many of them were ties, and how many not even that."""
+    ties = sum(bool(row["tied"]) for row in rows)
+    unsure = sum(not row["fastest"] and not row["tied"] for row in rows)
+    said = []
+    for count, one, several in (
+        (ties, "a tie", "ties"),
+        (unsure, "undecided", "undecided"),
+    ):
+        if count:
+            said.append(
+                f"one row was {one}"
+                if count == 1
+                else f"{count} of {len(rows)} rows were {several}"
+            )
+    return said
 
 
 # More rows than this are counted, not listed.
@@ -109,7 +130,7 @@ def leaders_or_counts(
     sides = {"src_state", "dst_state"}
     if len(rows) <= FEW and len(set(differ) - sides) + bool(sides & set(differ)) <= 1:
         return leaders(rows, label)
-    judged = [row for row in rows if row["fastest"] or row["tied"]]
+    judged = _judged(rows)
     won: dict[str, list[dict]] = {}
     for row in judged:
         if row["fastest"]:
@@ -125,12 +146,7 @@ def leaders_or_counts(
             most = f"{times_as(lead['median'])} the next"
             places += f", at most {most}, at {label(best)}" if len(own) > 1 else f" ({most})"
         parts.append(f"{name} was fastest {places}")
-    ties = len(judged) - sum(map(len, won.values()))
-    if ties:
-        parts.append(
-            "one row was a tie" if ties == 1 else f"{ties} of {len(judged)} rows were ties"
-        )
-    return "; ".join(parts) + "."
+    return "; ".join([*parts, *_without_leader(judged)]) + "."
 
 
 def corrected(own: Mapping | None) -> str:
@@ -174,7 +190,7 @@ def libc_loss(
 ) -> str:
     """Where libc lost most, and where it was as good as any."""
     worst: tuple[float, str, str] | None = None
-    good = counted = 0
+    good = unsure = counted = 0
     for row in rows:
         own = {n: c for n, c in cells.get(row["row"], {}).items() if n not in YARDSTICKS}
         if "libc" not in own or len(own) < 2 or row.get("undecided"):
@@ -184,17 +200,27 @@ def libc_loss(
         loss = own["libc"]["ns"]["median"] / own[best]["ns"]["median"]
         if row["fastest"] == "libc" or "libc" in row["tied"] or loss <= 1 + floor:
             good += 1
+        elif "libc" in row.get("unsure", ()):
+            unsure += 1
         elif worst is None or loss > worst[0]:
             worst = (loss, best, label(row))
     if not counted:
         return ""
-    if worst is None:
+    if worst is None and not unsure:
         return f"libc was fastest or tied with the fastest in {_all_of(good, counted)}."
+    if worst is None:
+        if counted == 1:
+            return "Whether libc lost anything is undecided."
+        return (
+            f"libc was fastest or tied in {good or 'none'} of {counted} rows, and surely lost in none; "
+            f"{unsure} {'is' if unsure == 1 else 'are'} undecided."
+        )
     if counted == 1:
         return f"libc lost at {worst[2]}: it took {slower_than(worst[0])} {worst[1]}."
     return (
         f"libc lost most at {worst[2]}, where it took {slower_than(worst[0])} {worst[1]}; it was "
-        f"fastest or tied in {good or 'none'} of {counted} rows."
+        f"fastest or tied in {good or 'none'} of {counted} rows"
+        + (f", and {unsure} {'is' if unsure == 1 else 'are'} undecided." if unsure else ".")
     )
 
 

@@ -61,8 +61,8 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Who leads a row: `fastest` alone, or None and all those that cannot be told apart in `tied`. Neither where the
-    samples do not tell: `undecided` has the reason."""
+    """Who leads a row: `fastest` alone, or None and all those that cannot be told apart in `tied`, however far apart
+    their figures are. Neither where the samples do not tell: `undecided` has the reason."""
 
     fastest: str | None
     tied: tuple[str, ...]
@@ -216,8 +216,8 @@ def decide(own: Race, floor: float, p: Mapping[str, float]) -> Verdict:
     if own.best is None or own.undecided:
         return Verdict(None, (), None, own.undecided)
     calls = {name: call(ratio, floor, p[name]) for name, (ratio, _) in own.others.items()}
-    tied = [name for name, said in calls.items() if said in ("tie", "faster")]
-    if tied:
+    if {"tie", "faster"} & set(calls.values()):
+        tied = [name for name, said in calls.items() if said != "slower"]
         return Verdict(None, (own.best, *tied), None)
     if None in calls.values():
         return Verdict(None, (), None, NOISE)

@@ -24,10 +24,14 @@ from wherry.units import ns_label
 BLANK = "\ue000"
 LEAD = "*"
 TIE = "="
-LEGEND = (
-    "* fastest, by more than the noise floor and the interval of its lead; = tied with the fastest"
-)
-_MARKED = re.compile(rf"\d[{re.escape(LEAD + TIE)}](?:\s|$)")
+UNSURE = "?"
+_LEGEND = {
+    LEAD: "* fastest, by more than the noise floor and the interval of its lead",
+    TIE: "= tied with the fastest",
+    UNSURE: "? undecided: apart by more than the noise floor, but perhaps by chance",
+}
+# At the end of a figure, or before what stands in brackets after it.
+_MARKED = re.compile(rf"\d(?: B/s)?([{re.escape(LEAD + TIE + UNSURE)}])(?=[\s(]|$)")
 # Names over columns of figures go over several lines: parts are joined up to the first, a part broken after the second.
 HEAD_WIDTH = 8
 LONGEST_PART = 11
@@ -39,6 +43,7 @@ STYLES = Theme(
         "dim": "dim",
         "lead": "bold green",
         "tie": "cyan",
+        "unsure": "yellow",
         "bad": "bold red",
         # From the best (dark green) to the worst (red), as background of a heat map's cell.
         **{
@@ -94,6 +99,8 @@ def figure(text: str, name: str, row: dict) -> Figure:
         return Figure(text, LEAD, "lead")
     if name in (row.get("tied") or ()):
         return Figure(text, TIE, "tie")
+    if name in (row.get("unsure") or ()):
+        return Figure(text, UNSURE, "unsure")
     return Figure(text)
 
 
@@ -213,7 +220,27 @@ def layout(
 
 
 def rows_of(run: dict, experiment: str) -> list[dict]:
-    return [row for row in run["rows"] if row["experiment"] == experiment]
+    """With `tied` as `parted` leaves it."""
+    rows = [row for row in run["rows"] if row["experiment"] == experiment]
+    if not any(row.get("tied") for row in rows):
+        return rows
+    from wherry.stats import LEAST_FLOOR  # with numpy, which few commands need
+
+    own = next((e for e in run.get("experiments", ()) if e["name"] == experiment), {})
+    floor = own.get("noise_floor") or run["noise"]["floor"] or LEAST_FLOOR
+    cells = cells_of(run, experiment)
+    return [parted(row, cells.get(row["row"], {}), floor) for row in rows]
+
+
+def parted(row: dict, cells: Mapping[str, dict], floor: float) -> dict:
+    """A run file has in `tied` all that chance may set apart. A tie are only those whose figures are within the noise
+    floor of the best; the others go to `unsure`, as the best itself where nobody is near it: with few processes twice
+    as long may be chance, and still is no tie."""
+    there = {name: cells[name]["ns"]["median"] for name in row["tied"] if name in cells}
+    near = [name for name, ns in there.items() if ns <= min(there.values()) * (1 + floor)]
+    if len(near) < 2:
+        near = []
+    return row | {"tied": near, "unsure": [name for name in row["tied"] if name not in near]}
 
 
 def cells_of(run: dict, experiment: str) -> dict[int, dict[str, dict]]:
@@ -267,9 +294,12 @@ def render(lines: Sequence[Line | RenderableType], to: Console) -> str:
     return "".join(f"{line.rstrip()}\n" for line in text.split("\n")[:-1])
 
 
-def marked(blocks: Sequence[Block]) -> bool:
-    """Has any table a mark, which LEGEND tells of?"""
-    return any(_MARKED.search(plain(block.lines)) for block in blocks if block.lines)
+def legend(blocks: Sequence[Block]) -> str:
+    """What the marks in these tables mean; empty where there are none."""
+    found = {
+        mark for block in blocks if block.lines for mark in _MARKED.findall(plain(block.lines))
+    }
+    return "; ".join(text for mark, text in _LEGEND.items() if mark in found)
 
 
 def plain(lines: Sequence[Line | RenderableType], width: int = 10_000) -> str:

@@ -161,15 +161,18 @@ static void print_row(struct table *table, size_t size, const struct result *res
         }
     }
     const struct cell *quickest = best < table->name_count ? cell_of(result, table->names[best], false) : NULL;
-    bool ties[ROW_ROUTINES] = {false}, alone = true;
+    /* Who may be as fast by chance alone is a tie only within the noise floor; `near`: whether anybody is. */
+    bool ties[ROW_ROUTINES] = {false}, unsure[ROW_ROUTINES] = {false}, alone = true, near = false;
     for (size_t i = 0; quickest && i < table->name_count; i++) {
         const struct cell *cell = cell_of(result, table->names[i], false);
         if (!cell || i == best)
             continue;
         size_t first = result->rounds > 1;
         struct ratio lead = stats_ratio(cell->ns, quickest->ns, result->rounds, first, first + 1);
-        ties[i] = !(lead.median - 1 > table->floor && lead.low > 1);
-        alone = alone && !ties[i];
+        ties[i] = lead.median - 1 <= table->floor;
+        unsure[i] = !ties[i] && lead.low <= 1;
+        near = near || ties[i];
+        alone = alone && !ties[i] && !unsure[i];
         if (i == 0 && strcmp(table->names[0], "libc") == 0)
             table->to_libc[table->rows] = lead;
     }
@@ -183,9 +186,10 @@ static void print_row(struct table *table, size_t size, const struct result *res
         }
         double ns = stats_median(cell->ns, result->rounds, 0, 1);
         printf("%*.1f %c", width - 2, (double)size / ns * 1e9 / 1048576,
-               i == best && alone     ? '*'
-               : i == best || ties[i] ? '='
-                                      : ' ');
+               i == best && alone               ? '*'
+               : ties[i] || (i == best && near) ? '='
+               : unsure[i] || i == best         ? '?'
+                                                : ' ');
     }
     printf("%s\n", result->rounds != result->valid ? "  (disturbed)" : "");
     table->disturbed = table->disturbed || result->rounds != result->valid;
@@ -194,7 +198,7 @@ static void print_row(struct table *table, size_t size, const struct result *res
     table->sizes[table->rows] = size;
     table->quickest[table->rows] = best;
     for (size_t i = 0; i < table->name_count; i++)
-        if (ties[i] || (quickest && i == best))
+        if (ties[i] || (quickest && i == best && (alone || near)))
             table->fastest[table->rows] |= (uint64_t)1 << i;
     const struct cell *libc = cell_of(result, "libc", false), *wherry = cell_of(result, "wherry", false);
     if (libc && wherry && result->rounds) {
@@ -218,8 +222,8 @@ static void print_size(size_t size)
 /* What a reader would say of the table. */
 static void print_words(const struct table *table)
 {
-    printf("\nMB/s, 2^20 bytes. * the fastest, by more than the noise floor; = tied with the fastest; - not "
-           "measured.\n\n");
+    printf("\nMB/s, 2^20 bytes. * the fastest, by more than the noise floor; = tied with the fastest; ? undecided: "
+           "apart by more\nthan the noise floor, but perhaps by chance; - not measured.\n\n");
     printf("Fastest:");
     for (size_t i = 0; i < table->rows;) {
         size_t end = i;
@@ -231,7 +235,9 @@ static void print_words(const struct table *table)
                 printf("%s%s", before, table->names[k]);
                 before = " = ";
             }
-        printf("%s at ", table->fastest[i] ? "" : i ? "; nobody" : " nobody");
+        if (!table->fastest[i])
+            printf("%s%s", i ? "; " : " ", table->quickest[i] < table->name_count ? "undecided" : "nobody");
+        printf(" at ");
         print_size(table->sizes[i]);
         if (end > i) {
             printf(" to ");
@@ -252,7 +258,7 @@ static void print_words(const struct table *table)
         printf(", where %s is %.2f times as fast (%.2f to %.2f, 95 %% interval).\n",
                table->names[table->quickest[worst]], lead->median, lead->low, lead->high);
     } else if (table->rows && strcmp(table->names[0], "libc") == 0) {
-        printf("Nothing here beats libc by more than the noise floor.\n");
+        printf("Nothing here surely beats libc by more than the noise floor.\n");
     }
     if (table->wherry_rows > 1) {
         double ratio = exp(table->wherry_log / (double)table->wherry_rows);

@@ -97,8 +97,8 @@ def experiment(printer: Printer, run: dict, name: str) -> None:
     if untold := sentences.untold(rows):
         printer.paragraph(f"{name}: {untold}")
     blocks = rooms.load(name).blocks(run | {"noise": {"floor": floor}}, printer.width)
-    if tables.marked(blocks):
-        printer.paragraph(tables.LEGEND, "dim")
+    if legend := tables.legend(blocks):
+        printer.paragraph(legend, "dim")
     for block in blocks:
         printer.block(block)
     if run["method"].get("counters_shown"):

@@ -178,10 +178,23 @@ class Zero(Experiment):
                     f", all but {rest}," if rest else ""
                 )
             said.append(f"{who} tied for the first place.")
+        if unsure := row.get("unsure"):
+            who = sentences.join(unsure)
+            if len(unsure) > MANY_TIED:
+                who = f"{len(unsure)} of {len(cells)} routines"
+            said.append(
+                f"Whether {who} {'is' if len(unsure) == 1 else 'are'} as fast is undecided."
+                if row["tied"]
+                else f"Which of {who} is the fastest is undecided."
+            )
         if "libc" in cells and len(own) > 1 and not row.get("undecided"):
             loss = _ns(cells["libc"]) / _ns(cells[own[0]])
             if "libc" in (row["fastest"], *row["tied"]) or loss <= 1 + floor:
                 said.append("libc loses nothing here.")
+            elif "libc" in row.get("unsure", ()):
+                said.append(
+                    f"libc took {sentences.slower_than(loss)} {own[0]}, but perhaps by chance."
+                )
             else:
                 said.append(f"libc took {sentences.slower_than(loss)} {own[0]}.")
         if len(own) > 2 and not row.get("undecided"):

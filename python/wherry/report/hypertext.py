@@ -11,11 +11,15 @@ from rich.text import Text
 
 from wherry import runfile
 from wherry.dimensions import clean
-from wherry.tables import BLANK, LEAD, TIE, Block, unstacked
+from wherry.tables import BLANK, LEAD, TIE, UNSURE, Block, unstacked
 
 # A table of more rows than this is for a machine to read; the pictures' own figures are a click away.
 LONGEST_TABLE = 400
-_MARKS = {LEAD: ("lead", "fastest"), TIE: ("tie", "tied with the fastest")}
+_MARKS = {
+    LEAD: ("lead", "fastest"),
+    TIE: ("tie", "tied with the fastest"),
+    UNSURE: ("unsure", "undecided"),
+}
 
 
 def escape(value: object, longest: int = 400) -> str:

@@ -317,9 +317,9 @@ _HOW = (
     "<p>Wherry measures all routines of a row interleaved: each round times every one of them once, in shuffled "
     "order, with one number of calls. A figure is the median over the rounds of all processes; a comparison is the "
     "median of the ratios within rounds, with a 95 % interval that resamples whole processes. The noise floor is what "
-    "a routine differs from itself; a difference inside it is a tie. Rounds in which the thread migrated, was "
-    "descheduled or lost time to the hypervisor, or beside which the clock was slow, are thrown away and counted. "
-    "Every routine was verified before and after: a wrong one has no figure.</p>"
+    "a routine differs from itself; a difference inside it is a tie, and a larger one that may be chance is undecided. "
+    "Rounds in which the thread migrated, was descheduled or lost time to the hypervisor, or beside which the clock "
+    "was slow, are thrown away and counted. Every routine was verified before and after: a wrong one has no figure.</p>"
 )
 _HOW_PROGRAMS = (
     "<p>Wherry runs a program under two environments in turns, A B B A or B A A B in each round. A figure is the "
