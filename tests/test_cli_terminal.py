@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
 from pathlib import Path
 
@@ -200,6 +201,31 @@ def test_an_interrupt_among_imports_ends_it_silently(tmp_path, start, imported):
     env = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = run(sys.executable, *start, "list", "routines", check=False, env=env)
     assert (done.stdout, done.stderr, done.returncode) == ("", "", -signal.SIGINT)
+
+
+@pytest.mark.parametrize("start", [("wherry",), ("wherry-run",), ("python", "-m", "wherry")])
+def test_an_interrupt_before_the_first_line_ends_it_silently(tmp_path, start):
+    """In the loader of an editable package, which `ast` is the first to be imported by."""
+    if not (Path(sysconfig.get_path("purelib")) / "wherry-beginning.pth").exists():
+        pytest.skip("not set up by tools/setup")
+    command = (Path(sys.prefix, "bin", start[0]), *start[1:])
+    assert run(*command, "--version", check=False).returncode == 0
+    (tmp_path / "ast.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = run(*command, "--version", check=False, env=env)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", -signal.SIGINT)
+
+
+def test_an_interrupt_is_answered_where_it_would_have_ended_the_process(tmp_path):
+    """Once a command runs, whatever the disposition was that it began with."""
+    (tmp_path / "probe.py").write_text(
+        "import os, signal, sys\nfrom wherry.__main__ import _run\n"
+        "def command():\n    os.kill(os.getpid(), signal.SIGINT)\n    sys.exit(1)\n"
+        "signal.signal(signal.SIGINT, signal.SIG_DFL)\n_run(lambda: command)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = run(sys.executable, "-m", "probe", check=False, env=env)
+    assert (done.returncode, done.stderr) == (130, "")
 
 
 def test_an_interrupt_that_was_handled_is_no_death_by_a_signal(tmp_path):

@@ -46,6 +46,10 @@ def _run(load: Callable[[], Callable[[], None]]) -> None:
     # A shell that starts us in the background has it ignored, and that stays.
     if previous is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    elif (
+        previous is signal.SIG_DFL
+    ):  # Python begins with none such: tools/setup has us end so from the start
+        previous = signal.default_int_handler
     _give_back_locale()
     try:
         from wherry import children
