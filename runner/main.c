@@ -13,7 +13,6 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
     const char *summary;
-    bool starts; /* a program of somebody's, which is to have SIGCHLD as it came */
 } commands[] = {
     {"verify", command_verify, "prove routines, public functions and peers right"},
     {"fuzz", command_fuzz, "call them with random sizes, places and overlaps until something is wrong"},
@@ -21,9 +20,9 @@ static const struct {
     {"measure", command_measure, "read rows from standard input, write measured cells as JSON lines"},
     {"system", command_system, "the same for a switch between processes and other whole systems"},
     {"hold", command_hold, "make scratch files for system's op=stripes and keep them as long as it is asked to"},
-    {"timed", command_timed, "run a program once and tell what it and all it started used, as a JSON line", true},
+    {"timed", command_timed, "run a program once and tell what it and all it started used, as a JSON line"},
     {"entered", command_entered,
-     "become a program, and have the kernel count how often libc's memory routines are entered", true},
+     "become a program, and have the kernel count how often libc's memory routines are entered"},
     {"rehearse", command_rehearse, "make small copies, moves and sets, cached, for a recorder to time"},
     {"list", command_list, "the routines there are"},
     {"cpu", command_cpu, "what this CPU is"},
@@ -94,7 +93,8 @@ static int run(int argc, char **argv)
     targets_init();
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (strcmp(argv[1], commands[i].name) == 0) {
-            if (!commands[i].starts) /* ignored, it would keep from us how our children ended */
+            /* Ignored, it would keep from us how our children ended; somebody's program is to have it as it came. */
+            if (commands[i].run != command_timed && commands[i].run != command_entered)
                 signal(SIGCHLD, SIG_DFL);
             return commands[i].run(argc - 1, argv + 1);
         }
