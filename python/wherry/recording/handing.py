@@ -32,7 +32,7 @@ class _Witness:
             self._pid = os.posix_spawnp(
                 "cat",
                 ["cat"],
-                os.environ,
+                {},  # of ours none, which may have what this takes for no variable
                 file_actions=[(os.POSIX_SPAWN_DUP2, read, 0), nothing, (os.POSIX_SPAWN_DUP2, 1, 2)],
                 setsigmask=signal.valid_signals(),
             )
