@@ -223,7 +223,7 @@ static inline struct wherry_thresholds wherry_thresholds_complete(struct wherry_
     t.copy_ahead_from = t.copy_rep_from == SIZE_MAX ? SIZE_MAX : t.copy_parts_from;
     const size_t blocks =
         larger(t.copy_stream_recent_from >> (TOUCHED_BLOCK_LOG - 1), t.set_stream_recent_from >> TOUCHED_BLOCK_LOG);
-    t.touched_blocks = smaller(blocks, TOUCHED_TIME);
+    t.touched_blocks = smaller(blocks, TOUCHED_TIME >> TOUCHED_UNIT_LOG);
     return t;
 }
 

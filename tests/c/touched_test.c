@@ -84,8 +84,9 @@ static void look(void)
     elsewhere(NEAR - 1);
     memset(block(0), 7, LARGE);
     expect("some others since, but not by a loop", !past(block(0), from, MIDDLE));
-    elsewhere(NEAR - 1); /* which are near themselves, so that nothing moves */
-    elsewhere(NEAR - 1);
+    for (int laps = 0; laps < 2;
+         laps++) /* near themselves, so that little moves; a source that all have counts for some */
+        elsewhere(way->sets ? NEAR - 1 : NEAR / 2);
     memset(block(0), 7, LARGE);
     expect("the same others in turn, but not by a loop", !past(block(0), from, MIDDLE));
     forget();
@@ -103,18 +104,18 @@ static void look(void)
     /* By another thread, whatever this one has touched since, until that one has touched enough. */
     forget();
     for (int row = 0; row < RECENT_ROWS; row++)
-        wherry_touched.clocks[row].now = 1000u * (unsigned)row;
+        wherry_touched.clocks[row].now = 1000000u * (unsigned)row;
     const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     const uint32_t number = number_of(block(0));
     uint32_t other = 0; /* no row of this thread's */
     while (other == recent_row(here) || other == recent_row(here - 65536))
         other++;
-    wherry_touched.seen[touched_place(number)] = touched_entry(number, other, 1000 * other);
-    wherry_touched.clocks[other].now += NEAR - 1;
+    wherry_touched.seen[touched_place(number)] = touched_entry(number, other, 1000000 * other);
+    wherry_touched.clocks[other].now += (NEAR - 1) << TOUCHED_UNIT_LOG;
     elsewhere(OTHERS - 1);
     expect("touched by another, but not by a loop", !past(block(0), from, MIDDLE));
-    wherry_touched.seen[touched_place(number)] = touched_entry(number, other, 1000 * other);
-    wherry_touched.clocks[other].now += 1;
+    wherry_touched.seen[touched_place(number)] = touched_entry(number, other, 1000000 * other);
+    wherry_touched.clocks[other].now += 1 << TOUCHED_UNIT_LOG;
     memset(block(0), 7, LARGE);
     expect("touched long ago by another, but not past the caches", past(block(0), from, MIDDLE));
 
@@ -123,6 +124,33 @@ static void look(void)
         past(block(1), block(0), MIDDLE);
         expect("read a moment ago, but not by a loop", !past(block(0), from, MIDDLE));
     }
+}
+
+/* Sets of a few blocks again and again, by the question alone: which of a lap were near. */
+static int lap(int count)
+{
+    int near = 0;
+    for (int i = 0; i < count; i++)
+        near += touched_before(block(i), NULL, BLOCK / 4, NEAR);
+    return near;
+}
+
+static void walk(void)
+{
+    forget();
+    for (int count = 1; count < OTHERS; count++) /* so that each has one alone that is new */
+        lap(count);
+    for (int laps = 0; laps < 20; laps++)
+        lap(OTHERS - 1);
+    expect("more than there is room for, and near", lap(OTHERS - 1) == 0);
+    for (int laps = 0; laps < 20; laps++)
+        lap(NEAR - 1);
+    expect("room for all, and far", lap(NEAR - 1) == NEAR - 1);
+    for (int laps = 0; laps < 1000; laps++)
+        lap(2);
+    expect("two alone, and the others far", lap(NEAR - 1) == NEAR - 1);
+    lap(OTHERS - 1);
+    expect("all the others since, and near", lap(1) == 0);
 }
 
 int main(void)
@@ -149,6 +177,9 @@ int main(void)
         .copy_source_lines_to = SIZE_MAX,
     });
     wherry_thresholds.touched_blocks = NEAR;
+    way = &ways[0];
+    tier = "no tier";
+    walk();
     ways_in_every_tier(look, (char *const[]){NULL});
     return failures != 0;
 }
