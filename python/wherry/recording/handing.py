@@ -15,6 +15,8 @@ from pathlib import Path
 # the same one to its group, as `timeout` sends them.
 SPREAD_S = 0.03
 LOOK_S = 0.002
+# From one that came to the group to its turn here, where several came together.
+TURN_S = 1.0
 
 
 class _Witness:
@@ -40,21 +42,24 @@ class _Witness:
             os.close(self._write)
         os.close(read)
 
-    def has(self, number: int) -> bool:
+    def waiting(self) -> set[int]:
         try:
             status = Path(f"/proc/{self._pid}/status").read_text()
         except OSError:  # or there is none
-            return False
-        waiting = re.search(r"^ShdPnd:\s*([0-9a-f]+)$", status, re.MULTILINE)
-        return bool(waiting and int(waiting[1], 16) >> (number - 1) & 1)
+            return set()
+        found = re.search(r"^ShdPnd:\s*([0-9a-f]+)$", status, re.MULTILINE)
+        bits = int(found[1], 16) if found else 0
+        return {number for number in range(1, signal.NSIG) if bits >> (number - 1) & 1}
 
     def end(self) -> tuple[float, float]:
         """The processor time that it has used, user and system, in seconds."""
-        if self._pid is None:
+        # Once: a signal handler may come to this while it is done.
+        pid, self._pid = self._pid, None
+        if pid is None:
             return 0.0, 0.0
         os.close(self._write)
-        os.kill(self._pid, signal.SIGKILL)
-        used = os.wait4(self._pid, 0)[2]
+        os.kill(pid, signal.SIGKILL)
+        used = os.wait4(pid, 0)[2]
         return used.ru_utime, used.ru_stime
 
 
@@ -68,6 +73,9 @@ class Handing:
         # When the command had which; one to us and one to the group may come one after the other, the second while the
         # first is looked at.
         self._had: dict[int, float] = {}
+        self._together: dict[
+            int, float
+        ] = {}  # those that came to the group with another, whose turn is yet to come
         self.user_s = self.system_s = 0.0  # what it took itself, among our children
 
     def __enter__(self) -> Handing:
@@ -75,7 +83,7 @@ class Handing:
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._end_witness()
+            self._ended(self._witness)
 
     def hand_on(self, number: int) -> None:
         """Unless it was sent to our group as a whole, which the command is in."""
@@ -83,25 +91,32 @@ class Handing:
             apart = os.getpgid(self._process.pid) != os.getpgrp()
         except OSError:
             apart = True
+        if time.monotonic() < self._together.pop(number, 0.0) + TURN_S:
+            self._had[number] = time.monotonic()
+            if number in self._witness.waiting():  # which came while one took the other's place
+                self.begin_again(number)
+            return
         until = time.monotonic() + SPREAD_S
         while not apart and time.monotonic() < until:
             if time.monotonic() < self._had.get(number, 0.0) + SPREAD_S:
                 return
-            if self._witness.has(number):
+            if number in self._witness.waiting():
                 self._had[number] = time.monotonic()
-                self.begin_again()
+                self.begin_again(number)
                 return
             time.sleep(LOOK_S)
         send(self._process, number)
 
-    def begin_again(self) -> None:
-        """What the command has had so far is not what it will have."""
+    def begin_again(self, number: int) -> None:
+        """What the command has had so far is not what it will have. That signal has had its turn."""
         with self._lock:
-            self._end_witness()
-            self._witness = _Witness()
+            before, self._witness = self._witness, _Witness()
+            others = before.waiting() - {number}
+            self._together |= dict.fromkeys(others, time.monotonic())
+            self._ended(before)
 
-    def _end_witness(self) -> None:
-        user_s, system_s = self._witness.end()
+    def _ended(self, witness: _Witness) -> None:
+        user_s, system_s = witness.end()
         self.user_s += user_s
         self.system_s += system_s
 
@@ -146,4 +161,4 @@ class Interrupts(threading.Thread):
             if found.si_code <= 0:
                 self._handing.hand_on(found.si_signo)
             else:
-                self._handing.begin_again()
+                self._handing.begin_again(found.si_signo)
