@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, STRICT, copy_tree, meson_build, need_root, need_tool, run
+from conftest import ROOT, copy_tree, meson_build, need_root, need_tool, run, strict_build
 
 REGISTRY = ROOT / "src/routines/registry.def"
 
@@ -41,8 +41,7 @@ def test_no_warnings(build_dir: Path, compiler: str):
     if not shutil.which(compiler):
         compiler = next(filter(shutil.which, numbered), compiler)
     need_tool(compiler, compiler)
-    build = ROOT / "build" / f"strict-{compiler}"
-    meson_build(ROOT, build, *STRICT, env={"CC": compiler})
+    strict_build(compiler)
 
 
 def undefined(objects: list[Path]) -> dict[str, set[str]]:

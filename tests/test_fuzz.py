@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, meson_build, need_tool
+from conftest import need_tool, strict_build
 
 # The kinds that one wrong call can show: bytes, bounds, overlap, return value, crashes, state between calls.
 PLANTED = {
@@ -148,9 +148,7 @@ def test_a_fuzzing_engine_can_drive_it(build_dir: Path, tmp_path: Path):
     program = build_dir / "runner" / "wherry-libfuzzer"
     if not program.exists():  # this build's compiler brings no engine; clang's does
         need_tool("clang", "clang")
-        build = ROOT / "build" / "strict-clang"
-        meson_build(ROOT, build, "-Dwerror=true", env={"CC": "clang"})
-        program = build / "runner" / "wherry-libfuzzer"
+        program = strict_build("clang") / "runner" / "wherry-libfuzzer"
     if not program.exists():
         pytest.skip("clang brings no fuzzing engine here (package libclang-rt-dev)")
     done = subprocess.run(
