@@ -251,6 +251,22 @@ def disk() -> Path:
     shutil.rmtree(own)
 
 
+@pytest.fixture
+def call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command of wherry in a directory of its own: (exit status, standard output, standard error)."""
+    from wherry import cli
+
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        status = cli._run([str(a) for a in arguments])
+        return status, *capsys.readouterr()
+
+    return run
+
+
 # What takes longest comes first, in this order: the workers end together when the last files are small ones.
 LONGEST = (
     *(
@@ -285,6 +301,7 @@ LONGEST = (
     *(
         "test_measure_peers.py",
         "test_resume.py",
+        "test_journal.py",
         "test_recent.py",
         "test_written.py",
         "test_timed.py",

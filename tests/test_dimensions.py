@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from wherry import cli, dimensions, experiments
+from wherry import dimensions, experiments
 from wherry.experiments import Request
 from wherry.report import pictures
 
@@ -197,17 +197,11 @@ REFERENCES = {"libc", "wherry"}
 
 
 @pytest.fixture
-def call(tmp_path, monkeypatch, capsys):
-    """Runs a command of wherry in a directory of its own: (exit status, standard output, standard error)."""
-    monkeypatch.chdir(tmp_path)
+def call(call, tmp_path, monkeypatch):
+    """The same with the runner that measures nothing."""
     monkeypatch.setenv("WHERRY_RUN", str(FAKE))
     monkeypatch.setenv("WHERRY_FAKE_ROWS", str(tmp_path / "asked"))
-
-    def run(*arguments):
-        status = cli._run([str(a) for a in arguments])
-        return status, *capsys.readouterr()
-
-    return run
+    return call
 
 
 @pytest.fixture(params=DIMENSIONS)

@@ -9,22 +9,9 @@ import re
 from pathlib import Path
 
 import pytest
-from wherry import cli
 from wherry.errors import WherryError
 from wherry.formats import files
 from wherry.report import pictures
-
-
-@pytest.fixture
-def call(tmp_path, monkeypatch, capsys):
-    """Runs a command of wherry in a directory of its own: (exit status, standard output, standard error)."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        status = cli._run([str(a) for a in arguments])
-        return status, *capsys.readouterr()
-
-    return run
 
 
 def saved(path: Path, text: str | bytes | dict | list) -> Path:

@@ -9,22 +9,10 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from wherry import cli, mixes, mixfiles, mixplots
+from wherry import mixes, mixfiles, mixplots
 from wherry.errors import WherryError
 
 # Beside the repository, where the files that fleetbench publishes are kept; other machines lack them.
-
-
-@pytest.fixture
-def call(tmp_path, monkeypatch, capsys):
-    """Runs a command of wherry in a directory of its own: (exit status, standard output, standard error)."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        status = cli._run([str(a) for a in arguments])
-        return status, *capsys.readouterr()
-
-    return run
 
 
 def mix(tmp_path: Path, text: str, name: str = "m.csv") -> mixes.Mix:
