@@ -143,11 +143,15 @@ def test_places(recorded):
         assert sum(row[5] for row in part["places"]) == part["calls"]
 
 
-# Small calls are counted by the recorder, 256 at once, and those that are left by what reads its file.
-@pytest.mark.parametrize("count", [1, 4])
-def test_small_calls_are_counted_where_they_were(recorded, count):
+# Calls to 16 KiB are counted by the recorder, many at once, and those that are left by what reads its file; larger ones
+# at once.
+@pytest.mark.parametrize(
+    ("mode", "sizes", "count"),
+    [("small", range(1025), 1), ("small", range(1025), 4), ("larger", range(1025, 20001), 1)],
+)
+def test_calls_are_counted_where_they_were(recorded, mode, sizes, count):
     def group(n: int) -> int:
-        return next(to for to in (0, 16, 32, 64, 128, 256, 512, 1024) if n <= to)
+        return next(to for to in (0, *(1 << k for k in range(4, 16))) if n <= to)
 
     def alignment(address: int) -> int:
         return next(to for to in (64, 32, 16, 8, 4, 2, 1) if address % to == 0)
@@ -159,19 +163,31 @@ def test_small_calls_are_counted_where_they_were(recorded, count):
             if distance <= to
         )
 
+    def overlap(distance: int, n: int) -> str:
+        return "none" if abs(distance) >= n else "above" if distance > 0 else "below"
+
     places = {op: collections.Counter() for op in blocks.OPS}
-    for n in range(1025):
-        for op, dst, src in (
-            ("copy", 5 * n % 4096, 3 * n % 64),
-            ("move", 7 * n % 4096, n % 32),
+    for n in sizes:
+        for op, dst, src, meets in (
+            ("copy", 5 * n % 4096, 3 * n % 64, 0),
+            ("move", 7 * n % 4096, n % 32, 0),
+            ("move", 1 + n % 61, 0, n),
+            ("move", 0, 1 + n % 59, n),
         ):
-            where = (group(n), alignment(src), alignment(dst), apart((dst - src) % 4096), "none")
-            places[op][where] += count
+            distance = dst - src
+            sides = (alignment(src), alignment(dst), apart(distance % 4096))
+            places[op][(group(n), *sides, overlap(distance, meets))] += count
         places["set"][group(n), 64, alignment(n % 128), "far", "none"] += count
-    found = recorded("small", str(count))
+    found = recorded(mode, str(count))
     for op, own in found.ops.items():
         assert {tuple(row[:5]): row[5] for row in own["places"]} == places[op], op
-        assert [row[:3] for row in own["sizes"]] == [[n, n, count] for n in range(1025)], op
+        each = 3 * count if op == "move" else count
+        assert sum(row[2] for row in own["sizes"]) == each * len(sizes), op
+        for least, greatest, calls, total in own["sizes"]:
+            here = range(max(least, sizes[0]), min(greatest, sizes[-1]) + 1)
+            assert (calls, total) == (each * len(here), each * sum(here)), (op, least)
+            begin = least - (least == 1025)  # 1024 has a counter of its own
+            assert least == greatest or greatest - begin == (1 << begin.bit_length() - 5) - 1
 
 
 def test_sequences_hold_consecutive_calls(recorded):

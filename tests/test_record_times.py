@@ -110,7 +110,7 @@ def test_pages_that_are_not_there_are_told_apart(recorded):
 def test_calls_that_go_on_where_one_was(recorded, mode: str, ascends: bool):
     (row,) = [r for r in recorded(mode, "20000").ops["copy"]["order"] if r[0] == 8192]
     _, calls, source, destination = row
-    assert 1000 < calls <= 20000
+    assert 300 < calls <= 20000
     assert source == calls  # the same again and again
     assert destination > 0.95 * calls if ascends else destination < 0.1 * calls
 

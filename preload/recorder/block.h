@@ -43,10 +43,12 @@ enum {
     LASTING_CALLS = 24,
     LASTING_TICKS = 1 << 27, /* 30 to 60 ms */
     LASTING_TURNS = 256,
-    TRIAL_GROUPS = 6, /* of calls, one after the other, by which the spread of a trial is known */
-    FOLLOWED = 4,     /* calls that the next may go on from */
-    ORDER_EACH = 64,  /* of calls of more than EXACT bytes, */
-    ORDER_SOME = 8,   /* the first so many are looked at for that */
+    TRIAL_GROUPS = 6,   /* of calls, one after the other, by which the spread of a trial is known */
+    FOLLOWED = 4,       /* calls that the next may go on from */
+    ORDER_EACH = 64,    /* of calls of more than EXACT bytes, */
+    ORDER_SOME = 8,     /* the first so many are looked at for that, */
+    ORDER_OFTEN = 1024, /* and from the so manieth on */
+    ORDER_EACH_LATER = 512,
     MODULES = 256,
     NAMES = 1 << 16,   /* bytes of their paths */
     PROGRAM = 4096,    /* no path that the kernel tells is longer */
@@ -80,7 +82,8 @@ typedef uint64_t recorded_call;
 
 /* One call of less than ALWAYS_FROM bytes that has its place in the log. `what`: 0: it has not been written, or is
  * counted; bits 0 to 13 the size, 16 to 20 the recorder_function, 21 and 22 the op, bit 31 is set; bit 23: of a larger
- * one, which was counted at once. Of a set `src` is anything. */
+ * one, which was counted at once; bit 24: both sides have bytes in common. Of a set `src` is anything. */
+enum { LOGGED_AT_ONCE = 1 << 23, LOGGED_MEET = 1 << 24 };
 struct logged_call {
     uint64_t dst, src, what;
 };

@@ -13,7 +13,7 @@
 
 #define SET(word, value) (*(volatile uint64_t *)&(word) = (value))
 
-enum { PLACE = sizeof(struct logged_call), NO_CALL = 1 << 23 };
+enum { PLACE = sizeof(struct logged_call) };
 
 /* `octave`: n's. */
 static inline unsigned size_class(size_t n, unsigned octave)
@@ -25,34 +25,53 @@ static inline unsigned size_class(size_t n, unsigned octave)
 
 static inline unsigned alignment(uintptr_t address) { return (unsigned)__builtin_ctzll(address | 64); }
 
-static inline void count_place(struct recorder_block *block, enum recorder_op op, unsigned group, uintptr_t dst,
-                               uintptr_t src, size_t n)
+/* `apart`: no byte is in both, as is known of most that are logged. */
+static inline __attribute__((always_inline)) void count_place(struct recorder_block *block, enum recorder_op op,
+                                                              unsigned group, uintptr_t dst, uintptr_t src, size_t n,
+                                                              bool apart)
 {
     const unsigned place = group * ALIGNMENTS;
     if (op == OP_SET) {
         add(&block->set_places[place + alignment(dst)], 1);
     } else {
-        const unsigned apart = (unsigned)(dst - src) & (PAGE - 1);
-        const unsigned distance = (apart > 0) + (apart > 63) + (apart > 1536);
+        const unsigned ahead = (unsigned)(dst - src) & (PAGE - 1);
+        const unsigned distance = 3u - (ahead < 1) - (ahead < 64) - (ahead < 1537);
         const unsigned both = (place + alignment(src)) * ALIGNMENTS + alignment(dst);
-        add(&block->places[op][(both * DISTANCES + distance) * OVERLAPS + recorder_overlap(dst, src, n)], 1);
+        const unsigned overlap = apart ? 0 : recorder_overlap(dst, src, n);
+        add(&block->places[op][(both * DISTANCES + distance) * OVERLAPS + overlap], 1);
     }
 }
 
 /* size_group() of sizes to EXACT, by eights. */
-#define EIGHT(group) group, group, group, group, group, group, group, group
+#define TWICE(x) x, x
+#define FOUR(x) x, x, x, x
+#define EIGHT(x) FOUR(x), FOUR(x)
 static const uint8_t SMALL_GROUPS[EXACT / 8 + 1] = {
     0,        1,        1,        2,        2,        3,        3,        3,
     3,        EIGHT(4), EIGHT(5), EIGHT(5), EIGHT(6), EIGHT(6), EIGHT(6), EIGHT(6),
     EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7),
 };
 
-static inline void count_small(struct recorder_block *block, enum recorder_op op, enum recorder_function function,
-                               uintptr_t dst, uintptr_t src, size_t n)
+/* The octave's class, from 0 on, of sizes above EXACT that are logged, by 64 bytes, which none is finer than. */
+#define ONCE(x) x
+#define SIXTEEN(some, x)                                                                                               \
+    some(x), some(x + 1), some(x + 2), some(x + 3), some(x + 4), some(x + 5), some(x + 6), some(x + 7), some(x + 8),   \
+        some(x + 9), some(x + 10), some(x + 11), some(x + 12), some(x + 13), some(x + 14), some(x + 15)
+static const uint8_t LARGER_CLASSES[ALWAYS_FROM / 64] = {
+    [EXACT / 64] = SIXTEEN(ONCE, 0),
+    [2 * EXACT / 64] = SIXTEEN(TWICE, 16),
+    [4 * EXACT / 64] = SIXTEEN(FOUR, 32),
+    [8 * EXACT / 64] = SIXTEEN(EIGHT, 48),
+};
+_Static_assert(EXACT == 1024 && OCTAVE == 16 && ALWAYS_FROM == 16 * EXACT, "the tables are made for these");
+
+static inline __attribute__((always_inline)) void count_small(struct recorder_block *block, enum recorder_op op,
+                                                              enum recorder_function function, uintptr_t dst,
+                                                              uintptr_t src, size_t n, bool apart)
 {
     add(&block->functions[function], 1);
     add(&block->sizes[op][n], 1);
-    count_place(block, op, SMALL_GROUPS[(n + 7) / 8], dst, src, n);
+    count_place(block, op, SMALL_GROUPS[(n + 7) / 8], dst, src, n, apart);
 }
 
 /* Of larger calls, since these are all the same counters: what a log adds to them. */
@@ -60,17 +79,25 @@ struct larger {
     uint64_t calls, bytes;
 };
 
-static inline void count_larger(struct recorder_block *block, enum recorder_op op, enum recorder_function function,
-                                uintptr_t dst, uintptr_t src, size_t n, struct larger *sum)
+static inline __attribute__((always_inline)) void count_larger(struct recorder_block *block, enum recorder_op op,
+                                                               enum recorder_function function, uintptr_t dst,
+                                                               uintptr_t src, size_t n, struct larger *sum, bool logged,
+                                                               bool apart)
 {
-    /* One search for a highest bit, which takes some processors long: that of n goes by that of n - 1. */
-    const unsigned below = 63u - (unsigned)__builtin_clzll(n - 1), group = below - 2;
-    const unsigned class = size_class(n, below + (unsigned)(n >> 1 >> below));
+    unsigned class, group;
+    if (logged) {
+        class = EXACT + 1 + LARGER_CLASSES[n / 64];
+        group = 8 + LARGER_CLASSES[(n - 1) / 64] / OCTAVE;
+    } else {
+        class = size_class(n, 63u - (unsigned)__builtin_clzll(n));
+        group = size_group(n);
+    }
     add(&block->functions[function], 1);
     add(&block->sizes[op][class], 1);
     add(&block->log_bytes[op][class - EXACT - 1], n);
-    count_place(block, op, group < SIZE_GROUPS - 1 ? group : SIZE_GROUPS - 1, dst, src, n);
-    const uint64_t place = (block->larger + sum->calls) % ORDER_EACH;
+    count_place(block, op, group, dst, src, n, apart);
+    const uint64_t number = block->larger + sum->calls;
+    const uint64_t place = number % (number < ORDER_OFTEN ? ORDER_EACH : ORDER_EACH_LATER);
     sum->calls++;
     sum->bytes += n;
     if (place < ORDER_SOME)
@@ -90,10 +117,17 @@ static inline __attribute__((always_inline)) void count_logged(struct recorder_b
     const size_t n = what & (ALWAYS_FROM - 1);
     const enum recorder_function function = (enum recorder_function)(what >> 16 & 31);
     const enum recorder_op op = (enum recorder_op)(what >> 21 & 3);
-    if (LIKELY(n <= EXACT && !(what & NO_CALL)))
-        count_small(block, op, function, call->dst, call->src, n);
-    else if (!(what & NO_CALL))
-        count_larger(block, op, function, call->dst, call->src, n, sum);
+    if (LIKELY(!(what & (LOGGED_AT_ONCE | LOGGED_MEET)))) {
+        if (LIKELY(n <= EXACT))
+            count_small(block, op, function, call->dst, call->src, n, true);
+        else
+            count_larger(block, op, function, call->dst, call->src, n, sum, true, true);
+    } else if (!(what & LOGGED_AT_ONCE)) {
+        if (n <= EXACT)
+            count_small(block, op, function, call->dst, call->src, n, false);
+        else
+            count_larger(block, op, function, call->dst, call->src, n, sum, true, false);
+    }
     SET(call->what, 0);
 }
 
@@ -199,18 +233,18 @@ bool recorder_count(enum recorder_op op, enum recorder_function function, uintpt
     uint32_t at = 0;
     const bool ended = placed || !recorder_place(block, &at);
     if (!ended && n < ALWAYS_FROM) {
-        recorder_log(block, at, op, function, dst, src, n);
+        recorder_log(block, at, op, function, dst, src, n, op != OP_SET && recorder_overlap(dst, src, n));
         return false;
     }
     const uint64_t begin = recorder_ticks();
     bool timed = false;
     if (!ended)
-        SET(((struct logged_call *)((char *)block->log + at))->what, (uint64_t)1 << 31 | NO_CALL);
+        SET(((struct logged_call *)((char *)block->log + at))->what, (uint64_t)1 << 31 | LOGGED_AT_ONCE);
     if (n <= EXACT) {
-        count_small(block, op, function, dst, src, n);
+        count_small(block, op, function, dst, src, n, false);
     } else {
         struct larger sum = {0, 0};
-        count_larger(block, op, function, dst, src, n, &sum);
+        count_larger(block, op, function, dst, src, n, &sum, false, false);
         add_larger(block, &sum);
         if (n >= ALWAYS_FROM) {
             recorder_note_caller(block, op, n, caller, true);

@@ -48,7 +48,7 @@ static inline __attribute__((always_inline)) enum way log_call(enum recorder_op 
     uint32_t at;
     if (UNLIKELY(!recorder_place(block, &at)))
         return PLACED;
-    recorder_log(block, at, op, function, dst, src, n);
+    recorder_log(block, at, op, function, dst, src, n, false);
     return LOGGED;
 }
 

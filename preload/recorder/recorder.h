@@ -143,13 +143,13 @@ static inline bool recorder_place(struct recorder_block *block, uint32_t *at)
 
 /* `what` last: from then on it is there. */
 static inline void recorder_log(struct recorder_block *block, uint32_t at, enum recorder_op op,
-                                enum recorder_function function, uintptr_t dst, uintptr_t src, size_t n)
+                                enum recorder_function function, uintptr_t dst, uintptr_t src, size_t n, bool meet)
 {
     volatile struct logged_call *call = (volatile struct logged_call *)((char *)block->log + at);
     call->dst = dst;
     if (op != OP_SET)
         call->src = src;
-    call->what = n + ((uint64_t)function << 16 | (uint64_t)op << 21 | (uint64_t)1 << 31);
+    call->what = n + ((uint64_t)function << 16 | (uint64_t)op << 21 | (meet ? LOGGED_MEET : 0) | (uint64_t)1 << 31);
 }
 
 static inline uint64_t recorder_ticks(void)

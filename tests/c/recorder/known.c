@@ -142,15 +142,17 @@ static void places(void)
     moves(to, to + 500, 500); /* just not */
 }
 
-/* Every small size, at places that differ. */
-static void small(unsigned long count)
+/* Every size of those, at places that differ. */
+static void every_size(unsigned long count, size_t least, size_t most)
 {
     copy_fn *volatile moves = memmove;
     set_fn *volatile sets = memset;
     for (unsigned long i = 0; i < count; i++)
-        for (size_t n = 0; n <= 1024; n++) {
+        for (size_t n = least; n <= most; n++) {
             copy(to + 5 * n % 4096, from + 3 * n % 64, n);
             moves(to + 7 * n % 4096, from + n % 32, n);
+            moves(to + 1 + n % 61, to, n);
+            moves(to, to + 1 + n % 59, n);
             sets(to + n % 128, 0, n);
         }
 }
@@ -271,7 +273,9 @@ int main(int argc, char **argv)
     else if (strcmp(mode, "places") == 0)
         places();
     else if (strcmp(mode, "small") == 0)
-        small(count);
+        every_size(count, 0, 1024);
+    else if (strcmp(mode, "larger") == 0)
+        every_size(count, 1025, 20000);
     else if (strcmp(mode, "times") == 0)
         times(count, 700);
     else if (strcmp(mode, "large") == 0)
