@@ -47,7 +47,7 @@ enum {
     FOLLOWED = 4,       /* calls that the next may go on from */
     ORDER_EACH = 64,    /* of calls of more than EXACT bytes, */
     ORDER_SOME = 8,     /* the first so many are looked at for that, */
-    ORDER_OFTEN = 1024, /* and from the so manieth on */
+    ORDER_OFTEN = 1024, /* and from the so manieth on, of those that are logged, */
     ORDER_EACH_LATER = 512,
     MODULES = 256,
     NAMES = 1 << 16,   /* bytes of their paths */
