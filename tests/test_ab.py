@@ -407,6 +407,29 @@ def test_input_that_may_not_be_read_is_misuse(tmp_path, monkeypatch):
         trying._program(["true"], 1.0, {"stdin": str(path)})
 
 
+def test_input_that_no_run_reads_is_told(wherry, tmp_path):
+    (tmp_path / "in").write_text("some")
+    command = ("ab", "--runs", "2", "--", "true")
+    with (tmp_path / "in").open() as source:
+        read, write = os.pipe()
+        later = (*command[:-1], *program(f"import os; os.write({write}, b'x')"))
+        told = [
+            wherry(*command, stdin=source),
+            wherry(*command, input="some"),
+            wherry(*later, stdin=read, pass_fds=(write,)),
+        ]
+        silent = [
+            wherry("ab", "--stdin", "in", *command[1:], stdin=source),
+            wherry(*command, input=""),
+            wherry(*command, stdin=subprocess.DEVNULL),
+        ]
+        os.close(read)
+        os.close(write)
+    assert [done.returncode for done in told + silent] == [0] * 6
+    assert [done.stderr for done in told] == [f"wherry ab: {trying.UNREAD}\n"] * 3
+    assert [done.stderr for done in silent] == [""] * 3
+
+
 def test_a_static_program_is_refused_unless_forced(wherry, tmp_path):
     compiler = need_tool("cc", "gcc")
     (tmp_path / "s.c").write_text("int main(void) { return 0; }\n")

@@ -358,3 +358,21 @@ def test_what_a_living_process_executed_before_is_merged_in_time(recorder, tmp_p
     merger.add(last)
     assert (merger.processes, merger.execs) == (1, 3)
     assert merger.damaged == []
+
+
+def test_each_run_reads_all_of_standard_input(record, tmp_path):
+    words = ("--no-ceiling", "--runs", "3", "--", "sh", "-c", "read first; cat")
+    (tmp_path / "in").write_text("skipped\nfirst\nsecond\n")
+    with (tmp_path / "in").open("rb", buffering=0) as given:
+        given.seek(8)
+        done, _ = record(*words, stdin=given)
+    assert done.stdout == "second\n" * 3 and "standard input" not in done.stderr
+    done, _ = record(*words, input="first\nsecond\n")
+    assert done.stdout == "second\n"
+    assert done.stderr.count("standard input is a pipe, which has been read to its end") == 1
+    assert "run 2 of 3 finds nothing there" in done.stderr
+    # What nobody reads is nothing that a run lacks.
+    done, _ = record("--no-ceiling", "--runs", "2", "--", "true", input="unread")
+    assert "standard input" not in done.stderr
+    done, _ = record("--no-ceiling", "--runs", "2", "--", "true", input="")
+    assert "standard input" not in done.stderr

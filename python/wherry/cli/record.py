@@ -93,7 +93,7 @@ def _prepare(shell: str) -> None:
 
 def _runs(asked: _Asked, verdict, home: Path, merger, counting, ending: Ending) -> tuple:
     """The command, as often as asked for; what it took in all, and what was tried."""
-    from wherry import commands, preloading
+    from wherry import commands, preloading, standardinput
     from wherry.recording import preparing, running, writing
 
     env, tried = preloading.own_environment(), None
@@ -102,7 +102,7 @@ def _runs(asked: _Asked, verdict, home: Path, merger, counting, ending: Ending) 
         prepared = preparing.preparation(tries=tries, plan=asked.plan, library=asked.library)
         env, tried = prepared.environment(env, home), prepared.tried
     path, argv = verdict.argv(asked.command[1:])
-    ran = None
+    ran, given = None, standardinput.Repeated()
     for number in range(asked.runs):
         if asked.prepare is not None:
             try:
@@ -115,6 +115,11 @@ def _runs(asked: _Asked, verdict, home: Path, merger, counting, ending: Ending) 
                 raise KeyboardInterrupt
             telling.say(f"interrupted: {number} of {asked.runs} runs are in the mix")
             break
+        if number and not given.again():
+            telling.say(
+                "standard input is a pipe, which has been read to its end; run "
+                f"{number + 1} of {asked.runs} finds nothing there. Give each run a file to read: < FILE"
+            )
         merger.begin_run(number, asked.runs)
         try:
             own = running.run(argv, path, env, home, merger, counting)
@@ -294,7 +299,8 @@ def _plan(plan: str | None, library: str | None, without: Mapping[str, bool]) ->
     default=1,
     show_default=True,
     metavar="N",
-    help="The command so often, into one mix. From three on the trial's interval tells how runs differ.",
+    help="The command so often, into one mix; each reads all of a file on standard input. From three on the trial's "
+    "interval tells how runs differ.",
 )
 @click.option("--prepare", metavar="SHELL", help="Before each run, not recorded: rm -rf copy")
 @click.option(

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from wherry import commands, libctunables, planuse, preloading, runfile, stamp
+from wherry import commands, libctunables, planuse, preloading, runfile, stamp, standardinput
 from wherry.ab import figures, record, running, sides, turns, verdict
 from wherry.cli import keeping, streams
 from wherry.cli.ending import interrupted_status
@@ -20,6 +20,7 @@ from wherry.units import percent, plural, seconds_in_words, size_in_words
 
 DEFAULT_RUNS, LEAST_RUNS = 20, 8
 RUN_LIMIT = 600.0
+UNREAD = "what is on standard input goes to no run; --stdin FILE gives each the whole of a file"
 
 
 def ab(words, *, runs, seconds, limit, by, force, seed, save, as_json, **options) -> int:
@@ -32,6 +33,9 @@ def ab(words, *, runs, seconds, limit, by, force, seed, save, as_json, **options
     program = _program(words, limit or RUN_LIMIT, options)
     path = Path(save) if save else stamp.path("-ab.json")
     keeping.check(path, explicit=bool(save))
+    unread = program.stdin is None and standardinput.waits()
+    if unread:
+        streams.line_of(f"wherry ab: {UNREAD}", aside=True)
     started = stamp.now()
     wanted = -(-(runs or DEFAULT_RUNS) // 2)
     # What was asked for by number is measured; else a slow program gets fewer.
@@ -48,6 +52,9 @@ def ab(words, *, runs, seconds, limit, by, force, seed, save, as_json, **options
             seed=seed,
             progress=progress.at,
         )
+    # What fills a pipe may begin later than we do.
+    if program.stdin is None and not unread and standardinput.waits():
+        streams.line_of(f"wherry ab: {UNREAD}", aside=True)
     found = figures.all_of(taken.rounds, seed)
     said = (
         verdict.sentence(*pair, found[by], len(taken.rounds))
