@@ -106,7 +106,8 @@ def replay(
         runfile.write(Path(save), _run(campaign, started, jobcontrol.clock() - began, seed))
     bad = broken + [p for p in campaign.problems if p.kind != "skip"]
     if as_json:
-        Printer().write(runfile.encode(_record(subject, found, predictions, said, bad)).decode())
+        told = bad + [p for p in campaign.problems if _of_a_whole_row(p)]
+        Printer().write(runfile.encode(_record(subject, found, predictions, said, told)).decode())
     else:
         _show(Printer(), subject, campaign, places, routines, found, predictions, said)
     for problem in bad:
@@ -243,6 +244,24 @@ def _ratio_text(own: totals.Total | None) -> str:
     return f"{own.ratio.median:.2f} [{own.ratio.low:.2f}, {own.ratio.high:.2f}]"
 
 
+def _of_a_whole_row(problem: Problem) -> bool:
+    """That it cannot be measured here, with no routine."""
+    return problem.kind == "skip" and not problem.routine
+
+
+def _left_out(campaign, subject, places) -> list[str]:
+    """Where the data would have been and of how many parts there is no figure, and why of the first."""
+    reasons = {p.row: p.message.partition("; ")[0] for p in campaign.problems if _of_a_whole_row(p)}
+    found = []
+    for heat in parts.HEATS:
+        rows = [places[number, heat] for number in range(len(subject.parts))]
+        if missing := [row for row in rows if row in reasons]:
+            found.append(
+                f"{heat}: {len(missing)} of {plural(len(rows), 'part')} cannot be measured here: {reasons[missing[0]]}"
+            )
+    return found
+
+
 def _parts_block(printer, subject, campaign, places, routines) -> Block:
     """libc's nanoseconds a call and Wherry's time over it, by op, band and heat."""
     columns = [
@@ -288,6 +307,7 @@ def _parts_block(printer, subject, campaign, places, routines) -> Block:
                 if timed
                 else []
             ),
+            *_left_out(campaign, subject, places),
         ],
     )
 
