@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from made_tuning import REPORTED, proof
 from wherry import plans
+from wherry.cell import Problem
+from wherry.cli import tuning as cli_tuning
 from wherry.tune import grids, parts, session, streams
 
 
@@ -106,3 +110,29 @@ def test_what_quick_leaves_out_is_said(side):
     tuning = session.Session(REPORTED, grids.FULL, largest=70000)
     streams.streams(tuning, side)
     assert not tuning.result.notes and not tuning.result.dimensions
+
+
+def test_what_there_is_no_memory_for_is_said(monkeypatch):
+    """As in a container that may have a little."""
+    why = "needs 192 MiB for its buffers, and may take 70 MiB"
+
+    def poor(rows, own, *, processes, **_):
+        problems = [Problem("skip", "", f"{why}; choose another", n) for n in range(len(rows))]
+        done = {(process, row) for process in range(processes) for row in range(len(rows))}
+        known = {"interrupted": False, "out_of_time": False, "run": lambda: None}
+        return SimpleNamespace(
+            rows=rows, problems=problems, done=done, cells={}, total_cells=lambda: 0, **known
+        )
+
+    monkeypatch.setattr(session, "PlanCampaign", poor)
+    monkeypatch.setattr(streams.measuring, "log_ratio", lambda *_: None)
+    tuning = session.Session(REPORTED, grids.FULL)
+    streams.streams(tuning, "copy")
+    (note,) = tuning.result.notes
+    wanted = tuning.result.wanted
+    assert (
+        note == f"copy: past the caches: {wanted} of {wanted} rows cannot be measured here: {why}"
+    )
+    assert tuning.result.rows == 0 and tuning.result.impossible == wanted > 0
+    said = cli_tuning.sentence(tuning.result, None)
+    assert "already right" not in said and "the memory and the time there was" in said

@@ -163,9 +163,11 @@ def sentence(tuned: Tuned, path: Path | None) -> str:
     if not tuned.better:
         text = "The default is already right: nothing that was found beats it beyond the noise on cells held out."
         if tuned.thin:
+            little = "the time" if not tuned.impossible else "the memory and the time"
             text = (
                 f"Nothing that was found beats the default, but no more than {tuned.rows} of {tuned.wanted} rows could "
-                "be measured in the time there was. Try again when less runs here, or beside this machine."
+                f"be measured in {little} there was. Try again when less runs here, or beside this machine"
+                + (", and where more memory may be taken." if tuned.impossible else ".")
             )
         if path is None:
             return text + " No plan was written."
@@ -230,7 +232,11 @@ def _record(tuned: Tuned, plan: Plan, path: Path | None) -> dict:
         "machine": machine.record(),
         "seconds": round(tuned.seconds, 2),
         "interrupted": tuned.interrupted,
-        "rows": {"measured": tuned.rows, "wanted": tuned.wanted},
+        "rows": {
+            "measured": tuned.rows,
+            "wanted": tuned.wanted,
+            "impossible": tuned.impossible,
+        },
         "better": tuned.better,
         "verdict": sentence(tuned, path),
         "written": None if path is None else str(path),

@@ -110,6 +110,7 @@ class Tuned:
     notes: list[str] = field(default_factory=list)
     rows: int = 0  # that were measured, of those that were to be
     wanted: int = 0
+    impossible: int = 0  # of those: this machine has too little memory for them
     seconds: float = 0.0
     interrupted: bool = False
 
@@ -182,7 +183,18 @@ class Session:
             raise StoppedError
         every = len(rows) * processes
         self.result.wanted += every
-        self.result.rows += len(campaign.done)
+        # A row without its memory is done as soon as it begins.
+        lacking = {
+            p.row: p.message for p in campaign.problems if p.kind == "skip" and not p.routine
+        }
+        skipped = sum(row in lacking for _, row in campaign.done)
+        self.result.rows += len(campaign.done) - skipped
+        self.result.impossible += skipped
+        if skipped:
+            why = next(iter(lacking.values())).partition("; ")[0]
+            self.result.notes.append(
+                f"{what}: {skipped} of {every} rows cannot be measured here: {why}"
+            )
         if len(campaign.done) < every and campaign.out_of_time:
             self.result.notes.append(
                 f"{what}: {len(campaign.done)} of {every} rows in the time there was"

@@ -54,7 +54,8 @@ def streams(session: Session, side: str) -> None:
         + (f"from {size_in_words(start)}" if start is not None else "at no size")
         for (threads, kind), start in sorted(starts.items())
     )
-    session.result.notes.append(f"{side}: stores past the caches win {told}")
+    if told:
+        session.result.notes.append(f"{side}: stores past the caches win {told}")
     start = OFF if found is None else found
     both = choose.mean_curve(list(means.values()))
     differ = [n for n in both if (n >= start) != (n >= now)]
