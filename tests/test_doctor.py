@@ -417,6 +417,42 @@ def test_a_cpu_quota_is_told(monkeypatch):
     assert not any("quota" in item["what"] for item in machine.uncontrolled(record))
 
 
+@pytest.mark.parametrize(
+    ("files", "limit"),
+    [
+        ({}, None),
+        ({"/proc/self/cgroup": "0::/a", "/sys/fs/cgroup/a/memory.max": "max"}, None),
+        (
+            {
+                "/proc/self/cgroup": "0::/a/b",
+                "/sys/fs/cgroup/a/memory.max": "1000",
+                "/sys/fs/cgroup/a/b/memory.max": "2000",
+            },
+            1000,
+        ),
+        (
+            {
+                "/proc/self/cgroup": "4:memory:/a\n0::/",
+                "/sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712",
+                "/sys/fs/cgroup/memory/a/memory.limit_in_bytes": "157286400",
+            },
+            150 << 20,
+        ),
+    ],
+)
+def test_a_memory_limit(files, limit):
+    assert machine.memory_limit(lambda path: files.get(path, "")) == limit
+
+
+def test_a_memory_limit_is_told(monkeypatch):
+    record = machine.record()
+    monkeypatch.setattr(machine, "memory_limit", lambda: 150 << 20)
+    assert "memory limit of 150 MiB" in [item["what"] for item in machine.uncontrolled(record)]
+    for much in (None, 1 << 62):
+        monkeypatch.setattr(machine, "memory_limit", lambda own=much: own)
+        assert not any("limit" in item["what"] for item in machine.uncontrolled(record))
+
+
 def test_a_plan_in_force_heads_what_is_measured(wherry, tmp_path):
     """Figures of `wherry` under a plan that somebody made are not those of the default."""
     words = ("bench", "--size", "64", "--processes", "1", "--rounds", "1", "--save")

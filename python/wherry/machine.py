@@ -15,6 +15,9 @@ from pathlib import Path
 from wherry import runner
 from wherry.units import size_in_words
 
+# Of which half holds two buffers of 256 MiB and what verifies them, the largest that experiments have.
+_MUCH_MEMORY = 4 << 30
+
 # What the library says of itself when nobody asked for another plan.
 NO_PLAN = "the default plan is in force"
 
@@ -98,26 +101,41 @@ def _boot() -> str | None:
     return hashlib.sha256(own.encode()).hexdigest()[:16] if own else None
 
 
-def cpu_quota(read: Callable[[str], str] = _read) -> float | None:
-    """How many CPUs' time the control groups of this process allow it, in both versions of these; None: no limit, or
-    none that can be seen from here."""
+def _of_groups(
+    controller: str, newer: str, older: tuple[str, ...], read: Callable[[str], str]
+) -> list[list[str]]:
+    """The words of those files, in each control group that this process is in and in those above: one file in version 2
+    of these, several in version 1."""
     found = []
     for line in read("/proc/self/cgroup").splitlines():
         number, _, rest = line.partition(":")
         controllers, _, own = rest.partition(":")
         places = [Path(own), *Path(own).parents] if own.startswith("/") else []
         if number == "0" and not controllers:
-            pairs = [read(f"/sys/fs/cgroup{place}/cpu.max").split() for place in places]
-        elif "cpu" in controllers.split(","):
-            homes = [f"/sys/fs/cgroup/{controllers}{place}/cpu.cfs_" for place in places]
-            homes += [f"/sys/fs/cgroup/cpu{place}/cpu.cfs_" for place in places]
-            pairs = [[read(f"{home}quota_us"), read(f"{home}period_us")] for home in homes]
-        else:
-            continue
-        for pair in pairs:
-            if len(pair) == 2 and all(word.isdecimal() for word in pair) and int(pair[1]):
-                found.append(int(pair[0]) / int(pair[1]))
+            found += [read(f"/sys/fs/cgroup{place}/{newer}").split() for place in places]
+        elif controller in controllers.split(","):
+            homes = [f"/sys/fs/cgroup/{controllers}{place}" for place in places]
+            homes += [f"/sys/fs/cgroup/{controller}{place}" for place in places]
+            found += [[read(f"{home}/{name}") for name in older] for home in homes]
+    return found
+
+
+def cpu_quota(read: Callable[[str], str] = _read) -> float | None:
+    """How many CPUs' time the control groups of this process allow it; None: no limit, or none that can be seen from
+    here."""
+    older = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+    found = [
+        int(pair[0]) / int(pair[1])
+        for pair in _of_groups("cpu", "cpu.max", older, read)
+        if len(pair) == 2 and all(word.isdecimal() for word in pair) and int(pair[1])
+    ]
     return min(found, default=None)
+
+
+def memory_limit(read: Callable[[str], str] = _read) -> int | None:
+    """How many bytes of memory they allow it; None as above. Version 1 has a number beyond all memory for no limit."""
+    found = _of_groups("memory", "memory.max", ("memory.limit_in_bytes",), read)
+    return min((int(words[0]) for words in found if words and words[0].isdecimal()), default=None)
 
 
 def record() -> dict:
@@ -215,6 +233,13 @@ def uncontrolled(machine: dict) -> list[dict[str, str]]:
             f"CPU quota of {quota:.3g}",
             "a control group allows that many CPUs' time: whatever has used it up is stopped until the next period",
             "give the container or service more, or no limit (cpu.max, cpu.cfs_quota_us)",
+        )
+    limit = memory_limit()
+    if limit is not None and limit < min(machine["memory"]["total"] or _MUCH_MEMORY, _MUCH_MEMORY):
+        note(
+            f"memory limit of {size_in_words(limit)}",
+            "a control group allows no more: rows that need more than half of what is left of it are left out",
+            "give the container or service more, or no limit (memory.max, memory.limit_in_bytes)",
         )
     busy = machine["load"][0]
     if busy > 0.5:
