@@ -118,6 +118,34 @@ def test_a_process_without_the_recorder_is_told_though_its_program_left_a_record
         assert row == {"program": program, "reason": running.NO_RECORD, "count": count}
 
 
+@pytest.mark.parametrize(
+    ("preload", "why"),
+    [
+        (None, running.NO_RECORD),
+        ("", running.NO_RECORD),
+        ("/nowhere/libjemalloc.so.2", running.OTHER_PRELOAD),
+        ("/nowhere/other.so:/nowhere/libwherry-recorder.so", running.NOT_LOADED),
+    ],
+)
+def test_why_the_recorder_is_not_there_is_told(tmp_path, preload, why):
+    env = {"PATH": os.environ["PATH"]} | ({} if preload is None else {"LD_PRELOAD": preload})
+    pipe = subprocess.PIPE
+    sh = str(Path(shutil.which("sh")).resolve())
+    words = [sh, "-c", "echo there; read x"]
+    # The loader complains of what it cannot preload.
+    with subprocess.Popen(words, env=env, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        process.stdout.readline()
+        look = running._Look(process.pid, tmp_path, merge.Merger())
+        look._look()
+        process.communicate(b"\n", timeout=60)
+    assert look.without == {sh: {process.pid}} and look.reasons == {(sh, process.pid): why}
+    ran = running.Ran(0, 0, 1.0, 1.0, 0.1, look.seen, 0, without=look.without, reasons=look.reasons)
+    both = ran.followed_by(dataclasses.replace(ran, without={}, seen={}, reasons={}))
+    for some in (ran, both):
+        rows = running.unrecorded(some, merge.Merger(), commands.examine(sh), Path(), {})
+        assert rows == [{"program": sh, "reason": why, "count": 1}]
+
+
 def test_what_is_being_loaded_or_read_by_half_is_not_without_the_recorder():
     libc, own = b"1-2 r-xp 0 0:0 1 /lib/libc.so.6\n", b"3-4 r-xp 0 0:0 1 /a/libwherry-recorder.so\n"
     stack = b"5-6 rw-p 0 0:0 0 [stack]\n"

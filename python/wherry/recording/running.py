@@ -47,6 +47,8 @@ class Ran:
     watched: Mapping[int, Watched] = dataclasses.field(default_factory=dict)
     # of `seen` those that ran it without the recorder
     without: Mapping[str, set[int]] = dataclasses.field(default_factory=dict)
+    # why, as far as that could be seen: by program and process
+    reasons: Mapping[tuple[str, int], str] = dataclasses.field(default_factory=dict)
     look_s: float = LOOK_S  # the longest time between two looks
     unrecorded_s: float = 0.0  # processor time of what was not recorded, at least
     runs: int = 1
@@ -61,6 +63,7 @@ class Ran:
             system_s=self.system_s + other.system_s,
             seen=_joined(self.seen, other.seen),
             without=_joined(self.without, other.without),
+            reasons={**self.reasons, **other.reasons},
             still=self.still + other.still,
             watched={},
             unrecorded_s=self.unrecorded_s + other.unrecorded_s,
@@ -94,6 +97,7 @@ class _Look(threading.Thread):
         self.root = root
         self.seen: dict[str, set[int]] = {}
         self.without: dict[str, set[int]] = {}
+        self.reasons: dict[tuple[str, int], str] = {}
         self.alive: set[int] = set()
         self.watched: dict[int, Watched] = {}
         self.longest_s = LOOK_S
@@ -165,9 +169,11 @@ class _Look(threading.Thread):
             maps = Path(f"/proc/{pid}/maps").read_bytes()
             without = _without(maps)
             asked.loaded = without is False
+            why = _why_without(pid) if without else ""
             # What was another program's, had it begun one meanwhile.
             if without and _program(pid) == program:
                 self.without.setdefault(program, set()).add(pid)
+                self.reasons[program, pid] = why
             # What has none yet will hardly have one later, unless it is being loaded: ask less and less.
             more = (cpu_ns - asked.since_ns) // 8 + (1 if without is None else 1_000_000)
             asked.again_ns = None if os.fsencode(self._directory) in maps else cpu_ns + more
@@ -283,6 +289,19 @@ def _without(maps: bytes) -> bool | None:
     return True if LIBC.search(maps) and b"[stack]" in maps else None
 
 
+def _why_without(pid: int) -> str:
+    """Of one that has no recorder, by the environment that it was started with. What is not there it may have written
+    over (setproctitle)."""
+    try:
+        given = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return NO_RECORD
+    preloads = [word for word in given if word.startswith(b"LD_PRELOAD=") and word[11:]]
+    if not preloads:
+        return NO_RECORD
+    return NOT_LOADED if any(RECORDER in word for word in preloads) else OTHER_PRELOAD
+
+
 def running(pid: int) -> bool:
     return _stat(pid)[:1] not in ([], ["Z"], ["X"])
 
@@ -370,11 +389,17 @@ def run(
         len(outlive),
         look.watched,
         look.without,
+        look.reasons,
         look.longest_s,
     )
 
 
 NO_RECORD = "it was started without LD_PRELOAD, or could not write the record"
+NOT_LOADED = (
+    "its loader could not load the recorder, which its user may not read, or which is not there where it ran (a "
+    "container); wherry record --into DIR makes copies elsewhere"
+)
+OTHER_PRELOAD = "it was started with another LD_PRELOAD; give wherry record that, which keeps both"
 NO_ROOM = "there was no room for its record in {}"
 UNNAMED = "too short to be named"
 NO_MEMORY = "it may have no more memory for its record (ulimit -v)"
@@ -397,8 +422,9 @@ def unrecorded(
         for pid in pids & refused.keys():
             counts[program, _refusal(refused.pop(pid), directory)] += 1
         missing = ran.without.get(program, set()) if program in merger.programs else pids
-        if some := missing - merger.refused.keys():
-            counts[program, NO_RECORD if own.helps else own.reason or ""] += len(some)
+        for pid in missing - merger.refused.keys():
+            why = ran.reasons.get((program, pid), NO_RECORD) if own.helps else own.reason
+            counts[program, why or ""] += 1
     rows = refused_unseen(refused, directory)
     itself = os.path.realpath(verdict.program or verdict.path or verdict.command)
     if not verdict.helps and not any(program == itself for program, _ in counts):
