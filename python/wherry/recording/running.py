@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wherry import children, jobcontrol
-from wherry.recording import blocks, handing, leftovers, processor
+from wherry.recording import blocks, handing, leftovers, orphans, processor
 from wherry.recording.merge import Merger
 from wherry.recording.processor import Watched
 from wherry.recording.unseen import Counting
@@ -104,6 +104,8 @@ class _Look(threading.Thread):
         self._looked = time.monotonic()
         self._stood = False
         self._asked: dict[int, _Asked] = {}
+        self._orphans = orphans.Orphans(root)
+        self._by_records = orphans.ByRecords(directory)
         self._directory = directory
         self._merger = merger
         self._done = threading.Event()
@@ -121,6 +123,10 @@ class _Look(threading.Thread):
         self._time()
         self._done.set()
         self.join()
+        self._orphans.look(self.alive)
+
+    def orphans_s(self) -> tuple[float, float]:
+        return self._orphans.seconds()
 
     def stood(self) -> None:
         """We are about to be stopped, or were: nothing can be missed meanwhile."""
@@ -134,8 +140,14 @@ class _Look(threading.Thread):
         self._looked, self._stood = now, False
 
     def _look(self) -> None:
-        # Those that lost their parents are found by what is remembered of them.
-        waiting, met = [self.root, *self.alive], set()
+        met: set[int] = set()
+        # Those that lost their parents are found by what is remembered of them, or by their records.
+        self._meet([self.root, *self.alive], met)
+        self._meet(self._by_records.find(met), met)
+        self._orphans.look(met)
+        self.alive = {pid for pid in met if running(pid)}
+
+    def _meet(self, waiting: list[int], met: set[int]) -> None:
         while waiting:
             pid = waiting.pop()
             if pid in met:
@@ -154,7 +166,6 @@ class _Look(threading.Thread):
                     with contextlib.suppress(OSError):
                         words = (task / "children").read_text().split()
                         waiting += [int(word) for word in words]
-        self.alive = {pid for pid in met if running(pid)}
 
     def _watch(self, pid: int, program: str) -> None:
         """Its processor time, and whether it has the recorder, or a record: the file is among its mappings then."""
@@ -265,18 +276,9 @@ def _program(pid: int) -> str:
     return blocks.program_of(str(Path(f"/proc/{pid}/exe").readlink()))
 
 
-def _stat(pid: int) -> list[str]:
-    """From the state on, which proc(5) has as the third; empty: it is gone."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return []
-    return stat.rpartition(b")")[2].decode().split()
-
-
 def _image(pid: int) -> list[str]:
     """Where its stack began, its arguments and its environment: another exec, also of the same program, has others."""
-    words = _stat(pid)
+    words = orphans.stat(pid)
     return words[25:26] + words[45:49]
 
 
@@ -303,7 +305,7 @@ def _why_without(pid: int) -> str:
 
 
 def running(pid: int) -> bool:
-    return _stat(pid)[:1] not in ([], ["Z"], ["X"])
+    return orphans.stat(pid)[:1] not in ([], ["Z"], ["X"])
 
 
 def run(
@@ -378,13 +380,14 @@ def run(
     # A daemon loses its parents sooner than anybody looks; it has its record or, if its title does not lie there now
     # (setproctitle), the environment that names the directory.
     outlive = {pid for pid in look.alive if running(pid)}
+    user_s, system_s = look.orphans_s()
     outlive |= set(leftovers.counting(directory).values()) | leftovers.started_there(directory)
     return Ran(
         128 - code if code < 0 else code,
         -code if code < 0 else 0,
         elapsed,
-        after.ru_utime - before.ru_utime - handed.user_s,
-        after.ru_stime - before.ru_stime - handed.system_s,
+        after.ru_utime - before.ru_utime - handed.user_s + user_s,
+        after.ru_stime - before.ru_stime - handed.system_s + system_s,
         look.seen,
         len(outlive),
         look.watched,

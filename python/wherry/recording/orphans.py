@@ -1,0 +1,112 @@
+"""The processor time of what lost its parents, as daemons do: they are waited for by nobody below the command, so the
+kernel adds their time to nobody's that is known here."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from wherry.recording import processor
+
+# To find whom a record is of.
+_TRIES = 3
+_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
+def stat(pid: int) -> list[str]:
+    """From the state on, which proc(5) has as the third; empty: it is gone."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return []
+    return words.rpartition(b")")[2].decode().split()
+
+
+@dataclass(frozen=True)
+class _Took:
+    """A process, with those of its children that it has waited for."""
+
+    parent: int
+    user_s: float
+    system_s: float
+
+
+def _took(pid: int, words: list[str]) -> _Took:
+    user, system, children_user, children_system = (int(word) * _TICK_S for word in words[11:15])
+    # Ticks are coarse.
+    if (exact := processor.of_process(pid)) is not None:
+        user = max(exact / 1e9 - system, user)
+    return _Took(int(words[1]), user + children_user, system + children_system)
+
+
+class Orphans:
+    """Of all that was once below a process, what is so no longer."""
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._last: dict[tuple[int, str], _Took] = {}  # by number and begin
+        self._ended: list[_Took] = []
+
+    def look(self, pids: Iterable[int]) -> None:
+        """At these processes, all that there are of them."""
+        there = {pid: words for pid in pids if len(words := stat(pid)) > 19}
+        parents = {pid: int(words[1]) for pid, words in there.items()}
+        found = {
+            (pid, words[19]): _took(pid, words)
+            for pid, words in there.items()
+            if not self._below(pid, parents)
+        }
+        living = {(pid, words[19]) for pid, words in there.items()}
+        orphans = {pid for pid, _ in found}
+        for own, took in self._last.items():
+            # Of one whose parent is left that has the time.
+            if own not in living and took.parent not in orphans:
+                self._ended.append(took)
+        self._last = found
+
+    def _below(self, pid: int, parents: dict[int, int]) -> bool:
+        met: set[int] = set()
+        while pid != self._root:
+            if pid in met or pid not in parents:
+                return False
+            met.add(pid)
+            pid = parents[pid]
+        return True
+
+    def seconds(self) -> tuple[float, float]:
+        """In user and in system mode, by the last look at each."""
+        every = [*self._ended, *self._last.values()]
+        return sum(own.user_s for own in every), sum(own.system_s for own in every)
+
+
+class ByRecords:
+    """Finds those that lost their parents sooner than anybody looked: their records tell their numbers."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._tries: dict[str, int] = {}
+
+    def find(self, met: set[int]) -> list[int]:
+        """Who lives, was not met, and has a record. The number may be of another PID namespace, and a record that is
+        just being begun is not mapped yet."""
+        found = []
+        for path in self._records():
+            pid = int(path.name.partition("-")[0])
+            tries = self._tries.get(path.name, 0)
+            self._tries[path.name] = _TRIES
+            if tries >= _TRIES or pid in met:
+                continue
+            with contextlib.suppress(OSError):
+                if os.fsencode(path) + b"\n" in Path(f"/proc/{pid}/maps").read_bytes():
+                    found.append(pid)
+                else:
+                    self._tries[path.name] = tries + 1
+        return found
+
+    def _records(self) -> list[Path]:
+        with contextlib.suppress(OSError):
+            return [p for p in self._directory.iterdir() if p.name.replace("-", "", 1).isdecimal()]
+        return []
