@@ -1,7 +1,8 @@
-"""The processor time of daemons, which nobody waits for, is of the run that started them."""
+"""The processor time of daemons and of others that nobody waits for is of the run that started them."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import pytest
@@ -46,6 +47,7 @@ def test_time_is_of_one_process_alone(monkeypatch):
     monkeypatch.setattr(orphans, "stat", lambda pid: there.get(pid, []))
     monkeypatch.setattr(processor, "of_process", lambda _: None)
     monkeypatch.setattr(orphans, "_TICK_S", 1)
+    monkeypatch.setattr(orphans, "_ignores_children", lambda pid: pid == 40)
     found = orphans.Orphans(10)
     is_there(10, 5, 1000, 0, 0, 0)
     is_there(20, 10, 500, 0, 0, 0)
@@ -66,10 +68,29 @@ def test_time_is_of_one_process_alone(monkeypatch):
     is_there(21, 1, 3, 0, 0, 0)
     found.look(there)
     assert found.seconds() == (11, 1)
+    # Of two whose parents live, one parent ignores how its children end.
+    is_there(40, 10, 90, 0, 0, 0)
+    is_there(41, 40, 5, 0, 6, 0)
+    is_there(22, 20, 70, 0, 0, 0)
+    found.look(there)
+    del there[41], there[22]
+    found.look(there)
+    assert found.seconds() == (22, 1)
     there.clear()
     found.look(there)
     found.look(there)
-    assert found.seconds() == (11, 1)
+    assert found.seconds() == (22, 1)
+
+
+def test_who_ignores_how_children_end_is_known():
+    for action, ignores in (("SIG_DFL", False), ("SIG_IGN", True)):
+        code = f"import signal; signal.signal(signal.SIGCHLD, signal.{action}); print(flush=True); input()"
+        words = [sys.executable, "-S", "-c", code]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            assert orphans._ignores_children(process.pid) is ignores
+            process.communicate(b"\n", timeout=60)
+    assert not orphans._ignores_children(process.pid)
 
 
 def test_who_lost_its_parent_at_once_is_found_by_its_record(tmp_path, monkeypatch):

@@ -1,10 +1,11 @@
-"""The processor time of what lost its parents, as daemons do: they are waited for by nobody below the command, so the
-kernel adds their time to nobody's that is known here."""
+"""The processor time of what nobody below the command waits for, so that the kernel adds it to nobody's that is known
+here: of what lost its parents, as daemons do, and of children whose parent ignores SIGCHLD."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,30 +43,39 @@ def _took(pid: int, words: list[str]) -> _Took:
     return _Took(int(words[1]), user + children_user, system + children_system)
 
 
+def _ignores_children(pid: int) -> bool:
+    """Whether the kernel forgets its children as they end."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        status = Path(f"/proc/{pid}/status").read_text(errors="replace")
+        return bool(int(status.split("\nSigIgn:")[1].split()[0], 16) >> (signal.SIGCHLD - 1) & 1)
+    return False
+
+
 class Orphans:
-    """Of all that was once below a process, what is so no longer."""
+    """Of all that was once below a process, what nobody waited for."""
 
     def __init__(self, root: int) -> None:
         self._root = root
-        self._last: dict[tuple[int, str], _Took] = {}  # by number and begin
+        # By number and begin: those below it, and those that are so no longer.
+        self._children: dict[tuple[int, str], _Took] = {}
+        self._orphans: dict[tuple[int, str], _Took] = {}
         self._ended: list[_Took] = []
 
     def look(self, pids: Iterable[int]) -> None:
         """At these processes, all that there are of them."""
         there = {pid: words for pid in pids if len(words := stat(pid)) > 19}
         parents = {pid: int(words[1]) for pid, words in there.items()}
-        found = {
-            (pid, words[19]): _took(pid, words)
-            for pid, words in there.items()
-            if not self._below(pid, parents)
-        }
-        living = {(pid, words[19]) for pid, words in there.items()}
-        orphans = {pid for pid, _ in found}
-        for own, took in self._last.items():
-            # Of one whose parent is left that has the time.
-            if own not in living and took.parent not in orphans:
+        living = {(pid, words[19]): _took(pid, words) for pid, words in there.items()}
+        for own, took in {**self._children, **self._orphans}.items():
+            if own in living:
+                continue
+            # A parent that is left has waited for it, and has the time.
+            if _ignores_children(took.parent) if took.parent in parents else own in self._orphans:
                 self._ended.append(took)
-        self._last = found
+        self._orphans = {
+            own: took for own, took in living.items() if not self._below(own[0], parents)
+        }
+        self._children = {own: living[own] for own in living.keys() - self._orphans.keys()}
 
     def _below(self, pid: int, parents: dict[int, int]) -> bool:
         met: set[int] = set()
@@ -78,7 +88,7 @@ class Orphans:
 
     def seconds(self) -> tuple[float, float]:
         """In user and in system mode, by the last look at each."""
-        every = [*self._ended, *self._last.values()]
+        every = [*self._ended, *self._orphans.values()]
         return sum(own.user_s for own in every), sum(own.system_s for own in every)
 
 
