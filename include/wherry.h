@@ -198,7 +198,8 @@ int wherry_nofault_status(struct wherry_nofault_status *status);
  *
  * The lines move by vectors of 32 bytes where the compiler may use them (-mavx, -mavx512f); with SSE2 alone it is one
  * line to 64 bytes, and wherry_memcpy above. In code compiled with -fsanitize=address, hwaddress, memory or thread, or
- * with WHERRY_EXACT defined (for Valgrind, say), it is an exact memcpy that the tool sees. */
+ * with WHERRY_EXACT defined (for Valgrind, say), it is an exact memcpy that the tool sees; by a compiler without the
+ * vectors of GCC and clang it is wherry_memcpy. */
 #if defined(WHERRY_EXACT) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_HWADDRESS__) ||                       \
     defined(__SANITIZE_THREAD__)
 #define WHERRY_COPY_PADDED_EXACT 1
@@ -254,6 +255,8 @@ static __inline__ void *wherry_copy_padded(void *dst, size_t dst_cap, const void
     const char *from = (const char *)src;
     /* From two lines of the smallest blocks on a call costs no more, since the library has wider ones. */
     const size_t most = WHERRY_PADDED_BLOCK > 16 ? 256 : 64;
+    if (sizeof(wherry_padded_block) != WHERRY_PADDED_BLOCK) /* a compiler that passes over the attribute: tcc, pcc */
+        return wherry_memcpy(dst, src, n);
 #if !defined(__OPTIMIZE_SIZE__) /* where it may be a string instruction */
     /* As many stores as such a size needs, where one that is not known takes four or eight. */
     if (__builtin_constant_p(n) && n > 0 && n <= 128)

@@ -114,6 +114,25 @@ def test_exact_under_the_address_sanitizer(build_dir: Path, tmp_path: Path, comp
     assert seen.returncode != 0 and "heap-buffer-overflow" in seen.stderr
 
 
+@pytest.mark.parametrize("compiler", ["tcc", "gcc"])
+def test_a_compiler_without_vectors(build_dir: Path, tmp_path: Path, compiler: str):
+    """It passes over the attribute that makes a block one, and says nothing."""
+    need_tool(compiler, compiler)
+    source = tmp_path / "s.c"
+    source.write_text(
+        "#include <wherry.h>\nint main(void)\n{\n"
+        "    char from[512], to[512];\n    size_t n, i;\n"
+        "    for (i = 0; i < sizeof from; i++)\n        from[i] = (char)(i % 99 + 1);\n"
+        "    for (n = 0; n <= 300; n++) {\n        wherry_bzero(to, sizeof to);\n"
+        "        wherry_copy_padded(to, sizeof to, from, sizeof from, n);\n"
+        "        for (i = 0; i < n; i++)\n            if (to[i] != from[i])\n                return 1;\n"
+        "    }\n    return 0;\n}\n"
+    )
+    run(compiler, "-I", ROOT / "include", "-c", source, "-o", tmp_path / "s.o")
+    run("gcc", "-no-pie", tmp_path / "s.o", build_dir / "src/libwherry.a", "-o", tmp_path / "s")
+    run(tmp_path / "s")
+
+
 def test_whole_lines_are_moved(build_dir: Path, tmp_path: Path):
     """Else it would be a memcpy with more arguments: with room to spare there is no call; the spare room is used."""
     program = build("gcc", "gcc", build_dir, tmp_path, "-O2", "-DEXACT")
