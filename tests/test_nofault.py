@@ -332,3 +332,49 @@ def test_the_example(build_dir: Path, tmp_path: Path):
     found = re.search(r"1000 reads: (\d+) cut short .*no crash and no wrong byte", said)
     assert found
     assert int(found[1]) > 50, said
+
+
+WHAT_IT_HOLDS = """\
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <wherry.h>
+int main(int argc, char **argv)
+{
+    enum { FILE_BYTES = 8192, size = 3000 };
+    static char record[FILE_BYTES];
+    const size_t offset = strtoul(argv[argc - 1], NULL, 0);
+    int file = memfd_create("file", 0);
+    struct stat now;
+    wherry_memset(record, 1, sizeof record);
+    if (write(file, record, sizeof record) != sizeof record)
+        return 2;
+    const char *mapped = mmap(NULL, FILE_BYTES, PROT_READ, MAP_SHARED, file, 0);
+    for (int end = FILE_BYTES; end >= 0; end -= 64) {
+        if (ftruncate(file, end) != 0)
+            return 2;
+        size_t left = wherry_copy_nofault(record, mapped + offset, size, NULL);
+        fstat(file, &now);
+        RECIPE
+        for (size_t i = 0; i < usable; i++)
+            if (record[i] != 1)
+                return 1;
+        if (usable != ((size_t)end > offset ? (end - offset < size ? end - offset : size) : 0))
+            return 1;
+    }
+    return 0;
+}
+"""
+
+
+def test_what_the_file_holds_as_the_page_has_it(build_dir: Path, tmp_path: Path):
+    """Of a file that was truncated, also to before the record: its last page reads as zeros."""
+    page = (ROOT / "docs/nofault.md").read_text()
+    (recipe,) = re.findall(r"```c\n(size_t usable = .*?)```", page, flags=re.DOTALL)
+    (tmp_path / "p.c").write_text(WHAT_IT_HOLDS.replace("RECIPE", recipe))
+    strict = ("-Wall", "-Wextra", "-Werror", "-I", ROOT / "include")
+    run(*CC, *strict, tmp_path / "p.c", build_dir / "src/libwherry.a", "-o", tmp_path / "p")
+    for offset in ("0", "1000", "4500"):
+        run(tmp_path / "p", offset)
