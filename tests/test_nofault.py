@@ -126,7 +126,7 @@ def test_exact_natively_and_under_valgrind(build_dir: Path):
 
 
 SANDBOXES = (
-    *("pipe", "nothing", "readv_alone", "trapped"),
+    *("pipe", "nothing", "readv_alone", "trapped", "killing"),
     *("before", "later", "later_taken", "no_descriptor", "no_read"),
 )
 

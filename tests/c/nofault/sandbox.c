@@ -1,7 +1,8 @@
 /* A sandbox that forbids process_vm_readv, and one that forbids pipes too: sandbox pipe, sandbox nothing; one that
  * forbids process_vm_writev alone: sandbox readv_alone; one that answers by signals: sandbox trapped; one that forbids
- * rt_sigaction, entered earlier and later: sandbox before, later, later_taken. No descriptors: sandbox no_descriptor;
- * no reading: sandbox no_read. And a full disk: sandbox hole DIRECTORY, which holds less than 64 pages. */
+ * rt_sigaction, entered earlier and later: sandbox before, later, later_taken; that kill: sandbox killing. No
+ * descriptors: sandbox no_descriptor; no reading: sandbox no_read. And a full disk: sandbox hole DIRECTORY, which holds
+ * less than 64 pages. */
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -162,6 +163,29 @@ static void readv_alone(void)
     CHECK(fault.addr == edge - PAGE && fault.code == EFAULT && !fault.writing);
 }
 
+/* Where but read, write, exit and a handler's return every call kills: what is set up needs no more than these. */
+static void copy_in_strict_mode(void)
+{
+    unsigned char *edge[2] = {edge_of(false), edge_of(true)}, to[3000];
+    bool right = true;
+    CHECK(wherry_nofault_init() == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) == 0);
+    for (int i = 0; i < 2; i++)
+        for (size_t n = 2; n <= sizeof to; n++)
+            right &= wherry_copy_nofault(to, edge[i] - n / 2, n, NULL) == n - n / 2 &&
+                     memcmp(to, edge[i] - n / 2, n / 2) == 0 &&
+                     wherry_copy_nofault_zero(edge[i] - n / 2, to, n, NULL) == n - n / 2;
+    syscall(SYS_exit, right ? 0 : 1);
+}
+
+static void copy_uninitialised(void)
+{
+    char to[9];
+    answer(SYS_process_vm_readv, SECCOMP_RET_KILL_PROCESS);
+    wherry_copy_nofault(to, (const void *)8, sizeof to, NULL);
+}
+
+static void killing(void) { CHECK(end_of(copy_in_strict_mode) == 0 && end_of(copy_uninitialised) == -SIGSYS); }
+
 /* A pipe is the only way, and there is no room for one. */
 static void no_descriptor(void)
 {
@@ -191,8 +215,8 @@ static void no_read(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} scenes[] = {{"later", later},     {"later_taken", later_taken}, {"before", before}, {"no_descriptor", no_descriptor},
-              {"no_read", no_read}, {"readv_alone", readv_alone}};
+} scenes[] = {{"later", later},     {"later_taken", later_taken}, {"before", before},  {"no_descriptor", no_descriptor},
+              {"no_read", no_read}, {"readv_alone", readv_alone}, {"killing", killing}};
 
 int main(int argc, char **argv)
 {
