@@ -87,7 +87,7 @@ uint32_t wherry_csum_partial(const void *src, size_t n, uint32_t sum);
 uint32_t wherry_csum_partial_copy(void *dst, const void *src, size_t n, uint32_t sum);
 
 /* The checksum to put into a packet: sum folded to 16 bits and complemented. Over a packet that holds a right one it is
- * 0. After Linux csum_fold. */
+ * 0. UDP alone sends 0xffff in the place of 0, which says there that there is none. After Linux csum_fold. */
 uint16_t wherry_csum_fold(uint32_t sum);
 
 /* Adds the sum of a block, made with sum 0, to the sum of the offset bytes before it; offset may be odd. After Linux

@@ -77,6 +77,27 @@ static void known_sums(bool wrong)
     expect("fold of 0", wherry_csum_fold(0), 0xffff);
 }
 
+/* UDP over IPv6, from scapy: an odd payload; and one whose checksum would be 0, which UDP sends as ones. The
+ * pseudo-header is the addresses of the IPv6 header, the length and the protocol. */
+static void datagrams(void)
+{
+    static const uint8_t addresses[32] = {0x20, 0x01, 0x0d, 0xb8, [15] = 1, 0x20, 0x01, 0x0d, 0xb8, [31] = 2};
+    static const struct {
+        uint8_t length, bytes[15];
+        uint16_t check; /* as it lies in memory */
+    } each[] = {{15, {0x12, 0x34, 0, 0x35, 0, 0x0f, 0x21, 0x9e, 'w', 'h', 'e', 'r', 'r', 'y', '!'}, 0x9e21},
+                {10, {0x12, 0x34, 0, 0x35, 0, 0x0a, 0xff, 0xff, 0x91, 0xfc}, 0}};
+    for (size_t i = 0; i < 2; i++) {
+        const uint8_t behind[8] = {0, 0, 0, each[i].length, 0, 0, 0, 17};
+        const uint32_t pseudo = wherry_csum_partial(behind, sizeof behind, wherry_csum_partial(addresses, 32, 0));
+        uint8_t bytes[15];
+        memcpy(bytes, each[i].bytes, sizeof bytes);
+        expect("a received datagram", wherry_csum_fold(wherry_csum_partial(bytes, each[i].length, pseudo)), 0);
+        bytes[6] = bytes[7] = 0;
+        expect("one to send", wherry_csum_fold(wherry_csum_partial(bytes, each[i].length, pseudo)), each[i].check);
+    }
+}
+
 /* Cut anywhere, odd places too, and put together. */
 static void combined(void)
 {
@@ -212,6 +233,7 @@ int main(int count, char **words)
             continue;
         tiers++;
         known_sums(wrong);
+        datagrams();
         combined();
         long_sums();
         known_crcs();
