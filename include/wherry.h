@@ -94,7 +94,9 @@ uint16_t wherry_csum_fold(uint32_t sum);
  * csum_block_add. */
 uint32_t wherry_csum_block_add(uint32_t sum, uint32_t block, size_t offset);
 
-/* CRC-32C (Castagnoli; iSCSI, SCTP, ext4) of n bytes at src; crc is 0, or the result for the bytes before these. */
+/* CRC-32C (Castagnoli; iSCSI, SCTP, Btrfs) of n bytes at src; crc is 0, or the result for the bytes before these. It is
+ * complemented on the way in and out, as zlib's crc32 is; Linux crc32c is not, so crc32c(seed, ...), as ext4 has it, is
+ * ~wherry_crc32c(~seed, ...). */
 uint32_t wherry_crc32c(uint32_t crc, const void *src, size_t n);
 
 /* The same, and copies the n bytes to dst, which must not overlap, in one pass. */

@@ -176,6 +176,10 @@ static void known_crcs(void)
         bytes[i] = (uint8_t)(31 - i);
     expect("CRC of 31 to 0", crc_of(bytes, 32), 0x113fdb5c);
     expect("CRC of nothing", crc_of(bytes, 0), 0);
+    /* As dumpe2fs tells it of a file system with this UUID: Linux crc32c of it, from ones. */
+    static const uint8_t uuid[] = {0,    0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
+                                   0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff};
+    expect("ext4's seed", ~wherry_crc32c(~0xffffffffu, uuid, sizeof uuid), 0xb720167d);
 }
 
 /* A destination that is not there ends the program, as with every other copy; it is not a wish for the sum alone. */
