@@ -378,3 +378,41 @@ def test_what_the_file_holds_as_the_page_has_it(build_dir: Path, tmp_path: Path)
     run(*CC, *strict, tmp_path / "p.c", build_dir / "src/libwherry.a", "-o", tmp_path / "p")
     for offset in ("0", "1000", "4500"):
         run(tmp_path / "p", offset)
+
+
+A_HOST = """\
+#define _GNU_SOURCE
+#include <signal.h>
+#include <unistd.h>
+#include <wherry.h>
+static void report_crash(int signo, siginfo_t *info, void *context)
+{
+    (void)signo, (void)info, (void)context;
+    static int reports;
+    if (reports++ > 0 || write(1, "crashed\\n", 8) != 8)
+        _exit(2);
+}
+EXAMPLE
+int main(void)
+{
+    char byte;
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+    const char *volatile nowhere = (const char *)64;
+    sigaction(SIGSEGV, &action, NULL);
+    sigaction(SIGBUS, &action, NULL);
+    if (wherry_nofault_init_hosted() != 0 || wherry_copy_nofault(&byte, nowhere, 1, NULL) != 1)
+        return 3;
+    return *nowhere;
+}
+"""
+
+
+def test_the_host_of_the_manual_page(build_dir: Path, tmp_path: Path):
+    """It tells of a crash once, and then the program dies of it."""
+    page = (ROOT / "man/wherry_nofault_init.3").read_text()
+    (example,) = re.findall(r"\.EX\n(static void on_fault.*?)\.EE", page, flags=re.DOTALL)
+    (tmp_path / "p.c").write_text(A_HOST.replace("EXAMPLE", example))
+    strict = ("-Wall", "-Wextra", "-Werror", "-I", ROOT / "include")
+    run(*CC, *strict, tmp_path / "p.c", build_dir / "src/libwherry.a", "-o", tmp_path / "p")
+    done = run(tmp_path / "p", check=False)
+    assert (done.stdout, done.returncode) == ("crashed\n", -signal.SIGSEGV)
