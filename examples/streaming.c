@@ -99,8 +99,10 @@ int main(int argc, char **argv)
 {
     char *end = NULL;
     const size_t most = argc > 1 ? strtoull(argv[1], &end, 0) : (size_t)128 << 20;
-    if (end && (*end || argv[1][0] == '-' || most < LEAST)) {
-        fprintf(stderr, "streaming: '%s': give the largest size, in bytes, %d or more\n", argv[1], LEAST);
+    const int wrong = argc > 2 ? 2 : end && (*end || argv[1][0] < '0' || argv[1][0] > '9' || most < LEAST);
+    if (wrong) {
+        fprintf(stderr, "streaming: '%s': give the largest size, in bytes, %d or more, and nothing else\n", argv[wrong],
+                LEAST);
         return 2;
     }
     static const char *const where[] = {"the same bytes again", "new bytes each time"};

@@ -132,7 +132,7 @@ def test_the_example(build_dir: Path, tmp_path: Path):
     run("cc", *flags, source, build_dir / "src/libwherry.a", "-o", tmp_path / "s")
     said = run(tmp_path / "s", str(64 << 10)).stdout
     assert said.count("stream/memcpy") == 6 and said.count("\n") == 2 * (3 + 4)
-    for wrong in ("many", "64k", "100", "-1", ""):
-        done = run(tmp_path / "s", wrong, check=False)
+    for *right, wrong in (["many"], ["64k"], ["100"], ["-1"], [" -1"], [""], ["1024", "4096"]):
+        done = run(tmp_path / "s", *right, wrong, check=False)
         assert (done.returncode, done.stdout) == (2, ""), wrong
         assert f"streaming: '{wrong}': give the largest size" in done.stderr
