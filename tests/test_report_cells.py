@@ -366,3 +366,22 @@ def test_libc_loses_only_where_it_is_told_to_take_longer():
         own["regions"][0]["to_libc"] = dict(zip(("median", "low", "high"), told, strict=True))
         said = words.summary(run, "scoreboard")
         assert len(said) == 1 and said[0].startswith("memcpy: over 1 region Wherry")
+
+
+@pytest.mark.parametrize(
+    ("best", "verdict", "p", "loses"),
+    [
+        ("libc", "tie", 0.001, False),
+        ("libc", "ahead", 0.9, True),
+        ("a_peer", "tie", 0.2, False),
+        ("a_peer", "behind", 0.001, True),
+    ],
+)
+def test_libc_loses_in_no_region_that_the_table_calls_a_tie(best, verdict, p, loses):
+    score = runs.score(("wherry", "libc", "a_peer"))
+    (own,) = score["ops"]
+    own["regions"], own["total"]["regions"] = own["regions"][:1], 1
+    own["regions"][0] |= {"best": best, "verdict": verdict}
+    own["regions"][0]["to_libc"] = {"median": 0.58, "low": 0.41, "high": 0.99, "p_corrected": p}
+    said = words.summary({"experiments": [{"name": "scoreboard", "score": score}]}, "scoreboard")
+    assert any("loses most" in text for text in said) is loses

@@ -181,6 +181,12 @@ def _ratio(estimate: score.Estimate | None) -> dict | None:
     return {key: None if value is None else _six(value) for key, value in own.items()}
 
 
+def _judged(estimate: score.Estimate | None) -> dict | None:
+    """With what a reader of the file needs to tell it from chance."""
+    own = _ratio(estimate)
+    return own and own | {"p_corrected": _six(estimate.p)}
+
+
 def _figure(campaign: Campaign, rows: list[int], name: str, rate: bool) -> float | None:
     """Geometric mean of the medians: nanoseconds a call, or bytes a nanosecond."""
     logs = []
@@ -205,8 +211,8 @@ def _told(campaign: Campaign, region: regions.Region, scored: score.Scored, name
         "fastest": scored.fastest,
         "tied": list(scored.tied),
         "best": scored.best,
-        "to_best": _ratio(scored.to_best),
-        "to_libc": _ratio(scored.to_libc),
+        "to_best": _judged(scored.to_best),
+        "to_libc": _judged(scored.to_libc),
         "verdict": scored.verdict,
     }
     return own | ({"mix": region.mix["name"]} if region.mix else {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from wherry import dimensions, levels, rounds, sentences, tables, then
+from wherry import dimensions, levels, rounds, sentences, stats, tables, then
 from wherry import experiments as rooms
 from wherry.scoreboard.show import standing, takes
 from wherry.tables import Block
@@ -131,10 +131,17 @@ def summary(run: dict, name: str) -> list[str]:
     return [dimensions.clean(text, 1200) for text in said if text]
 
 
-def _loses(to_libc: dict, floor: float) -> bool:
-    """Whether Wherry's time over libc's tells that libc takes longer, by more than the noise floor."""
-    high = to_libc.get("high")
-    return high is not None and high < 1 and to_libc["median"] < 1 / (1 + floor)
+def _loses(region: dict, floor: float) -> bool:
+    """Whether libc's time is told from Wherry's: where libc is the best peer by the verdict of the table, else by the
+    same rule."""
+    own = region["to_libc"]
+    if not own:
+        return False
+    if region["best"] == "libc":
+        return region["verdict"] == "ahead"
+    ratio = stats.Ratio(own["median"], own.get("low"), own.get("high"))
+    # Run files from before it was written there were not corrected.
+    return stats.call(ratio, floor, own.get("p_corrected", 0.0)) == "faster"
 
 
 def _of_score(score: dict) -> list[str]:
@@ -161,7 +168,7 @@ def _of_score(score: dict) -> list[str]:
         if worst and worst["verdict"] == "behind":
             text += f", most in {worst['name']}, {takes(worst['to_best'], str(worst['best']) + chr(39) + 's')}"
         said.append(dimensions.clean(text + ".", 1200))
-        lost = [r for r in base if r["to_libc"] and _loses(r["to_libc"], score["floor"])]
+        lost = [r for r in base if _loses(r, score["floor"])]
         most = min(lost, key=lambda r: r["to_libc"]["median"], default=None)
         if most:
             said.append(
