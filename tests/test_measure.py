@@ -190,6 +190,20 @@ def test_content_that_lasts_too_short(runner):
     assert [event["id"] for event in of(events, "rowend")] == [1, 2, 3]
 
 
+@pytest.mark.parametrize("walk", ["dst_state=L2", "walk=stream buffer=131072"])
+def test_iszero_looks_at_every_byte(runner, walk):
+    """It ends at the first byte that is not zero, so its buffers are zero, whatever rows before it and its own checks
+    have left there: a thousand lines take more than eight times as long as one."""
+    rows = [
+        f"id=1 op=set routines=libc size=65536 {walk} {QUICK}",
+        f"id=2 op=iszero routines=iszero_sse2 size=64 {walk} {QUICK}",
+        f"id=3 op=iszero routines=iszero_sse2 size=65536 {walk} {QUICK}",
+    ]
+    events, _ = measure(runner, rows)
+    least = {cell["id"]: min(cell["ns"]) for cell in of(events, "cell") if not cell["aa"]}
+    assert least[3] > 8 * least[2]
+
+
 def test_interrupt_keeps_whole_lines(runner):
     row = "op=copy routines=libc size=65536 src_state=L2 dst_state=L2 rounds=1000 batch_us=20000"
     with subprocess.Popen(

@@ -363,6 +363,9 @@ const char *pool_make(struct pool *pool, const struct row *row, const struct cac
     pool->dst_side = dst;
     pool->src_base = pool->src.base ? pool->src.base + MARGIN : NULL;
     pool->dst_base = pool->dst.base ? pool->dst.base + MARGIN : NULL;
+    pool->zeros = row->op == WHERRY_OP_iszero && row->content == CONTENT_ANY;
+    if (pool->zeros)
+        memset(pool->dst.base, 0, dst.bytes + 2 * MARGIN);
     touch_pages(pool->src_base, src.bytes);
     touch_pages(pool->dst_base, dst.bytes);
     pool->walk = (struct walk){0};
@@ -441,11 +444,11 @@ void pool_warm(struct pool *pool)
         pass_over(pool->src_base, src->kept_from, false);
     }
     if (dst_too)
-        pass_over(pool->dst_base + dst_kept, dst->bytes - dst_kept, true);
+        pass_over(pool->dst_base + dst_kept, dst->bytes - dst_kept, !pool->zeros);
     if (src_too)
         pass_over(pool->src_base + src->kept_from, src->kept, false);
     if (dst_too)
-        pass_over(pool->dst_base, dst->kept, true);
+        pass_over(pool->dst_base, dst->kept, !pool->zeros);
 }
 
 bool pool_is_huge(const struct pool *pool)

@@ -39,6 +39,7 @@ struct pool {
     size_t begins_room;
     bool shifts;    /* few slots: their places are drawn anew for every round */
     bool keep_warm; /* the state is one that a pass over the pool restores */
+    bool zeros;     /* the destination is, and stays so: iszero ends at the first byte that is not */
     struct walk walk;
     uint64_t random; /* the generator's state */
 };
