@@ -294,6 +294,10 @@ def test_undecided_rows_are_counted_apart_from_ties():
     assert said.endswith("fastest or tied in 1 of 3 rows, and 1 is undecided.")
     said = sentences.libc_loss(rows[:2], cells, str, 0.01)
     assert said.endswith("in 1 of 2 rows, and surely lost in none; 1 is undecided.")
+    # With the least time of a row that is undecided libc is no more its fastest than anybody else.
+    for cell, ns in zip(times.values(), (1.0, 2.0), strict=True):
+        cell["ns"]["median"] = ns
+    assert sentences.libc_loss(rows[:2], cells, str, 0.01) == said
 
 
 def test_who_ran_alone_has_no_lead():

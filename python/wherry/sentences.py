@@ -198,10 +198,10 @@ def libc_loss(
         counted += 1
         best = min(own, key=lambda n: own[n]["ns"]["median"])
         loss = own["libc"]["ns"]["median"] / own[best]["ns"]["median"]
-        if row["fastest"] == "libc" or "libc" in row["tied"] or loss <= 1 + floor:
-            good += 1
-        elif "libc" in row.get("unsure", ()):
+        if "libc" in row.get("unsure", ()):  # also with the least time: nobody surely is behind it
             unsure += 1
+        elif row["fastest"] == "libc" or "libc" in row["tied"] or loss <= 1 + floor:
+            good += 1
         elif worst is None or loss > worst[0]:
             worst = (loss, best, label(row))
     if not counted:
@@ -210,7 +210,7 @@ def libc_loss(
         return f"libc was fastest or tied with the fastest in {_all_of(good, counted)}."
     if worst is None:
         if counted == 1:
-            return "Whether libc lost anything is undecided."
+            return "Whether libc was as fast as any is undecided."
         return (
             f"libc was fastest or tied in {good or 'none'} of {counted} rows, and surely lost in none; "
             f"{unsure} {'is' if unsure == 1 else 'are'} undecided."
