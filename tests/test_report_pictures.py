@@ -74,6 +74,22 @@ def test_caches_end_only_at_sizes_that_say_where_the_bytes_lie():
         assert ("sizes of the caches" in drawn.how) == lines
 
 
+@pytest.mark.parametrize(
+    ("largest", "names", "said"),
+    [
+        (4096, ("libc", "wherry"), "rounds."),
+        (4096, ("libc", "call_floor"), "Dashed grey lines are limits and yardsticks."),
+        (1 << 20, ("libc", "wherry"), "Dashed upright lines are the sizes of the caches."),
+        (1 << 20, ("libc", "call_floor"), "yardsticks, upright ones the sizes of the caches."),
+    ],
+)
+def test_the_words_below_curves_tell_of_no_line_that_is_not_there(largest, names, said):
+    run = runs.empty()
+    runs.add(run, "small", [{"size": size} for size in (64, 1024, largest)], names)
+    (drawn,) = (p for p in pictures.of(run, "small") if p.key.startswith("curves"))
+    assert drawn.how.endswith(said)
+
+
 def test_sizes_with_a_zero_lie_along_a_logarithm_too(tmp_path):
     """As Go's own BenchmarkMemmove/0 to /4096: along a line all but the last would lie in a heap."""
     run = runs.empty()

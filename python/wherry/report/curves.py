@@ -74,7 +74,7 @@ def picture(
     if zero:
         # 0 has no logarithm: along log(1 + size) it has a place, a doubling before 1.
         scale = {"type": "symlog", "constant": 1}
-    ends = _caches_end_at_sizes(rows)
+    caches = _caches(run, xs) if axis == "size" and _caches_end_at_sizes(rows) else []
     views = []
     for name in _quantities(axis, xs, series):
         if name == RATE and waiting:
@@ -82,22 +82,12 @@ def picture(
         if name == RATIO and not any(p.get("ratio") for p in points):
             continue  # an op that libc lacks
         extent = _extent(points, name)
-        caches = _caches(run, xs) if axis == "size" and ends else []
         views.append(_view(name, axis, xs, scale, series, panels, caches, extent))
     what = {"size": "size"}.get(axis, dimensions.AXES[axis].split(",")[0])
     return Picture(
         key=f"curves {axis} {dimensions.common(rows)}",
         title=f"By {what}: {dimensions.common(rows)}",
-        how=f"Both axes are logarithmic{', with a place for size 0' if zero else ''}. "
-        "A band is the middle half of the rounds"
-        + (
-            "."
-            if rows[0]["op"] in _WITHOUT_CACHES
-            else "; dashed grey lines are limits and yardsticks"
-            + (", upright ones the sizes of the caches." if ends else ".")
-        )
-        if axis == "size"
-        else "A band is the middle half of the rounds; dashed grey lines are yardsticks.",
+        how=_how(points, axis, zero, bool(caches)),
         alt=f"Curves of {', '.join(series)} along {dimensions.AXES[axis]}, {len(panels)} "
         f"panel{'s' if len(panels) != 1 else ''}.",
         columns=column_table(points, ["routine", "x", "panel", *figures_of(points)]),
@@ -107,6 +97,23 @@ def picture(
         layout=layout,
         heavy=len(points) > MANY_POINTS,
     )
+
+
+def _how(points: Sequence[dict], axis: str, zero: bool, caches: bool) -> str:
+    """How to read it: no word of what it does not have."""
+    said = []
+    if axis == "size":
+        said.append(f"Both axes are logarithmic{', with a place for size 0' if zero else ''}")
+    if any(p.get("q25") is not None and p.get("q75") is not None for p in points):
+        said.append("A band is the middle half of the rounds")
+    grey = any(look.is_yardstick(p["routine"]) for p in points)
+    if grey:
+        what = "limits and yardsticks" if axis == "size" else "yardsticks"
+        upright = ", upright ones the sizes of the caches" if caches else ""
+        said.append(f"Dashed grey lines are {what}{upright}")
+    elif caches:
+        said.append("Dashed upright lines are the sizes of the caches")
+    return "".join(f"{text}. " for text in said).strip()
 
 
 def _tip(axis: str) -> tuple[str, str]:
