@@ -155,6 +155,26 @@ def test_the_page_says_how_it_was_measured():
     assert "for want of them used in 1 cell" in said
 
 
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({}, ""),
+        (
+            {"thinned": {"planned": 19, "measured": 10, "quick": False}},
+            "10 of 19 rows, for the time",
+        ),
+        ({"thinned": {"planned": 9, "measured": 9, "quick": True}}, "there was, the short form"),
+        ({"cut_short": True}, "the time was up before all processes had ended"),
+    ],
+)
+def test_what_a_budget_left_out_is_told_on_the_page_too(told, said):
+    run = made([{"size": 64}])
+    own = words.entry(run, run["experiments"][0]["name"])
+    own |= told
+    assert said in words.method(run, own["name"])
+    assert bool(told) == ("the time" in words.method(run, own["name"]))
+
+
 def test_rows_without_a_verdict_say_why_and_claim_nothing():
     run = made([{"size": 64}, {"size": 1024}])
     for row in run["rows"]:

@@ -186,3 +186,16 @@ def counters_in_words(experiment: Mapping) -> str:
     if not own["events"]:
         return f"no {own['set']} counters here: {own['reason'] or 'not told why'}"
     return f"not counted here: {own['reason']}" if own["reason"] else ""
+
+
+def thinned_in_words(own: Mapping) -> str:
+    """What the time there was has cost an experiment; empty where it was enough."""
+    said = []
+    if thinned := own.get("thinned"):
+        short = ", the short form" if thinned["quick"] else ""
+        said.append(
+            f"{thinned['measured']} of {thinned['planned']} rows, for the time there was{short}"
+        )
+    if own.get("cut_short"):
+        said.append("the time was up before all processes had ended")
+    return "; ".join(said)

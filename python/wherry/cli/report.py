@@ -48,14 +48,6 @@ def verified(printer: Printer, result) -> None:
         printer.paragraph(f"{target}: {message}", indent="  ")
 
 
-def _thinned(own: dict | None) -> str:
-    """What the time there was has cost."""
-    if own is None:
-        return ""
-    short = ", the short form" if own["quick"] else ""
-    return f"; {own['measured']} of {own['planned']} rows, for the time there was{short}"
-
-
 def experiment(printer: Printer, run: dict, name: str) -> None:
     own = next(e for e in run["experiments"] if e["name"] == name)
     if not tables.rows_of(run, name):
@@ -75,8 +67,7 @@ def experiment(printer: Printer, run: dict, name: str) -> None:
         + f"medians of {plural(own['processes'], 'process', 'processes')} x "
         + plural(own["rounds"], "round")
         + (f"; {said}" if (said := sentences.corrected(own.get("correction"))) else "")
-        + _thinned(own.get("thinned"))
-        + ("; the time was up before all processes had ended" if own.get("cut_short") else "")
+        + (f"; {said}" if (said := rounds.thinned_in_words(own)) else "")
         + ("" if own["complete"] else "; INTERRUPTED, so fewer")
     )
     some = f"{plural(disturbed, 'cell has', 'cells have')} disturbed rounds" if disturbed else ""

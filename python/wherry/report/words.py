@@ -73,6 +73,7 @@ def method(run: dict, name: str) -> str:
         if "ab" in own
         else f"medians of {plural(own['processes'], 'process', 'processes')} × {plural(own['rounds'], 'round')}",
         sentences.corrected(own.get("correction")),
+        attempt(lambda: rounds.thinned_in_words(own), ""),
         sentences.untold(tables.rows_of(run, name)),
         attempt(lambda: rounds.voided_in_words(own, disturbed), "")
         or (f"{plural(disturbed, 'cell has', 'cells have')} disturbed rounds" if disturbed else ""),
