@@ -206,6 +206,16 @@ def test_what_is_made_of_an_excluded_peer_goes_with_it():
     assert "liar=liar.so" not in campaign._arguments(0, row)
 
 
+def test_a_row_of_which_all_are_wrong_ends_as_others_do(fake, monkeypatch):
+    for name, value in fake.environment.items():
+        monkeypatch.setenv(name, value)
+    rows = [Row("x", "copy", names, 64) for names in (("liar",), ("libc",))]
+    peers = [f"liar={fake.directory / 'peer.so'}"]
+    campaign = Campaign(rows, processes=1, peers=peers)
+    campaign.run()
+    assert {row for row, _, _ in campaign.cells} == {1} and campaign.wrong == {"liar"}
+
+
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )

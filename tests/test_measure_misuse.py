@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 from pathlib import Path
 
@@ -232,3 +233,27 @@ def test_help_names_every_key_of_a_row(runner):
     shown = subprocess.run([runner, "measure", "--help"], capture_output=True, text=True).stdout
     told = shown.partition("Keys of a row: ")[2].partition(";")[0].split()
     assert told == keys and "ascending" in keys
+
+
+def test_without_memory_to_verify_in_nobody_is_wrong(runner):
+    """Where a limit leaves room for the two buffers and not for a third, which keeps what the source held."""
+    row = (
+        f"id=1 op=copy routines=libc,wherry walk=stream buffer={32 << 20} size={32 << 20} rounds=1"
+    )
+    met = set()
+    for room in range(64, 160, 12):
+        done = subprocess.run(
+            [runner, "measure"],
+            input=row + "\n",
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            preexec_fn=lambda room=room: resource.setrlimit(
+                resource.RLIMIT_AS, (room << 20, room << 20)
+            ),
+        )
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        assert done.returncode == 0 and not of(events, "wrong"), done.stdout + done.stderr
+        met |= {event["reason"].partition(" in ")[0] for event in of(events, "skip")}
+        met |= {"measured" for _ in of(events, "cell")}
+    assert met >= {"no memory to verify it", "measured"}

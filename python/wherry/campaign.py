@@ -375,7 +375,8 @@ class Campaign:
         row, routine = state.trying or (None, "")
         if row is None or self.rows[row].command != "measure":
             return False
-        return routine == self._routines(row)[-1]
+        left = self._routines(row)  # none where all of them were wrong
+        return not left or routine == left[-1]
 
     def _blame(self, kind: str, state: _PassState, message: str) -> None:
         if state.trying is None:

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "commands.h"
 #include "cpu/cpu.h"
 #include "crew.h"
@@ -94,6 +95,17 @@ static const char *prepare(struct work *work)
     return NULL;
 }
 
+/* What the check found against a routine; one that could not be checked is skipped. */
+static void tell_wrong(const struct work *work, const struct listener *tell, const char *name, const char *when)
+{
+    char message[320];
+    snprintf(message, sizeof message, "%s%s", when, work->message);
+    if (work->message == check_no_room)
+        tell->skip(tell->context, work->row, name, check_no_room);
+    else
+        tell->wrong(tell->context, work->row, name, message);
+}
+
 /* Verifies and calibrates whoever is there. Returns the cell that crashed or hung, or NULL. */
 static struct cell *try_out(struct work *work, const struct listener *tell, struct result *result,
                             struct guarded_result *how, const char **doing)
@@ -111,7 +123,7 @@ static struct cell *try_out(struct work *work, const struct listener *tell, stru
         }
         if (work->message) {
             cell->left_out = true;
-            tell->wrong(tell->context, work->row, cell->name, work->message);
+            tell_wrong(work, tell, cell->name, "");
             continue;
         }
         *doing = "while it was calibrated";
@@ -137,9 +149,7 @@ static struct cell *try_again(struct work *work, const struct listener *tell, st
             continue;
         for (size_t k = 0; k < result->cell_count; k++)
             result->cells[k].left_out = result->cells[k].left_out || strcmp(result->cells[k].name, cell->name) == 0;
-        char message[320];
-        snprintf(message, sizeof message, "after timing: %s", work->message);
-        tell->wrong(tell->context, work->row, cell->name, message);
+        tell_wrong(work, tell, cell->name, "after timing: ");
     }
     return NULL;
 }

@@ -11,6 +11,8 @@
 
 enum { AROUND = 128, SAMPLES = 48, PATH_SAMPLES = 2, KEPT_ROOM = 8 << 20 };
 
+const char check_no_room[] = "no memory to verify it in beside the buffers; choose a smaller size";
+
 static char problem[256];
 
 static size_t first_difference(const unsigned char *a, const unsigned char *b, size_t n)
@@ -113,7 +115,7 @@ static const char *check_call(loop_fn *fn, enum wherry_op op, unsigned char *dst
     const bool meets = copies && src < dst + whole && dst < src + whole;
     unsigned char *kept = copies ? room_for(whole) : NULL, before[AROUND], behind[AROUND];
     if (copies && !kept)
-        return "no memory to verify in";
+        return check_no_room;
     fill(dst - AROUND, meets ? whole : AROUND, random);
     fill(dst + n, AROUND, random);
     if (copies) {
@@ -178,7 +180,7 @@ static const char *check_read(loop_fn *fn, enum wherry_op op, unsigned char *at,
     }
     unsigned char *kept = room_for(n + 1);
     if (!kept)
-        return "no memory to verify in";
+        return check_no_room;
     memcpy(kept, at, n);
     const uint64_t returned = call(fn, op, at, at, n, value);
     if (flags_wrong(op, n))

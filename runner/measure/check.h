@@ -7,6 +7,9 @@
 #include "row.h"
 #include "usercopy/paths.h"
 
+/* The message where there was no memory to verify in: no word against the routine, which has no speed all the same. */
+extern const char check_no_room[];
+
 /* Calls fn, a routine of this op, in the row's own slots, sizes and offsets, on contents that differ from what must
  * come, and compares every byte it should write, the bytes around them, the source and the result, and looks at the
  * flags it left. Returns NULL, or what is wrong (a static buffer). */
