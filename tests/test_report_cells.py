@@ -175,6 +175,16 @@ def test_what_a_budget_left_out_is_told_on_the_page_too(told, said):
     assert bool(told) == ("the time" in words.method(run, own["name"]))
 
 
+def test_a_page_of_another_tools_figures_claims_nothing_of_how_they_were_made():
+    source = {"tool": "google-benchmark", "file": "a.json", "unit": "ns", "told": {}, "notes": []}
+    ours, theirs = made([{"size": 64}]), made([{"size": 64}]) | {"source": source}
+    claims = ("Every routine was verified", "nothing was skipped, wrong or crashed")
+    text = page.page([page.Run(theirs, "a.json")])
+    assert not any(claim in text for claim in claims) and "whether the bytes were right" in text
+    text = page.page([page.Run(ours, "b.json"), page.Run(theirs, "a.json")])
+    assert all(claim in text for claim in claims) and "whether the bytes were right" in text
+
+
 def test_rows_without_a_verdict_say_why_and_claim_nothing():
     run = made([{"size": 64}, {"size": 1024}])
     for row in run["rows"]:

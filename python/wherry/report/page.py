@@ -184,8 +184,8 @@ class _Page:
 
     def methods(self) -> str:
         parts = [_method(r) for r in self.runs]
-        kinds = {words.of_programs(own.run) for own in self.runs}
-        how = (_HOW if False in kinds else "") + (_HOW_PROGRAMS if True in kinds else "")
+        kinds = {_kind(own.run) for own in self.runs}
+        how = "".join(text for kind, text in _HOW.items() if kind in kinds)
         return f'<section id="method"><h2>Noise floor and method</h2>{how}{self.beside(parts)}</section>'
 
     def problems(self) -> str:
@@ -198,7 +198,11 @@ class _Page:
             parts.append(
                 f"<ul>{''.join(lines)}</ul>"
                 if lines
-                else paragraph("None: nothing was skipped, wrong or crashed.")
+                else paragraph(
+                    "Not known: another tool measured; what its file tells of failures is under Method."
+                    if own.run.get("source")
+                    else "None: nothing was skipped, wrong or crashed."
+                )
             )
         return f'<section id="problems"><h2>Problems</h2>{self.beside(parts)}</section>'
 
@@ -313,7 +317,7 @@ def _machine(own: Run) -> str:
     return "".join(parts)
 
 
-_HOW = (
+_HOW_ROUTINES = (
     "<p>Wherry measures all routines of a row interleaved: each round times every one of them once, in shuffled "
     "order, with one number of calls. A figure is the median over the rounds of all processes; a comparison is the "
     "median of the ratios within rounds, with a 95 % interval that resamples whole processes. The noise floor is what "
@@ -327,6 +331,18 @@ _HOW_PROGRAMS = (
     "floor is what a side differs from itself in these runs; a difference inside it is a tie. Times are those of the "
     "program and all that it starts.</p>"
 )
+_HOW_IMPORTED = (
+    "<p>Figures that were imported are another tool's: a figure is the median of what its file gives. How it measured, "
+    "how far a routine differs from itself there, and whether the bytes were right, is not known here.</p>"
+)
+# By what was measured.
+_HOW = {"routines": _HOW_ROUTINES, "programs": _HOW_PROGRAMS, "imported": _HOW_IMPORTED}
+
+
+def _kind(run: dict) -> str:
+    if run.get("source"):
+        return "imported"
+    return "programs" if words.of_programs(run) else "routines"
 
 
 def _method(own: Run) -> str:
