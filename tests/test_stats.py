@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from wherry import stats
+from wherry.experiments import small
 
 SEED = 12345
 
@@ -171,3 +172,15 @@ def test_rounds_that_have_no_second_half_are_not_halved():
         "a"
     }
     assert stats.verdict(cells, 0.01, rng).fastest is None
+
+
+@pytest.mark.parametrize(
+    ("more", "said"), [(0.2, "cost libc nothing here that is beyond the noise"), (2.0, "+2.0 ns")]
+)
+def test_what_tails_cost_is_told_where_it_is_beyond_the_noise(more, said):
+    rows = [{"row": size, "size": size} for size in (*small.TAILS, *small.EVEN)]
+    cells = {
+        row["row"]: {"libc": {"ns": {"median": 4.0 + more * (row["size"] in small.TAILS)}}}
+        for row in rows
+    }
+    assert said in small.EXPERIMENT._tails(rows, cells, 0.1)

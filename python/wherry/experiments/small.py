@@ -199,7 +199,7 @@ class Small(Experiment):
         said = [
             sentences.leaders(rows, _label),
             sentences.libc_loss(rows, cells, _label, run["noise"]["floor"] or 0),
-            self._tails(rows, cells),
+            self._tails(rows, cells, run["noise"]["floor"] or 0),
         ]
         notes = []
         if any(figure is tables.MISSING for line in body for figure in line):
@@ -214,7 +214,7 @@ class Small(Experiment):
         )
 
     @staticmethod
-    def _tails(rows: list[dict], cells: dict) -> str:
+    def _tails(rows: list[dict], cells: dict, floor: float) -> str:
         """His first finding: 8n + {4..7} cost 20 ns more."""
         by_size = {row["size"]: cells[row["row"]] for row in rows}
 
@@ -227,9 +227,12 @@ class Small(Experiment):
         odd, even = middle(TAILS), middle(EVEN)
         if odd is None or even is None:
             return ""
+        told = f"{odd - even:+.1f} ns here"
+        if abs(odd - even) <= floor * even:
+            told = "nothing here that is beyond the noise"
         return (
-            f"The tails that cost Rizzo's bcopy 20 ns, 8n + {{4..7}} bytes, cost libc "
-            f"{odd - even:+.1f} ns here (17 to 63 bytes)."
+            f"The tails that cost Rizzo's bcopy 20 ns, 8n + {{4..7}} bytes, cost libc {told} "
+            "(17 to 63 bytes)."
         )
 
 
