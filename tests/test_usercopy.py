@@ -11,9 +11,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import report_runs as runs
 from wherry import runfile
 from wherry.experiments import Request
 from wherry.experiments.usercopy import EXPERIMENT, FLOOR, PATHS, SEGMENT
+from wherry.report import words
 
 FAST = ("--processes", "1", "--rounds", "3")
 ROW = f"id=1 op=copy routines={','.join(PATHS)},{FLOOR} size=1448 rounds=1 batch_us=20 {{}}\n"
@@ -136,6 +138,15 @@ def test_the_tables(wherry, tmp_path: Path, monkeypatch):
     assert "usercopy, then and now: the kernel's copy of 1448 bytes" in shown
     assert "could stand beside" not in shown and max(map(len, shown.splitlines())) <= 96
     assert wherry("report", "run.json", "-o", "r.html").returncode == 0
+
+
+def test_a_page_tells_first_what_the_kernels_copies_take():
+    """Not who is fastest within user space, which is beside the point, as if the kernel were in it."""
+    run = runs.empty()
+    runs.add(run, "usercopy", [{"size": size} for size in (1, SEGMENT)], ("libc", "wherry"))
+    said = words.summary(run, "usercopy")
+    assert said[0].startswith("Anand 2002") and len(said) > 1
+    assert all(text.startswith("Within user space, without the kernel: ") for text in said[1:])
 
 
 def test_nothing_stays_behind(wherry_run: Path, tmp_path: Path):

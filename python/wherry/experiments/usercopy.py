@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wherry import history, significance, tables
+from wherry import dimensions, history, sentences, significance, tables
 from wherry.campaign import Row
 from wherry.clock import Clock, clock_of
 from wherry.experiments import Experiment, Request
@@ -136,6 +136,21 @@ class Usercopy(Experiment):
             for size in sizes
             for routines in (kernel, USER)
         ]
+
+    def in_words(self, run: dict) -> list[str] | None:
+        """Paths through the kernel do different things, so none of them leads: who does are copies beside them."""
+        said = [text for block in self.blocks(run, 100_000) for text in block.sentences if text]
+        rows, cells = tables.rows_of(run, self.name), tables.cells_of(run, self.name)
+        differ = dimensions.varying(rows)
+
+        def label(row: dict) -> str:
+            return dimensions.label(row, differ).removeprefix("in ")
+
+        within = [
+            sentences.leaders_or_counts(rows, label, differ),
+            sentences.libc_loss(rows, cells, label, run["noise"]["floor"] or 0),
+        ]
+        return said + [f"Within user space, without the kernel: {text}" for text in within if text]
 
     def blocks(self, run: dict, width: int) -> list[tables.Block]:
         found = found_in(run)
