@@ -77,8 +77,9 @@
  *   copy_ahead_from      past the caches fault-tolerant copies, and those that sum, have their source fetched ahead:
  *                        from copy_parts_from on, where there are string instructions. On a Granite Rapids that gains,
  *                        on a Zen 3 it takes up to a tenth longer
- *   touched_blocks       for so many blocks of other memory what large calls touch stays near: as many as a set of
- *                        set_stream_recent_from has, or both sides of a copy of copy_stream_recent_from
+ *   touched_blocks       for so many blocks of other memory what large calls touch stays near: 11 of 12 that a set of
+ *                        set_stream_recent_from has, or both sides of a copy of copy_stream_recent_from, since what is
+ *                        walked through again and again fits by a little less than what is copied once
  *   stores_halved        not 0 where copy_ymm_from is the least, since what makes 32-byte vectors the better is that a
  *                        64-byte store takes two cycles. Then a store to spare costs more than a branch guessed wrong
  *                        behind others: copies of 256 to 1024 bytes, sizes together, go by four blocks at either end
@@ -223,7 +224,7 @@ static inline struct wherry_thresholds wherry_thresholds_complete(struct wherry_
     t.copy_ahead_from = t.copy_rep_from == SIZE_MAX ? SIZE_MAX : t.copy_parts_from;
     const size_t blocks =
         larger(t.copy_stream_recent_from >> (TOUCHED_BLOCK_LOG - 1), t.set_stream_recent_from >> TOUCHED_BLOCK_LOG);
-    t.touched_blocks = smaller(blocks, TOUCHED_TIME >> TOUCHED_UNIT_LOG);
+    t.touched_blocks = smaller(blocks - blocks / 12, TOUCHED_TIME >> TOUCHED_UNIT_LOG);
     return t;
 }
 
