@@ -26,7 +26,14 @@ static inline __attribute__((always_inline)) uintptr_t no_result(wherry_pagezero
 
 extern const char __start_timed_loops[], __stop_timed_loops[];
 
-/* copy, move, set, zero */
+/* set, zero: which byte is set, where copies have their source, waits for nothing */
+#define SOURCE(src, after) (src)
+#define OF(name) set_##name
+#define CALL(dst, src, n) fn(dst, src, n)
+#define AFTER BYTE_WRITTEN
+#include "loops.tmpl.h"
+
+/* copy, move */
 #define OF(name) plain_##name
 #define CALL(dst, src, n) fn(dst, src, n)
 #define AFTER BYTE_WRITTEN
@@ -97,7 +104,7 @@ loop *loop_for(enum wherry_op op, enum walk_kind kind, enum mode mode)
 {
     static loop *const loops[WHERRY_OP_COUNT][WALK_COUNT][MODE_COUNT] = {
         [WHERRY_OP_copy] = LOOPS(plain),    [WHERRY_OP_move] = LOOPS(plain),
-        [WHERRY_OP_set] = LOOPS(plain),     [WHERRY_OP_zero] = LOOPS(plain),
+        [WHERRY_OP_set] = LOOPS(set),       [WHERRY_OP_zero] = LOOPS(set),
         [WHERRY_OP_csum] = LOOPS(csum),     [WHERRY_OP_copy_csum] = LOOPS(copy_csum),
         [WHERRY_OP_crc32c] = LOOPS(crc32c), [WHERRY_OP_copy_crc32c] = LOOPS(copy_crc32c),
         [WHERRY_OP_iszero] = LOOPS(iszero), [WHERRY_OP_pagezero] = LOOPS(pagezero),

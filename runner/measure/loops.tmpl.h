@@ -1,5 +1,10 @@
 /* The loops for one way to be called. OF(name) makes the functions' names; CALL(dst, src, n) is the call, whose value
- * is kept in `result`; AFTER(result, dst, n) is what the next call's addresses wait for. */
+ * is kept in `result`; AFTER(result, dst, n) is what the next call's addresses wait for. SOURCE(src, after), where a
+ * call has something else in the place of a source. */
+#ifndef SOURCE
+#define SOURCE(src, after) ((src) + (after))
+#endif
+
 static inline __attribute__((always_inline)) void OF(pool_independent)(loop_fn *fn, struct walk *walk, uint64_t calls,
                                                                        bool fresh)
 {
@@ -28,7 +33,7 @@ TIMED static void OF(pool_latency)(loop_fn *fn, struct walk *walk, uint64_t call
     for (; calls; calls--) {
         size_t n = *size;
         char *dst = walk->dst + ((size_t)slot->dst << 6) + after;
-        const uintptr_t result = (uintptr_t)CALL(dst, walk->src + ((size_t)slot->src << 6) + after, n);
+        const uintptr_t result = (uintptr_t)CALL(dst, SOURCE(walk->src + ((size_t)slot->src << 6), after), n);
         after = AFTER(result, dst, n);
         if (++slot == walk->slots_end)
             slot = walk->slots;
@@ -68,7 +73,7 @@ TIMED static void OF(placed_latency)(loop_fn *fn, struct walk *walk, uint64_t ca
         size_t n = call->size;
         const char *src = placed_src(walk, slot, call);
         char *dst = placed_dst(walk, slot, call, src) + after;
-        const uintptr_t result = (uintptr_t)CALL(dst, src + after, n);
+        const uintptr_t result = (uintptr_t)CALL(dst, SOURCE(src, after), n);
         after = AFTER(result, dst, n);
         if (++slot == walk->slots_end)
             slot = walk->slots;
@@ -103,7 +108,7 @@ TIMED static void OF(stream_latency)(loop_fn *fn, struct walk *walk, uint64_t ca
     uintptr_t after = 0;
     for (; calls; calls--) {
         char *dst = walk->dst + at + after;
-        const uintptr_t result = (uintptr_t)CALL(dst, walk->src + (at & src_mask) + after, step);
+        const uintptr_t result = (uintptr_t)CALL(dst, SOURCE(walk->src + (at & src_mask), after), step);
         after = AFTER(result, dst, step);
         at += step;
         if (at >= walk->span)
@@ -128,3 +133,4 @@ INDEPENDENT(stream)
 #undef OF
 #undef CALL
 #undef AFTER
+#undef SOURCE
