@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from conftest import need_tool
 from made_runs import MACHINE, usual
-from test_formats import call, entry, gbench, saved
+from test_formats import entry, gbench, saved
 from wherry import mixes, recordedcalls, runfile, runner
 from wherry.compare.sides import Figures
 from wherry.experiments import Request, load, load_all
@@ -21,7 +21,6 @@ from wherry.formats import benchfmt, cells, export, files, google_benchmark, nam
 from wherry.formats.samples import Raw, Samples, read_raw
 
 COMPARE_PY = Path("/usr/share/benchmark/compare.py")
-__all__ = ["call"]  # a fixture
 
 
 @pytest.fixture

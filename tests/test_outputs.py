@@ -9,13 +9,11 @@ import pytest
 from conftest import ROOT
 from made_mixes import SMALL
 from made_runs import usual
-from test_formats import call, entry, gbench, saved
+from test_formats import entry, gbench, saved
 from test_plans import PLAN
 from wherry import outputs, planbinary, planfiles, recordings, runfile, runner
 from wherry.errors import WherryError
 from wherry.report import still
-
-__all__ = ["call"]  # a fixture
 
 PHOTO = b"\xff\xd8\xff\xe0\x00\x10JFIF and what somebody would miss\n"
 # A command; what it writes is {}.

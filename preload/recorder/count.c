@@ -97,7 +97,8 @@ static inline __attribute__((always_inline)) void count_larger(struct recorder_b
     add(&block->log_bytes[op][class - EXACT - 1], n);
     count_place(block, op, group, dst, src, n, apart);
     const uint64_t number = block->larger + sum->calls;
-    const uint64_t place = number % (logged && number >= ORDER_OFTEN ? ORDER_EACH_LATER : ORDER_EACH);
+    const uint64_t each = logged && number >= ORDER_OFTEN ? ORDER_EACH_LATER : ORDER_EACH;
+    const uint64_t place = number & (each - 1); /* powers of two, or there would be a division */
     sum->calls++;
     sum->bytes += n;
     if (place < ORDER_SOME)
