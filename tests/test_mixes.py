@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -314,3 +315,66 @@ def test_a_file_may_be_called_as_a_range_is(monkeypatch, tmp_path):
         mixes.not_a_broken_range("uniform:x")
     (tmp_path / "uniform:x").write_text("0.5,0.25,0.25\n")
     mixes.not_a_broken_range("uniform:x")
+
+
+def test_built_in_mixes_are_what_they_say():
+    own = {mix.name: mix for mix in mixes.built_in()}
+    assert dict(own["uniform:0-64"].percentiles)[50] == 32 and own["uniform:0-64"].mean == 32
+    assert own["log:1-4096"].largest == 4096 and own["log:1-4096"].share_64 == pytest.approx(
+        0.5, abs=0.01
+    )
+
+
+DAMAGED = {
+    "empty": (b"", "is empty"),
+    "blank": (b"\n\n", "is empty"),
+    "words": (b"hello, world\n", "'hello' in line 1 is not size:probability"),
+    "negative": (b"8:-1\n", "not size:probability"),
+    "nan": (b"8:nan\n", "not size:probability"),
+    "large": (b"9999999999:1\n", "above 1 GiB"),
+    "zero": (b"8:0\n", "no sum"),
+    "infinite": (b"8:1e999\n", "no sum"),
+    "blanks": (b"8:0.5, 16:0.5\n", "not size:probability"),
+    "overlap": (b"8:1\n2:1\n", "line 2 is not overlap:probability"),
+    "alignment": (b"8:1\n0:1\n3:1\n", "line 3 is not alignment:probability"),
+    "four": (b"8:1\n0:1\n1:1\n8:1\n", "more than three lines"),
+    "binary": (bytes(range(256)), "is not text"),
+    "huge": (b"8:1," * (1 << 20) + b"8:1,8:1", "too large"),
+    "many": (b",".join(b"%d:1" % i for i in range(70000)), "more than 65536"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(DAMAGED))
+def test_a_bad_mix_is_told_in_one_line(tmp_path, case):
+    data, said = DAMAGED[case]
+    path = tmp_path / "mix.csv"
+    path.write_bytes(data)
+    with pytest.raises(mixes.WherryError) as caught:
+        mixes.gather([str(path)])
+    message = str(caught.value)
+    assert said in message and "\n" not in message and str(path) in message and len(message) < 400
+
+
+def test_other_things_that_are_no_mix(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "none").mkdir()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "Bcmp_0.csv").write_text("1:1\n")
+    for name, said in (
+        ("missing", "No such file"),
+        ("pipe", "not a file"),
+        ("none", "holds no .csv"),
+        ("other", "none of its .csv files is for"),
+        ("other/Bcmp_0.csv", "which is none of memcpy"),
+    ):
+        with pytest.raises(mixes.WherryError, match=said):
+            mixes.gather([str(tmp_path / name)])
+
+
+def test_mixes_of_one_name_stay_apart(tmp_path):
+    for part in ("a", "b"):
+        (tmp_path / part).mkdir()
+        (tmp_path / part / "web server.csv").write_text("8:1\n")
+    found = mixes.gather([str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path / "a")])
+    assert [mix.name for mix in found] == ["web_server", "web_server~2"]
+    assert all(len(mix.ops) == 3 and " " not in mix.spec for mix in found)

@@ -334,6 +334,14 @@ def test_the_example(build_dir: Path, tmp_path: Path):
     assert int(found[1]) > 50, said
 
 
+def made_of(text: str, build_dir: Path, tmp_path: Path) -> Path:
+    """A program of what a page shows."""
+    (tmp_path / "p.c").write_text(text)
+    strict = ("-Wall", "-Wextra", "-Werror", "-I", ROOT / "include")
+    run(*CC, *strict, tmp_path / "p.c", build_dir / "src/libwherry.a", "-o", tmp_path / "p")
+    return tmp_path / "p"
+
+
 WHAT_IT_HOLDS = """\
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -373,11 +381,9 @@ def test_what_the_file_holds_as_the_page_has_it(build_dir: Path, tmp_path: Path)
     """Of a file that was truncated, also to before the record: its last page reads as zeros."""
     page = (ROOT / "docs/nofault.md").read_text()
     (recipe,) = re.findall(r"```c\n(size_t usable = .*?)```", page, flags=re.DOTALL)
-    (tmp_path / "p.c").write_text(WHAT_IT_HOLDS.replace("RECIPE", recipe))
-    strict = ("-Wall", "-Wextra", "-Werror", "-I", ROOT / "include")
-    run(*CC, *strict, tmp_path / "p.c", build_dir / "src/libwherry.a", "-o", tmp_path / "p")
+    made = made_of(WHAT_IT_HOLDS.replace("RECIPE", recipe), build_dir, tmp_path)
     for offset in ("0", "1000", "4500"):
-        run(tmp_path / "p", offset)
+        run(made, offset)
 
 
 A_HOST = """\
@@ -411,8 +417,5 @@ def test_the_host_of_the_manual_page(build_dir: Path, tmp_path: Path):
     """It tells of a crash once, and then the program dies of it."""
     page = (ROOT / "man/wherry_nofault_init.3").read_text()
     (example,) = re.findall(r"\.EX\n(static void on_fault.*?)\.EE", page, flags=re.DOTALL)
-    (tmp_path / "p.c").write_text(A_HOST.replace("EXAMPLE", example))
-    strict = ("-Wall", "-Wextra", "-Werror", "-I", ROOT / "include")
-    run(*CC, *strict, tmp_path / "p.c", build_dir / "src/libwherry.a", "-o", tmp_path / "p")
-    done = run(tmp_path / "p", check=False)
+    done = run(made_of(A_HOST.replace("EXAMPLE", example), build_dir, tmp_path), check=False)
     assert (done.stdout, done.returncode) == ("crashed\n", -signal.SIGSEGV)

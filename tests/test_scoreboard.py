@@ -384,14 +384,6 @@ def test_the_legend_tells_of_each_range_that_is_a_row():
     assert mixes.of_name("uniform:9-1") is None is mixes.of_name("@gcc.copy")
 
 
-def test_built_in_mixes_are_what_they_say():
-    own = {mix.name: mix for mix in mixes.built_in()}
-    assert dict(own["uniform:0-64"].percentiles)[50] == 32 and own["uniform:0-64"].mean == 32
-    assert own["log:1-4096"].largest == 4096 and own["log:1-4096"].share_64 == pytest.approx(
-        0.5, abs=0.01
-    )
-
-
 def test_nearly_all_of_a_mix_fits_its_cache(tmp_path):
     """A move's sides may share a stretch of twice the size; one call in a hundred may reach out."""
     (tmp_path / "m.csv").write_text("10000:0.95,200000:0.04,1000000:0.01\n")
@@ -402,61 +394,6 @@ def test_nearly_all_of_a_mix_fits_its_cache(tmp_path):
     assert found[0].usual == 10000 and found[0].largest == 1000000
     rows = EXPERIMENT.rows(Request(caches=CACHES, mixes=found, regions=("m",)))
     assert {row.op: row.dst_state for row in rows} == {"copy": "L1", "move": "L2", "set": "L1"}
-
-
-BAD = {
-    "empty": (b"", "is empty"),
-    "blank": (b"\n\n", "is empty"),
-    "words": (b"hello, world\n", "'hello' in line 1 is not size:probability"),
-    "negative": (b"8:-1\n", "not size:probability"),
-    "nan": (b"8:nan\n", "not size:probability"),
-    "large": (b"9999999999:1\n", "above 1 GiB"),
-    "zero": (b"8:0\n", "no sum"),
-    "infinite": (b"8:1e999\n", "no sum"),
-    "blanks": (b"8:0.5, 16:0.5\n", "not size:probability"),
-    "overlap": (b"8:1\n2:1\n", "line 2 is not overlap:probability"),
-    "alignment": (b"8:1\n0:1\n3:1\n", "line 3 is not alignment:probability"),
-    "four": (b"8:1\n0:1\n1:1\n8:1\n", "more than three lines"),
-    "binary": (bytes(range(256)), "is not text"),
-    "huge": (b"8:1," * (1 << 20) + b"8:1,8:1", "too large"),
-    "many": (b",".join(b"%d:1" % i for i in range(70000)), "more than 65536"),
-}
-
-
-@pytest.mark.parametrize("case", sorted(BAD))
-def test_a_bad_mix_is_told_in_one_line(tmp_path, case):
-    data, said = BAD[case]
-    path = tmp_path / "mix.csv"
-    path.write_bytes(data)
-    with pytest.raises(mixes.WherryError) as caught:
-        mixes.gather([str(path)])
-    message = str(caught.value)
-    assert said in message and "\n" not in message and str(path) in message and len(message) < 400
-
-
-def test_other_things_that_are_no_mix(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "none").mkdir()
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "Bcmp_0.csv").write_text("1:1\n")
-    for name, said in (
-        ("missing", "No such file"),
-        ("pipe", "not a file"),
-        ("none", "holds no .csv"),
-        ("other", "none of its .csv files is for"),
-        ("other/Bcmp_0.csv", "which is none of memcpy"),
-    ):
-        with pytest.raises(mixes.WherryError, match=said):
-            mixes.gather([str(tmp_path / name)])
-
-
-def test_mixes_of_one_name_stay_apart(tmp_path):
-    for part in ("a", "b"):
-        (tmp_path / part).mkdir()
-        (tmp_path / part / "web server.csv").write_text("8:1\n")
-    found = mixes.gather([str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path / "a")])
-    assert [mix.name for mix in found] == ["web_server", "web_server~2"]
-    assert all(len(mix.ops) == 3 and " " not in mix.spec for mix in found)
 
 
 def test_a_mix_named_like_a_region_stands_beside_it(bench):
