@@ -19,10 +19,10 @@ bench:
 	@tools/setup run
 	@$(WHERRY) bench --verify sizes zero small alignment --quick --report
 
-# Four at a time, since two fifths of the time a test waits; a file's tests one after the other; PYTEST_ARGS= runs all in
+# Three at a time, since a quarter of the time a test waits; a file's tests one after the other; PYTEST_ARGS= runs all in
 # turn. In the order of tests/conftest.py: left alone, xdist keeps the file with the fewest tests, which boots a computer, to
 # the end, and the others have nothing to do.
-PYTEST_ARGS = -n 4 --dist loadfile --no-loadscope-reorder
+PYTEST_ARGS = -n 3 --dist loadfile --no-loadscope-reorder
 test:
 	@tools/setup test
 	@.venv/bin/python -m pytest $(PYTEST_ARGS)
