@@ -41,44 +41,28 @@ def wait_for_rows(process, journal, rows, older=None):
     wait_until(there, f"{rows} rows in {journal.name}")
 
 
-def interrupt(directory, *more):
-    """A run of two experiments that is interrupted in the first or second, after some rows."""
+def start(directory, *more, slow=0.1, stderr=subprocess.DEVNULL):
+    """A run beside a file that may be its peer."""
     (directory / "peer.so").write_bytes(b"peer")
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "wherry",
-            "bench",
-            *ASKED,
-            "--peer",
-            "slow=peer.so",
-            "--save",
-            "run.json",
-            *more,
-        ],
+    return subprocess.Popen(
+        [sys.executable, "-m", "wherry", "bench", *more],
         cwd=directory,
-        env=environment(directory, 0.05),
+        env=environment(directory, slow),
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        stderr=stderr,
         text=True,
     )
+
+
+def interrupt(directory, *more):
+    """A run of two experiments that is interrupted in the first or second, after some rows."""
+    asked = (*ASKED, "--peer", "slow=peer.so", "--save", "run.json", *more)
+    process = start(directory, *asked, slow=0.05, stderr=subprocess.PIPE)
     wait_for_rows(process, directory / "run.json.journal", 3)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=300)
     assert process.returncode == 130, said
     return read(directory / "run.json")
-
-
-def start(directory, *more):
-    (directory / "peer.so").write_bytes(b"peer")
-    return subprocess.Popen(
-        [sys.executable, "-m", "wherry", "bench", *more],
-        cwd=directory,
-        env=environment(directory, 0.1),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
 
 
 def kill_after(process, journal, rows, older=None):

@@ -43,11 +43,13 @@ enum {
     LASTING_CALLS = 24,
     LASTING_TICKS = 1 << 27, /* 30 to 60 ms */
     LASTING_TURNS = 256,
-    TRIAL_GROUPS = 6,   /* of calls, one after the other, by which the spread of a trial is known */
-    FOLLOWED = 4,       /* calls that the next may go on from */
-    ORDER_EACH = 64,    /* of calls of more than EXACT bytes, */
-    ORDER_SOME = 8,     /* the first so many are looked at for that, */
-    ORDER_OFTEN = 1024, /* and from the so manieth on, of those that are logged, */
+    TRIAL_GROUPS = 6, /* of calls, one after the other, by which the spread of a trial is known */
+    FOLLOWED = 4,     /* calls that the next may go on from */
+    /* Of each ORDER_EACH calls of more than EXACT bytes the first ORDER_SOME are looked at for that; once a thread has
+     * made ORDER_OFTEN of them, of each ORDER_EACH_LATER where they are logged. */
+    ORDER_EACH = 64,
+    ORDER_SOME = 8,
+    ORDER_OFTEN = 1024,
     ORDER_EACH_LATER = 512,
     MODULES = 256,
     NAMES = 1 << 16,   /* bytes of their paths */

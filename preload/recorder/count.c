@@ -52,7 +52,7 @@ static const uint8_t SMALL_GROUPS[EXACT / 8 + 1] = {
     EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7), EIGHT(7),
 };
 
-/* The octave's class, from 0 on, of sizes above EXACT that are logged, by 64 bytes, which none is finer than. */
+/* Classes, from 0 on, of the sizes above EXACT that are logged: by 64 bytes, which none is finer than. */
 #define ONCE(x) x
 #define SIXTEEN(some, x)                                                                                               \
     some(x), some(x + 1), some(x + 2), some(x + 3), some(x + 4), some(x + 5), some(x + 6), some(x + 7), some(x + 8),   \
@@ -111,24 +111,26 @@ static void add_larger(struct recorder_block *block, const struct larger *sum)
     add(&block->larger_bytes, sum->bytes);
 }
 
-static inline __attribute__((always_inline)) void count_logged(struct recorder_block *block, struct logged_call *call,
-                                                               struct larger *sum)
+static inline __attribute__((always_inline)) void count_as(struct recorder_block *block, const struct logged_call *call,
+                                                           struct larger *sum, bool apart)
 {
     const uint64_t what = call->what;
     const size_t n = what & (ALWAYS_FROM - 1);
     const enum recorder_function function = (enum recorder_function)(what >> 16 & 31);
     const enum recorder_op op = (enum recorder_op)(what >> 21 & 3);
-    if (LIKELY(!(what & (LOGGED_AT_ONCE | LOGGED_MEET)))) {
-        if (LIKELY(n <= EXACT))
-            count_small(block, op, function, call->dst, call->src, n, true);
-        else
-            count_larger(block, op, function, call->dst, call->src, n, sum, true, true);
-    } else if (!(what & LOGGED_AT_ONCE)) {
-        if (n <= EXACT)
-            count_small(block, op, function, call->dst, call->src, n, false);
-        else
-            count_larger(block, op, function, call->dst, call->src, n, sum, true, false);
-    }
+    if (LIKELY(n <= EXACT))
+        count_small(block, op, function, call->dst, call->src, n, apart);
+    else
+        count_larger(block, op, function, call->dst, call->src, n, sum, true, apart);
+}
+
+static inline __attribute__((always_inline)) void count_logged(struct recorder_block *block, struct logged_call *call,
+                                                               struct larger *sum)
+{
+    if (LIKELY(!(call->what & (LOGGED_AT_ONCE | LOGGED_MEET))))
+        count_as(block, call, sum, true);
+    else if (!(call->what & LOGGED_AT_ONCE))
+        count_as(block, call, sum, false);
     SET(call->what, 0);
 }
 
