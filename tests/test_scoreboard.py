@@ -16,7 +16,7 @@ from wherry.experiments.scoreboard import EXPERIMENT
 from wherry.found_peers import Peer
 from wherry.report import regions as report_regions
 from wherry.report import words
-from wherry.scoreboard import regions
+from wherry.scoreboard import regions, show
 
 FAKE = Path(__file__).with_name("fake_runner.py")
 CACHES = {"L1": 48 << 10, "L2": 1 << 20, "L3": 32 << 20}
@@ -351,6 +351,30 @@ def test_one_sample_is_shown_without_an_interval(bench):
     assert rule["mark"]["type"] == "rule" and "isValid(datum.low)" in str(rule["transform"])
     assert not any(own.columns["low"])
     assert "samples do not tell" in words.summary(run, "scoreboard")[0]
+
+
+def test_words_tell_ties_from_what_is_undecided():
+    def region(name, verdict):
+        ratio = {"median": 1.1, "low": 1.0, "high": 1.2} if verdict else None
+        return {"name": name, "verdict": verdict, "to_best": ratio, "best": "p"}
+
+    def own(*verdicts):
+        return [region(f"r{n}", word) for n, word in enumerate(verdicts, 1)]
+
+    def said(*verdicts):
+        return show._leaders(own(*verdicts)), show.standing(own(*verdicts))
+
+    assert said("undecided", "ahead", "tie") == (
+        "Wherry is ahead in r2; r1 is undecided; the rest are ties.",
+        "It is ahead in 1, ties in 1 and is behind in 0; 1 is undecided",
+    )
+    assert said("undecided", "undecided", "behind")[0] == (
+        "Wherry is behind in r3 (1.10 of p); r1 and r2 are undecided."
+    )
+    assert said("undecided", "undecided")[0] == "Who leads is undecided everywhere here."
+    assert said("undecided", None)[0] == ("Who leads is undecided; in r2 the samples do not tell.")
+    assert said("tie", "tie")[0] == "Wherry ties with the best peer everywhere here."
+    assert said("tie", "undecided")[0] == "r2 is undecided; the rest are ties."
 
 
 # ---- mixes -----------------------------------------------------------------------------------------------------------

@@ -210,6 +210,7 @@ def _told(campaign: Campaign, region: regions.Region, scored: score.Scored, name
         "figures": {name: figure for name, figure in figures.items() if figure is not None},
         "fastest": scored.fastest,
         "tied": list(scored.tied),
+        "unsure": list(scored.unsure),
         "best": scored.best,
         "to_best": _judged(scored.to_best),
         "to_libc": _judged(scored.to_libc),

@@ -22,7 +22,7 @@ Table = Mapping[tuple[int, str], Samples]
 # Who stands for the best of many; no routine has such a name.
 _BEST = "(best)"
 
-AHEAD, TIE, BEHIND = "ahead", "tie", "behind"
+AHEAD, TIE, UNDECIDED, BEHIND = "ahead", "tie", "undecided", "behind"
 
 
 def halves(samples: Samples) -> tuple[Samples, Samples]:
@@ -199,9 +199,12 @@ _WORDS = {"faster": AHEAD, "slower": BEHIND, "tie": TIE, None: None}
 
 
 def verdict(own: Estimate, floor: float) -> str | None:
-    """Of a time over another's: a difference within the noise floor or its own interval is a tie. None where the
-    samples do not tell."""
-    return _WORDS[stats.call(own.ratio(), floor, own.p)]
+    """Of a time over another's: a difference within the noise floor is a tie, one beyond it that chance may have done
+    undecided. None where the samples do not tell."""
+    ratio = own.ratio()
+    word = _WORDS[stats.call(ratio, floor, own.p)]
+    near = 1 / (1 + floor) <= ratio.median <= 1 + floor
+    return UNDECIDED if word == TIE and not near else word
 
 
 def region_floor(judge: Judge, twins: Table, regions: Sequence[Sequence[int]], of: str) -> float:
@@ -232,6 +235,7 @@ class Scored:
     others: Mapping[str, Estimate]  # over the leader
     fastest: str | None = None
     tied: tuple[str, ...] = ()
+    unsure: tuple[str, ...] = ()
     verdict: str | None = None
 
 
@@ -274,16 +278,22 @@ def settled(regions: Sequence[Scored], *, wherry: str, floor: float) -> list[Sco
         if best and own.leader == own.best and wherry in marks:
             marks[wherry] = word
         if best and own.leader == wherry and own.best in marks:
-            marks[own.best] = {AHEAD: BEHIND, None: None}.get(word, TIE)
-        tied = tuple(name for name, mark in marks.items() if mark in (TIE, AHEAD))
+            marks[own.best] = {AHEAD: BEHIND, BEHIND: TIE}.get(word, word)
+        tied = [name for name, mark in marks.items() if mark in (TIE, AHEAD)]
+        unsure = [name for name, mark in marks.items() if mark == UNDECIDED]
         alone = own.leader if marks and set(marks.values()) == {BEHIND} else None
+        if tied:
+            tied.insert(0, own.leader)
+        elif unsure:
+            unsure.insert(0, own.leader)
         found.append(
             replace(
                 own,
                 to_best=best,
                 to_libc=libc,
                 fastest=alone,
-                tied=(own.leader, *tied) if own.leader and tied else (),
+                tied=tuple(tied),
+                unsure=tuple(unsure),
                 verdict=word,
             )
         )

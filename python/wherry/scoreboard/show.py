@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from wherry import sentences, tables
 from wherry.mixes import in_words, of_name
 from wherry.scoreboard import regions
-from wherry.scoreboard.score import AHEAD, BEHIND, TIE
+from wherry.scoreboard.score import AHEAD, BEHIND, TIE, UNDECIDED
 from wherry.tables import Block, Column, Figure
 from wherry.units import ns_label, percent, plural
 
@@ -15,7 +15,7 @@ from wherry.units import ns_label, percent, plural
 LONGEST_NAME = 13
 # Beside the name of a peer that leaves the upper halves of vector registers in use.
 UPPER = "^"
-MARKS = {AHEAD: ("ahead", "lead"), TIE: ("tie", "tie"), BEHIND: ("behind", "bad")}
+MARKS = {AHEAD: "lead", TIE: "tie", UNDECIDED: "unsure", BEHIND: "bad"}  # their styles
 
 
 def _rate(value: float) -> str:
@@ -106,7 +106,7 @@ def _score_line(region: dict, score: dict) -> list[Figure]:
     figures = region["figures"]
     best, to_best, to_libc = region["best"], region["to_best"], region["to_libc"]
     limit = region["limit"]
-    word, style = MARKS.get(region["verdict"], ("-", "dim"))
+    word = region["verdict"] or "-"
     return [
         Figure(_label(region), style="title"),
         Figure("GB/s" if region["rate"] else "ns", style="dim"),
@@ -115,7 +115,7 @@ def _score_line(region: dict, score: dict) -> list[Figure]:
         tables.figure(_value(figures.get(best), region), best, region),
         Figure(_short(best or "-") + _upper(best, score)),
         Figure(_with_interval(to_best) if to_best else "-"),
-        Figure(word, style=style),
+        Figure(word, style=MARKS.get(word, "dim")),
         Figure(f"{to_libc['median']:.2f}" if to_libc else "-"),
         Figure(_value(limit["figure"], region) if limit else "-", style="dim"),
     ]
@@ -166,6 +166,8 @@ def standing(base: Sequence[dict]) -> str:
     if untold == len(base):
         return "The samples do not tell in which it is ahead"
     known = f"It is ahead in {count[AHEAD]}, ties in {count[TIE]} and is behind in {count[BEHIND]}"
+    if unsure := count[UNDECIDED]:
+        known += f"; {unsure} {'is' if unsure == 1 else 'are'} undecided"
     return f"{known}, of {untold} the samples do not tell" if untold else known
 
 
@@ -191,25 +193,31 @@ def _summary(own: dict, score: dict) -> str:
 
 
 def _leaders(own: list[dict]) -> str:
-    lost = [r for r in own if r["verdict"] == BEHIND]
-    won = [r for r in own if r["verdict"] == AHEAD]
+    by = {word: [r for r in own if r["verdict"] == word] for word in (*MARKS, None)}
     parts = []
-    if won:
-        parts.append(f"Wherry is ahead in {sentences.join([r['name'] for r in won])}")
-    if lost:
-        told = [f"{r['name']} ({r['to_best']['median']:.2f} of {r['best']})" for r in lost]
-        parts.append(f"{'' if won else 'Wherry is '}behind in {sentences.join(told)}")
-    untold = [r for r in own if r["verdict"] is None]
-    if untold and not parts:
+    if by[AHEAD]:
+        parts.append(f"Wherry is ahead in {_named(by[AHEAD])}")
+    if by[BEHIND]:
+        told = [f"{r['name']} ({r['to_best']['median']:.2f} of {r['best']})" for r in by[BEHIND]]
+        parts.append(f"{'' if parts else 'Wherry is '}behind in {sentences.join(told)}")
+    if by[UNDECIDED] and (parts or by[TIE]):
+        be = "is" if len(by[UNDECIDED]) == 1 else "are"
+        parts.append(f"{_named(by[UNDECIDED])} {be} undecided")
+    elif by[UNDECIDED]:
+        parts.append("Who leads is undecided" + ("" if by[None] else " everywhere here"))
+    if by[None] and not parts:
         return "Who leads the samples do not tell" + (
-            " here." if len(untold) == len(own) else " everywhere here."
+            " here." if len(by[None]) == len(own) else " everywhere here."
         )
     if not parts:
         return "Wherry ties with the best peer everywhere here."
-    if untold:
-        parts.append(f"in {sentences.join([r['name'] for r in untold])} the samples do not tell")
-    rest = len(won) + len(lost) + len(untold) < len(own)
-    return "; ".join(parts) + ("; the rest are ties." if rest else ".")
+    if by[None]:
+        parts.append(f"in {_named(by[None])} the samples do not tell")
+    return "; ".join(parts) + ("; the rest are ties." if by[TIE] else ".")
+
+
+def _named(own: list[dict]) -> str:
+    return sentences.join([region["name"] for region in own])
 
 
 def _how_to_read(score: dict) -> Block:
@@ -221,9 +229,17 @@ def _how_to_read(score: dict) -> Block:
     short = any(len(r["rows"]) < r["planned"] for own in score["ops"] for r in own["regions"])
     few = score["unhalved"]
     but = f", but for {few} row{'s' if few != 1 else ''} with too few rounds" if few else ""
-    # Runs from before that was recorded know of halves alone, and their verdicts were not corrected.
+    # Runs from before that was recorded know of halves alone, and their verdicts were not corrected; those from before
+    # regions had somebody unsure called all that is not told from chance a tie.
     by = score.get("best_by")
-    chance = ", or what chance may do among so many regions (Benjamini-Hochberg)" if by else ""
+    parted = any("unsure" in r for own in score["ops"] for r in own["regions"])
+    floor = f"the regions' noise floor of {percent(score['floor'])}"
+    if parted:
+        chance = " (Benjamini-Hochberg)" if by else ""
+        tie = f"A tie is within {floor}; what is beyond it, and may be chance{chance}, is undecided"
+    else:
+        chance = ", or what chance may do among so many regions (Benjamini-Hochberg)" if by else ""
+        tie = f"A tie is within it, or within {floor}{chance}"
     picked = f"The best peer is chosen on one half of the rounds and measured on the other{but}"
     if by == "processes":
         picked = "Beside each process stands the peer that was the best in the other processes"
@@ -231,8 +247,8 @@ def _how_to_read(score: dict) -> Block:
         "fixed-N: one size to N bytes in every call; any-N, log-N: sizes that nobody can predict, L1; GB/s: 10^9 bytes "
         "copied or set a second; wherry list regions tells more. Figures are geometric means over a region's rows"
         + ("; n/m: so many of them were measured." if short else "."),
-        "W/best, W/libc: Wherry's time over theirs, below 1 Wherry is faster; interval of 95 %. A tie is within it, or "
-        f"within the regions' noise floor of {percent(score['floor'])}{chance}. {picked}; {peer}.",
+        "W/best, W/libc: Wherry's time over theirs, below 1 Wherry is faster; interval of 95 %. "
+        f"{tie}. {picked}; {peer}.",
         "limit: below 520 bytes and for unpredictable sizes the same calls of an empty function; else the fastest of "
         "plain vector loops through the caches, past them and, from 128 KiB on, past them in five parts at once and "
         "rep movsb or stosb.",
