@@ -81,7 +81,8 @@ size_t wherry_guarded_csum_rest(uint8_t *dst, const uint8_t *src, size_t n, uint
         *sum = wherry_csum_partial(dst, n - left, *sum);
         return left;
     }
-    if (n > GUARDED_CSUM_MOST && atomic_load_explicit(&wherry_nofault_choice, memory_order_relaxed)) {
+    const uint64_t word = atomic_load_explicit(&wherry_nofault_choice, memory_order_relaxed);
+    if (n > GUARDED_CSUM_MOST && wherry_nofault_choice_in(word) != WHERRY_NOFAULT_CHOICE_CALLS) {
         for (;; dst += GUARDED_CSUM_MOST, src += GUARDED_CSUM_MOST, n -= GUARDED_CSUM_MOST) {
             const size_t part = n < GUARDED_CSUM_MOST ? n : GUARDED_CSUM_MOST;
             const size_t left = wherry_nofault_copy_csum(dst, src, part, sum, fault);

@@ -9,13 +9,13 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-_Atomic(signed char) wherry_nofault_choice;
+_Atomic(uint64_t) wherry_nofault_choice;
+static _Atomic(uint64_t) looks; /* begun so far */
 _Static_assert(WHERRY_NOFAULT_CHOICE_AVX2 == 1 && WHERRY_NOFAULT_CHOICE_VNNI == 3, "nofault.S compares with these");
 
-static void use(enum wherry_nofault_choice choice)
-{
-    atomic_store_explicit(&wherry_nofault_choice, (signed char)choice, memory_order_relaxed);
-}
+static uint64_t begin_look(void) { return atomic_fetch_add(&looks, 1) + 1; }
+
+static uint64_t word_of(uint64_t look, enum wherry_nofault_choice choice) { return look << 8 | (unsigned char)choice; }
 
 static enum wherry_nofault_choice choice_of(enum wherry_needs needs)
 {
@@ -37,23 +37,28 @@ bool wherry_nofault_force(enum wherry_isa isa)
     wherry_cpu_detect(&cpu);
     if (!wherry_plan_can_run(&cpu, wherry_plan_needs(isa)))
         return false;
-    use(choice_of(isa == WHERRY_ISA_AVX512_LADDER     ? wherry_plan_needs(isa)
-                  : isa == WHERRY_ISA_AVX512_TOGETHER ? wherry_plan_csum(&cpu, isa)
-                                                      : wherry_plan_copy_csum(&cpu, isa)));
+    const enum wherry_needs needs = isa == WHERRY_ISA_AVX512_LADDER     ? wherry_plan_needs(isa)
+                                    : isa == WHERRY_ISA_AVX512_TOGETHER ? wherry_plan_csum(&cpu, isa)
+                                                                        : wherry_plan_copy_csum(&cpu, isa);
+    atomic_store(&wherry_nofault_choice, word_of(begin_look(), choice_of(needs)));
     return true;
 }
 
-static signed char planned(void)
+static enum wherry_nofault_choice planned(void)
 {
-    return (signed char)choice_of(
-        (enum wherry_needs)atomic_load_explicit(&wherry_copy_csum_choice, memory_order_relaxed));
+    return choice_of((enum wherry_needs)atomic_load_explicit(&wherry_copy_csum_choice, memory_order_relaxed));
 }
 
-/* By the table when faults are fixed now, else by system calls. */
+/* By the table when faults are fixed now, else by system calls. Of threads that look at once one may have seen what no
+ * longer holds, so none undoes what a look has chosen that began later. */
 static bool choose(struct wherry_nofault_status *status)
 {
+    const uint64_t look = begin_look();
     const bool fixed = wherry_guard_look(status);
-    use(fixed ? (enum wherry_nofault_choice)planned() : WHERRY_NOFAULT_CHOICE_CALLS);
+    uint64_t now = atomic_load(&wherry_nofault_choice), chosen;
+    do
+        chosen = word_of(look, fixed ? planned() : WHERRY_NOFAULT_CHOICE_CALLS);
+    while (now < look << 8 && !atomic_compare_exchange_weak(&wherry_nofault_choice, &now, chosen));
     return fixed;
 }
 
@@ -61,8 +66,9 @@ static bool choose(struct wherry_nofault_status *status)
  * fixes faults is not asked: what goes by system calls goes on by them. */
 static void follow(void)
 {
-    signed char now = atomic_load_explicit(&wherry_nofault_choice, memory_order_relaxed);
-    while (now != WHERRY_NOFAULT_CHOICE_CALLS && !atomic_compare_exchange_weak(&wherry_nofault_choice, &now, planned()))
+    uint64_t now = atomic_load(&wherry_nofault_choice);
+    while (wherry_nofault_choice_in(now) != WHERRY_NOFAULT_CHOICE_CALLS &&
+           !atomic_compare_exchange_weak(&wherry_nofault_choice, &now, word_of(now >> 8, planned())))
         ;
 }
 

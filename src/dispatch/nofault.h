@@ -5,7 +5,7 @@
 #include "plan/plan.h"
 #include "wherry.h"
 
-/* Read by nofault.S at each call. Until somebody fixes faults the kernel does the work. */
+/* The low byte of a word that nofault.S reads at each call. Until somebody fixes faults the kernel does the work. */
 enum wherry_nofault_choice {
     WHERRY_NOFAULT_CHOICE_SSE2 = -1,
     WHERRY_NOFAULT_CHOICE_CALLS = 0,
@@ -13,7 +13,12 @@ enum wherry_nofault_choice {
     WHERRY_NOFAULT_CHOICE_AVX512 = 2,
     WHERRY_NOFAULT_CHOICE_VNNI = 3, /* as AVX512, and sums by dot products */
 };
-extern _Atomic(signed char) wherry_nofault_choice __attribute__((visibility("hidden")));
+/* Above that byte is which look at the owners it comes from: see nofault.c. */
+extern _Atomic(uint64_t) wherry_nofault_choice __attribute__((visibility("hidden")));
+static inline enum wherry_nofault_choice wherry_nofault_choice_in(uint64_t word)
+{
+    return (enum wherry_nofault_choice)(signed char)word;
+}
 
 /* Takes this tier's routines from now on, whoever fixes faults: for tests and measurements. False, and nothing is
  * changed, when this CPU cannot run them. The copy that sums is the same in all AVX-512 tiers but for dot products: as

@@ -1,4 +1,7 @@
 /* Handlers that come later than ours: those that hand on, those that do not, and those that are armed anew. */
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "scenes.h"
 
 static void host_forwards(int signo, siginfo_t *info, void *context)
@@ -260,6 +263,40 @@ static void rearmed_below(void)
     CHECK(calls == 1 && upper_calls == 1 && mended == 1 && all_right(true));
 }
 
+/* Another thread asks all the time: what it saw before a change does not outlive it. */
+static atomic_bool asking, enough;
+static void *asks(void *unused)
+{
+    while (!atomic_load(&enough)) {
+        wherry_nofault_status(NULL);
+        atomic_store(&asking, true);
+    }
+    return unused;
+}
+static void asked_meanwhile(void)
+{
+    for (int i = 0; i < 200; i++) {
+        pthread_t other;
+        struct wherry_fault fault;
+        char byte;
+        atomic_store(&asking, false);
+        atomic_store(&enough, false);
+        CHECK(pthread_create(&other, NULL, asks, NULL) == 0);
+        while (!atomic_load(&asking))
+            sched_yield();
+        const bool theirs = i % 2;
+        if (theirs) {
+            own(SIGSEGV, host_jumps, 0);
+            CHECK(status_now().path == by_calls());
+        } else {
+            begin();
+        }
+        atomic_store(&enough, true);
+        CHECK(pthread_join(other, NULL) == 0);
+        CHECK(wherry_copy_nofault(&byte, edge, 1, &fault) == 1 && fault.signo == (theirs ? 0 : SIGSEGV));
+    }
+}
+
 /* Whoever installs its handler again and again costs no more than one installation of ours. */
 static void again(void)
 {
@@ -299,16 +336,10 @@ static void again(void)
     CHECK(strstr(status_now().message, "ready") && all_right(true));
 }
 
-const struct named_scene scenes_of_later_handlers[] = {SCENE(forwarded),
-                                                       SCENE(hosted),
-                                                       SCENE(taken),
-                                                       SCENE(raising),
-                                                       SCENE(rearmed),
-                                                       SCENE(rearmed_unsaid),
-                                                       SCENE(rearmed_first),
-                                                       SCENE(rearmed_raising),
-                                                       SCENE(rearmed_below),
-                                                       SCENE(again),
-                                                       SCENE(one_signal),
-                                                       SCENE(put_back),
-                                                       {0}};
+const struct named_scene scenes_of_later_handlers[] = {SCENE(forwarded),       SCENE(hosted),
+                                                       SCENE(taken),           SCENE(raising),
+                                                       SCENE(rearmed),         SCENE(rearmed_unsaid),
+                                                       SCENE(rearmed_first),   SCENE(rearmed_raising),
+                                                       SCENE(rearmed_below),   SCENE(again),
+                                                       SCENE(asked_meanwhile), SCENE(one_signal),
+                                                       SCENE(put_back),        {0}};
