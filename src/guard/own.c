@@ -198,7 +198,8 @@ static bool has_room(unsigned signal, uintptr_t handler)
     return !is_function(handler) || functions < FUNCTIONS;
 }
 
-static int arm(unsigned signal, uintptr_t handler, const struct kernel_action *before)
+/* replaced: what was in force until then. */
+static int arm(unsigned signal, uintptr_t handler, const struct kernel_action *before, struct kernel_action *replaced)
 {
     const struct kernel_action ours = {
         .handler = handler,
@@ -206,42 +207,40 @@ static int arm(unsigned signal, uintptr_t handler, const struct kernel_action *b
         .restorer = (uintptr_t)wherry_guard_sigaction_return,
         .mask = mask_meanwhile(),
     };
-    return (int)-kernel_sigaction(signals[signal], &ours, NULL);
+    return (int)-kernel_sigaction(signals[signal], &ours, replaced);
 }
 
-static int install(unsigned signal)
+/* Puts ours before what is in force now, or again in its own place. */
+static int come_before(unsigned signal, const struct kernel_action *now, struct kernel_action *replaced)
 {
     struct previous *const all = previous[signal];
-    struct kernel_action now = {0};
-    const long error = ask(signal, &now);
-    if (error)
-        return (int)-error;
-    if (is_ours(now.handler)) {
-        const unsigned i = index_of(now.handler) / EACH;
+    if (is_ours(now->handler)) {
+        const unsigned i = index_of(now->handler) / EACH;
         /* A parent may have forked between its handler and its count. */
         if (i >= installed[signal])
             installed[signal] = i + 1;
         innermost[signal] = &all[i];
         const struct kernel_action before = {.handler = all[i].handler, .flags = atomic_load(&all[i].flags)};
-        return serves_well(&now) ? 0 : arm(signal, now.handler, &before);
+        *replaced = *now;
+        return serves_well(now) ? 0 : arm(signal, now->handler, &before, replaced);
     }
     unsigned i = 0;
-    while (i < installed[signal] && all[i].handler != now.handler)
+    while (i < installed[signal] && all[i].handler != now->handler)
         i++;
     if (i == installed[signal]) {
-        if (!has_room(signal, now.handler))
+        if (!has_room(signal, now->handler))
             return ENOSPC;
         struct previous *before = innermost[signal] ? innermost[signal] : &nobody[signal];
-        all[i].handler = now.handler;
+        all[i].handler = now->handler;
         all[i].before = before;
         atomic_store(&all[i].leading, EACH);
     }
-    atomic_store(&all[i].flags, now.flags);
-    atomic_store(&all[i].mask, now.mask);
+    atomic_store(&all[i].flags, now->flags);
+    atomic_store(&all[i].mask, now->mask);
     atomic_store(&all[i].reset, false);
     const unsigned handler = lead(signal, &all[i]);
     atomic_thread_fence(memory_order_seq_cst);
-    const int refusal = arm(signal, (uintptr_t)handlers[handler], &now);
+    const int refusal = arm(signal, (uintptr_t)handlers[handler], now, replaced);
     if (refusal)
         return refusal;
     atomic_store(&seen[signal], (uintptr_t)handlers[handler]);
@@ -249,6 +248,29 @@ static int install(unsigned signal)
     if (i == installed[signal])
         installed[signal]++;
     return 0;
+}
+
+static bool same(const struct kernel_action *a, const struct kernel_action *b)
+{
+    return a->handler == b->handler && a->flags == b->flags && a->mask == b->mask;
+}
+
+/* Another thread may install a handler between the question and ours, which takes its place: then once more, before
+ * that one. */
+static int install(unsigned signal)
+{
+    struct kernel_action asked = {0}, replaced = {0};
+    const long error = ask(signal, &asked);
+    if (error)
+        return (int)-error;
+    int refusal = come_before(signal, &asked, &replaced);
+    while (!refusal && !same(&asked, &replaced) && !is_ours(replaced.handler)) {
+        asked = replaced;
+        refusal = come_before(signal, &asked, &replaced);
+        if (refusal)
+            kernel_sigaction(signals[signal], &asked, NULL);
+    }
+    return refusal;
 }
 
 static void begin(void)

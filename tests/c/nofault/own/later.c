@@ -297,6 +297,40 @@ static void asked_meanwhile(void)
     }
 }
 
+/* Another thread installs its handler in the same moment: it comes before ours or behind, and is not lost. */
+static atomic_uint round_begun;
+static void *installs(void *rounds)
+{
+    for (unsigned i = 1; i <= (unsigned)(uintptr_t)rounds; i++) {
+        while (atomic_load(&round_begun) < i)
+            sched_yield();
+        own(SIGSEGV, host_jumps, 0);
+        atomic_store(&asking, true);
+    }
+    return NULL;
+}
+static void in_the_same_moment(void)
+{
+    const unsigned rounds = briefly ? 500 : 20000;
+    pthread_t other;
+    CHECK(pthread_create(&other, NULL, installs, (void *)(uintptr_t)rounds) == 0);
+    for (unsigned i = 1; i <= rounds; i++) {
+        signal(SIGSEGV, SIG_DFL);
+        atomic_store(&asking, false);
+        atomic_store(&round_begun, i);
+        for (volatile unsigned wait = i % 512; wait > 0; wait--)
+            ;
+        begin();
+        while (!atomic_load(&asking))
+            sched_yield();
+        begin();
+        if (sigsetjmp(escape, 1) == 0)
+            crash_by((char *)edge);
+        CHECK(calls == (int)i);
+    }
+    CHECK(pthread_join(other, NULL) == 0 && all_right(true));
+}
+
 /* Whoever installs its handler again and again costs no more than one installation of ours. */
 static void again(void)
 {
@@ -336,10 +370,9 @@ static void again(void)
     CHECK(strstr(status_now().message, "ready") && all_right(true));
 }
 
-const struct named_scene scenes_of_later_handlers[] = {SCENE(forwarded),       SCENE(hosted),
-                                                       SCENE(taken),           SCENE(raising),
-                                                       SCENE(rearmed),         SCENE(rearmed_unsaid),
-                                                       SCENE(rearmed_first),   SCENE(rearmed_raising),
-                                                       SCENE(rearmed_below),   SCENE(again),
-                                                       SCENE(asked_meanwhile), SCENE(one_signal),
-                                                       SCENE(put_back),        {0}};
+const struct named_scene scenes_of_later_handlers[] = {
+    SCENE(forwarded),     SCENE(hosted),          SCENE(taken),
+    SCENE(raising),       SCENE(rearmed),         SCENE(rearmed_unsaid),
+    SCENE(rearmed_first), SCENE(rearmed_raising), SCENE(rearmed_below),
+    SCENE(again),         SCENE(asked_meanwhile), SCENE(in_the_same_moment),
+    SCENE(one_signal),    SCENE(put_back),        {0}};
