@@ -12,9 +12,9 @@
 #ifndef WHERRY_H
 #define WHERRY_H
 
-/* First: the headers of libc for another architecture may be missing, and the compiler would speak of those instead. */
-#if !defined(__x86_64__) || defined(__ILP32__)
-#error "Wherry is for x86-64 with pointers of 64 bits"
+/* First: the headers of libc for another machine may be missing, and the compiler would speak of those instead. */
+#if !defined(__x86_64__) || defined(__ILP32__) || !defined(__linux__)
+#error "Wherry is for x86-64 Linux with pointers of 64 bits"
 #endif
 
 #include <signal.h>

@@ -144,15 +144,25 @@ def test_feature_macros_that_come_too_late(tmp_path: Path, compiler: str):
         run(compiler, *options, "h.c", cwd=tmp_path)
 
 
-@pytest.mark.parametrize("architecture", ["-m32", "-mx32"])
-def test_another_architecture_is_refused_in_words(tmp_path: Path, architecture: str):
-    """Also where the headers of a 32-bit libc are missing, which would be what the compiler speaks of."""
+@pytest.mark.parametrize(
+    "compiler",
+    [
+        [*CC, "-m32"],
+        [*CC, "-mx32"],
+        ["clang", "--target=x86_64-w64-windows-gnu"],
+        ["clang", "--target=x86_64-apple-darwin"],
+    ],
+    ids=lambda words: words[-1],
+)
+def test_another_machine_is_refused_in_words(tmp_path: Path, compiler: list[str]):
+    """Also where the headers of its libc are missing, which would be what the compiler speaks of."""
+    need_tool(compiler[0], compiler[0])
     (tmp_path / "h.c").write_text("#include <wherry.h>\n")
-    options = (architecture, "-I", ROOT / "include", "-fsyntax-only")
-    done = run(*CC, *options, "h.c", cwd=tmp_path, check=False)
+    options = ("-I", ROOT / "include", "-fsyntax-only")
+    done = run(*compiler, *options, "h.c", cwd=tmp_path, check=False)
     assert done.returncode != 0
     first = next(line for line in done.stderr.splitlines() if "error" in line)
-    assert "Wherry is for x86-64 with pointers of 64 bits" in first
+    assert "Wherry is for x86-64 Linux with pointers of 64 bits" in first
 
 
 def test_the_shared_object_has_a_soname_and_versions(installed: Installed):
