@@ -309,6 +309,11 @@ static void *installs(void *rounds)
     }
     return NULL;
 }
+static void crash_and_return(void)
+{
+    if (sigsetjmp(escape, 1) == 0)
+        crash_by((char *)edge);
+}
 static void in_the_same_moment(void)
 {
     const unsigned rounds = briefly ? 500 : 20000;
@@ -324,8 +329,7 @@ static void in_the_same_moment(void)
         while (!atomic_load(&asking))
             sched_yield();
         begin();
-        if (sigsetjmp(escape, 1) == 0)
-            crash_by((char *)edge);
+        crash_and_return();
         CHECK(calls == (int)i);
     }
     CHECK(pthread_join(other, NULL) == 0 && all_right(true));
