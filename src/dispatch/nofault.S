@@ -15,7 +15,8 @@
 
 /* clang-format off */
 /* The public name, and one that stays inside; the choice is 1 for AVX2, above it for AVX-512 (3 where the CPU has VNNI too),
- * below for the others. */
+ * below for the others. Of these the baseline is right, too, where another tier has been chosen since the first comparison;
+ * for system calls a sandbox may kill. */
 #define NOFAULT(symbol, inside, avx2, alignment)            \
     .section .text.symbol, "ax", @progbits;                 \
     .globl symbol, inside;                                  \
@@ -34,8 +35,8 @@ inside:                                                     \
 #define NOFAULT_END(symbol, inside, sse2, calls)            \
 AT(others):                                                 \
     cmpb    $0, wherry_nofault_choice(%rip);                \
-    jl      sse2;                                           \
-    jmp     calls;                                          \
+    je      calls;                                          \
+    jmp     sse2;                                           \
     .cfi_endproc;                                           \
     .size   symbol, . - symbol;                             \
     .size   inside, . - inside

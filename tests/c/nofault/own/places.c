@@ -144,4 +144,55 @@ static void huge(void)
     CHECK(wherry_copy_nofault(to, from, whole + more, &fault) == more && fault.addr == from + whole && !fault.writing);
 }
 
-const struct named_scene scenes_of_places[] = {SCENE(writable_only), SCENE(nowhere), SCENE(keys), SCENE(huge), {0}};
+/* A plan for another tier comes into force between two instructions of a call: it goes by one tier or the other, and
+ * makes no system call, for which a sandbox may kill. */
+enum { TRAP_FLAG = 0x100, STEPS = 30 };
+extern volatile signed char wherry_nofault_choice; /* of the library: -1 is SSE2, 1 AVX2, above it AVX-512 */
+static signed char tier_after;
+static volatile int steps, change_at;
+static void on_step(int signo, siginfo_t *info, void *context)
+{
+    (void)signo, (void)info;
+    if (steps == change_at)
+        wherry_nofault_choice = tier_after;
+    if (++steps > STEPS)
+        ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
+}
+static inline void step(void)
+{
+    __asm__ volatile("leaq -128(%%rsp), %%rsp\n\tpushfq\n\torq %0, (%%rsp)\n\tpopfq\n\tleaq 128(%%rsp), %%rsp"
+                     :
+                     : "i"(TRAP_FLAG)
+                     : "cc", "memory");
+}
+static bool one_changes_tier(int which)
+{
+    unsigned char other[100];
+    struct wherry_fault fault = {0};
+    uint32_t sum = 0;
+    steps = 0;
+    step();
+    const size_t left = which == 0   ? wherry_copy_nofault(other, edge, sizeof other, &fault)
+                        : which == 1 ? wherry_set_nofault(edge, 1, sizeof other, &fault)
+                                     : wherry_csum_copy_nofault(other, edge, sizeof other, &sum, &fault);
+    return left == sizeof other && fault.signo == SIGSEGV && fault.addr == edge;
+}
+static void tier_meanwhile(void)
+{
+    begin();
+    if (briefly) /* an emulator knows no steps */
+        return;
+    own(SIGTRAP, on_step, 0);
+    const signed char here = wherry_nofault_choice, tiers[] = {-1, here < 1 ? here : 1, here};
+    CHECK(here != 0);
+    for (int pair = 0; pair < 9; pair++)
+        for (change_at = 0; change_at < STEPS; change_at++)
+            for (int which = 0; which < 3; which++) {
+                wherry_nofault_choice = tiers[pair / 3];
+                tier_after = tiers[pair % 3];
+                CHECK(one_changes_tier(which));
+            }
+}
+
+const struct named_scene scenes_of_places[] = {SCENE(tier_meanwhile), SCENE(writable_only), SCENE(nowhere),
+                                               SCENE(keys),           SCENE(huge),          {0}};
