@@ -325,6 +325,15 @@ def test_every_public_function_has_a_page():
         assert " ".join(words) in " ".join(flat), f"{name}.3 has another prototype: {prototype}"
 
 
+def test_every_page_of_functions_tells_how_to_link():
+    pages = [page.read_text() for page in (ROOT / "man").glob("*.3")]
+    own = [page for page in pages if not page.startswith(".so ")]
+    assert len(own) >= 8
+    for page in own:
+        _, synopsis, _ = re.split(r"^\.SH (?:SYNOPSIS|DESCRIPTION)$", page, flags=re.MULTILINE)
+        assert "pkg-config" in synopsis, page.splitlines()[0]
+
+
 def test_variables_that_the_workbench_reads_are_in_the_page():
     """But for the one that a Dask worker is given."""
     page = (ROOT / "man/wherry.1").read_text()
