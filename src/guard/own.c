@@ -126,12 +126,24 @@ static bool is_circle(const struct previous *own, int signo, const void *caller)
            now.handler == own->handler;
 }
 
+static uintptr_t handler_number(unsigned handler);
+
+/* The one of the two that does not lead is in force where its handler has put it back, to hand the fault to what was
+ * before. Where it is not, another thread has installed both anew since the kernel called it. */
+static bool is_late(unsigned handler, int signo, const void *caller)
+{
+    struct kernel_action now;
+    return caller == (const void *)wherry_guard_sigaction_return && kernel_sigaction(signo, NULL, &now) == 0 &&
+           now.handler != handler_number(handler);
+}
+
 static void on_signal(unsigned handler, int signo, siginfo_t *info, void *ucontext, const void *caller)
 {
     if (wherry_guard_fix(signo, info, ucontext))
         return;
     struct previous *own = &previous[signo == SIGBUS][handler / EACH];
-    const bool leads = atomic_load(&own->leading) == handler % EACH && !is_circle(own, signo, caller);
+    const bool leads =
+        atomic_load(&own->leading) == handler % EACH ? !is_circle(own, signo, caller) : is_late(handler, signo, caller);
     hand_on(leads ? own : own->before, signo, info, ucontext);
 }
 
@@ -146,6 +158,8 @@ static void on_signal(unsigned handler, int signo, siginfo_t *info, void *uconte
 EACH_HANDLER(HANDLER)
 #define NAME(i) handler_##i,
 static void (*const handlers[HANDLERS])(int, siginfo_t *, void *) = {EACH_HANDLER(NAME)};
+
+static uintptr_t handler_number(unsigned handler) { return (uintptr_t)handlers[handler]; }
 
 /* HANDLERS: it is not ours. */
 static unsigned index_of(uintptr_t handler)

@@ -335,6 +335,38 @@ static void in_the_same_moment(void)
     CHECK(pthread_join(other, NULL) == 0 && all_right(true));
 }
 
+/* It is installed anew, and ours before it, while other threads are on their way to it. */
+static void host_steps_over(int signo, siginfo_t *info, void *context)
+{
+    (void)signo, (void)info;
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] += 2;
+}
+static void *crashes(void *unused)
+{
+    while (!atomic_load(&enough)) {
+        __asm__ volatile(".byte 0x88, 0x07" : : "D"(edge), "a"(1) : "memory"); /* movb %al, (%rdi) */
+        atomic_store(&asking, true);
+    }
+    return unused;
+}
+static void rearmed_meanwhile(void)
+{
+    pthread_t other[2];
+    own(SIGSEGV, host_steps_over, SA_NODEFER);
+    begin();
+    for (int i = 0; i < 2; i++)
+        CHECK(pthread_create(&other[i], NULL, crashes, NULL) == 0);
+    while (!atomic_load(&asking))
+        sched_yield();
+    for (int i = 0; i < (briefly ? 500 : 20000); i++) {
+        own(SIGSEGV, host_steps_over, SA_NODEFER);
+        begin();
+    }
+    atomic_store(&enough, true);
+    for (int i = 0; i < 2; i++)
+        CHECK(pthread_join(other[i], NULL) == 0);
+}
+
 /* Whoever installs its handler again and again costs no more than one installation of ours. */
 static void again(void)
 {
@@ -375,8 +407,7 @@ static void again(void)
 }
 
 const struct named_scene scenes_of_later_handlers[] = {
-    SCENE(forwarded),     SCENE(hosted),          SCENE(taken),
-    SCENE(raising),       SCENE(rearmed),         SCENE(rearmed_unsaid),
-    SCENE(rearmed_first), SCENE(rearmed_raising), SCENE(rearmed_below),
-    SCENE(again),         SCENE(asked_meanwhile), SCENE(in_the_same_moment),
-    SCENE(one_signal),    SCENE(put_back),        {0}};
+    SCENE(forwarded),         SCENE(hosted),         SCENE(taken),           SCENE(raising),
+    SCENE(rearmed),           SCENE(rearmed_unsaid), SCENE(rearmed_first),   SCENE(rearmed_raising),
+    SCENE(rearmed_below),     SCENE(again),          SCENE(asked_meanwhile), SCENE(in_the_same_moment),
+    SCENE(rearmed_meanwhile), SCENE(one_signal),     SCENE(put_back),        {0}};
