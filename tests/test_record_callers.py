@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -178,3 +179,13 @@ def test_what_is_stripped_is_not_named_after_what_is_exported(recorder, tmp_path
             ("hidden", True) if strip == ("-g",) else (None, False)
         )
         assert "discriminator" not in (row["source"] or "")
+
+
+def test_a_pipe_that_a_recording_names_is_not_waited_for(tmp_path):
+    """Who records for others reads what they wrote."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    where = ("copy", str(pipe), 0, pipe.stat().st_ino, 100)
+    code = f"from wherry.recording import callers; print(callers.named({{{where}: [1, 1]}}))"
+    done = run(sys.executable, "-c", code, timeout=60)
+    assert f"'module': '{pipe}'" in done.stdout, done.stderr

@@ -145,6 +145,29 @@ def test_processes_of_a_container_are_found(wherry, made, home, known):
     assert all(int(part.name.split("-")[0]) < 100 for part in outside.leftovers.parts(home))
 
 
+@pytest.mark.parametrize("where", ["container", "removed"])
+def test_callers_in_files_that_are_not_here_are_named(wherry, made, home, known, where: str):
+    """As long as a process lives that has them. A container's own are at no path of ours."""
+    env = made()
+    own = home.parent / "there" / "known"
+    own.parent.mkdir()
+    if where == "container":
+        need_root()
+        unshare = need_tool("unshare", "util-linux")
+        words = [f"mount -t tmpfs none {own.parent}", f"cp {known} {own}"]
+        words.append(f"exec env LD_PRELOAD={env.pop('LD_PRELOAD')} {own} {' '.join(ENDLESS)}")
+        begun = started(env, unshare, "--mount", "sh", "-c", " && ".join(words))
+    else:
+        shutil.copy(known, own)
+        begun = started(env, own, *ENDLESS)
+    with begun:
+        wait_until(lambda: copies_so_far(home) > 1000, "the program at work")
+        own.unlink(missing_ok=True)
+        mix = collected(wherry, home, "--no-ceiling")
+    most = max(mix["callers"], key=lambda row: row["calls"])
+    assert most["module"] == str(own) and most["function"] and most["offset"], most
+
+
 def test_a_services_own_user_records_there(wherry, made, home, known, tmp_path):
     need_root()
     need_tool("setpriv", "util-linux")

@@ -64,7 +64,7 @@ def collect(given: str, output: str | None, note: str, *, ceiling: bool, quiet: 
         telling.say(
             "no ceiling and no trial: no process that is recorded there goes on, and of those that have ended nobody "
             "knows what time they took; collect while they work"
-            if not got.going_on
+            if not got.alive
             else f"no ceiling and no trial: processes that have ended did {percent(got.ended_share)} of it, and nobody "
             "knows what time they took"
         )
@@ -77,6 +77,7 @@ def collect(given: str, output: str | None, note: str, *, ceiling: bool, quiet: 
         unrecorded=running.refused_unseen(got.merger.refused, home),
         ceilings=ceiling,
         tried=outside.tried(found),
+        alive=got.alive,
     )
     saved = recorded.save(document, target, home, got.merger, got.ran, quiet)
     return 0 if saved else EXIT_FAILED

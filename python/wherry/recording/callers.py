@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import bisect
+import contextlib
 import dataclasses
 import functools
+import itertools
+import os
 import re
 import shutil
+import stat
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 MOST = 40
@@ -17,6 +21,7 @@ _DISCRIMINATOR = re.compile(r" \(discriminator \d+\)$")
 # What addr2line writes: in front of what it knows of a place, and behind the name of a file.
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 _LINE_NUMBER = re.compile(r":(?:\d+|\?)(?: \(discriminator \d+\))?$")
+_GONE = " (deleted)"  # what the kernel has behind the name of such a file
 # Symbols of larger files take too long to read.
 LARGEST = 1 << 30
 LIMIT_S = 20
@@ -42,14 +47,64 @@ class _Object:
         return self.names[at] if at >= 0 and address < self.ends[at] else None
 
 
+@dataclasses.dataclass(frozen=True)
+class Alive:
+    """Where files are that are not here, or not any more, while processes live that have them: those of a container
+    below its root, and those that were removed or replaced, which the kernel keeps under names of its own."""
+
+    roots: tuple[str, ...] = ()
+    removed: tuple[tuple[str, str], ...] = ()
+
+    def names(self, path: str) -> list[str]:
+        # As a process's maps have it: a line feed is \\012 there, and a backslash itself.
+        names = dict.fromkeys((path, path.replace("\\012", "\n")))
+        there = [root + name for root in self.roots for name in names]
+        return [*names, *there, *(kept for name, kept in self.removed if name in names)]
+
+
+def alive(pids: Iterable[int]) -> Alive:
+    """One of each: a service may have hundreds of processes of one program in one container."""
+    roots = {_file("/proc/self/ns/mnt", "/proc/self/root"): ""}
+    kept: dict[tuple | None, list[tuple[str, str]]] = {None: []}
+    for pid in sorted(pids):
+        own = f"/proc/{pid}"
+        if view := _file(f"{own}/ns/mnt", f"{own}/root"):
+            roots.setdefault(view, f"{own}/root")
+        program = _file(f"{own}/exe")
+        if program not in kept:
+            kept[program] = list(_removed(own))
+    return Alive(tuple(filter(None, roots.values())), tuple(itertools.chain(*kept.values())))
+
+
+def _removed(process: str) -> Iterator[tuple[str, str]]:
+    """What it has mapped and nobody finds any more, by the name that it had: its program, and where we are root
+    everything."""
+    with contextlib.suppress(OSError):
+        for file in (Path(process, "exe"), *Path(process, "map_files").iterdir()):
+            name = str(file.readlink())
+            if name.endswith(_GONE):
+                yield name, str(file)
+                yield name.removesuffix(_GONE), str(file)
+
+
+def _file(*names: str) -> tuple | None:
+    """What these names lead to; None: to nothing that we may see."""
+    try:
+        return tuple((found.st_dev, found.st_ino) for found in map(os.stat, names))
+    except OSError:
+        return None
+
+
 @functools.lru_cache(64)
-def _object(path: str, device: int, inode: int) -> _Object | None:
+def _object(path: str, device: int, inode: int, where: Alive) -> _Object | None:
     """None when the file is not the one that ran any more, or cannot be read."""
-    # As a process's maps have it: a line feed is \\012 there, and a backslash itself.
-    for name in dict.fromkeys((path, path.replace("\\012", "\n"))):
+    for name in where.names(path):
         try:
             found = Path(name).stat()
             if (inode and found.st_ino != inode) or found.st_size > LARGEST:
+                continue
+            # A recording names what it likes, and a pipe would be waited for.
+            if not stat.S_ISREG(found.st_mode):
                 continue
             with Path(name).open("rb") as file:
                 return _read(name, file)
@@ -126,8 +181,12 @@ def _printable(path: str) -> str:
     return path.encode(errors="surrogateescape").decode(errors="replace")
 
 
-def named(callers: Mapping[tuple, Sequence[float]], most: int = MOST) -> list[dict]:
-    """The callers with the most bytes, and those with the most calls, as a mix has them."""
+def named(
+    callers: Mapping[tuple, Sequence[float]], pids: Iterable[int] = (), most: int = MOST
+) -> list[dict]:
+    """The callers with the most bytes, and those with the most calls, as a mix has them. `pids`: of the recorded
+    processes those that live."""
+    elsewhere = alive(pids)
     by_bytes = sorted(callers, key=lambda where: -callers[where][1])
     by_calls = sorted(callers, key=lambda where: -callers[where][0])
     half = max(most // 2, 1)
@@ -138,7 +197,7 @@ def named(callers: Mapping[tuple, Sequence[float]], most: int = MOST) -> list[di
     for where in sorted(chosen, key=lambda where: -callers[where][1]):
         op, path, device, inode, offset = where
         calls, size = callers[where]
-        known = _object(path, device, inode) if path.startswith("/") else None
+        known = _object(path, device, inode, elsewhere) if path.startswith("/") else None
         # The call is before the place that it returns to.
         address = known.address(offset - 1) if known else None
         row = {

@@ -103,12 +103,12 @@ def closed_to_others(home: Path) -> Path | None:
 class Collected:
     merger: Merger
     ran: Ran
-    going_on: int  # processes
+    alive: frozenset[int]  # processes that go on
     ended_share: float  # what others did of the calls, or of the bytes, whichever is more
 
     @property
     def times_known(self) -> bool:
-        return self.going_on > 0 and self.ended_share <= MOST_ENDED
+        return bool(self.alive) and self.ended_share <= MOST_ENDED
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def collect(home: Path) -> Collected:
         if process is not None:
             records.append(_Record(process, alive.get(part.name), *_work(process)))
     user_s, system_s, elapsed_s, unknown = _times(records)
-    going_on = len({record.pid for record in records if record.pid is not None})
+    going_on = frozenset(record.pid for record in records if record.pid is not None)
     ran = Ran(None, 0, elapsed_s, user_s, system_s, {}, 0, goes_on=True)
     return Collected(merger, ran, going_on, _share(unknown, records))
 

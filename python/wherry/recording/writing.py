@@ -6,7 +6,7 @@ import contextlib
 import datetime
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from wherry import recordings
@@ -156,8 +156,9 @@ def document(
     ending: Ending | None = None,
     unseen: Mapping | None = None,
     tried: Tried | None = None,
+    alive: Iterable[int] = (),
 ) -> dict:
-    """`ending`: who may say that it has lasted long enough."""
+    """`ending`: who may say that it has lasted long enough. `alive`: of the recorded processes those that go on."""
     from wherry import version
 
     ending = ending or Ending()
@@ -211,7 +212,7 @@ def document(
             for row in merger.by_thread()
         ],
         "sequences": merger.sequences(),
-        "callers": callers.named(merger.callers),
+        "callers": callers.named(merger.callers, alive),
         "ceiling": found,
         **more,
     }
