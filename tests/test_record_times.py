@@ -312,6 +312,18 @@ def test_a_run_of_copies_alone_is_not_blamed_on_few_calls():
     assert "too little is known of its largest calls" in ceiling_in_words(guessed)
 
 
+def test_a_ceiling_of_small_calls_is_no_bound():
+    """An empty memcpy saved 2.8 ns of a call of 150 bytes where timing told of 0.8 to 2.3 at most."""
+    from wherry.recording.summary import ceiling_in_words
+
+    sizes, row = [[150, 150, 10000000, 1500000000]], [128, 191, 9000, 1350000, 1.2e6, 1.19e6]
+    ceiling = ceiling_of(sizes, [[*row, 0, 0.0, 0, [0] * 9]], 0.06)
+    said = "of calls this small that is known within a factor of three"
+    assert ceiling["at_most"] > 0.1 and said in ceiling_in_words(ceiling)
+    # Of a run that does more than a hundred times as much it makes no difference.
+    assert ceiling_in_words({**ceiling, "at_most": 0.001}).endswith("could gain no more")
+
+
 def test_what_was_not_recorded_is_in_no_ceiling(record, build_dir):
     static = build_dir / "tests/c/recorder/recorder-static"
     done, mix = record("--", static, "times", "1000")

@@ -434,6 +434,10 @@ def test_turns_that_tell_too_little_are_called_so_where_no_number_of_runs_helps(
     trial = {"routines": "dropin", "plan": "default", "turns": own}
     words = turns.in_words({"trial": trial, "run": {"runs": 1}})
     assert words.endswith("; too wide to predict by")
+    # No interval reaches to less time than none.
+    trial["turns"] = {**own, "half": 1.49}
+    words = turns.in_words({"trial": trial, "run": {"runs": 1}})
+    assert "[−100.0, +154.9]" in words
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ CALLERS_SHOWN = 8
 THREADS_SHOWN = 6
 PROGRAMS_SHOWN = 6
 DAMAGED_SHOWN = 3
+SMALL = 1 << 10
+NOTABLE = 0.005  # a ceiling that is worth more words
 WIDTH = 96
 FUNCTIONS = {"copy": "memcpy", "move": "memmove", "set": "memset"}
 PERCENTILES = (50, 90, 99)
@@ -197,6 +199,17 @@ def _threads(rows: Sequence[Mapping]) -> str:
     return _table(layout(columns, body, WIDTH))
 
 
+def _roughly(ceiling: Mapping) -> bool:
+    """What timing adds to a small call is more than the call, so its own time is known but roughly (docs/record.md)."""
+    parts = ceiling.get("parts") or ()
+    small = sum(own["at_most_s"] for own in parts if 0 <= (own["up_to"] or -1) <= SMALL)
+    return (
+        bool(ceiling.get("timed"))
+        and small > ceiling["at_most_s"] / 2
+        and ceiling["at_most"] >= NOTABLE
+    )
+
+
 def ceiling_in_words(ceiling: Mapping) -> str:
     """`at most 1.4 % of this run: ...`"""
     if ceiling["cpu_s"] <= 0:
@@ -213,6 +226,8 @@ def ceiling_in_words(ceiling: Mapping) -> str:
         more = "too little is known of its largest calls to tell less"
     elif ceiling["at_most_s"] <= 0:
         more = "no copy was recorded, which is no proof that there was none"
+    elif _roughly(ceiling):
+        more = "of calls this small that is known within a factor of three, and rather too low"
     else:
         more = "even a free memcpy could gain no more"
     # Where others had their turns, and it makes a difference.

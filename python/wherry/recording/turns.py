@@ -266,7 +266,8 @@ def in_words(document: Mapping) -> str | None:
     own = of(document)
     if own is None:
         return None
-    low, high = signed(own.low), signed(own.high)
+    # No time is less than none.
+    low, high = signed(max(own.low, -1.0)), signed(own.high)
     said = (
         f"the whole program's time changes by {signed(own.change)} % [{low}, {high}] in turns with {whom(document)}, "
         f"against turns with libc ({own.pairs:,} pairs of turns, {percent(own.covered)} of the run)"
