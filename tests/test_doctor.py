@@ -409,6 +409,15 @@ def test_a_cpu_quota(files, cpus):
     assert machine.cpu_quota(lambda path: files.get(path, "")) == cpus
 
 
+def test_cpus_that_are_not_for_this_process_are_told():
+    record = machine.record()
+    own = record["cpu"] | {"count": 4, "usable": [1, 3]}
+    assert machine.cpu(record | {"cpu": own}).endswith(", 4 CPUs, 2 of them for this process")
+    assert machine.cpu(record | {"cpu": own | {"usable": [0, 1, 2, 3]}}).endswith(", 4 CPUs")
+    # Other tools' files do not tell it.
+    assert machine.cpu(record | {"cpu": own | {"usable": []}}).endswith(", 4 CPUs")
+
+
 def test_a_cpu_quota_is_told(monkeypatch):
     record = machine.record()
     monkeypatch.setattr(machine, "cpu_quota", lambda: 0.5)

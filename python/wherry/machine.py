@@ -361,9 +361,11 @@ def cpu(machine: dict) -> str:
         for word, key in (("family", "family"), ("model", "model_number"), ("stepping", "stepping"))
         if own.get(key) is not None
     ]
-    count = own.get("count")
+    count, usable = own.get("count"), len(own.get("usable") or ())
     text = (own["model"] or "not told") + (f" ({', '.join(ident)})" if ident else "")
-    return text + (f", {count} CPU{'' if count == 1 else 's'}" if count else "")
+    text += f", {count} CPU{'' if count == 1 else 's'}" if count else ""
+    # By taskset, a service's CPUAffinity= or a container's --cpuset-cpus.
+    return text + (f", {usable} of them for this process" if count and 0 < usable < count else "")
 
 
 def pages(machine: dict) -> str:
