@@ -102,14 +102,24 @@ def test_from_where_on_a_loop_may_go_either_way(choice, ymm, least):
 
 
 def test_cliffs_are_found_by_size_and_by_place():
-    even = {size: size / 50 for size in GRID}
+    even = {size: [size / 50, size / 50] for size in GRID}
     speeds = {("copy", "libc", "L1", place): dict(even) for place in "abcd"}
     assert cliffs.find(speeds) == []
-    speeds["copy", "libc", "L1", "a"][4096] *= 2
+    # One process that measured it beside a neighbour is no cliff, however slow it was there.
+    speeds["copy", "libc", "L1", "a"][4096] = [9 * 4096 / 50, 4096 / 50]
+    assert cliffs.find(speeds) == []
+    speeds["copy", "libc", "L1", "a"][4096] = [3 * 4096 / 50, 2 * 4096 / 50]
     found = cliffs.find(speeds)
     assert {cliff.beside for cliff in found} == {"both sizes beside it", "other places"}
     assert all(cliff.size == 4096 and cliff.place == "a" for cliff in found)
     assert all(math.isclose(cliff.fall, 0.5) for cliff in found)
+
+
+def test_who_saw_a_cliff():
+    assert cliffs.by_each({0: np.array([4.0, 2.0, 3.0]), 1: np.array([5.0])}) == [3.0, 5.0]
+    assert cliffs.by_each({0: np.array([2.0, 2.0, 9.0, 9.0])}) == [2.0, 9.0]
+    # Of one round nobody knows whether it comes again.
+    assert cliffs.by_each({0: np.array([2.0])}) == cliffs.by_each({}) == []
 
 
 # ---- proving --------------------------------------------------------------------------------------------------------

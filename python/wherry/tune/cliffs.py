@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from wherry import stats
 from wherry.plans import size_text
 from wherry.units import percent
 
@@ -34,12 +35,40 @@ class Cliff:
         return {**vars(self), "fall": float(f"{self.fall:.4g}")}
 
 
-# op, routine, state, place -> size -> nanoseconds
-Speeds = Mapping[tuple[str, str, str, str], Mapping[int, float]]
+# op, routine, state, place -> size -> nanoseconds, by each of those who measured
+Speeds = Mapping[tuple[str, str, str, str], Mapping[int, Sequence[float]]]
+
+
+def by_each(samples: stats.Samples) -> list[float]:
+    """What each process measured. One alone may have been beside a neighbour for a while: its earlier and its later
+    rounds."""
+    rounds = list(samples.values())
+    each = rounds if len(rounds) > 1 else np.array_split(rounds[0], 2) if rounds else []
+    return [float(np.median(own)) for own in each] if all(len(own) for own in each) else []
 
 
 def find(speeds: Speeds, share: float = SHARE) -> list[Cliff]:
-    """The deepest first; of a routine and place neighbouring sizes count once."""
+    """Those that all saw, as deep as they did at least; the deepest first. Of a routine and place neighbouring sizes
+    count once."""
+    each = max((len(ns) for own in speeds.values() for ns in own.values()), default=0)
+    seen: dict[tuple, list[Cliff]] = {}
+    for number in range(each):
+        one = {
+            key: {size: ns[number] for size, ns in own.items() if len(ns) == each}
+            for key, own in speeds.items()
+        }
+        for cliff in _seen_by_one(one, share):
+            where = (cliff.op, cliff.routine, cliff.state, cliff.place, cliff.size, cliff.beside)
+            seen.setdefault(where, []).append(cliff)
+    found = [min(own, key=lambda cliff: cliff.fall) for own in seen.values() if len(own) == each]
+    found.sort(key=lambda cliff: -cliff.fall)
+    kept: dict[tuple, Cliff] = {}
+    for cliff in found:
+        kept.setdefault((cliff.op, cliff.routine, cliff.place, cliff.beside), cliff)
+    return list(kept.values())[:MOST]
+
+
+def _seen_by_one(speeds: Mapping[tuple, Mapping[int, float]], share: float) -> list[Cliff]:
     found = []
     for (op, routine, state, place), own in speeds.items():
         sizes = sorted(own)
@@ -60,8 +89,4 @@ def find(speeds: Speeds, share: float = SHARE) -> list[Cliff]:
             fall = 1 - usual / ns
             if fall > share:
                 found.append(Cliff(op, routine, size, place, state, fall, "other places"))
-    found.sort(key=lambda cliff: -cliff.fall)
-    kept: dict[tuple, Cliff] = {}
-    for cliff in found:
-        kept.setdefault((cliff.op, cliff.routine, cliff.place, cliff.beside), cliff)
-    return list(kept.values())[:MOST]
+    return found

@@ -122,7 +122,7 @@ def _curves(session: Session, side: str) -> Curves:
     sums: dict[tuple, dict[int, list[float]]] = {}
     near: dict[int, list[float]] = {}
     turned: list[tuple[Row, float]] = []
-    speeds: dict[tuple, dict[int, float]] = {}
+    speeds: dict[tuple, dict[int, list[float]]] = {}
     for i, row in enumerate(rows):
         place = (row.src_off, row.dst_off, row.delta)
         log = measuring.log_ratio(campaign, i, "strings", "loop")
@@ -134,11 +134,11 @@ def _curves(session: Session, side: str) -> Curves:
         if log is not None:
             turned.append((row, log))
         for name, shown in (("libc", "libc"), (TUNED, "wherry")):
-            ns = measuring.nanoseconds(campaign, i, name)
-            # Where time ran out, one process alone may have been beside a neighbour: no cliff.
-            if ns and len(campaign.cells[i, name, False].ns) == session.extent.processes:
+            cell = campaign.cells.get((i, name, False))
+            # Where time ran out fewer measured than were to.
+            if cell and len(cell.ns) == session.extent.processes:
                 key = (side, shown, row.src_state, _place_in_words(row))
-                speeds.setdefault(key, {})[row.size] = ns
+                speeds.setdefault(key, {})[row.size] = cliffs.by_each(cell.ns)
     session.result.cliffs += cliffs.find(speeds)
     return Curves({place: _means(own) for place, own in sums.items()}, _means(near), turned)
 
