@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import json
 import re
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wherry import schemas
-from wherry.errors import WherryError
+from wherry.errors import WherryError, unknown
 from wherry.planbinary import MOST_PLANS
 from wherry.plans import (
     BACKWARD_AHEAD,
@@ -107,8 +108,6 @@ def _plan(table: Mapping) -> Plan:
     )
 
 
-# How the keys of sizes end, and what such a text is.
-_SIZES = ("_from", "_to", "last_level")
 _SIZE = re.compile(r"[0-9]{1,15} ?(?:B|KiB|MiB|GiB)")
 
 
@@ -131,24 +130,53 @@ def _odd(value: object, where: str) -> str | None:
     return None
 
 
-def _is_size(value: object) -> bool:
-    """Also the words, of which the schema tells where they may stand."""
+# By the reference of a key in the schema: the word that may stand there in the place of a size.
+_WORDS = {"#/$defs/from": "off", "#/$defs/to": "any", "#/$defs/size": None}
+
+
+@functools.cache
+def _parts() -> dict[str, dict]:
+    """Of the schema: a plan's own keys, and those of its tables."""
+    own = json.loads(schemas.text("plan"))["$defs"]["plan"]
+    return {"": own, **{part: own["properties"][part] for part in ("cpu", "copy", "set")}}
+
+
+def _is_size(value: object, word: str | None) -> bool:
     if isinstance(value, str):
-        return value in ("off", "any") or _SIZE.fullmatch(value) is not None
+        return value == word or _SIZE.fullmatch(value) is not None
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _no_size(tables: object) -> str | None:
-    """What is no size in the place of one, in other words than the schema's."""
+def _no_plan(tables: object) -> str | None:
+    """What is wrong of keys and sizes, in other words than the schema's."""
     for number, table in enumerate(tables if isinstance(tables, list) else ()):
-        for part in ("cpu", "copy", "set"):
-            own = table.get(part) if isinstance(table, dict) else None
-            for key, value in own.items() if isinstance(own, dict) else ():
-                if key.endswith(_SIZES) and not _is_size(value):
-                    return (
-                        f"plan[{number}].{part}.{key} is {_value(value)[:40]}; give a whole number and B, KiB, MiB or "
-                        'GiB: "24 KiB"'
-                    )
+        for part, known in _parts().items():
+            own = (table.get(part) if part else table) if isinstance(table, dict) else None
+            if isinstance(own, dict):
+                where = f"plan[{number}]{f'.{part}' if part else ''}"
+                if wrong := _wrong_key(own, known, where) or _wrong_size(own, known, where):
+                    return wrong
+    return None
+
+
+def _wrong_key(own: Mapping, known: Mapping, where: str) -> str | None:
+    # One that is spelt wrong is missing, too: so these come first.
+    for key in own:
+        if key not in known["properties"]:
+            return f"{where}: {unknown('key', key[:40], known['properties'], 'docs/plan.md')}"
+    missing = [key for key in known["required"] if key not in own]
+    return f"{where}.{missing[0]} is missing" if missing else None
+
+
+def _wrong_size(own: Mapping, known: Mapping, where: str) -> str | None:
+    for key, value in own.items():
+        reference = known["properties"][key].get("$ref")
+        if reference in _WORDS and not _is_size(value, _WORDS[reference]):
+            word = f', or "{_WORDS[reference]}"' if _WORDS[reference] else ""
+            return (
+                f"{where}.{key} is {_value(value)[:40]}; give a whole number and B, KiB, MiB or "
+                f'GiB: "24 KiB"{word}'
+            )
     return None
 
 
@@ -180,7 +208,7 @@ def from_text(path: Path, data: bytes) -> list[Plan]:
             path, "is not a right plan: it has [plan]; write [[plan]], as there may be several"
         )
     # The schema's words come last: they tell of the schema.
-    if wrong := _odd(document, "") or _no_size(tables) or schemas.fault(document, "plan"):
+    if wrong := _odd(document, "") or _no_plan(tables) or schemas.fault(document, "plan"):
         raise UnusableError(path, f"is not a right plan: {wrong}")
     for table in document["plan"]:
         if wrong := _as_off(table):
