@@ -162,6 +162,32 @@ def test_a_name_does_not_command_the_terminal(wherry, dropin, tmp_path):
         assert not {"\x1b", "\r"} & set(done.stdout + done.stderr)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("env -i A=1 true", "clears the environment (env -i), LD_PRELOAD with it: write env in"),
+        ("env -u LD_PRELOAD true", "takes LD_PRELOAD from it (env): write env in front of wherry"),
+        ("env LD_PRELOAD= true", "takes LD_PRELOAD from it (env)"),
+        ("env A=1 true", None),
+        ("env true -i", None),
+        ("env", None),
+        ("./sudo -u nobody true", "an environment without LD_PRELOAD: write sudo in front of"),
+        ("./sudo", None),
+        ("./su - nobody -c true", "an environment without LD_PRELOAD"),
+        ("./su nobody -c true", None),
+    ],
+)
+def test_what_reaches_no_program_that_is_started(wherry, dropin, source, tmp_path, words, said):
+    """Who holds the one side against the other there would hold libc against itself, and keep it."""
+    for name in ("sudo", "su"):
+        shutil.copy(compiled(source), tmp_path / name)
+    done = wherry("exec", "--check", "--", *words.split(), cwd=tmp_path)
+    assert done.returncode == (said is not None), done.stdout
+    assert (said or "yes, the drop-in can serve it") in " ".join(done.stdout.split())
+    done = wherry("ab", "--runs", "2", "--", *words.split(), cwd=tmp_path)
+    assert ("nothing can be changed in" in done.stderr) == (said is not None), done.stderr
+
+
 def test_another_libc(wherry, dropin, source):
     need_tool("musl-gcc", "musl-tools")
     refused(wherry, compiled(source, compiler=["musl-gcc"]), "musl")

@@ -145,14 +145,16 @@ _LONG_OF_ENV = {
     "argv0": "a",
 }
 _WITH_A_WORD = "uCSa"
-_CLEARS = "its first line clears the environment (env -i), LD_PRELOAD with it"
-_SETS = "its first line takes LD_PRELOAD from it (env)"
+_CLEARS = "clears the environment (env -i), LD_PRELOAD with it"
+_SETS = "takes LD_PRELOAD from it (env)"
+# Of what is started by these it is no part of the environment, unless their settings say so.
+_OTHER_USERS, _LOGINS = ("sudo", "doas", "pkexec"), ("su", "runuser")
 
 
-def _of_env(argument: str) -> tuple[str | None, str | None]:
-    """The program that `env` starts for the one argument a #! line gives it, None where that is not understood; and why
-    nothing can be preloaded there."""
-    words, why = [argument], None
+def _of_env(arguments: Sequence[str]) -> tuple[str | None, str | None]:
+    """The program that `env` starts for these arguments, None where that is not understood; and why nothing can be
+    preloaded there, as the end of a sentence."""
+    words, why = list(arguments), None
     while words:
         word = words.pop(0)
         if not word.startswith("-"):
@@ -184,6 +186,20 @@ def _of_env(argument: str) -> tuple[str | None, str | None]:
                     except ValueError:
                         return None, why
     return None, why
+
+
+def _withheld(path: str, arguments: Sequence[str]) -> str | None:
+    """Why nothing that is preloaded into this program reaches the one that it starts for these arguments; None: it
+    does, as far as they tell."""
+    name = Path(path).name
+    what = None
+    if name == "env":
+        what = _of_env(arguments)[1]
+    elif (name in _OTHER_USERS and arguments) or (
+        name in _LOGINS and not {*arguments}.isdisjoint(("-", "-l", "--login"))
+    ):
+        what = "gives what it starts an environment without LD_PRELOAD"
+    return f"it {what}: write {name} in front of wherry, not behind it" if what else None
 
 
 def _no(command: str, path: str | None, kind: str, reason: str, **more: object) -> Verdict:
@@ -287,8 +303,11 @@ def named(command: str) -> str:
     return command if command.strip() else f"'{command}'"
 
 
-def examine(command: str, env: Mapping[str, str] | None = None) -> Verdict:
-    """Whether the drop-in can help that command, and why not. Follows scripts to their interpreters."""
+def examine(
+    command: str, env: Mapping[str, str] | None = None, arguments: Sequence[str] = ()
+) -> Verdict:
+    """Whether the drop-in can help that command, and why not. Follows scripts to their interpreters. `arguments`: by
+    them also whether it can help what that command starts in its turn."""
     env = os.environ if env is None else env
     path, code = find(command, env)
     if path is None:
@@ -319,7 +338,7 @@ def examine(command: str, env: Mapping[str, str] | None = None) -> Verdict:
             found, code = find(target if "/" in target else f"./{target}", env)
             missing = code
             if found and Path(target).name == "env" and len(words) > 1:
-                wanted, taken = _of_env(words[1])
+                wanted, taken = _of_env(words[1:])
                 target = wanted or target
                 # What it cannot find is its own to tell: it may look elsewhere.
                 found, missing = find(target, env)
@@ -330,7 +349,7 @@ def examine(command: str, env: Mapping[str, str] | None = None) -> Verdict:
                     why += " (its lines end as on Windows; dos2unix mends that)"
                 return _no(command, path, "script", why, exit_code=code, **more)
             if taken:
-                return _no(command, path, "script", taken, **more)
+                return _no(command, path, "script", f"its first line {taken}", **more)
             at = found
             continue
         if head is not None and not head.startswith(b"\x7fELF"):
@@ -352,5 +371,7 @@ def examine(command: str, env: Mapping[str, str] | None = None) -> Verdict:
                 True,
             )
         kind, reason, notes = _of_elf(at, env)
+        if reason is None and len(chain) == 1 and (withheld := _withheld(path, arguments)):
+            kind, reason = "environment", withheld
         code = _EXIT_CODES.get(kind, 0)
         return Verdict(command, path, at, reason is None, reason, notes, tuple(chain), code, kind)

@@ -161,7 +161,7 @@ def command(
         raise WherryError("--isa and --plan exclude each other: a plan says which tier itself")
     if as_json and not check:
         raise WherryError("--json goes with --check")
-    verdict = commands.examine(command[0])
+    verdict = commands.examine(command[0], arguments=command[1:])
     if check:
         return _check(verdict, as_json, _asked_plan(plan, isa))
     if verdict.exit_code:

@@ -28,7 +28,7 @@ def ab(words, *, runs, seconds, limit, by, force, seed, save, as_json, **options
     if "WHERRY_PLAN" in base:
         streams.line_of(f"wherry ab: {planuse.NOT_USED}", aside=True)
     pair = _sides(options, base)
-    _examine(words[0], pair, force)
+    _examine(words, pair, force)
     seed = time.time_ns() % 2**32 if seed is None else seed
     program = _program(words, limit or RUN_LIMIT, options)
     path = Path(save) if save else stamp.path("-ab.json")
@@ -111,9 +111,10 @@ def _tunables(given: str) -> str:
     return shlex.quote(line)
 
 
-def _examine(command: str, pair: tuple[sides.Side, sides.Side], force: bool) -> None:
+def _examine(words, pair: tuple[sides.Side, sides.Side], force: bool) -> None:
     """Before anything runs: is there such a program, and can the sides differ for it?"""
-    found = commands.examine(command)
+    command, *arguments = words
+    found = commands.examine(command, arguments=arguments)
     if found.exit_code:
         raise WherryError(
             f"{commands.named(command)}: {found.reason}; give a program that can be run"
