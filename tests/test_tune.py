@@ -373,7 +373,9 @@ def test_tune_writes_a_plan_that_can_be_read(wherry, tmp_path):
         line for line in (tmp_path / "mine.toml").read_text().splitlines() if line[:1] == "#"
     ]
     assert any("default:" in line for line in comments)
-    if "already right" in text or "rows could be measured" in text:
+    # Larger ones are in question, too, and were not measured.
+    assert "already right" not in text
+    if "Nothing that was found" in text:
         assert "equal to the default" in text and plan.name == "default"
 
 
@@ -386,6 +388,28 @@ def test_what_little_was_measured_does_not_make_the_default_right():
     ]
     assert "already right" in said[0] and said[0] == said[1]
     assert "already right" not in said[2] and "99 of 400 rows" in said[2]
+
+
+@pytest.mark.parametrize(
+    ("extent", "largest", "said"),
+    [
+        (
+            grids.QUICK,
+            None,
+            "Calls of more than 2 MiB were not measured: they are without --quick.",
+        ),
+        (grids.QUICK, 64 << 20, "Calls of more than 2 MiB were not measured: they"),
+        (grids.QUICK, 4096, "The default is already right"),
+        (grids.FULL, None, "The default is already right"),
+        (grids.FULL, 64 << 20, "The default is already right"),
+        (grids.FULL, 512 << 20, "Calls of more than 128 MiB were not measured. No plan"),
+    ],
+)
+def test_calls_that_were_not_measured_do_not_make_the_default_right(extent, largest, said):
+    """A mix of copies of 64 MiB alone had nothing measured by the quick form."""
+    tuned = session.Session(REPORTED, extent, largest=largest).result
+    text = cli_tuning.sentence(tuned, None)
+    assert said in text and ("already right" in text) == ("already right" in said)
 
 
 def test_tune_by_a_mix_as_json(wherry, tmp_path):

@@ -19,7 +19,7 @@ from wherry.replay import parts
 from wherry.tables import Block, Column, Figure, layout
 from wherry.tune import grids, whole
 from wherry.tune.session import Asked, Dimension, Session, Tuned
-from wherry.units import percent, plural, seconds_in_words
+from wherry.units import percent, plural, seconds_in_words, size_in_words
 
 DEFAULT_OUTPUT = "wherry-plan.toml"
 
@@ -162,6 +162,12 @@ def sentence(tuned: Tuned, path: Path | None) -> str:
         return "Interrupted: what stands above is not the whole, and no plan comes of it."
     if not tuned.better:
         text = "The default is already right: nothing that was found beats it beyond the noise on cells held out."
+        if tuned.above:
+            text = (
+                "Nothing that was found beats the default beyond the noise on cells held out. Calls of more than "
+                f"{size_in_words(tuned.above)} were not measured"
+                + (": they are without --quick." if tuned.above < grids.FULL.largest else ".")
+            )
         if tuned.thin:
             little = "the time" if not tuned.impossible else "the memory and the time"
             text = (

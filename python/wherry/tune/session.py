@@ -113,6 +113,7 @@ class Tuned:
     impossible: int = 0  # of those: this machine has too little memory for them
     seconds: float = 0.0
     interrupted: bool = False
+    above: int | None = None  # calls above this size were in question and are not measured
 
     @property
     def thin(self) -> bool:
@@ -160,6 +161,8 @@ class Session:
         }
         self.last_level = reported.get("last_level") or 16 << 20
         self.largest = min(largest or extent.largest, extent.largest)
+        if (largest or grids.FULL.largest) > extent.largest:
+            self.result.above = extent.largest
         self.limit = limit
         self._ends = math.inf  # of jobcontrol.clock()
         self._campaigns = 0
