@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from wherry.ab import figures, sides, verdict
 from wherry.ab.running import Ran
 
@@ -65,6 +66,29 @@ def test_no_difference_names_what_tells_more():
     assert any("wherry record" in said for said in verdict.remarks(libc, drop_in, found, None))
     # Two settings of libc have no trial.
     assert not any("wherry record" in said for said in verdict.remarks(libc, libc, found, None))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "options"),
+    [
+        ("libc", "dropin", ""),
+        ("plan:default", "libc", ""),
+        ("libc", "plan:my.toml", "--plan my.toml "),
+        ("libc", "'preload:a b.so'", "--try 'a b.so' "),
+        ("dropin", "plan:my.toml", None),
+        ("libc", "dropin A=1", None),
+        ("A=1", "preload:a.so", None),
+        ("libc", "A=1", None),
+    ],
+)
+def test_a_trial_of_the_same_is_named_where_there_is_one(a, b, options):
+    """The drop-in's by turns say nothing of another library."""
+    rounds = made(np.random.default_rng(5), 1.0, 0.02)
+    found = {metric: figures.of(rounds, metric, 0) for metric in figures.METRICS}
+    pair = [sides.Side(what, what, {}, what not in ("libc", "A=1")) for what in (a, b)]
+    said = " ".join(verdict.remarks(*pair, found, None))
+    assert ("wherry record" in said) == (options is not None)
+    assert options is None or f"wherry record {options}--runs 5 -- CMD gives" in said
 
 
 def test_one_round_has_no_interval():

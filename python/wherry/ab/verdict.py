@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+
+from wherry import shellwords
 from wherry.ab import figures
 from wherry.ab.figures import Figure
 from wherry.ab.sides import Side
@@ -81,9 +84,25 @@ def remarks(a: Side, b: Side, found: dict[str, Figure], stolen: float | None) ->
     if {"faster", "slower"} <= disagree:
         said.append("CPU time and elapsed time do not agree: look at what it waits for.")
     cpu = found["cpu"]
-    if cpu.call == "tie" and cpu.ratio is not None and a.preloads != b.preloads:
+    if cpu.call == "tie" and cpu.ratio is not None and (options := _by_turns(a, b)) is not None:
         said.append(
-            "wherry record --runs 5 -- CMD gives the calls of one run to both by turns, and tells of many programs "
-            "within a per cent."
+            f"wherry record {options}--runs 5 -- CMD gives the calls of one run to both by turns, and tells of many "
+            "programs within a per cent."
         )
     return said
+
+
+def _by_turns(a: Side, b: Side) -> str | None:
+    """The options by which `wherry record` tries the same, with a blank behind them; None where it cannot: it tries one
+    library's routines against libc's, and sets nothing else."""
+    words = {side.what: shlex.split(side.what) for side in (a, b)}
+    stock = [side for side in (a, b) if words[side.what] in (["libc"], ["stock"])]
+    tried = [side for side in (a, b) if side not in stock]
+    if len(stock) != 1 or len(words[tried[0].what]) != 1:
+        return None
+    word = words[tried[0].what][0]
+    kind, _, file = word.partition(":")
+    if word in ("dropin", "wherry", "plan:default"):
+        return ""
+    option = {"plan": "--plan", "preload": "--try"}.get(kind)
+    return f"{option} {shellwords.path(file)} " if option else None
