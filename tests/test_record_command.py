@@ -15,7 +15,7 @@ import pytest
 from conftest import need_root, need_tool, run, wait_until
 from test_record import known, record, recorded, recorder
 from test_record_callers import phases
-from wherry import recordings
+from wherry import preloading, recordings
 from wherry.recording import blocks, leftovers, merge, running
 
 __all__ = ["known", "phases", "record", "recorded", "recorder"]  # fixtures
@@ -302,6 +302,27 @@ def test_the_drop_in_alone_is_not_recorded(wherry, tmp_path):
     assert done.returncode == 0
     assert "nothing of this is recorded" in done.stderr
     assert wherry("exec", "--", "true").stderr == ""
+
+
+@pytest.mark.parametrize("options", [(), ("--no-trial",)])
+def test_what_is_preloaded_already_is_not_told_as_libc(wherry, known, tmp_path, options):
+    """An installed drop-in, of another path than the one that is tried: it would be held against itself."""
+    installed = tmp_path / "lib" / "libwherry-dropin.so"
+    other = tmp_path / "lib" / "other.so"
+    installed.parent.mkdir()
+    shutil.copy(preloading.library("dropin"), installed)
+    shutil.copy(installed, other)
+    shown = f"{known} times 10; echo $LD_PRELOAD"
+    words = ("record", *options, "-o", tmp_path / "m.mix.json", "--", "sh", "-c", shown)
+    done = wherry(*words, env={"LD_PRELOAD": str(installed)})
+    said = " ".join(done.stderr.split())
+    assert done.returncode == 0 and "names the drop-in, which is left out" in said
+    assert "libwherry-recorder.so" in done.stdout and str(installed) not in done.stdout
+    done = wherry(*words, env={"LD_PRELOAD": f"libm.so.6 {other}"})
+    said = " ".join(done.stderr.split())
+    assert f"LD_PRELOAD names {other}, which has such functions of its own" in said
+    assert "left out" not in said and f"libm.so.6:{other}" in done.stdout
+    assert "LD_PRELOAD" not in wherry(*words, env={"LD_PRELOAD": "libm.so.6"}).stderr
 
 
 def test_what_wherry_exec_runs_is_told_as_not_recorded(record, known):

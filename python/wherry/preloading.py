@@ -5,6 +5,7 @@ env = preloading.environment(os.environ, [preloading.library("dropin")], plan=pa
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -159,10 +160,23 @@ def environment(
     return env
 
 
+def names(env: Mapping[str, str], name: str) -> bool:
+    """Whether libwherry-NAME.so is preloaded there, as `without` knows it."""
+    return any(word.endswith(f"libwherry-{name}.so") for word in _words(env))
+
+
 def without(base: Mapping[str, str], name: str) -> dict[str, str]:
     """That environment without libwherry-NAME.so among what is preloaded, by itself or by a link of ours."""
     kept = [word for word in _words(base) if not word.endswith(f"libwherry-{name}.so")]
     return {**base, "LD_PRELOAD": ":".join(kept)}
+
+
+def that_export(env: Mapping[str, str], names: Iterable[str]) -> Iterator[str]:
+    """What is preloaded that has one of these functions, as far as LD_PRELOAD tells the file."""
+    for word in _words(env):
+        with contextlib.suppress(OSError, elf.DamagedError):
+            if "/" in word and not elf.exports(Path(word)).isdisjoint(names):
+                yield word
 
 
 def _words(env: Mapping[str, str]) -> list[str]:

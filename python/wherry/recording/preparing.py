@@ -27,6 +27,15 @@ class Preparation:
         env = dict(base)
         if self.tried and env.pop("WHERRY_PLAN", None) is not None:
             telling.say(planuse.NOT_USED)
+        if preloading.names(env, "dropin"):
+            env = preloading.without(env, "dropin")
+            telling.say(
+                "LD_PRELOAD names the drop-in, which is left out: what it served would be told as libc's"
+            )
+        for word in preloading.that_export(env, TRIED_NAMES):
+            telling.say(
+                f"LD_PRELOAD names {word}, which has such functions of its own: what is told of libc is of these"
+            )
         env = preloading.environment(env, self.libraries, self.plan)
         if self.tried:
             env[trial.VARIABLE] = "1"
