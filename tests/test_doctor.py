@@ -14,7 +14,7 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "python"))
-from wherry import diagnosis, libctunables, machine
+from wherry import diagnosis, libctunables, machine, preloading
 
 CPUS = Path(__file__).parent / "fixtures/cpus"
 VENDORS = {"AuthenticAMD": "AMD", "GenuineIntel": "Intel"}
@@ -416,6 +416,16 @@ def test_cpus_that_are_not_for_this_process_are_told():
     assert machine.cpu(record | {"cpu": own | {"usable": [0, 1, 2, 3]}}).endswith(", 4 CPUs")
     # Other tools' files do not tell it.
     assert machine.cpu(record | {"cpu": own | {"usable": []}}).endswith(", 4 CPUs")
+
+
+def test_what_takes_the_place_of_libc_is_told(monkeypatch):
+    """Tables that call it libc would tell of it that it is as fast as itself."""
+    record, said = machine.record(), f"{preloading.library('dropin')} preloaded"
+    for given in ("", "libm.so.6", "/no/such.so", "/proc/version"):
+        monkeypatch.setenv("LD_PRELOAD", given)
+        assert not any("preloaded" in item["what"] for item in machine.uncontrolled(record))
+    monkeypatch.setenv("LD_PRELOAD", f"libm.so.6:{preloading.library('dropin')}")
+    assert said in [item["what"] for item in machine.uncontrolled(record)]
 
 
 def test_a_cpu_quota_is_told(monkeypatch):

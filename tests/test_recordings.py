@@ -425,6 +425,13 @@ def test_a_user_without_a_home_has_costs_too(tmp_path, monkeypatch):
     assert ceiling.costs() == good
 
 
+def test_costs_of_what_is_preloaded_are_not_those_of_libc(monkeypatch):
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
+    stock = bootcache.key(1, [])
+    monkeypatch.setenv("LD_PRELOAD", "/usr/lib/libwherry-dropin.so")
+    assert bootcache.key(1, []) != stock
+
+
 def test_a_damaged_cache_of_costs_is_measured_again(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     good = {kind: {op: {"64": 2.0} for op in ceiling.OPS} for kind in ceiling.KINDS}

@@ -14,7 +14,7 @@ from wherry.preloading import home_cache, own_directories
 
 
 def key(version: int, natives: list[Path]) -> str:
-    """Of this boot, of the native programs as they are, and of what glibc was told."""
+    """Of this boot, of the native programs as they are, and of what glibc was told and comes before it."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -27,6 +27,8 @@ def key(version: int, natives: list[Path]) -> str:
             stamps.append("")
     tunables = os.environ.get("GLIBC_TUNABLES", "")
     text = f"{version}:{boot}:{':'.join(stamps)}:{tunables}"
+    if preloaded := os.environ.get("LD_PRELOAD"):
+        text += f":{preloaded}"
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

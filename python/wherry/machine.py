@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from wherry import runner
+from wherry import preloading, runner
+from wherry.errors import printable
 from wherry.units import size_in_words
 
 # Of which half holds two buffers of 256 MiB and what verifies them, the largest that experiments have.
@@ -226,6 +227,12 @@ def uncontrolled(machine: dict) -> list[dict[str, str]]:
             "SMT siblings active",
             "another thread on the same core takes half of its ports and its L1",
             "echo off > /sys/devices/system/cpu/smt/control (as root)",
+        )
+    for word in preloading.that_export(os.environ, ("memcpy", "memmove", "memset")):
+        note(
+            f"{printable(word)} preloaded",
+            "it has memory functions of its own, and what is called libc here is these",
+            "unset LD_PRELOAD",
         )
     quota = cpu_quota()
     if quota is not None and quota < len(machine["cpu"]["usable"]):

@@ -45,7 +45,7 @@ def into(
 def collect(given: str, output: str | None, note: str, *, ceiling: bool, quiet: bool) -> int:
     from wherry import outputs
     from wherry.cli import recorded
-    from wherry.recording import outside, running, writing
+    from wherry.recording import outside, preparing, running, writing
     from wherry.units import percent
 
     home = Path(given)
@@ -53,6 +53,7 @@ def collect(given: str, output: str | None, note: str, *, ceiling: bool, quiet: 
     home = home.absolute()
     target = Path(output) if output else found.output
     outputs.check(target, outputs.MIX)
+    preparing.leave_out_the_dropin()
     got = outside.collect(home)
     if not got.merger.processes:
         raise FailedError(

@@ -174,9 +174,11 @@ def _record(asked: _Asked, quiet: bool) -> int:
 
 
 def _recorded(asked: _Asked, quiet: bool, verdict, home: Path, ending: Ending) -> int:
-    from wherry.recording import running, unseen, writing
+    from wherry.recording import preparing, running, unseen, writing
     from wherry.recording.merge import Merger
 
+    if verdict.kind not in DISTURBED:
+        preparing.leave_out_the_dropin()
     merger = Merger()
     if not verdict.helps:
         more = "; it runs untouched" if verdict.kind in DISTURBED else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,11 +28,6 @@ class Preparation:
         env = dict(base)
         if self.tried and env.pop("WHERRY_PLAN", None) is not None:
             telling.say(planuse.NOT_USED)
-        if preloading.names(env, "dropin"):
-            env = preloading.without(env, "dropin")
-            telling.say(
-                "LD_PRELOAD names the drop-in, which is left out: what it served would be told as libc's"
-            )
         for word in preloading.that_export(env, TRIED_NAMES):
             telling.say(
                 f"LD_PRELOAD names {word}, which has such functions of its own: what is told of libc is of these"
@@ -40,6 +36,16 @@ class Preparation:
         if self.tried:
             env[trial.VARIABLE] = "1"
         return env | {DIRECTORY: str(home)}
+
+
+def leave_out_the_dropin() -> None:
+    """Of what this process starts, what is measured for the ceiling too: with a drop-in that LD_PRELOAD names already
+    (an installed one, or that of wherry exec) what is called libc's would be its."""
+    if preloading.names(os.environ, "dropin"):
+        os.environ.update(preloading.without(os.environ, "dropin"))
+        telling.say(
+            "LD_PRELOAD names the drop-in, which is left out: what it served would be told as libc's"
+        )
 
 
 def _library(given: str) -> Path:
