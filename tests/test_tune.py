@@ -367,6 +367,8 @@ def test_tune_writes_a_plan_that_can_be_read(wherry, tmp_path):
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
     assert "What a plan says" in text and ("mine.toml" in text)
+    # What stood in the place of libc, or a load, is for who judges the figures to know.
+    assert "Uncontrolled" in text
     (plan,) = planfiles.read(tmp_path / "mine.toml")
     assert plan.choice in plans.CHOICES
     comments = [

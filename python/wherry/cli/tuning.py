@@ -186,7 +186,7 @@ def sentence(tuned: Tuned, path: Path | None) -> str:
 
 
 def _show(printer: Printer, tuned: Tuned, given, path: Path | None) -> None:
-    kept = ("CPU", "Caches", "Kernel", "libc", "Machine")
+    kept = ("CPU", "Caches", "Kernel", "libc", "Machine", "Uncontrolled")
     record = machine.record()
     pairs = [pair for pair in machine.heading(record) if pair[0] in kept]
     pairs.append(("Chosen by", ", ".join(given) if given else "sizes and places of every kind"))

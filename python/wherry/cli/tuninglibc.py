@@ -95,7 +95,7 @@ def _value(text: str | None) -> str:
 
 
 def _show(printer: Printer, found: libc.Found, given) -> None:
-    kept = ("CPU", "Caches", "Kernel", "libc", "Machine")
+    kept = ("CPU", "Caches", "Kernel", "libc", "Machine", "Uncontrolled")
     pairs = [pair for pair in machine.heading(machine.record()) if pair[0] in kept]
     pairs.append(("Chosen by", ", ".join(map(str, map(Path, given))) if given else "all sizes"))
     pairs.append(("Took", seconds_in_words(found.seconds)))
