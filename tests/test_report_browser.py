@@ -164,6 +164,22 @@ def _lines(opened: Opened, figure: str) -> int:
     )
 
 
+def test_without_javascript_nothing_is_empty_or_dead(driver, path):
+    driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        driver.get(path.as_uri())
+        seen = driver.find_element("tag name", "body").text
+        buttons = driver.find_elements("css selector", "button, input, details.figures")
+        tables = driver.find_elements("css selector", "details.tables > summary")
+        assert "need JavaScript" in seen and "Summary" in seen
+        assert buttons and not any(button.is_displayed() for button in buttons)
+        assert tables and all(table.is_displayed() for table in tables)
+        tables[0].click()
+        assert driver.find_element("css selector", "details.tables[open] table, pre").is_displayed()
+    finally:
+        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
 def test_toggles_by_mouse(driver, path):
     opened = Opened(driver, path)
     figure = _curves(opened)

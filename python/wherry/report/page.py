@@ -444,12 +444,15 @@ def _whole(labels: Sequence[str], nav: str, body: str, figures: dict) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f'{outputs.PAGE_MARK}\n<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n'
-        f"<title>Wherry: {escape(title, 200)}</title>\n<style>\n{_read('page.css')}</style>\n</head>\n<body>\n"
+        f"<title>Wherry: {escape(title, 200)}</title>\n<style>\n{_read('page.css')}</style>\n"
+        # What a script would draw, fill or answer is not there to be seen empty or to be pressed in vain.
+        "<noscript><style>#shade, .group { display: none; }</style></noscript>\n</head>\n<body>\n"
         '<a class="skip" href="#main">To the report</a>\n'
         f'<header><div><p class="name">Wherry report</p><h1>{escape(title, 600)}</h1>{below}</div>'
         '<button type="button" id="shade">Dark</button></header>\n'
         f'<nav aria-label="Sections">{nav}</nav>\n<main id="main">\n'
-        "<noscript><p>The pictures need JavaScript; all tables are here without it.</p></noscript>\n"
+        "<noscript><p>The pictures, and the figures below each, need JavaScript and are left out; the tables are here "
+        "without it.</p></noscript>\n"
         f"{body}\n</main>\n<footer><p>{stamp}. This page is one file and asks no network.</p></footer>\n"
         '<div id="tip" hidden></div>\n'
         f'<script type="application/json" id="figures">{hypertext.script_json(figures)}</script>\n'
