@@ -19,10 +19,11 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "exported.h"
 #include "measure/yardsticks.h"
 #include "target_internal.h"
 
-static char message[5120];
+static char message[9600];
 
 static const char *machine_name(unsigned machine)
 {
@@ -272,6 +273,29 @@ static void *load(const char *name, const char *path)
     return handle;
 }
 
+static bool has_a_function_within(const char *symbol)
+{
+    size_t at;
+    return target_function_within(symbol, &at) != NULL;
+}
+
+/* What to write for a function of another name, by one that the object has, as far as its file tells; else in general.
+ */
+static const char *other_names(const char *name, const char *path)
+{
+    static char advice[4608];
+    char symbol[100]; /* as much as is looked up with what is around a name */
+    if (!exported_name(path, has_a_function_within, symbol, sizeof symbol))
+        return "if its functions have other names, give NAME=PATH:PREFIX, or what is around the name, with a * for it "
+               "(NAME=PATH:my_*_avx2)";
+    size_t at = 0;
+    const char *function = target_function_within(symbol, &at);
+    const char *after = symbol + at + strlen(function);
+    snprintf(advice, sizeof advice, "it has %s: if that is meant, give '%s=%s%s%.*s%s%s'", symbol, name, path,
+             at || *after ? ":" : "", (int)at, symbol, *after ? "*" : "", after);
+    return advice;
+}
+
 const char *targets_add_peer(struct target_list *list, const char *spec)
 {
     const char *equals = strchr(spec, '=');
@@ -321,10 +345,8 @@ const char *targets_add_peer(struct target_list *list, const char *spec)
     }
     if (target_add_peer_functions(list, name, spec, prefix, handle) == 0) {
         const char *names = "memcpy, memmove, mempcpy, memset, bzero, bcopy, csum_partial, crc32c and the like";
-        snprintf(message, sizeof message,
-                 "peer %s: %s has none of %s%s%s; if its functions have other names, give NAME=PATH:PREFIX, or what is "
-                 "around the name, with a * for it (NAME=PATH:my_*_avx2)",
-                 name, path, names, *prefix ? ", called " : "", prefix);
+        snprintf(message, sizeof message, "peer %s: %s has none of %s%s%s; %s", name, path, names,
+                 *prefix ? ", called " : "", prefix, other_names(name, path));
         return message;
     }
     return NULL;

@@ -327,6 +327,19 @@ static void symbol_of(char *symbol, size_t room, const char *around, const char 
     snprintf(symbol, room, "%.*s%s%s", before, around, name, around[before] ? around + before + 1 : "");
 }
 
+const char *target_function_within(const char *symbol, size_t *at)
+{
+    const char *longest = NULL;
+    for (int i = 0; i < FUNCTION_COUNT; i++) {
+        const char *within = strstr(symbol, functions[i].name);
+        if (!within || (longest && strlen(functions[i].name) <= strlen(longest)))
+            continue;
+        longest = functions[i].name;
+        *at = (size_t)(within - symbol);
+    }
+    return longest;
+}
+
 /* The loops that a peer's memcpy brings; NULL: it has none. */
 static const struct packet_loops *packet_loops(void *handle, const char *prefix)
 {

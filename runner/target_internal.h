@@ -15,4 +15,7 @@ const struct wherry_thresholds *target_default_thresholds(void);
 size_t target_add_peer_functions(struct target_list *list, const char *name, const char *spec, const char *prefix,
                                  void *handle);
 
+/* The function that this symbol has in its name, the longest of several, and where in it; NULL: none. */
+const char *target_function_within(const char *symbol, size_t *at);
+
 #endif

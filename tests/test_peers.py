@@ -208,3 +208,56 @@ def test_a_peer_that_jumps_where_no_code_is(wherry_run, tmp_path):
     )
     assert done.returncode == 1
     assert "a segmentation fault, jumping to address 0x" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("names", "around", "said"),
+    [
+        (
+            ("my_memcpy_v2", "my_memcpy_longer_v2"),
+            "",
+            "it has my_memcpy_v2: if that is meant, give '{}:my_*_v2'",
+        ),
+        (
+            ("fast_memmove", "unlike"),
+            ":x_*",
+            "called x_*; it has fast_memmove: if that is meant, give '{}:fast_'",
+        ),
+        (("_ZN4mine6memcpyEPvPKvm",), "", "give '{}:_ZN4mine6*EPvPKvm'"),
+        (("csum_partial_copy_v3",), "", "give '{}:*_v3'"),
+        (("memset",), ":y_", "give '{}'"),
+        (("unlike",), "", "with a * for it (NAME=PATH:my_*_avx2)"),
+    ],
+)
+def test_a_function_of_another_name_is_told_with_what_to_write(
+    wherry_run, tmp_path, names, around, said
+):
+    """What is told can be given as it stands."""
+    bodies = "".join(f"void *{name}(void *d) {{ return d; }}\n" for name in names)
+    (tmp_path / "p.c").write_text(bodies + "static void *a_memcpy(void *d) { return d; }\n")
+    library = tmp_path / "lib p.so"
+    flags = ("-shared", "-fPIC", "-w", "-fno-builtin")
+    run(need_tool("cc", "gcc"), *flags, "-o", library, tmp_path / "p.c")
+    verify = (wherry_run, "verify", "--brief", "--family", "empty", "--only-peers", "--peer")
+    done = run(*verify, f"p={library}{around}", check=False)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+    assert said.format(f"p={library}") in done.stderr, done.stderr
+    if "give '" in done.stderr:
+        told = done.stderr.rsplit("give '", 1)[1].rstrip("'\n")
+        assert "has none" not in run(*verify, told, check=False).stderr
+
+
+def test_of_a_damaged_list_of_sections_no_name_is_told(wherry_run, tmp_path):
+    """The loader does without it."""
+    (tmp_path / "p.c").write_text("void *my_memcpy(void *d) { return d; }\n")
+    library = tmp_path / "libp.so"
+    run(need_tool("cc", "gcc"), "-shared", "-fPIC", "-w", "-o", library, tmp_path / "p.c")
+    whole = library.read_bytes()
+    for at, size, word in ((0x28, 8, 2**64 - 8), (0x28, 8, len(whole) - 64), (0x3C, 2, 0xFFFF)):
+        library.write_bytes(whole[:at] + word.to_bytes(size, "little") + whole[at + size :])
+        done = run(
+            *(wherry_run, "verify", "--brief", "--only-peers", "--peer", f"p={library}"),
+            check=False,
+        )
+        assert done.returncode == 2 and "has none of memcpy" in done.stderr, done.stderr
+        assert "NAME=PATH:PREFIX" in done.stderr, done.stderr
