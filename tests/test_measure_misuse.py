@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import subprocess
 from pathlib import Path
@@ -32,6 +33,32 @@ def test_row_that_this_machine_cannot_hold(runner, row):
     (skip,) = of(events, "skip")
     assert skip["routine"] is None and "choose a smaller size" in skip["reason"]
     assert {cell["id"] for cell in of(events, "cell")} == {2}
+
+
+@pytest.mark.parametrize(
+    ("row", "sides"),
+    [
+        ("op=copy src_state=L1 dst_state=L1", 2),
+        ("op=copy src_off=9 dst_off=3 src_state=L1 dst_state=L2", 2),
+        ("op=copy src_state=L2 dst_state=L2", 2),
+        ("op=move overlap=100 src_state=L1 dst_state=L1", 2),
+        ("op=set dst_state=L1", 1),
+        ("op=crc32c src_state=L1", 1),
+        ("op=iszero dst_state=L2", 1),
+    ],
+)
+def test_the_largest_size_of_a_state_is_told(runner, row, sides):
+    """And is the largest; no other side is blamed where there is none."""
+    tail = f"routines=wherry {QUICK}"
+    events, _ = measure(runner, [f"id=1 {row} size=16000000 {tail}"])
+    (skip,) = of(events, "skip")
+    fit = int(re.search(r": at most (\d+) do; choose a smaller size", skip["reason"])[1])
+    assert ("beside the other side" in skip["reason"]) == (sides == 2)
+    events, _ = measure(
+        runner, [f"id=1 {row} size={fit} {tail}", f"id=2 {row} size={fit + 1} {tail}"]
+    )
+    assert {cell["id"] for cell in of(events, "cell")} == {1}
+    assert [skip["id"] for skip in of(events, "skip")] == [2]
 
 
 def test_calls_that_would_take_too_long(runner):

@@ -16,27 +16,39 @@ static size_t up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 static size_t most(size_t a, size_t b) { return a > b ? a : b; }
 
-/* Bytes that one side may touch so that its state holds; 0 when the size does not fit it. Sides share a cache, so each
- * gets half of what one side alone would. A single slot may take half as much again. */
-static size_t side_target(enum state state, const struct row *row, size_t touched, const struct caches *c)
+/* Do a copy's two sides share the caches? */
+static bool two_sided(const struct row *row) { return row_has_source(row) && !row_only_reads(row); }
+
+/* Bytes that one side may touch in a cache so that its state holds; 0 when none do. Sides share a cache, so each gets
+ * half of what one side alone would. */
+static size_t side_share(enum state state, const struct row *row, const struct caches *c)
 {
-    size_t share = row_has_source(row) && !row_only_reads(row) ? 2 : 1, l3 = c->l3 / row->threads, target = 0;
+    size_t share = two_sided(row) ? 2 : 1, l3 = c->l3 / row->threads;
     switch (state) {
     case STATE_L1:
-        target = c->l1d / 2 / share;
-        break;
+        return c->l1d / 2 / share;
     case STATE_L2:
-        target = c->l2 / 2 / share;
-        break;
-    case STATE_L3:
-        target = most(l3 / 4, 5 * c->l2 / 2) / share;
-        if (target * share > l3 * 3 / 4)
-            return 0;
-        break;
+        return c->l2 / 2 / share;
     default:
-        return most(most((size_t)256 << 20, 4 * c->l3), 2 * touched);
+        break;
     }
-    return touched <= target + target / 2 ? most(target, touched) : 0;
+    size_t target = most(l3 / 4, 5 * c->l2 / 2) / share;
+    return target * share > l3 * 3 / 4 ? 0 : target;
+}
+
+/* A single slot may take half as much again. */
+static size_t side_most(enum state state, const struct row *row, const struct caches *c)
+{
+    const size_t share = side_share(state, row, c);
+    return share + share / 2;
+}
+
+/* What its slots together are to touch; 0 when the size does not fit the state. */
+static size_t side_target(enum state state, const struct row *row, size_t touched, const struct caches *c)
+{
+    if (state == STATE_DRAM)
+        return most(most((size_t)256 << 20, 4 * c->l3), 2 * touched);
+    return touched <= side_most(state, row, c) ? most(side_share(state, row, c), touched) : 0;
 }
 
 /* Does a state mean that the bytes are beyond the cache before it? Then a pool smaller than that cache would lie. */
@@ -336,6 +348,18 @@ static bool lay_out(struct pool *pool, const struct row *row)
     return good;
 }
 
+/* The largest size that does, wherever the row has its slots begin; 0: none. */
+static size_t size_that_fits(enum state state, const struct row *row, const struct caches *c)
+{
+    const size_t off = row->placed ? LINE - 1 : most(row->src_off % LINE, row->dst_off % LINE);
+    const size_t all = side_most(state, row, c), distance = most(row->before, row->behind);
+    if (all <= off)
+        return 0;
+    /* A distance counts for no more than the size itself. */
+    const size_t room = all - off;
+    return most(room > distance ? room - distance : 0, room / 2);
+}
+
 /* A set takes its byte where a copy takes its source. */
 static char *byte_of(const struct row *row) { return (char *)(uintptr_t)(row->op == WHERRY_OP_set ? 0x5a : 0); }
 
@@ -343,14 +367,15 @@ const char *pool_make(struct pool *pool, const struct row *row, const struct cac
 {
     struct side src, dst;
     if (!row_plan(&src, &dst, row, caches)) {
-        snprintf(
-            problem, sizeof problem,
-            "%zu bytes do not fit %s beside the other side (L1d %zu KiB, L2 %zu KiB, L3 %zu KiB); choose a smaller "
-            "size or a state further out",
-            row->usual,
-            row_has_source(row) && row->src_state < row->dst_state ? state_names[row->src_state]
-                                                                   : state_names[row->dst_state],
-            caches->l1d >> 10, caches->l2 >> 10, caches->l3 >> 10);
+        const enum state state =
+            row_has_source(row) && row->src_state < row->dst_state ? row->src_state : row->dst_state;
+        const size_t fit = size_that_fits(state, row, caches);
+        char advice[80] = "no size does; choose another state";
+        if (fit > 0)
+            snprintf(advice, sizeof advice, "at most %zu do; choose a smaller size or a state further out", fit);
+        snprintf(problem, sizeof problem, "%zu bytes do not fit %s%s (L1d %zu KiB, L2 %zu KiB, L3 %zu KiB): %s",
+                 row->usual, state_names[state], two_sided(row) ? " beside the other side" : "", caches->l1d >> 10,
+                 caches->l2 >> 10, caches->l3 >> 10, advice);
         return problem;
     }
     if ((src.bytes && !arena_hold(&pool->src, src.bytes + 2 * MARGIN, row->huge, false, &pool->random)) ||
