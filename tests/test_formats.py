@@ -179,7 +179,7 @@ def test_go_benchmarks_are_read(tmp_path):
     assert copy["ns"]["median"] == pytest.approx(2.6) and copy["name"] == "cpus=8"
     assert of(run, "Memmove")["size"] == 4096 and of(run, "Memmove")["op"] == "move"
     assert of(run, "Thing")["ns"]["median"] == 1500
-    assert "1 lines left out: no time in ns/op or sec/op" in run["source"]["notes"]
+    assert "1 line left out: no time in ns/op or sec/op" in run["source"]["notes"]
 
 
 def _events(text, package, pieces):

@@ -43,7 +43,7 @@ from wherry.errors import (
 from wherry.estimate import expected_seconds
 from wherry.experiments import Experiment, Request
 from wherry.journal import path_for
-from wherry.units import about
+from wherry.units import about, plural
 from wherry.yardsticks import INLINED, YARDSTICKS
 
 # Seconds from which on somebody may want to know beforehand how long it takes.
@@ -243,8 +243,9 @@ class Bench:
         if expected > TELL_FROM and sys.stderr.isatty():
             routines = {name for row in rows for name in row.routines} - YARDSTICKS.keys()
             print(
-                f"wherry: {experiment.name}: {len(campaign.chosen)} rows, {len(routines)} routines, "
-                f"{campaign.processes} processes; about {about(expected)}",
+                f"wherry: {experiment.name}: {plural(len(campaign.chosen), 'row')}, "
+                f"{plural(len(routines), 'routine')}, "
+                f"{plural(campaign.processes, 'process', 'processes')}; about {about(expected)}",
                 file=sys.stderr,
             )
         draft = report.Draft(campaign, experiment, self.printer.width) if len(rows) < 100 else None

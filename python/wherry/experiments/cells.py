@@ -9,7 +9,7 @@ from wherry import dimensions, product, sentences, tables
 from wherry.campaign import Row
 from wherry.errors import WherryError
 from wherry.experiments import Experiment, Request
-from wherry.units import ns_label, rate_label, size_label
+from wherry.units import ns_label, plural, rate_label, size_label
 from wherry.yardsticks import YARDSTICKS
 
 SIZES = (8, 64, 256, 1024, 4096, 16384)
@@ -143,7 +143,7 @@ class Cells(Experiment):
             ]
         refused = sum(row["huge"] and row.get("huge_obtained") is False for row in rows)
         if refused:
-            said.append(f"{refused} rows asked for huge pages and got none.")
+            said.append(f"{plural(refused, 'row')} asked for huge pages and got none.")
         lines = tables.layout(columns, body, width, keep=max(len(keys), 1))
         return [tables.Block(title, lines, [text for text in said if text])]
 

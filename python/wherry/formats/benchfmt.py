@@ -11,6 +11,7 @@ from wherry.errors import WherryError
 from wherry.formats import naming
 from wherry.formats.foreign import Cell, Source, build, made, moment, positive
 from wherry.formats.samples import Samples, rate
+from wherry.units import plural
 
 TOOL = "benchfmt"
 _CONFIG = re.compile(r"([^\sA-Z:][^\sA-Z:]*):(?:[ \t]+(.*))?")
@@ -60,7 +61,7 @@ def read(text: str, file: str) -> dict:
                 config[found[1]] = found[2].strip()
             source.told.setdefault(found[1], found[2].strip())
     if untimed:
-        source.notes.append(f"{untimed} lines left out: no time in ns/op or sec/op")
+        source.notes.append(f"{plural(untimed, 'line')} left out: no time in ns/op or sec/op")
     source.machine = _machine(source.told)
     source.when = moment(source.told.get("date"))
     return build(list(cells.values()), source)

@@ -120,7 +120,7 @@ def spec(recording: Recording) -> dict:
 def _subtitle(document: Mapping) -> str:
     calls = sum(part["calls"] for part in document["ops"].values())
     size = sum(part["bytes"] for part in document["ops"].values())
-    return f"{calls:,} calls, {size_in_words(size)}, {document.get('created', '')[:10]}"
+    return f"{plural(calls, 'call')}, {size_in_words(size)}, {document.get('created', '')[:10]}"
 
 
 def picture(recording: Recording, path: Path) -> bytes:

@@ -10,6 +10,7 @@ import numpy as np
 from wherry.campaign import Row
 from wherry.selfcheck.claims import WITHIN, Claim, Session
 from wherry.selfcheck.known import chain, label, measure
+from wherry.units import plural
 
 # Far above the few cycles by which a fence and the stores it waits for differ from call to call.
 LINKS = (128, 256, 512, 1024, 2048)
@@ -94,5 +95,5 @@ def check(session: Session) -> list[Claim]:
     )
     claim.passed = good == len(errors)
     if restless:
-        claim.reason = f"{restless} rows left out: the clock moved while they were measured"
+        claim.reason = f"{plural(restless, 'row')} left out: the clock moved meanwhile"
     return [claim]

@@ -11,6 +11,7 @@ from wherry import results, stats
 from wherry.campaign import Row
 from wherry.selfcheck.claims import SHARE, Claim, Session
 from wherry.selfcheck.known import MOST_LINKS, TWINS, KnownCampaign, chain, label, measure
+from wherry.units import plural
 
 TENTH = 0.10
 # What the calibrated loop may find it to be in a run, or it was no tenth and says nothing.
@@ -242,7 +243,7 @@ def _tell_tenths(claim: Claim, tenths: list[_Tenth], short: str, missing: int) -
         )
     _judged(claim, good, count, short, missing)
     if unknown:
-        left_out = f"{unknown} cells left out: by the calibrated loop they were no tenth apart"
+        left_out = f"{plural(unknown, 'cell')} left out: no tenth apart by the calibrated loop"
         claim.reason = "; ".join(filter(None, (short, left_out)))
         # Left out too often, and the rest would be a choice.
         if claim.passed and unknown > count / 4:
