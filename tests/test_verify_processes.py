@@ -36,6 +36,23 @@ def test_a_peer_whose_runtime_begins_in_a_thread(runner, build_dir):
     assert done.returncode == 0 and "all right" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(
+    ("prefix", "asked", "status", "said"),
+    [
+        ("right_", ("--family", "huge"), 0, "huge: it works in threads of its own"),
+        ("right_", ("--case", "ordering:n=1129282,d=23,s=30"), 0, "ordering: it works in threads"),
+        ("right_", ("--case", "sizes:n=1129282,d=23,s=30"), 0, "all right: 1 case"),
+        ("beyond_", ("--family", "guard"), 1, "a thread that it started met signal 11"),
+    ],
+)
+def test_a_peer_that_works_in_threads_of_its_own(runner, build_dir, prefix, asked, status, said):
+    """No call can be taken back out of such a thread: where a fault is due that is no mistake, elsewhere it is one."""
+    parallel = build_dir / "tests" / "fixtures" / "libparallel.so"
+    done = runner("--only-peers", "--peer", f"p={parallel}:{prefix}", *asked, "--brief")
+    assert done.returncode == status and said in done.stdout, done.stdout + done.stderr
+    assert "damaged memory" not in done.stdout, done.stdout
+
+
 def test_a_call_that_sleeps_is_a_hang_and_a_process_that_was_stopped_is_none(
     runner, wherry, library
 ):

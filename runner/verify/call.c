@@ -20,6 +20,7 @@ __thread void *call_hook_context;
 
 static __thread sigjmp_buf escape;
 static __thread volatile sig_atomic_t inside;
+static __thread bool own_thread;
 static __thread volatile int caught;
 static __thread volatile uintptr_t caught_address;
 static __thread volatile bool caught_writing;
@@ -74,11 +75,29 @@ static void on_step(greg_t *regs)
         regs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
 }
 
+/* In a thread that the routine has started there is no call of ours to go back to. */
+static void on_signal_elsewhere(int signo, const siginfo_t *info, greg_t *regs)
+{
+    if (signo == SIGPROF)
+        return;
+    if (signo == SIGTRAP) { /* it began with the flags of the thread that is stepped */
+        regs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
+        return;
+    }
+    running->pulse->foreign_address = (uintptr_t)info->si_addr;
+    running->pulse->foreign = signo;
+    _Exit(4);
+}
+
 static void on_signal(int signo, siginfo_t *info, void *opaque)
 {
     (void)flags_taken();
     ucontext_t *context = opaque;
     greg_t *regs = context->uc_mcontext.gregs;
+    if (!own_thread) {
+        on_signal_elsewhere(signo, info, regs);
+        return;
+    }
     if (signo == SIGPROF) {
         /* A tick of CPU time: when no call has ended since the last one but one, this call does not end. */
         static uint64_t last = UINT64_MAX;
@@ -121,6 +140,7 @@ static void on_signal(int signo, siginfo_t *info, void *opaque)
 
 void call_init_thread(void)
 {
+    own_thread = true;
     stack_t stack = {.ss_sp = map_or_die(STACK_BYTES, 3), .ss_size = STACK_BYTES};
     sigaltstack(&stack, NULL);
 }
@@ -202,7 +222,10 @@ struct outcome call_raw(struct unit *unit, const struct vcase *one, void *dst, c
     seen.regs.fourth = with.word[3];
     target_ways(dst, n);
     errno = NO_ERRNO;
+    const bool due = unit->pulse->fault_due;
+    unit->pulse->fault_due = due || call_on_fault; /* by pages that are closed to see who touches them */
     guarded(t->fn, with.word[0], with.word[1], with.word[2], &seen);
+    unit->pulse->fault_due = due;
     seen.error = errno;
     unit->ordinal++;
     unit->pulse->beats++;

@@ -179,6 +179,14 @@ static void finish(struct job *job, struct unit *unit, enum ending ending)
         snprintf(what, sizeof what, "killed its process with signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
         fail_from_pulse(unit, job->pulse, "crash", what);
+    } else if (job->pulse->foreign && job->pulse->fault_due) {
+        snprintf(
+            unit->skipped, sizeof unit->skipped,
+            "it works in threads of its own, and a fault in those, which belongs to these calls, cannot be mended");
+    } else if (job->pulse->foreign) {
+        snprintf(what, sizeof what, "a thread that it started met signal %d (%s) at address 0x%" PRIxPTR,
+                 job->pulse->foreign, strsignal(job->pulse->foreign), job->pulse->foreign_address);
+        fail_from_pulse(unit, job->pulse, "crash", what);
     } else if (WEXITSTATUS(status) == 4) {
         fail_from_pulse(unit, job->pulse, "crash",
                         "damaged memory far from its buffers (seen during or after this call)");

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "verify.h"
@@ -101,6 +102,27 @@ static void run_filled(struct unit *unit, const struct vcase *one)
         munmap(page_of(src) - PIECE, one->n + 6 * PIECE);
 }
 
+/* Threads that the target has started, and that have not ended. */
+static bool others_run(void)
+{
+    enum { ALONE = 3 }; /* ".", ".." and one thread */
+    struct stat tasks;
+    return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink > ALONE;
+}
+
+/* A call that ends by a fault. Threads of the target go on after it, to where nothing is any more: then that was it. */
+static struct outcome call_into_hole(struct unit *unit, const struct vcase *one, void *dst, const void *src, size_t n)
+{
+    unit->pulse->fault_due = true;
+    const struct outcome seen = call_raw(unit, one, dst, src, n);
+    if (seen.faulted && others_run()) {
+        unit->pulse->foreign = seen.signo;
+        _exit(4);
+    }
+    unit->pulse->fault_due = false;
+    return seen;
+}
+
 enum { WINDOW = END - 2 * PAGE }; /* at least so much of a buffer's beginning is open where a hole follows */
 
 static uint64_t low_bits(uint64_t n, unsigned bits) { return n & (((uint64_t)1 << bits) - 1); }
@@ -117,7 +139,7 @@ static void fail_returned(struct unit *unit, const struct vcase *one, uint8_t *d
         plain_fill(dst, (uint8_t)~goal, WINDOW);
         if (src)
             plain_fill(src, goal, WINDOW);
-        call_raw(unit, one, dst, src, n);
+        call_into_hole(unit, one, dst, src, n);
         unit->ordinal = calls;
         done = first_other(dst, goal, WINDOW);
     }
@@ -156,7 +178,7 @@ static bool run_hole(struct unit *unit, const struct vcase *one)
     }
     unit->cases++;
     unit->pulse->now = *one;
-    struct outcome seen = call_raw(unit, one, start[0], start[1], one->n);
+    struct outcome seen = call_into_hole(unit, one, start[0], start[1], one->n);
     uintptr_t a = seen.address, d = (uintptr_t)start[0], s = (uintptr_t)start[1];
     bool in_hole = seen.faulted && !seen.hung && (a - d < one->n || (!set && a - s < one->n));
     /* The address of a fault at 64-byte blocks' width may be reported as the block's. */
@@ -191,7 +213,7 @@ static void run_hole_overlap(struct unit *unit, const struct vcase *one)
     noted.n = n;
     unit->cases++;
     unit->pulse->now = noted;
-    struct outcome seen = call_raw(unit, &noted, dst, src, n);
+    struct outcome seen = call_into_hole(unit, &noted, dst, src, n);
     if (seen.faulted && seen.hung)
         call_judge(unit, &noted, &seen, dst, src, n);
     else if (!seen.faulted)

@@ -43,6 +43,9 @@ struct verify_pulse {
     int64_t now_distance;
     uint64_t longest; /* bytes of the longest call that came back, as far as it says that it did them */
     bool no_room;     /* the system refused memory or a file that the cases need: nothing that the target did */
+    bool fault_due;   /* of the call that is under way */
+    int foreign;      /* signal of a fault in a thread that the target has started, which nothing can take back; or 0 */
+    uintptr_t foreign_address;
 };
 
 /* Ends the child that called it: its family is skipped. own_pulse is the pulse of the child that runs. */
