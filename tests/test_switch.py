@@ -16,7 +16,7 @@ from wherry import runfile, tables, then
 from wherry.clock import Clock
 from wherry.experiments import Request
 from wherry.experiments.switch import EXPERIMENT
-from wherry.switching import report
+from wherry.switching import answer, report
 from wherry.switching.words import ALWAYS, IN_USE, LIVE, METHODS, SEED_TOTAL, WHO
 
 FAST = ("--processes", "1", "--rounds", "2")
@@ -266,6 +266,30 @@ def test_turns(wherry, tmp_path: Path):
 def test_the_table_says_that_samples_between_two_cpus_are_shorter(apart, said):
     (note,) = report._ways(found(same=10_000, apart=apart), 100).notes
     assert note.endswith(said) if said else "in place of" not in note
+
+
+@pytest.mark.parametrize(
+    ("middle", "said"),
+    [
+        ((1195.0, 1205.0), "slows other work beside it by up to 20 % (AVX (YMM))"),
+        ((1004.0, 1900.0), "No width lowers the clock by what could be told here"),
+    ],
+)
+def test_a_lower_clock_is_told_where_the_rounds_lie_apart(middle, said):
+    def cell(q25, median, q75):
+        return {"ns": {"q25": q25, "median": median, "q75": q75}}
+
+    clock = {"none": cell(995.0, 1000.0, 1005.0), "avx": cell(middle[0], 1200.0, middle[1])}
+    rows = {"clock": clock, "first": {}}
+    own = SimpleNamespace(cells=lambda via: rows[via], floor=lambda **_: 0.005)
+    assert said in answer._wide(own)
+
+
+def test_of_single_samples_there_is_no_answer(wherry, tmp_path: Path):
+    options = ("--quick", "--turns", "60", "--processes", "1", "--rounds", "1")
+    said = wherry("bench", "switch", *options, "--save", "run.json", cwd=tmp_path).stdout
+    assert "One sample of each tells nothing of chance, so there is no answer." in said
+    assert "One switch of the kernel's takes" not in said and "Wide work slows" not in said
 
 
 def test_one_cpu_needs_no_word_about_two():

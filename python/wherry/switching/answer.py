@@ -21,6 +21,8 @@ LEAST_CLOCK = 0.03
 
 
 def sentences(found: Found) -> list[str]:
+    if found.single:
+        return ["One sample of each tells nothing of chance, so there is no answer."]
     said = (_kernel(found), _own(found), _copies(found), _wide(found))
     return [text for text in said if text]
 
@@ -106,13 +108,15 @@ def _wide(found: Found) -> str:
     if "none" not in clock or len(clock) < 2:
         return ""
     base = clock["none"]["ns"]["median"]
+    quiet = clock["none"]["ns"]["q75"]
+    # One twin tells little of so few rounds that wander: the middle halves of the two have to lie apart as well.
     slower = {
         LIVE_WORDS[live]: cell["ns"]["median"] / base - 1
         for live, cell in clock.items()
-        if live in LIVE_WORDS
+        if live in LIVE_WORDS and cell["ns"]["q25"] > quiet
     }
-    worst = max(slower, key=slower.get)
-    if slower[worst] > max(found.floor(via="clock"), LEAST_CLOCK):
+    worst = max(slower, key=slower.get, default=None)
+    if worst and slower[worst] > max(found.floor(via="clock"), LEAST_CLOCK):
         text = f"Wide work slows other work beside it by up to {percent(slower[worst])} ({worst})"
     else:
         text = "No width lowers the clock by what could be told here"

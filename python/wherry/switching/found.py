@@ -20,6 +20,9 @@ class Found:
             for cell in run["cells"]
             if cell["experiment"] == "switch" and cell["aa"]
         }
+        self.single = all(
+            cell["rounds"] < 2 for cell in run["cells"] if cell["experiment"] == "switch"
+        )
         self._rows = tables.rows_of(run, "switch")
         self._cells = tables.cells_of(run, "switch")
 
