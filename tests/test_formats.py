@@ -182,6 +182,19 @@ def test_go_benchmarks_are_read(tmp_path):
     assert "1 line left out: no time in ns/op or sec/op" in run["source"]["notes"]
 
 
+def test_what_a_benchmark_prints_or_fails_with_hinders_no_other(tmp_path):
+    """`go test` prints the name first, and the figures on the same line when they are there."""
+    text = (
+        "pkg: example.org/mem\nBenchmarkMemcpy\nBenchmarkMemcpy/64-8 \t1000\t 2.5 ns/op\n"
+        "BenchmarkBad-8 \t--- FAIL: BenchmarkBad-8\n    x_test.go:9: bad\n"
+        "BenchmarkLoud-8 \thello, 5 bytes\n 100\t 7.5 ns/op\nBenchmarkMemset/64-8 \t1000\t 1.5 ns/op\nFAIL\n"
+    )
+    run = files.load(saved(tmp_path / "go.txt", text))
+    assert {cell["routine"] for cell in run["cells"]} == {"Memcpy", "Memset"}
+    (note,) = [note for note in run["source"]["notes"] if "left out" in note]
+    assert note.startswith("2 lines left out: no result behind the name")
+
+
 def _events(text, package, pieces):
     """What `go test -json` makes of a text: each line is an output, or several."""
     told = [{"Action": "start", "Package": package}]

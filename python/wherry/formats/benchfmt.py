@@ -26,6 +26,9 @@ _IS_TOLD = re.compile(
     r"# of (?P<rounds>\d{1,10}) rounds in (?P<processes>\d{1,10}) processes, noise floor "
     r"(?P<noise_floor>\d[-+.e\d]{0,30}|unknown)"
 )
+# A line that `go test` has begun and something else has ended, "--- FAIL" or what the benchmark prints: no count, and
+# no figure, which a damaged line would have.
+_NO_RESULT = re.compile(r"Benchmark\S*\s+(?![0-9]+(\s|$))(?!.*[0-9]\s+\S+/)\S")
 _MACHINE = {"host": "host", "kernel": "kernel", "libc": "libc", "boot": "boot"}
 
 
@@ -40,14 +43,16 @@ def read(text: str, file: str) -> dict:
     source = Source(TOOL, file)
     cells: dict[tuple, Cell] = {}
     config: dict[str, str] = {}
-    untimed = 0
+    untimed = broken = 0
     ours = re.search(r"^# wherry: ", text, re.MULTILINE) is not None
     exported = ours or re.search(r"^# exported_by_wherry: ", text, re.MULTILINE) is not None
     how: dict[str, object] = {}
     for number, line in enumerate(text.split("\n"), 1):
         line = line.rstrip("\r")
         if line.startswith("Benchmark"):
-            if not _benchmark(line, number, cells, config, file, ours):
+            if _NO_RESULT.match(line):
+                broken += 1
+            elif not _benchmark(line, number, cells, config, file, ours):
                 untimed += 1
             elif exported and (cell := next(reversed(cells.values()))).made is None:
                 cell.made = made(source.told.get("samples"), how.get)
@@ -60,6 +65,10 @@ def read(text: str, file: str) -> dict:
             if not line.startswith(_COMMENT):
                 config[found[1]] = found[2].strip()
             source.told.setdefault(found[1], found[2].strip())
+    if broken:
+        source.notes.append(
+            f"{plural(broken, 'line')} left out: no result behind the name, where it failed or something was printed"
+        )
     if untimed:
         source.notes.append(f"{plural(untimed, 'line')} left out: no time in ns/op or sec/op")
     source.machine = _machine(source.told)
