@@ -195,6 +195,27 @@ def test_what_a_benchmark_prints_or_fails_with_hinders_no_other(tmp_path):
     assert note.startswith("2 lines left out: no result behind the name")
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "none.json",
+            "cannot read none.json: No such file or directory; give google-benchmark JSON, Go",
+        ),
+        (".", ". is not a file; give google-benchmark JSON, Go"),
+        ("text.txt", "text.txt is not google-benchmark JSON, Go"),
+    ],
+)
+def test_import_asks_for_what_it_takes(wherry, tmp_path, name, said):
+    """And not for a run file, which it refuses."""
+    (tmp_path / "text.txt").write_text("hello\n")
+    done = wherry("import", name, cwd=tmp_path)
+    assert done.returncode == 2 and said in done.stderr and "run file" not in done.stderr, (
+        done.stderr
+    )
+    assert "run file" in wherry("compare", name, name, cwd=tmp_path).stderr
+
+
 def _events(text, package, pieces):
     """What `go test -json` makes of a text: each line is an output, or several."""
     told = [{"Action": "start", "Package": package}]
@@ -344,7 +365,7 @@ def test_benchtests_of_the_other_functions(tmp_path):
 BAD = {
     "empty": (b"", "is empty"),
     "blank": (b" \n", "is empty"),
-    "words": (b"hello\n", "is not a run file, google-benchmark JSON"),
+    "words": (b"hello\n", "google-benchmark JSON, Go benchmark text or glibc"),
     "binary": (bytes(range(1, 256)) * 4, "not text"),
     "cut": (json.dumps(gbench(entry("BM_a/1", 1.0)))[:-20].encode(), "cut short"),
     "other": ({"a": 1}, 'no "benchmarks"'),

@@ -92,6 +92,10 @@ def _at_odds(run: dict) -> str | None:
 # ---- reading --------------------------------------------------------------------------------------------------------
 
 
+# What is asked for where nobody says otherwise.
+WANTED = "a run file"
+
+
 def _unpacked(path: Path, packed: bytes) -> bytes:
     most = min(LARGEST, max(_ALWAYS_UNPACKED, _MOST_UNPACKED * len(packed)))
     with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
@@ -104,10 +108,11 @@ def _unpacked(path: Path, packed: bytes) -> bytes:
     return data
 
 
-def _bytes(path: Path) -> bytes:
+def _bytes(path: Path, wanted: str = WANTED) -> bytes:
     try:
         if path.exists() and not path.is_file():
-            raise WherryError(f"{path} is not a file; give a run file, as in runs/")
+            where = ", as in runs/" if wanted == WANTED else ""
+            raise WherryError(f"{path} is not a file; give {wanted}{where}")
         data = named_files.at_most(path, LARGEST + 1)
         if data[:2] == _GZIP:
             data = _unpacked(path, data)
@@ -116,14 +121,16 @@ def _bytes(path: Path) -> bytes:
     except gzip.BadGzipFile as error:
         raise WherryError(f"{path} is a damaged gzip: {error}") from None
     except FileNotFoundError as error:
-        raise WherryError(
-            f"cannot read {path}: {error.strerror}; a run file is what wherry bench "
-            "--save FILE writes, and without it into runs/"
-        ) from None
+        whence = (
+            "a run file is what wherry bench --save FILE writes, and without it into runs/"
+            if wanted == WANTED
+            else f"give {wanted}"
+        )
+        raise WherryError(f"cannot read {path}: {error.strerror}; {whence}") from None
     except OSError as error:
         raise WherryError(f"cannot read {path}: {error.strerror}") from None
     if len(data) > LARGEST:
-        raise WherryError(f"{path} is too large to be a run file (over 1 GiB)")
+        raise WherryError(f"{path} is too large to be {wanted} (over 1 GiB)")
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         # What a Windows shell writes for `>`.
         with contextlib.suppress(UnicodeDecodeError):
@@ -220,15 +227,16 @@ def journal_beside(run: Path) -> Path | None:
     return None
 
 
-def run_bytes(path: Path) -> bytes:
-    """What a file holds that is to be a run. Where a run was killed, only its journal holds anything."""
+def run_bytes(path: Path, wanted: str = WANTED) -> bytes:
+    """What a file holds that is to be a run, or what else is wanted. Where a run was killed, only its journal holds
+    anything."""
     journal = journal_beside(path)
     if journal and not (path.exists() and path.stat().st_size):
         raise WherryError(
             f"{path} has no figures yet: its run was killed or is under way, and what was measured is in {journal}; "
             f"wherry bench --resume {path} finishes a killed one"
         )
-    data = _bytes(path)
+    data = _bytes(path, wanted)
     if data.startswith(_JOURNAL_BEGINS):
         run = path.with_suffix("") if path.suffix == JOURNAL else "RUN"
         raise WherryError(

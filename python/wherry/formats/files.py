@@ -12,7 +12,8 @@ from wherry.formats import benchfmt, benchtests, google_benchmark, gotest
 from wherry.formats.foreign import written
 
 # What a file may be, as it is said to the user.
-READS = "a run file, google-benchmark JSON, Go benchmark text or glibc benchtests JSON"
+OTHERS = "google-benchmark JSON, Go benchmark text or glibc benchtests JSON"
+READS = f"a run file, {OTHERS}"
 
 # What may have become null, or, as 1e999, infinity.
 _NO_NUMBER = re.compile(rb"NaN|Infinity|\d[eE]\+?\d{3}|\d{308}")
@@ -21,7 +22,8 @@ _NO_NUMBER = re.compile(rb"NaN|Infinity|\d[eE]\+?\d{3}|\d{308}")
 def load(path: Path, ghz: float | None = None, foreign: bool = False) -> dict:
     """A run, checked against the schema. `ghz`: the rate of the counter, for figures in ticks; `foreign`: a run file
     is refused."""
-    data = runfile.run_bytes(path)
+    reads = OTHERS if foreign else READS
+    data = runfile.run_bytes(path, OTHERS if foreign else runfile.WANTED)
     if not data.strip():
         raise WherryError(f"{path} is empty")
     if gotest.fits(data):
@@ -34,7 +36,7 @@ def load(path: Path, ghz: float | None = None, foreign: bool = False) -> dict:
         return _imported(path, benchfmt.read(text, path.name))
     if data.lstrip()[:1] in (b"{", b"["):
         # google-benchmark writes NaN for a counter that has no value; the times beside it are none the worse.
-        document = runfile.parse(path, data, READS, nan=True)
+        document = runfile.parse(path, data, reads, nan=True)
         if isinstance(document, dict) and document.get("format") == runfile.FORMAT:
             if foreign:
                 raise WherryError(f"{path} is a run file already; wherry bench --show prints it")
@@ -44,9 +46,9 @@ def load(path: Path, ghz: float | None = None, foreign: bool = False) -> dict:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
-        raise WherryError(f"{path} is not {READS}: it is not text") from None
+        raise WherryError(f"{path} is not {reads}: it is not text") from None
     if not benchfmt.fits(text):
-        raise WherryError(f"{path} is not {READS}")
+        raise WherryError(f"{path} is not {reads}")
     return _imported(path, benchfmt.read(text, path.name))
 
 
