@@ -344,6 +344,15 @@ def test_variables_that_the_workbench_reads_are_in_the_page():
     assert read - told <= {"WHERRY_FLEET_HOST", "GLIBC_TUNABLES", "LC_CTYPE", "PATH", "LD_PRELOAD"}
 
 
+def test_what_is_kept_in_the_cache_is_in_the_page():
+    page = (ROOT / "man/wherry.1").read_text()
+    texts = (path.read_text() for path in (ROOT / "python/wherry").rglob("*.py"))
+    kept = set(re.findall(r'bootcache\.path\("(\w+)"\)', " ".join(texts)))
+    assert len(kept) >= 4
+    (told,) = re.findall(r"^\.I ~/\.cache/wherry/$(.*?)^\.TP$", page, flags=re.MULTILINE | re.DOTALL)
+    assert set(re.findall(r"(\w+)\.json", told)) == kept
+
+
 def test_the_first_page_names_every_command():
     page = (ROOT / "man/wherry.1").read_text()
     named = re.findall(r"^\.BR wherry\\-(\w+) \(1\)$", page, flags=re.MULTILINE)
