@@ -10,6 +10,7 @@ import json
 import os
 import re
 import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -373,3 +374,23 @@ def test_a_name_is_cleaned_as_by_its_patterns(monkeypatch):
     monkeypatch.setattr(dimensions, "_SHORT", -1)
     assert [dimensions.clean(name, 300) for name in names] == found
     assert found[1] == "x" * 199 and found[2] == "x" * 150 + "…" and found[4] == "?[2J"
+
+
+@pytest.mark.parametrize(
+    "lacks, arguments",
+    [
+        ("duckdb", ("query", "SELECT 1", "a.json")),
+        ("distributed", ("doctor", "--scheduler", "tcp://127.0.0.1:1")),
+    ],
+)
+def test_the_extra_is_for_the_python_that_has_wherry(
+    lacks, arguments, tmp_path, monkeypatch, capsys
+):
+    """Another one's pip would bring whatever an index has under that name."""
+    monkeypatch.chdir(tmp_path)
+    usual(1).save(tmp_path / "a.json")
+    monkeypatch.setitem(sys.modules, lacks, None)
+    with pytest.raises(SystemExit) as end:
+        cli.main(["fleet", *arguments])
+    assert end.value.code == 2
+    assert f"{sys.executable} -m pip install 'wherry[fleet]'" in capsys.readouterr().err

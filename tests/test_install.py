@@ -349,7 +349,9 @@ def test_what_is_kept_in_the_cache_is_in_the_page():
     texts = (path.read_text() for path in (ROOT / "python/wherry").rglob("*.py"))
     kept = set(re.findall(r'bootcache\.path\("(\w+)"\)', " ".join(texts)))
     assert len(kept) >= 4
-    (told,) = re.findall(r"^\.I ~/\.cache/wherry/$(.*?)^\.TP$", page, flags=re.MULTILINE | re.DOTALL)
+    (told,) = re.findall(
+        r"^\.I ~/\.cache/wherry/$(.*?)^\.TP$", page, flags=re.MULTILINE | re.DOTALL
+    )
     assert set(re.findall(r"(\w+)\.json", told)) == kept
 
 

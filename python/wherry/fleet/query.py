@@ -12,6 +12,7 @@ from multiprocessing.connection import Connection
 import numpy as np
 
 from wherry.errors import FailedError, WherryError
+from wherry.fleet import missing
 from wherry.fleet.cells import FIGURES, KEYS, NUMBERS
 from wherry.fleet.loading import Fleet
 from wherry.runner import ended_by
@@ -55,9 +56,7 @@ def _module():
     try:
         import duckdb
     except ImportError:
-        raise WherryError(
-            "fleet query needs DuckDB, which the extra brings: python -m pip install 'wherry[fleet]'"
-        ) from None
+        raise missing("fleet query needs DuckDB") from None
     return duckdb
 
 

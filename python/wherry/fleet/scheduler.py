@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from wherry.errors import FailedError, WherryError
+from wherry.fleet import missing
 
 # At most; who wants to wait less sets distributed.comm.timeouts.connect, as for Dask.
 CONNECT = 15.0
@@ -21,9 +22,7 @@ def client(scheduler: str, options: dict):
         import dask
         import distributed
     except ImportError:
-        raise WherryError(
-            "a scheduler needs Dask, which the extra brings: python -m pip install 'wherry[fleet]'"
-        ) from None
+        raise missing("a scheduler needs Dask") from None
     # Losing the scheduler is told by us, in one line.
     logging.disable(logging.CRITICAL)
     dask.config.set({"distributed.comm.retry.count": 0})
