@@ -2,10 +2,10 @@
  * instruction; far, the string instruction wins, since it does not read what it will overwrite. Near is the first-level
  * cache for a copy and the second for a set. Neither size nor address tells near from far, and no instruction does.
  *
- * So the blocks of RECENT_BLOCK bytes of a destination that was far are entered in a table, each at the place that it
- * has in a direct-mapped cache of RECENT_COPY_PLACES or RECENT_SET_PLACES blocks, where it stays until another takes
- * it. A destination is near whose first and last block are there. It is no shorter than a block (a plan may begin
- * earlier, and guess worse), so one that begins where the last one ended is far, as it should be.
+ * So the blocks of 4 KiB of a destination that was far are entered in a table, each at the place that it has in a
+ * direct-mapped cache of RECENT_COPY_PLACES or RECENT_SET_PLACES blocks, where it stays until another takes it. A
+ * destination is near whose first and last block are there. It is no shorter than a block (a plan may begin earlier, and
+ * guess worse), so one that begins where the last one ended is far, as it should be.
  *
  * A wrong answer costs time and nothing else, so nothing is locked. Each thread has a row of its own, by where its
  * stack lies; those that meet in one get answers that are less good. Zero-initialised, so right before any constructor.

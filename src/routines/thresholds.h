@@ -26,9 +26,9 @@
  *                                     from ALIAS_FORWARD
  *   copy_ymm_from                     with AVX-512, but for its ladder, copies from this size on go as with AVX2: by
  *                                     32-byte vectors; none to 1024 bytes
- *   copy_source_lines_to              with AVX-512, copies of 513 bytes and more that go by 64-byte vectors forward,
- *                                     below this size by lines of the source, else of the destination; those of 513 to
- *                                     1024 bytes are one
+ *   copy_source_lines_to              with AVX-512, but for its ladder, copies of 513 bytes and more that go by 64-byte
+ *                                     vectors forward, below this size by lines of the source, else of the destination;
+ *                                     those of 513 to 1024 bytes are one
  *   copy_parts_from                   copies of at least this size that bypass the caches go in PARTS parts side by
  *                                     side, smaller ones from both ends
  *   copy_stream_recent_from           copies below this size do not bypass the caches where the destination was touched
