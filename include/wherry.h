@@ -6,8 +6,9 @@
  * call from any thread, and all but wherry_nofault_init, which waits for another thread that is in it, take no lock and
  * are async-signal-safe. They need nothing set up first. Pointers may be anything, NULL included, when n is 0;
  * otherwise [dst, dst + n) must be writable and [src, src + n) readable, and nothing outside these is read or written.
- * From 48 KiB on some words of dst may be read before they are written. Which routine serves a call depends on the CPU
- * (see wherry_isa).
+ * From 48 KiB on, or from where a plan has them go past the caches, some words of dst may be read before they are
+ * written; with AVX-512 now and then a byte of a small one. Which routine serves a call depends on the CPU (see
+ * wherry_isa).
  */
 #ifndef WHERRY_H
 #define WHERRY_H
@@ -56,8 +57,9 @@ void wherry_bzero(void *dst, size_t n);
 /* Past the caches: whole lines of the destination are written without being read first, and neither they nor what they
  * would have driven out changes places in the caches; the source is loaded as usual. Worth it for much memory that
  * nobody reads soon; whoever reads it then fetches it from memory. docs/streaming.md has the rule with its figures;
- * wherry_memcpy and wherry_memset go this way by themselves from most of the last-level cache on. They end with a
- * fence (sfence), also when n is 0: what the caller stores afterwards is not seen before these bytes. */
+ * wherry_memcpy and wherry_memset go this way by themselves from most of the last-level cache on, on a Zen 3 and 4 from
+ * 1 MiB on where no large call touched dst lately. They end with a fence (sfence), also when n is 0: what the caller
+ * stores afterwards is not seen before these bytes. */
 
 /* Copies n bytes from src to dst, which must not overlap. Returns dst. */
 void *wherry_memcpy_stream(void *dst, const void *src, size_t n);
