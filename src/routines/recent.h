@@ -4,8 +4,8 @@
  *
  * So the blocks of 4 KiB of a destination that was far are entered in a table, each at the place that it has in a
  * direct-mapped cache of RECENT_COPY_PLACES or RECENT_SET_PLACES blocks, where it stays until another takes it. A
- * destination is near whose first and last block are there. It is no shorter than a block (a plan may begin earlier, and
- * guess worse), so one that begins where the last one ended is far, as it should be.
+ * destination is near whose first and last block are there. It is no shorter than a block (a plan may begin earlier,
+ * and guess worse), so one that begins where the last one ended is far, as it should be.
  *
  * A wrong answer costs time and nothing else, so nothing is locked. Each thread has a row of its own, by where its
  * stack lies; those that meet in one get answers that are less good. Zero-initialised, so right before any constructor.
