@@ -101,7 +101,8 @@ uint32_t wherry_csum_block_add(uint32_t sum, uint32_t block, size_t offset);
  * ~wherry_crc32c(~seed, ...). */
 uint32_t wherry_crc32c(uint32_t crc, const void *src, size_t n);
 
-/* The same, and copies the n bytes to dst, which must not overlap, in one pass. */
+/* The same, and copies the n bytes to dst, which must not overlap, in one pass. The CRC is that of dst, also where
+ * somebody else changes src during the call. */
 uint32_t wherry_crc32c_copy(uint32_t crc, void *dst, const void *src, size_t n);
 
 /* Copies that survive memory that is not there: a mapped file that was truncated meanwhile, an address from elsewhere.

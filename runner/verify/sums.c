@@ -30,8 +30,8 @@ static void prepare(uint64_t n, uint64_t seed)
     goal = map_or_die(room + OFFSETS, 3);
 }
 
-/* A copy's sum is that of what it stored, also where somebody else changes the source meanwhile. Here that is done
- * after each instruction, of the first ones where there are many. Deterministic, on one CPU too. */
+/* A copy's sum or CRC is that of what it stored, also where somebody else changes the source meanwhile. Here that is
+ * done after each instruction, of the first ones where there are many. Deterministic, on one CPU too. */
 enum { CHANGED = 8192, MOST_CHANGES = 1000 };
 
 struct changing {
@@ -51,7 +51,7 @@ static bool change_source(void *context, uintptr_t rip)
 
 static bool copies_and_sums(const struct target *target)
 {
-    return target->op == WHERRY_OP_copy_csum || sums_as_well(target);
+    return sums_as_well(target) || target->op == WHERRY_OP_copy_csum || target->op == WHERRY_OP_copy_crc32c;
 }
 
 static void run_changing(struct unit *unit, const struct vcase *one)
