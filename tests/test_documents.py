@@ -1,4 +1,4 @@
-"""The documents: a link leads to a file that is there, and to a heading of it."""
+"""The documents: a link leads to a file that is there, and to a heading of it; a file that is named is there."""
 
 from __future__ import annotations
 
@@ -64,3 +64,29 @@ def test_a_dead_link_is_seen(tmp_path: Path, link: str, dead: str | None):
     (tmp_path / "README.md").write_text(f"# Own words\nSee [it]({link}).\n")
     expected = [f"README.md: {link}: {dead}"] if dead else []
     assert list(dead_links(tmp_path)) == expected
+
+
+# A path that begins with one of our directories, in the marks of code. What is installed or built is elsewhere.
+NAMED = re.compile(
+    r"`((?:docs|examples|history|include|man|mixes|peers|preload|python|requirements|runner|schema|src|tests|tools)"
+    r"/[\w./-]+)`"
+)
+ELSEWHERE = {"runner/wherry-libfuzzer", "tools/compare.py"}  # built by clang; google-benchmark's
+
+
+def files_gone(root: Path) -> Iterator[str]:
+    for page in [*documents(root), *root.glob("history/*.md")]:
+        for name in NAMED.findall(page.read_text()):
+            if name not in ELSEWHERE and not (root / name).exists():
+                yield f"{page.relative_to(root)}: {name}"
+
+
+def test_files_that_are_named_are_there():
+    assert list(files_gone(ROOT)) == []
+
+
+def test_a_file_that_is_gone_is_seen(tmp_path: Path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/a.c").touch()
+    (tmp_path / "README.md").write_text("See `src/a.c`, `src/b.c` and `wherry src/c.c`.\n")
+    assert list(files_gone(tmp_path)) == ["README.md: src/b.c"]
