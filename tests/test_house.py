@@ -193,6 +193,23 @@ def wrong_packages(imports: Mapping[str, Mapping[str, int]]) -> list[str]:
     return wrong
 
 
+def rooms(root: Path) -> set[str]:
+    """Where the parts of the code are; the map names each."""
+    files = [
+        *root.glob("src/*/*.[chS]"),
+        *root.glob("runner/*/*.[chS]"),
+        *root.glob("preload/*/*.[chS]"),
+    ]
+    files += root.glob("python/wherry/*/__init__.py")
+    return {f"{file.parent.relative_to(root).as_posix()}/" for file in files}
+
+
+def test_the_map_names_every_room():
+    told = (ROOT / "ARCHITECTURE.md").read_text()
+    assert len(rooms(ROOT)) > 30
+    assert {room for room in rooms(ROOT) if f"`{room}`" not in told} == set()
+
+
 def test_python_packages():
     imports = imports_of_ours(ROOT / "python")
     assert len(imports) > 200
