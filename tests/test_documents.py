@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from wherry.scoreboard import regions
 
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -90,3 +91,40 @@ def test_a_file_that_is_gone_is_seen(tmp_path: Path):
     (tmp_path / "src/a.c").touch()
     (tmp_path / "README.md").write_text("See `src/a.c`, `src/b.c` and `wherry src/c.c`.\n")
     assert list(files_gone(tmp_path)) == ["README.md: src/b.c"]
+
+
+# ---- the scoreboards that README.md sums up --------------------------------------------------------------------------
+
+README = (ROOT / "README.md").read_text()
+MEANS = re.findall(
+    r"^\| ([^|]+) \| ([\d., ]+) \| ([\d., ]+) \| ([\d., ]+) \| \[scoreboard\]\(([^)]+)\) \|$",
+    README,
+    flags=re.MULTILINE,
+)
+
+
+def test_the_scoreboards_are_all_there():
+    assert {f"docs/{page.name}" for page in (ROOT / "docs").glob("scoreboard*.md")} == {
+        page for *_, page in MEANS
+    }
+
+
+@pytest.mark.parametrize(("cpu", "libc", "envelope", "single", "page"), MEANS)
+def test_the_figures_of_a_scoreboard(cpu: str, libc: str, envelope: str, single: str, page: str):
+    """The means, and how many regions are surely behind: as printed on the page, in the order copy, move, set."""
+    text = (ROOT / page).read_text()
+    whole = " ".join(text.split())
+    printed = re.findall(
+        r"Over 1[46] regions of equal weight \(geometric mean\) Wherry takes ([\d.]+) \S+ of libc's time, "
+        r"([\d.]+) \S+ of the envelope's \(the best peer of each\) and ([\d.]+) ",
+        whole,
+    )
+    assert [", ".join(column) for column in zip(*printed, strict=True)] == [libc, envelope, single]
+    (row,) = re.findall(
+        rf"^\| {re.escape(cpu)} \| ([^|]*) regions[^|]*\|[^|]*\|$", README, re.MULTILINE
+    )
+    of = "|".join(re.escape(region.name) for region in regions.REGIONS if region.base)
+    behind = re.findall(rf"^ +(?:{of}) .* behind +[\d.]+ +\S+$", text, flags=re.MULTILINE)
+    told = {"one": 1}.get(row.split()[0]) or int(row.split()[0])
+    assert told == len(behind)
+    assert row.endswith(" of 44")
