@@ -7,7 +7,7 @@ WHERRY = .venv/bin/wherry
 help:
 	@echo 'make bench        set up, verify the routines, measure them, print the tables, save a report   (2 to 6 minutes)'
 	@echo 'make test         set up and run the tests                                      (8 to 18 minutes)'
-	@echo 'make verify-full  set up and verify everything there is, routines too               (long)'
+	@echo 'make verify-full  set up and verify everything there is, routines too               (about 20 minutes)'
 	@echo 'make fuzz         call everything at random on all CPUs until something is wrong  (10 minutes; SECONDS=3600)'
 	@echo 'make peers        build other memory routines that are installed here, to measure against  (seconds)'
 	@echo 'make soak         run real programs with the drop-in and without, and compare what they leave  (about 4 minutes)'
