@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,17 +95,17 @@ def _libraries(program: Path) -> set[Path]:
 
 
 def compute(
-    place: Path, programs: Sequence[Path], commands: Mapping[str, str], seconds: float
+    place: Path, programs: Mapping[str, Path], commands: Mapping[str, str], seconds: float
 ) -> dict[str, Done]:
-    """Boots with `programs` in /bin, runs each command of the shell, and is switched off. Ends after so many seconds
-    with what there is until then. What has no entry in the answer did not end."""
+    """Boots with `programs` in /bin, by these names, runs each command of the shell, and is switched off. Ends after so
+    many seconds with what there is until then. What has no entry in the answer did not end."""
     tree = place / "tree"
     for name in ("bin", "proc", "sys", "dev", "tmp"):
         (tree / name).mkdir(parents=True)
     shutil.copy2(shutil.which("busybox"), tree / "bin/busybox")
-    for program in programs:
-        shutil.copy2(program, tree / "bin" / program.name)
-    for library in set().union(*map(_libraries, programs)):
+    for name, program in programs.items():
+        shutil.copy2(program, tree / "bin" / name)
+    for library in set().union(*map(_libraries, programs.values())):
         target = tree / library.relative_to("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(library.resolve(), target)

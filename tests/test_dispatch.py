@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, meson_build
+from arrangements import built
 
 
 def run(command):
@@ -49,27 +49,6 @@ def test_a_tier_that_is_asked_for_twice_is_noticed(build_dir):
     assert done.returncode == 1, done.stdout
     assert "sse2 becomes avx2 before" in done.stdout
     assert "an instruction that neither tier has" in done.stdout
-
-
-def built(build_dir: Path, first: str, edge: str) -> Path:
-    """A build of that kind: the one there is, if it is."""
-    lines = (
-        f"#define WHERRY_FIRST_AVX2 {first == 'avx2':d}",
-        f"#define WHERRY_EDGE_BRANCH {edge == 'branch':d}",
-    )
-
-    def is_it(build: Path) -> bool:
-        made = (build / "src" / "routines" / "arrangement.h").read_text().splitlines()
-        return all(line in made for line in lines)
-
-    if is_it(build_dir):
-        return build_dir
-    build = ROOT / "build" / f"first-{first}-{edge}"
-    targets = ("runner/wherry-run", "tests/c/early-static", "tests/c/midcall-test")
-    options = (f"-Dfirst_tier={first}", f"-Dpage_edge={edge}")
-    meson_build(ROOT, build, *options, targets=targets, like=build_dir)
-    assert is_it(build)
-    return build
 
 
 TIERS = ("sse2", "avx2", "avx512", "avx512_ladder", "avx512_together")

@@ -327,15 +327,16 @@ static void generate_sizes(struct unit *unit)
     }
 }
 
-/* Where a small buffer of either side, or of both, has a page's end in it or up to 16 bytes behind it: every size,
- * every place. What ends farther from it the sweep has. */
+/* Where a small buffer of either side, or of both, has a page's end in it or up to 16 bytes behind it: every size
+ * (thin: those beside half lines, where code asks for other blocks), every place. What ends farther from it the sweep
+ * has. */
 static void page_ends(struct unit *unit)
 {
     enum { DESTINATION, SOURCE, BOTH, SIDES, BESIDE = 16 };
     const bool brief = unit->level == LEVEL_BRIEF, set = is_set(unit->target);
-    const uint64_t last = unit->thin ? 0 : brief ? 40 : unit->few || unit->level == LEVEL_FULL ? 160 : 72;
+    const uint64_t last = unit->thin ? 65 : brief ? 40 : unit->few || unit->level == LEVEL_FULL ? 160 : 72;
     struct vcase one = {.calls = 1, .seed = unit->seed};
-    for (one.n = 1; one.n <= last; one.n++)
+    for (one.n = 1; one.n <= last; one.n += unit->thin && one.n % 32 == 1 ? 30 : 1)
         for (uint64_t there = 0; size_fits(unit->target, one.n) && there <= one.n + BESIDE; there++)
             for (int side = DESTINATION; side < (set ? SOURCE : SIDES) && !unit->failed; side++) {
                 one.d = side == SOURCE ? below(unit, 64) : PAGE - there;
