@@ -70,6 +70,9 @@ COMMANDS = {
     # The tiers that other CPUs have as well are looked at without an emulator. Held together, large calls go as apart.
     "recency": "recent-test avx512 avx512_ladder",
     "a fault's signals": "nofault-own one_signal",
+    # That the verifier sees a register of AVX-512's that was never set: no other CPU can tell.
+    "a wrong routine": f"{VERIFY} bad:unset_bzero --peer bad=/bin/libwrong.so:unset_ --family sweep 2>&1"
+    " | busybox grep 'byte 0 .*, expected 0x00'",
 }
 SECONDS = 840  # below the limit of a test
 
@@ -80,7 +83,7 @@ def computed(build_dir: Path, wherry_run: Path, tmp_path_factory) -> dict[str, D
         pytest.skip("this CPU has AVX-512: all other tests run it")
     need_emulator()
     tests = build_dir / "tests"
-    names = ("c/direction-test", "c/recent-test", "c/nofault/nofault-own")
+    names = ("c/direction-test", "c/recent-test", "c/nofault/nofault-own", "fixtures/libwrong.so")
     programs = {
         "wherry-run": wherry_run,
         "wherry-run-otherwise": built_otherwise(build_dir) / "runner" / "wherry-run",

@@ -10,13 +10,16 @@
 #include <sys/time.h>
 #include <ucontext.h>
 
+#include "cpu/cpu.h"
 #include "flags.h"
+#include "plan/plan.h"
 #include "verify.h"
 
 __thread void *verify_frame;
 __thread step_hook *call_on_step;
 __thread fault_hook *call_on_fault;
 __thread void *call_hook_context;
+__attribute__((visibility("hidden"))) bool verify_has_avx512; /* of the trampoline */
 
 static __thread sigjmp_buf escape;
 static __thread volatile sig_atomic_t inside;
@@ -149,6 +152,9 @@ void call_init(struct unit *unit)
 {
     static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGPROF};
     running = unit;
+    struct wherry_cpu cpu;
+    wherry_cpu_detect(&cpu);
+    verify_has_avx512 = wherry_plan_can_run(&cpu, WHERRY_NEEDS_AVX512);
     call_init_thread();
     struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
     sigemptyset(&action.sa_mask);

@@ -6,6 +6,7 @@
 	.text
 	.globl	verify_trampoline
 	.globl	verify_returned
+	.hidden	verify_has_avx512
 	.type	verify_trampoline, @function
 	.p2align 4
 verify_trampoline:
@@ -39,6 +40,15 @@ verify_trampoline:
 	.irp	which, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
 	movups	(%rsp), %xmm\which
 	.endr
+	cmpb	$0, verify_has_avx512(%rip)
+	je	3f
+	.irp	which, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+	vpbroadcastq	%r9, %zmm\which
+	.endr
+	.irp	which, 0, 1, 2, 3, 4, 5, 6, 7
+	kmovq	%r9, %k\which
+	.endr
+3:
 	testl	%eax, %eax
 	movq	%r9, %rax
 	jz	1f
