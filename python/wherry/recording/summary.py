@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 import textwrap
@@ -202,7 +203,7 @@ def _threads(rows: Sequence[Mapping]) -> str:
 def _roughly(ceiling: Mapping) -> bool:
     """What timing adds to a small call is more than the call, so its own time is known but roughly (docs/record.md)."""
     parts = ceiling.get("parts") or ()
-    small = sum(own["at_most_s"] for own in parts if 0 <= (own["up_to"] or -1) <= SMALL)
+    small = sum(own["at_most_s"] for own in parts if (own["up_to"] or math.inf) <= SMALL)
     return (
         bool(ceiling.get("timed"))
         and small > ceiling["at_most_s"] / 2
