@@ -126,7 +126,7 @@ move_129_on:
     vmovdqu64 %zmm16, 64(%rdi)
     vmovdqu64 %zmm17, -128(%rdi,%rdx)
     STORE_LAST(%rdi, %rdx)
-    WATCH_PICK(wherry_watch_copies, %rsi, move_look_back)
+    WATCH_PICK(wherry_watch_copies, %rsi, move_picked_back)
     ret
 
 #if !WHERRY_EDGE_BRANCH
@@ -145,7 +145,8 @@ move_257_on:
     cmpq    $512, %rdx
     ja      move_513_on
 #endif
-    WATCH_PICK(wherry_watch_copies, %rsi, move_look)
+    WATCH_PICK(wherry_watch_copies, %rsi, move_picked_at_257)
+move_257_watched:
     PREFETCH_TO_512
     LOAD_FIRST(%rsi)
     vmovdqu64 64(%rsi), %zmm16

@@ -56,7 +56,7 @@ move_last_128:
     LOAD_LAST(%rsi, %rdx)
     vmovdqu64 %zmm17, -128(%rdi,%rdx)
     STORE_LAST(%rdi, %rdx)
-    WATCH_PICK(wherry_watch_copies, %rsi, move_look_back)
+    WATCH_PICK(wherry_watch_copies, %rsi, move_picked_back)
     ret
 #else
 /* Where the branches on a size are guessed rightly it has the fewest blocks: lines of the source, as many as there are,
@@ -75,7 +75,8 @@ move_513_whole:
     jb      move_close
     cmpq    $1024, %rdx
     ja      move_1025_on
-    WATCH_PICK(wherry_watch_copies, %rsi, move_look)
+    WATCH_PICK(wherry_watch_copies, %rsi, move_picked_at_513)
+move_513_watched:
     LOAD_FIRST(%rsi)
     leaq    (%rdi,%rdx), %r11
     movq    %rdi, %rcx

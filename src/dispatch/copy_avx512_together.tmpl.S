@@ -24,7 +24,7 @@ move_to_255:
     jz      move_nothing
     CUT_AT_PAGE_END(%rsi, %edx, %ecx, move_near_page_end)
     CUT_AT_PAGE_END(%rdi, %edx, %ecx, move_near_page_end)
-    prefetchw (%rdi)                /* the source is fetched ahead as soon as a block in three is whole */
+    PREFETCH_MASKED_COPY            /* on Intel's the source is fetched ahead as soon as a block in three is whole */
     PREFETCH_LAST_LINE
     PLACES_TO_COPY(%rcx, %ecx, move_anything)
 #if WHERRY_EDGE_BRANCH

@@ -319,6 +319,17 @@ EXPORT(PUBLIC(bzero))
     .type move_looks, @function
 move_looks:
     .cfi_startproc
+move_picked_back:
+    WATCH_PICKED_ONE(wherry_watch_copies, move_look_back)
+    ret
+move_picked_at_257:
+    WATCH_PICKED_ONE(wherry_watch_copies, move_look)
+    jmp     move_257_watched
+#if !WHERRY_EDGE_BRANCH
+move_picked_at_513:
+    WATCH_PICKED_ONE(wherry_watch_copies, move_look)
+    jmp     move_513_watched
+#endif
 move_look_back:
     LOOK_BACK(wherry_watch_copies)
 move_look:

@@ -167,7 +167,7 @@ set_129_on:
     vmovdqu64 %zmm16, 64(%rdi)
     vmovdqu64 %zmm16, -128(%rdi,%rdx)
     vmovdqu64 %zmm16, -64(%rdi,%rdx)
-    WATCH_PICK(wherry_watch_sets, %rdi, set_look_back)
+    WATCH_PICK(wherry_watch_sets, %rdi, set_picked_back)
     ret
 
 #if !WHERRY_EDGE_BRANCH
@@ -189,7 +189,8 @@ set_257_on:
 set_257_on:
     cmpl    $0, wherry_thresholds + STORES_HALVED(%rip)
     je      set_257_whole
-    WATCH_PICK(wherry_watch_sets, %rdi, set_look)
+    WATCH_PICK(wherry_watch_sets, %rdi, set_picked_by_halves)
+set_by_halves_watched:
     SET_BY_HALVES
 
     .p2align 5
@@ -224,7 +225,7 @@ set_257_whole:
 
     .p2align 5
 set_513_on:
-    WATCH_PICK(wherry_watch_sets, %rdi, set_look)
+    WATCH_PICK(wherry_watch_sets, %rdi, set_picked_at_513)
     jmp     set_forward
 
 #if !WHERRY_EDGE_BRANCH
@@ -316,6 +317,17 @@ set_together_page_0:
     ret
 
     UNCOUNTED(set_uncounted, wherry_watch_sets, %rdi, set_look_back)
+set_picked_back:
+    WATCH_PICKED_ONE(wherry_watch_sets, set_look_back)
+    ret
+set_picked_at_513:
+    WATCH_PICKED_ONE(wherry_watch_sets, set_look)
+    jmp     set_forward
+#if !WHERRY_EDGE_BRANCH
+set_picked_by_halves:
+    WATCH_PICKED_ONE(wherry_watch_sets, set_look)
+    jmp     set_by_halves_watched
+#endif
 set_look_back:
     LOOK_BACK(wherry_watch_sets)
 set_others:

@@ -52,16 +52,25 @@
     subl    $1, watch + WATCH_LEFT(%rip);          \
     jc      look
 
-/* Goes to look when the call is picked. Loses rcx. rbx is the caller's, who counts its calls there, or something else,
- * as often as not: sizes alone, always from one place to one other, may be such that none of them is ever picked. Four
+/* Goes to picked when the call is. Loses rcx. rbx is the caller's, who counts its calls there, or something else, as
+ * often as not: sizes alone, always from one place to one other, may be such that none of them is ever picked. Four
  * times, since it may count down what the address goes up. What rdx and the address have lost and gained until here must
  * be as much, so that their sum ascends with the address evenly. */
-#define WATCH_PICK(watch, address, look)           \
+#define WATCH_PICK(watch, address, picked)         \
     leal    (%rdx,%rbx,4), %ecx;                   \
     leal    (%rcx,address), %ecx;                  \
     imull   watch + WATCH_HASHED(%rip), %ecx;      \
     cmpl    $WATCH_LIMIT, %ecx;                    \
-    jb      look
+    jb      picked
+/* There: counts it for as many, and goes to look when that is for the look to do: after so many calls of the thread that
+ * counts, and of other threads always. Loses rcx. */
+#define WATCH_PICKED_ONE(watch, look)              \
+    movq    %rsp, %rcx;                            \
+    subq    watch + WATCH_COUNTING(%rip), %rcx;    \
+    cmpq    $WATCH_STACK, %rcx;                    \
+    jae     look;                                  \
+    subl    $WATCH_PICKED, watch + WATCH_LEFT(%rip); \
+    jle     look
 /* clang-format on */
 #else
 #include <stdatomic.h>

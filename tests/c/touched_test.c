@@ -72,6 +72,7 @@ static void look(void)
     }
     forget();
     expect("small, but not by a loop", !past(block(0), from, SMALL));
+    memset(block(0), 7, LARGE); /* zeroes where the ladder asks whether it was written */
     expect("far, but not past the caches", past(block(0), from, MIDDLE));
     memset(block(0), 7, LARGE);
     expect("near, but not by a loop", !past(block(0), from, MIDDLE));

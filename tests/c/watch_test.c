@@ -160,6 +160,19 @@ static void repeat(void)
     }
 }
 
+/* The longer calls are all alike, the more seldom one is looked at. */
+static void seldom(void)
+{
+    run(SAME, 4 * CALLS);
+    const uint32_t before = way->watch->begun;
+    run(SAME, 16 * CALLS);
+    const uint32_t begun = way->watch->begun - before, most = 16 * CALLS / (1 << 15);
+    if (begun < 1 || begun > most) {
+        failures++;
+        printf("%s, always the same: %u looks, not 1 to %u\n", way->name, begun, most);
+    }
+}
+
 /* Of sizes from one place to one other no more than half are watched, of which perhaps none is picked: but for rbx,
  * where callers count. */
 static void one_place(void)
@@ -310,6 +323,7 @@ static void look(void)
     expect("no longer held", true);
     run(SAME, 4 * CALLS);
     expect("at last", false);
+    seldom();
     others_ask();
     repeat();
     one_place();
