@@ -303,7 +303,7 @@ def test_a_prepare_ends_with_us(wherry_run, tmp_path):
     process.terminate()
     _, said = process.communicate(timeout=300)
     assert process.returncode == 143 and b"interrupted after 0 rounds" in said
-    wait_until(lambda: processes(word) == [], "killed, they are gone", seconds=30)  # and not by themselves
+    wait_until(lambda: not processes(word), "killed, they are gone", seconds=30)  # before they end
 
 
 def test_output_that_differs_is_an_error(wherry):
