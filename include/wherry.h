@@ -7,8 +7,9 @@
  * are async-signal-safe. They need nothing set up first. Pointers may be anything, NULL included, when n is 0;
  * otherwise [dst, dst + n) must be writable and [src, src + n) readable, and nothing outside these is read or written.
  * From 48 KiB on, or from where a plan has them go past the caches, some words of dst may be read before they are
- * written; with AVX-512 now and then a byte of a small one. Which routine serves a call depends on the CPU (see
- * wherry_isa).
+ * written; with AVX-512 now and then a byte of a small one, and the time-stamp counter: where that is forbidden
+ * (PR_SET_TSC; seccomp's strict mode forbids it, too) copies and sets end the process, unless a plan has chosen another
+ * tier than "avx512". Which routine serves a call depends on the CPU (see wherry_isa).
  */
 #ifndef WHERRY_H
 #define WHERRY_H

@@ -3,11 +3,13 @@
 import json
 import re
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 from arrangements import built
+from conftest import ROOT
 
 
 def run(command):
@@ -38,6 +40,48 @@ def test_the_tier_follows_the_cpu(build_dir, model, tier):
 def test_valgrind_hides_avx512_and_finds_nothing(build_dir):
     program = build_dir / "tests" / "c" / "early-static"
     run(["valgrind", "--quiet", "--error-exitcode=9", program])
+
+
+FORBIDS = ("tsc", "strict")
+
+
+@pytest.mark.parametrize("choice", ["sse2", "avx2", "avx512_ladder", "avx512_together"])
+@pytest.mark.parametrize("how", FORBIDS)
+def test_where_the_counter_is_forbidden_a_plan_helps(build_dir, wherry, tmp_path, how, choice):
+    """All choices but avx512 do without it, as man 3 wherry says."""
+    assert wherry("plan", "default", "-o", tmp_path / "own.toml").returncode == 0
+    text = (tmp_path / "own.toml").read_text()
+    (tmp_path / "own.toml").write_text(re.sub('choice = "[^"]*"', f'choice = "{choice}"', text))
+    compiled = wherry("plan", "compile", tmp_path / "own.toml", "-o", tmp_path / "own.plan")
+    assert compiled.returncode == 0, compiled.stderr
+    program = [build_dir / "tests/c/no-clock", how, tmp_path / "own.plan"]
+    done = subprocess.run(program, timeout=120)
+    if done.returncode == 3:
+        pytest.skip(f"this CPU has no {choice}")
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("how", FORBIDS)
+def test_where_the_counter_is_forbidden_other_calls_go_on(build_dir, how):
+    subprocess.run([build_dir / "tests/c/no-clock", how, "none"], timeout=120, check=True)
+
+
+@pytest.mark.parametrize("how", FORBIDS)
+def test_where_the_counter_is_forbidden_the_default_ends(build_dir, how):
+    """With AVX-512: then it is said wherever the calls are described."""
+    ended = subprocess.run([build_dir / "tests/c/no-clock", how, "default"], timeout=120)
+    avx512 = " avx512vl " in Path("/proc/cpuinfo").read_text()
+    by = {"tsc": signal.SIGSEGV, "strict": signal.SIGKILL}[how]
+    assert ended.returncode == (-by if avx512 else 0)
+    if avx512:
+        for page in (
+            "include/wherry.h",
+            "man/wherry.3",
+            "man/libwherry-dropin.7",
+            "docs/dropin.md",
+        ):
+            said = " ".join((ROOT / page).read_text().split())
+            assert "PR_SET_TSC" in said and "strict mode" in said, page
 
 
 def test_a_tier_that_is_asked_for_twice_is_noticed(build_dir):
