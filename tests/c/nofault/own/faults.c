@@ -1,6 +1,7 @@
 /* Faults that are not ours, state that must not change, handlers, threads and forks in which copies fault. */
 #include <pthread.h>
 #include <sched.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 
@@ -161,6 +162,33 @@ static void alternate(void)
     }
 }
 
+/* What the pages say of its size: the kernel's least and 1024 bytes more are enough, MINSIGSTKSZ of old is not where
+ * the frame of a signal is larger, though the stack itself has room. Emulators do not say what the least is. */
+static void on_alternate_of_2048(void)
+{
+    static unsigned char room[2048];
+    const stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
+    CHECK(sigaltstack(&stack, NULL) == 0);
+    copies_right(3, 17, false, true);
+}
+static void alternate_least(void)
+{
+    const size_t least = getauxval(AT_MINSIGSTKSZ);
+    begin();
+    if (briefly || least == 0)
+        return;
+    if (least > 2048)
+        CHECK(end_of(on_alternate_of_2048) == -SIGSEGV);
+    const size_t bytes = least + 1024, pages = (bytes + PAGE - 1) / PAGE * PAGE;
+    unsigned char *at = mmap(NULL, PAGE + pages, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(at != MAP_FAILED && mprotect(at + PAGE, pages, PROT_READ | PROT_WRITE) == 0);
+    memset(at + PAGE, 0x5a, pages);
+    const stack_t stack = {.ss_sp = at + PAGE, .ss_size = bytes};
+    CHECK(sigaltstack(&stack, NULL) == 0 && all_right(true));
+    for (size_t i = bytes; i < pages; i++)
+        CHECK(at[PAGE + i] == 0x5a);
+}
+
 /* --- inside handlers ---------------------------------------------------------------------------------------------- */
 static void host_copies(int signo, siginfo_t *info, void *context)
 {
@@ -317,6 +345,7 @@ const struct named_scene scenes_of_faults[] = {SCENE(chain),
                                                SCENE(sent_inside),
                                                SCENE(unchanged),
                                                SCENE(alternate),
+                                               SCENE(alternate_least),
                                                SCENE(nested),
                                                SCENE(interrupted),
                                                SCENE(threads),
