@@ -15,9 +15,9 @@ MIB = 1 << 20
 NAMES = "read,direct,touch,libc,x87_fild64,wherry,nofault"
 
 
-def system(wherry_run: Path, rows: str, status: int = 0) -> tuple[list[dict], str]:
+def system(wherry_run: Path, rows: str, status: int = 0, *options: str) -> tuple[list[dict], str]:
     result = subprocess.run(
-        [wherry_run, "system"], input=rows, capture_output=True, text=True, timeout=300
+        [wherry_run, "system", *options], input=rows, capture_output=True, text=True, timeout=300
     )
     assert result.returncode == status, result.stdout[-800:] + result.stderr
     return [json.loads(line) for line in result.stdout.splitlines()], result.stderr

@@ -328,6 +328,12 @@ def test_lwip_carries_with_the_functions_it_is_given(
         assert cell["parts"]["copied"] >= 4 * size and cell["parts"]["summed"] >= 2 * size
 
 
+NO_COPY = (
+    "#include <stddef.h>\nvoid *memset(void *d, int c, size_t n)"
+    " { char *t = d; for (size_t i = 0; i < n; i++) t[i] = (char)c; return d; }\n"
+)
+
+
 @pytest.mark.parametrize("ends", ["together", "apart"])
 def test_a_wrong_copy_in_lwip_is_found(wherry_run: Path, lwip: Path, tmp_path: Path, ends: str):
     peer = built(
@@ -386,6 +392,22 @@ def test_bad_rows(wherry_run: Path, words: str, said: str):
     _, told = system(wherry_run, f"id=1 op=network {words}\n", 2)
     assert said in told and told.count("\n") == 1
     assert told.startswith("wherry-run: system: row on line 1: ")
+
+
+@pytest.mark.parametrize("ends", ["together", "apart"])
+def test_a_peer_without_a_copy_is_skipped(wherry_run: Path, lwip: Path, tmp_path: Path, ends: str):
+    """Peers are given for all rows, and those that others built may do nothing but sum."""
+    peer = shutil.copy(built(tmp_path, NO_COPY), tmp_path / "sets.so")
+    rows = [f"id=1 op=network via=stack stack={lwip}/stacks/lwip.so size=512 ends={ends} calls=9"]
+    rows += ["id=2 op=network via=rings size=60 batch_us=100"]
+    text = "".join(f"{row} routines=libc,sets rounds=1\n" for row in rows)
+    events, _ = system(wherry_run, text, 0, "--peer", f"sets={peer}")
+    skips = {(e["id"], e["routine"], e["reason"]) for e in events if e["event"] == "skip"}
+    assert skips == {(id_, "sets", "has nothing for op=copy") for id_ in (1, 2)}
+    assert [e["id"] for e in events if e["event"] == "cell" and not e["aa"]] == [1, 2]
+    row = "id=1 op=network routines=sets via=loopback\n"
+    _, told = system(wherry_run, row, 2, "--peer", f"sets={peer}")
+    assert "'sets' is none of aligned" in told
 
 
 def below(pid: int) -> list[int]:

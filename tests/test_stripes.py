@@ -146,6 +146,23 @@ def test_bad_rows(wherry_run: Path, tmp_path: Path):
         assert said in text and text.count("\n") == 1
 
 
+def test_a_peer_without_a_copy_is_skipped(wherry_run: Path, tmp_path: Path):
+    """Peers are given for all rows, and those that others built may do nothing but sum."""
+    (tmp_path / "sets.c").write_text(
+        "#include <stddef.h>\nvoid *memset(void *d, int c, size_t n)"
+        " { char *t = d; for (size_t i = 0; i < n; i++) t[i] = (char)c; return d; }\n"
+    )
+    made = tmp_path / "sets.so"
+    words = (need_tool("cc", "gcc"), "-shared", "-fPIC", "-fno-builtin", "-O1")
+    subprocess.run([*words, tmp_path / "sets.c", "-o", made], check=True)
+    paths = listed(members(tmp_path, 2))
+    row = f"id=1 op=stripes routines=sets,libc members=2 files={paths} rounds=1 batch_us=100\n"
+    events, _ = system(wherry_run, row, 0, "--peer", f"sets={made}")
+    skips = [(e["routine"], e["reason"]) for e in events if e["event"] == "skip"]
+    assert skips == [("sets", "has nothing for op=copy")]
+    assert list(cells(events)) == [(1, "libc")]
+
+
 # ---- scratch ------------------------------------------------------------------------------------------------------
 
 

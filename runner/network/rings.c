@@ -40,7 +40,8 @@ static const struct target *copy_of(const struct system_row *row, const char *na
 
 static const char *names(const struct system_row *row, const char *name)
 {
-    const bool known = is_swap(name) || strcmp(name, "padded") == 0 || copy_of(row, name);
+    const bool known =
+        is_swap(name) || strcmp(name, "padded") == 0 || copy_of(row, name) || system_peer_without_copy(row, name);
     return known ? NULL : "swap, padded, and the copies that wherry-run list names";
 }
 
@@ -141,6 +142,8 @@ static const char *ready(struct system_row *row, const char *name, bool *wrong)
 {
     const struct target *target = copy_of(row, name);
     const char *missing = target && !is_swap(name) ? target_unavailable(target) : NULL;
+    if (!target && !is_swap(name))
+        missing = system_peer_without_copy(row, name);
     if (missing)
         return missing;
     const size_t quantum = bytes_of(target, 1);

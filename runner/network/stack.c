@@ -39,8 +39,8 @@ static uint16_t wherry_copy_sum(void *dst, const void *src, uint16_t n)
 const char *stack_names(const struct system_row *row, const char *name)
 {
     const struct target *target = target_for(row->targets, name, WHERRY_OP_copy);
-    const bool known =
-        strcmp(name, "dropin") == 0 || strcmp(name, "sums") == 0 || (target && target->abi == ABI_MEMCPY);
+    const bool known = strcmp(name, "dropin") == 0 || strcmp(name, "sums") == 0 ||
+                       (target && target->abi == ABI_MEMCPY) || system_peer_without_copy(row, name);
     return known ? NULL : "dropin, sums, and the copies that wherry-run list names";
 }
 
@@ -53,7 +53,8 @@ const char *stack_choose(const struct system_row *row, const char *name)
     const char *copier = strcmp(name, "dropin") == 0 ? "wherry" : strcmp(name, "sums") == 0 ? "libc" : name;
     const struct target *copy = target_for(row->targets, copier, WHERRY_OP_copy);
     const struct target *move = target_for(row->targets, copier, WHERRY_OP_move);
-    const char *missing = target_unavailable(copy);
+    const char *without = system_peer_without_copy(row, copier),
+               *missing = without ? without : target_unavailable(copy);
     if (missing)
         return missing;
     if (copy->routine && copy->routine->quantum > 1)

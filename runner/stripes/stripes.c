@@ -60,7 +60,7 @@ static const char *accept(struct system_row *row)
         return "mapping=kept goes with cache=warm: its pages are in memory";
     for (size_t i = 0; i < row->name_count; i++) {
         const enum way_kind kind = way_find(row->targets, row->names[i]).kind;
-        if (kind == WAY_UNKNOWN) {
+        if (kind == WAY_UNKNOWN && !system_peer_without_copy(row, row->names[i])) {
             snprintf(problem, sizeof problem, "'%.80s' is none of " WAY_NAMES, row->names[i]);
             return problem;
         }
@@ -188,6 +188,8 @@ static const char *ready(struct system_row *row, const char *name, bool *wrong)
 {
     const struct way way = way_find(row->targets, name);
     const char *missing = way.target ? target_unavailable(way.target) : NULL;
+    if (way.kind == WAY_UNKNOWN)
+        missing = system_peer_without_copy(row, name);
     if (!missing && way.kind == WAY_DIRECT)
         missing = members_open_direct(&members);
     if (missing)

@@ -146,6 +146,17 @@ static const char *take_own(struct system_row *row, const char *key, const char 
     return NULL;
 }
 
+const char *system_peer_without_copy(const struct system_row *row, const char *name)
+{
+    const struct target *copy = target_for(row->targets, name, WHERRY_OP_copy);
+    if (copy && copy->abi == ABI_MEMCPY)
+        return NULL;
+    for (size_t i = 0; i < row->targets->count; i++)
+        if (row->targets->items[i].kind == TARGET_PEER && strcmp(row->targets->items[i].name, name) == 0)
+            return "has nothing for op=copy";
+    return NULL;
+}
+
 const char *system_parse(struct system_row *row, const char *line)
 {
     row->id = -1;

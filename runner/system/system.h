@@ -78,6 +78,10 @@ const char *system_word(const struct system_row *row, const char *key);
 uint64_t system_number(const struct system_row *row, const char *key);
 bool system_is(const struct system_row *row, const char *key, const char *value);
 
+/* Why a peer that has no copy is left out of a scene that copies, or NULL. Peers are given for all rows of a run, so
+ * one that has other functions alone is a skip and no misuse. */
+const char *system_peer_without_copy(const struct system_row *row, const char *name);
+
 /* Takes a line apart. NULL, or what is wrong with it (static). */
 const char *system_parse(struct system_row *row, const char *line);
 
