@@ -6,6 +6,9 @@ from collections.abc import Mapping
 
 from wherry.plans import OFF, Cpu, Plan, size_text
 
+# Whose loops have a choice of vectors and lines; the ladder's, and those of shorter vectors, have none.
+_CHOOSES_LOOPS = ("avx512", "avx512_together")
+
 
 def describe_cpu(cpu: Cpu) -> str:
     words = [f"{cpu.vendor} family {cpu.family}"]
@@ -25,7 +28,7 @@ def _from(size: int) -> str:
     return "never" if size == OFF else f"from {size_text(size)}"
 
 
-def _methods(t: Mapping[str, int], side: str) -> str:
+def _methods(t: Mapping[str, int], side: str, choice: str) -> str:
     start, end, stream = (t[f"{side}_{key}"] for key in ("rep_from", "rep_to", "stream_from"))
     words = ["vector loop"]
     if start != OFF:
@@ -51,11 +54,12 @@ def _methods(t: Mapping[str, int], side: str) -> str:
     words.append(past)
     if side == "copy" and (ahead := t["copy_backward_ahead"]):
         words.append(f"loop backward with the destination 1 to {ahead} B ahead")
-    if side == "copy" and (ymm := t["copy_ymm_from"]) != OFF:
-        words.append(f"with AVX-512 by 32-byte vectors from {size_text(ymm)}")
-    if side == "copy" and (lines := t["copy_source_lines_to"]) != OFF:
-        begin = f" from {size_text(lines)}" if lines else ""
-        words.append(f"with AVX-512 by lines of the destination{begin}")
+    if side == "copy" and choice in _CHOOSES_LOOPS:
+        if (ymm := t["copy_ymm_from"]) != OFF:
+            words.append(f"by 32-byte vectors from {size_text(ymm)}")
+        if (lines := t["copy_source_lines_to"]) != OFF:
+            begin = f" from {size_text(lines)}" if lines else ""
+            words.append(f"by lines of the destination{begin}")
     return ", ".join(words)
 
 
@@ -69,8 +73,8 @@ def describe(plan: Plan) -> list[tuple[str, str]]:
         ("Plan", plan.name),
         ("For", describe_cpu(plan.cpu)),
         ("Choice", plan.choice + small.get(plan.choice, "")),
-        ("Copies", _methods(plan.thresholds, "copy")),
-        ("Sets", _methods(plan.thresholds, "set")),
+        ("Copies", _methods(plan.thresholds, "copy", plan.choice)),
+        ("Sets", _methods(plan.thresholds, "set", plan.choice)),
     ]
     if plan.made:
         pairs.append(("Made", ", ".join(f"{key} {value}" for key, value in plan.made.items())))
