@@ -402,6 +402,8 @@ def test_a_runner_that_is_not_there(wherry):
         ("fleet", "report", ""),
         ("record", "-o", "", "--", "true"),
         ("exec", "--plan", "", "--", "true"),
+        ("exec", "--isa", "", "--", "true"),
+        ("bench", "scoreboard", "--isa", ""),
         ("bench", "sizes", "--routine", ","),
         ("bench", "cells", "--size", " , "),
         ("bench", "--budget", ""),

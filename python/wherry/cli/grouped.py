@@ -10,6 +10,7 @@ import click
 _NAMES_A_FILE = ("FILE", "PATH", "DIR", "RUN", "MIX", "PLAN", "BASE")
 # Of ab: without them it would compare something else than what was meant.
 _NAMES_A_SIDE = ("WHAT", "TUNABLES")
+_NAMES_A_TIER = ("TIER",)
 _NAMES_A_TIME = ("TIME",)
 
 
@@ -48,13 +49,14 @@ class FileName(click.ParamType):
 
 
 def refuse_nonsense(command: click.Command) -> click.Command:
-    """An empty name of a file is misuse, not the current directory or none; so is an empty list or side. No number is
-    NaN."""
+    """An empty name of a file is misuse, not the current directory or none; so is an empty list, side or
+    tier. No number is NaN."""
     for parameter in command.params:
         metavar = parameter.metavar or ""
         if parameter.callback is not None:
             continue
-        if any(word in metavar for word in (*_NAMES_A_FILE, *_NAMES_A_SIDE, *_NAMES_A_TIME, ",")):
+        named = (*_NAMES_A_FILE, *_NAMES_A_SIDE, *_NAMES_A_TIER, *_NAMES_A_TIME, ",")
+        if any(word in metavar for word in named):
             parameter.callback = not_empty
         elif isinstance(parameter.type, click.FloatRange):
             parameter.callback = _a_number
