@@ -125,6 +125,13 @@ def test_every_experiment_takes_what_was_found_when_asked_to(tmp_path):
     # Beside it those of build/peers, where somebody has built them.
     said = " ".join(told.stdout.split())
     assert re.search(r"Not in sizes: [^;]*\bone\b[^;]*; --found-peers takes them in", said)
+    # One that only sums could not stand in that table, but in one of sums.
+    put(tmp_path / "peers", "two", has=["crc32c"])
+    assert not re.search(r"Not in sizes: [^;]*\btwo\b", " ".join(bench().stdout.split()))
+    summed = ("bench", "cells", "--op", "crc32c", "--size", "64", "--processes", "1")
+    told = workbench(*summed, "--save", "sums.json", cwd=tmp_path, env=env)
+    assert re.search(r"Not in cells: [^;]*\btwo\b", " ".join(told.stdout.split()))
+    (tmp_path / "peers/two.so").unlink()
     taken = bench("--found-peers")
     assert taken.returncode == 0, taken.stderr
     assert "Not in sizes" not in taken.stdout

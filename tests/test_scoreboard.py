@@ -190,12 +190,16 @@ def test_found_peers_that_only_sum_take_no_part(bench):
 def test_a_forced_tier_is_compared_with_peers_of_that_tier(bench):
     (bench.directory / "alpha.json").write_text('{"tier": "avx2"}')
     (bench.directory / "beta.json").write_text('{"tier": "sse2"}')
+    # It would take no part in a scoreboard of any tier.
+    (bench.directory / "sums.so").write_bytes((bench.directory / "alpha.so").read_bytes())
+    (bench.directory / "sums.json").write_text('{"tier": "avx2", "has": ["crc32c"]}')
     found = {"WHERRY_PEERS": str(bench.directory)}
     times = {**TIMES, "wherry@sse2": {"all": 0.7}, "wherry@avx2": {"all": 0.6}}
     some = ("--op", "copy", "--region", "any-64,fixed-64", "--quick")
     score, shown = scored(bench, *some, "--isa", "sse2", env=found, times=times)
     assert score["isa"] == "sse2" and score["wherry"] == "wherry@sse2"
-    assert "alpha" in score["left_out"] and envelope(score) == ["beta", "gamma"]
+    assert "alpha" in score["left_out"] and "sums" not in score["left_out"]
+    assert envelope(score) == ["beta", "gamma"]
     there, _ = of(score, "copy")
     near(there["fixed-64"]["to_best"], 0.7)
     near(there["fixed-64"]["to_libc"], 0.7)

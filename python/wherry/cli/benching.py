@@ -18,7 +18,7 @@ from wherry.cli.job import Bench, Task
 from wherry.cli.options import Options
 from wherry.cli.printer import Printer
 from wherry.errors import WherryError, unknown
-from wherry.experiments import Experiment, Request
+from wherry.experiments import Experiment, Request, offers
 from wherry.formats.samples import beside as raw_samples
 from wherry.found_peers import Peer
 from wherry.sentences import join
@@ -58,7 +58,7 @@ def bench(options: Options, *, asked: dict | None = None, run: dict | None = Non
     status = job.run()
     told = options.found_peers or options.no_found_peers
     if not (options.as_json or told or job.document["interrupted"]):
-        _tell_of_peers(job.printer, chosen, peers)
+        _tell_of_peers(job.printer, chosen, peers, request.ops)
     reporting.after_bench(job.document, job.path, picture, options.page, aside=options.as_json)
     return status
 
@@ -197,16 +197,21 @@ def _wanted(chosen: Sequence[Experiment], peers: Sequence[str]) -> list[Peer]:
     ]
 
 
-def _tell_of_peers(printer: Printer, chosen: list[Experiment], peers: Sequence[str]) -> None:
+def _tell_of_peers(
+    printer: Printer, chosen: list[Experiment], peers: Sequence[str], ops: Sequence[str]
+) -> None:
     """Of those that some tables above leave out and could have."""
     takers = [own for own in chosen if "routines" in own.takes]
     there = _found_beside(peers) if takers else ()
     left_out: dict[tuple[str, ...], list[str]] = {}
     for own in takers:
+        could = (ops or (own.op,)) if "ops" in own.takes else own.ops
         names = tuple(
             peer.name
             for peer in there
-            if not peer.loops and not ("found" in own.takes and own.wants(peer))
+            if not peer.loops
+            and offers(peer, could)
+            and not ("found" in own.takes and own.wants(peer))
         )
         if names:
             left_out.setdefault(names, []).append(own.name)

@@ -56,17 +56,21 @@ class Request:
         found = [
             peer.name
             for peer in self.found
-            if peer.name not in self.left_out() and (op is None or _offers(peer, op))
+            if peer.name not in self.left_out() and (op is None or offers(peer, (op,)))
         ]
         return tuple(dict.fromkeys([*self.peers, *found]))
 
-    def left_out(self) -> tuple[str, ...]:
-        """Peers that were found and use more than the tier that Wherry is held to."""
+    def left_out(self, ops: Sequence[str] | None = None) -> tuple[str, ...]:
+        """Peers that were found and use more than the tier that Wherry is held to; with `ops` those that have one."""
         if not self.isa:
             return ()
         most = tier_rank(self.isa)
         return tuple(
-            peer.name for peer in self.found if peer.tier in TIERS and tier_rank(peer.tier) > most
+            peer.name
+            for peer in self.found
+            if peer.tier in TIERS
+            and tier_rank(peer.tier) > most
+            and (ops is None or offers(peer, ops))
         )
 
     def about(self, name: str) -> str:
@@ -96,10 +100,13 @@ class Request:
 
 
 _FUNCTIONS = {"copy": "memcpy", "move": "memmove", "set": "memset", "zero": "memset"}
+_FUNCTIONS |= {"csum": "csum_partial", "copy_csum": "csum_partial_copy"}
+_FUNCTIONS |= {"crc32c": "crc32c", "copy_crc32c": "crc32c_copy"}
 
 
-def _offers(peer: Peer, op: str) -> bool:
-    return not peer.has or _FUNCTIONS[op] in peer.has
+def offers(peer: Peer, ops: Sequence[str]) -> bool:
+    """Has it something for one of them, as far as it is known?"""
+    return not peer.has or any(_FUNCTIONS.get(op) in peer.has for op in ops)
 
 
 def _cannot_run(catalogue: Sequence[dict], name: str) -> bool:

@@ -142,7 +142,7 @@ class Scoreboard(Experiment):
             "best_by": "processes" if campaign.processes > 1 else "rounds",
             "envelope": list(envelope),
             "about": {peer: request.about(peer) for peer in peers if request.about(peer)},
-            "left_out": list(request.left_out()),
+            "left_out": list(request.left_out(request.ops or regions.OPS)),
             "upper_in_use": sorted(
                 {name for (_, name, _), cell in campaign.cells.items() if cell.upper_in_use}
             ),
