@@ -41,6 +41,11 @@ def test_a_part_of_the_time_that_some_runs_do_not_have_has_no_ratio():
     found = figures.all_of(rounds, 0)
     assert found["user"].ratio is None and figures.negligible(found, "user")
     assert found["cpu"].ratio is not None and not figures.negligible(found, "cpu")
+    # The sum is exact in a run of less than a millisecond, too.
+    short = [tuple(Ran(0, t, t, 0.0, 1 << 20, 1, "") for t in (8e-4, 8e-4, 6e-4, 6e-4))] * 6
+    told = figures.all_of(short, 0)
+    assert [m for m in figures.TIMES if figures.negligible(told, m)] == ["user", "system"]
+    assert told["cpu"].call == "faster"
     a, b = sides.parse("libc", {}), sides.parse("A=1", {})
     assert "some runs have no user time" in verdict.sentence(a, b, found["user"], 6)
 

@@ -15,6 +15,7 @@ from wherry import significance, stats
 from wherry.ab.running import Ran
 
 TIMES = ("cpu", "user", "system", "elapsed")
+PARTS = ("user", "system")
 METRICS = (*TIMES, "peak")
 NAMES = {
     "cpu": "CPU time",
@@ -23,7 +24,7 @@ NAMES = {
     "elapsed": "elapsed time",
     "peak": "peak memory",
 }
-# The kernel's own grain, in seconds; what is less than a thousand of them has no ratio worth a word.
+# The kernel's own grain, in seconds; a part of the time of less than a thousand of them has no ratio worth a word.
 GRAIN = 1e-6
 LEAST_SHARE = 0.01
 RESAMPLES = 4000
@@ -70,7 +71,7 @@ def of(rounds: Sequence[tuple[Ran, Ran, Ran, Ran]], metric: str, seed: int) -> F
     own = (logs[:, 0] - logs[:, 1], logs[:, 2] - logs[:, 3])
     floor = noise_floor(*own, rng)
     # The kernel splits the time of a short run by its ticks, and may count none on one of the two sides.
-    unsplit = metric in ("user", "system") and bool((values <= GRAIN).any())
+    unsplit = metric in PARTS and bool((values <= GRAIN).any())
     ratio = None if unsplit else stats.interval([each], rng, RESAMPLES)
     p = float(significance.p_values([each])[0]) if len(each) > 1 else 1.0
     call = "tie"
@@ -94,8 +95,8 @@ def all_of(rounds: Sequence[tuple[Ran, Ran, Ran, Ran]], seed: int) -> dict[str, 
 
 
 def negligible(figures: dict[str, Figure], metric: str) -> bool:
-    """A part of the time that is too small for its ratio to mean anything."""
-    if metric not in TIMES:
+    """A part of the time that is too small for its ratio to mean anything. The whole of a short run is exact."""
+    if metric not in PARTS:
         return False
     own, whole = figures[metric], figures["cpu"]
     return own.ratio is None or max(own.a, own.b) < max(

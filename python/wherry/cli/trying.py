@@ -207,7 +207,8 @@ def _show(printer, words, taken, found, by, said, document, asked: int | None) -
     lines = []
     for metric in figures.METRICS:
         own = found[metric]
-        small = figures.negligible(found, metric)
+        # The line of the verdict says what the verdict does.
+        small = figures.negligible(found, metric) and (metric != by or own.ratio is None)
         alone = small or rounds < figures.LEAST_SPREAD
         lines.append(
             [
