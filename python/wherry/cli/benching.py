@@ -17,7 +17,7 @@ from wherry.cli import peers as peer_room
 from wherry.cli.job import Bench, Task
 from wherry.cli.options import Options
 from wherry.cli.printer import Printer
-from wherry.errors import WherryError, unknown
+from wherry.errors import WherryError
 from wherry.experiments import Experiment, Request, offers
 from wherry.formats.samples import beside as raw_samples
 from wherry.found_peers import Peer
@@ -149,7 +149,7 @@ def _routines(options: Options, known: set[str]) -> list[str]:
     wanted = names.split(options.routines)
     for name in wanted:
         if name != "all" and names.unknown_routine(name, known):
-            raise unknown("routine", name, known | {"all"}, "wherry list routines")
+            raise names.no_routine(name, known | {"all"})
     return wanted
 
 

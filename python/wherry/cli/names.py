@@ -28,6 +28,14 @@ def targets(catalogue: Sequence[dict], peers: Iterable[str]) -> set[str]:
     )
 
 
+def no_routine(name: str, known: Iterable[str]) -> WherryError:
+    """With what is most like it, tiers of ours among them."""
+    there = set(known)
+    if "@" in name:
+        there |= {f"{base}@{tier}" for base in ("wherry", "nofault") for tier in CHOICES}
+    return unknown("routine", name, there, "wherry list routines")
+
+
 def unknown_routine(name: str, known: set[str]) -> bool:
     """`wherry@avx2` and `wherry@avx2+rep` are fine."""
     base, _, tier = name.partition("@")

@@ -40,7 +40,7 @@ def command(targets, peers, only_peers, family, isa, seed, jobs, case, as_json, 
     from wherry.cli.ending import interrupted_status
     from wherry.cli.printer import Printer
     from wherry.cli.progress import Progress
-    from wherry.errors import EXIT_FAILED, EXIT_OK, WherryError, unknown
+    from wherry.errors import EXIT_FAILED, EXIT_OK, WherryError
 
     level = _level(levels)
     if isa in plans.CHOICES:
@@ -54,7 +54,7 @@ def command(targets, peers, only_peers, family, isa, seed, jobs, case, as_json, 
     targets = [target for given in targets for target in given.split(",")]
     for target in targets:
         if names.unknown_target(target, known):
-            raise unknown("routine", target, known, "wherry list routines")
+            raise names.no_routine(target, known)
     broken = peer_room.check(peers)
     good_peers = peer_room.without(peers, broken)
     gone = {problem.routine for problem in broken}
