@@ -320,6 +320,31 @@ def test_names_of_hwcaps_that_do_nothing_are_told(wherry):
     assert "libc's hwcaps Prefer_ERMS by GLIBC_TUNABLES" in words
 
 
+def test_a_plan_is_told_from_the_default_by_its_loops_and_parts():
+    plan = {
+        "choice": "avx512",
+        **dict.fromkeys(f"{side}_rep_{end}" for side in ("copy", "set") for end in ("from", "to")),
+        **dict.fromkeys(("copy_stream_from", "set_stream_from"), 8 << 20),
+        **dict.fromkeys(("copy_ymm_from", "copy_source_lines_to", "copy_parts_from")),
+    }
+    view = {"tunables": {}}
+    own = {"copy_ymm_from": 1025, "copy_source_lines_to": 0, "copy_parts_from": 1 << 20}
+
+    def told(**changed) -> str:
+        plans = {"default": plan, "in_force": {**plan, **changed}}
+        return diagnosis.thresholds({"reported": {"plan": plans}}, view)[-1][1]
+
+    assert told() == "avx512; past the caches from 8 MiB; no rep movsb, no rep stosb"
+    changed = told(**own)
+    assert changed.startswith(
+        "avx512, by 32-byte vectors from 1025 B, by lines of the destination; "
+        "past the caches from 8 MiB, in five parts from 8 MiB; "
+    )
+    # The ladder heeds neither of the first two.
+    assert told(**own, choice="avx512_ladder").startswith("avx512_ladder; past the caches")
+    assert "parts" not in told(copy_parts_from=1 << 20, copy_stream_from=None)
+
+
 def test_hidden_features_are_told(wherry):
     record = {"reported": {"features": {"erms": True}}}
     view = {

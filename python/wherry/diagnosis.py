@@ -11,8 +11,9 @@ import subprocess
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from wherry import libctunables, planuse
+from wherry import libctunables, planuse, planwords
 from wherry.errors import escaped
+from wherry.plans import OFF
 from wherry.units import size_in_words
 
 # os.sysconf has no names for these: glibc's numbers, which are part of its ABI.
@@ -148,7 +149,16 @@ def _of_plan(own: Mapping) -> str:
     far = own["copy_stream_from"]
     if far and far != copies:
         stream += f", to where nothing was touched lately from {_size(far)}"
-    return f"{own['choice']}; {stream}; {side('copy', 'rep movsb')}, {side('set', 'rep stosb')}"
+    parts = own.get("copy_parts_from")
+    if parts is not None and own["copy_stream_from"] is not None:
+        stream += f", in five parts from {_size(max(parts, own['copy_stream_from']))}"
+    # Null stands for never, and for any size.
+    ymm, lines = (
+        OFF if own.get(key) is None else own[key]
+        for key in ("copy_ymm_from", "copy_source_lines_to")
+    )
+    chosen = ", ".join([own["choice"], *planwords.loops(own["choice"], ymm, lines)])
+    return f"{chosen}; {stream}; {side('copy', 'rep movsb')}, {side('set', 'rep stosb')}"
 
 
 def caches_of_libc(view: Mapping) -> list[tuple[str, str]]:

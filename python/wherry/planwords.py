@@ -54,13 +54,21 @@ def _methods(t: Mapping[str, int], side: str, choice: str) -> str:
     words.append(past)
     if side == "copy" and (ahead := t["copy_backward_ahead"]):
         words.append(f"loop backward with the destination 1 to {ahead} B ahead")
-    if side == "copy" and choice in _CHOOSES_LOOPS:
-        if (ymm := t["copy_ymm_from"]) != OFF:
+    if side == "copy":
+        words += loops(choice, t["copy_ymm_from"], t["copy_source_lines_to"])
+    return ", ".join(words)
+
+
+def loops(choice: str, ymm: int, lines: int) -> list[str]:
+    """How copies by the loops of a choice go otherwise than by its own vectors and by lines of the source."""
+    words = []
+    if choice in _CHOOSES_LOOPS:
+        if ymm != OFF:
             words.append(f"by 32-byte vectors from {size_text(ymm)}")
-        if (lines := t["copy_source_lines_to"]) != OFF:
+        if lines != OFF:
             begin = f" from {size_text(lines)}" if lines else ""
             words.append(f"by lines of the destination{begin}")
-    return ", ".join(words)
+    return words
 
 
 def describe(plan: Plan) -> list[tuple[str, str]]:
