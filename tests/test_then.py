@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, workbench
 from wherry import history, runfile, then
+from wherry.then.page import page
 from wherry.then.sheet import figures
 
 PAGE = ROOT / "docs/then-and-now.md"
@@ -39,6 +40,25 @@ def test_the_page_is_that_of_its_run():
         "write it again: wherry bench --show docs/then-and-now.run.json.gz --then --markdown "
         "> docs/then-and-now.md"
     )
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (["bench", "zero", "--save", "my run.json", "--pin", "1"], "zero --pin 1 --save RUN"),
+        (["bench", "zero", "--save=r.json", "--then"], "zero --then --save RUN"),
+        (["bench", "--resume", "r.json"], "zero --then --save RUN"),
+        (None, "zero --then --save RUN"),
+    ],
+)
+def test_a_page_tells_the_command_of_its_own_run(kept, command, told):
+    method = {"command": ["wherry", *command]} if command else {}
+    experiments = [e for e in kept["experiments"] if e["name"] == "zero"]
+    rows = [row for row in kept["rows"] if row["experiment"] == "zero"]
+    run = {**kept, "method": method, "experiments": experiments, "rows": rows}
+    lines = page(run).splitlines()
+    assert lines[7] == f"wherry bench {told}     # measures"
+    assert lines[8].startswith("wherry bench --show RUN")
 
 
 def test_the_page_names_what_it_was_measured_on(kept):

@@ -3,6 +3,8 @@ but the run and history/, so that a test can tell whether the page is that of it
 
 from __future__ import annotations
 
+import shlex
+
 from wherry import history, machine, sentences, tables, then
 from wherry.clock import clock_of
 from wherry.then.sheet import Sheet
@@ -23,7 +25,7 @@ def page(run: dict) -> str:
         "This page is written by a command from a run; do not edit it:",
         "",
         "```",
-        "wherry bench sizes zero small alignment --quick --then --save RUN     # measures",
+        f"{_command(run, beside)} --save RUN     # measures",
         *(
             f"wherry bench {' '.join(own['experiments'])} --then     # likewise; its rows were put into the same file"
             for own in _joined(run)
@@ -58,6 +60,19 @@ def page(run: dict) -> str:
         for name in rest:
             lines += [sheet.markdown() for sheet in then.alone(name)]
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _command(run: dict, beside: list[str]) -> str:
+    """That of the run, but for where it was saved. One that went on with another run does not say what was asked."""
+    words = (run.get("method") or {}).get("command") or []
+    if words[:2] != ["wherry", "bench"] or any(word.startswith("--resume") for word in words):
+        return f"wherry bench {' '.join(beside)} --then"
+    kept, skip = [], False
+    for word in words:
+        if not skip and word != "--save" and not word.startswith("--save="):
+            kept.append(word)
+        skip = word == "--save" and not skip
+    return shlex.join(kept)
 
 
 def _joined(run: dict) -> list[dict]:
