@@ -108,6 +108,17 @@ def test_copies_that_do_not_tie_are_seen(monkeypatch, apart, passed):
     assert all(0.095 < k < 0.105 for cell in slow.cells for k in cell["known"])
 
 
+@pytest.mark.parametrize(("apart", "said"), [(0.0004, ""), (-0.03, "differs by up to 3%")])
+def test_another_place_of_the_page_is_spoken_of_where_it_makes_a_difference(
+    monkeypatch, apart, said
+):
+    monkeypatch.setattr(verdicts, "measure", made_up(copies(1.0)))
+    cell = {"cell": "64 B, elsewhere in its page", "apart": apart}
+    monkeypatch.setattr(verdicts, "_moved", lambda _: [cell])
+    tie, *_ = verdicts.check(session())
+    assert said in tie.note and bool(tie.note) == bool(said) and cell in tie.cells
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_tenth_that_is_not_called_is_seen(monkeypatch, sign):
     """Delays that come to nothing: whoever is a tenth slower by construction measures the same."""

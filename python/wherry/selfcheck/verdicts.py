@@ -183,11 +183,12 @@ def check(session: Session) -> list[Claim]:
     missing = runs - done
     _tell_ties(tie, tied, floors, short, missing * len(TIES))
     if moved:
-        most = max(abs(cell["apart"]) for cell in moved)
-        tie.note = (
-            f"The same code at another place of its page differs by up to {most:.0%} here: the CPU predicts "
-            "branches by where they lie. That is a difference of the two, and no verdict can take it away."
-        )
+        most = f"{max(abs(cell['apart']) for cell in moved):.0%}"
+        if most != "0%":
+            tie.note = (
+                f"The same code at another place of its page differs by up to {most} here: the CPU predicts "
+                "branches by where they lie. That is a difference of the two, and no verdict can take it away."
+            )
         tie.cells += moved
     for claim, own in (
         (slow, [t for t in tenths if t.other > t.base]),
