@@ -343,7 +343,11 @@ def test_other_things_that_are_no_mix(tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "Bcmp_0.csv").write_text("1:1\n")
     for name, said in (
-        ("missing", "No such file"),
+        ("missing", "No such file or directory$"),
+        (
+            "gcc.copy",
+            "No such file.*; gcc.copy comes with Wherry: wherry list mixes gcc.copy --exp",
+        ),
         ("pipe", "not a file"),
         ("none", "holds no .csv"),
         ("other", "none of its .csv files is for"),

@@ -166,7 +166,12 @@ def _bytes(path: Path) -> bytes:
             raise WherryError(f"--mix {path}: not a file or a directory of files; give one of them")
         data = named_files.at_most(path, LARGEST_FILE + 1)
     except OSError as error:
-        raise WherryError(f"--mix {path}: cannot be read: {error.strerror}") from None
+        name, more = path.name, ""
+        if isinstance(error, FileNotFoundError) and name in {
+            m.name for m in shipped(runnable=False)
+        }:
+            more = f"; {name} comes with Wherry: wherry list mixes {name} --export FILE makes a file of it"
+        raise WherryError(f"--mix {path}: cannot be read: {error.strerror}{more}") from None
     if len(data) > LARGEST_FILE:
         raise WherryError(
             f"--mix {path}: too large for a mix (over 4 MiB); join sizes into classes"
