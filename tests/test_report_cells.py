@@ -7,7 +7,7 @@ import report_runs as runs
 from wherry import dimensions, runfile, sentences, significance, tables
 from wherry.experiments import alignment
 from wherry.formats import places, shown
-from wherry.report import page, picture, pictures, still, words
+from wherry.report import page, picture, pictures, regions, still, words
 
 DELTAS = [{}, *({"delta": n} for n in range(0, 4096, 512))]
 # What varies, and the pictures that show it: kind, axis, panels.
@@ -400,6 +400,15 @@ def test_libc_loses_only_where_it_is_told_to_take_longer():
         own["regions"][0]["to_libc"] = dict(zip(("median", "low", "high"), told, strict=True))
         said = words.summary(run, "scoreboard")
         assert len(said) == 1 and said[0].startswith("memcpy: over 1 region Wherry")
+
+
+def test_a_tier_that_was_held_to_is_told_with_its_figures():
+    for isa, whose in ((None, "Wherry takes"), ("avx512_ladder", "Wherry, held to its avx512_lad")):
+        score = {**runs.score(), "isa": isa}
+        run = {"experiments": [{"name": "scoreboard", "score": score}]}
+        assert words.summary(run, "scoreboard")[0].startswith(f"memcpy: over 5 regions {whose}")
+        title = regions.pictures(score)[0].title
+        assert title.startswith("memcpy: Wherry's time") and ("avx512_ladder" in title) == bool(isa)
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,7 @@ def _ratios(own: dict, score: dict, function: str) -> Picture:
         }
 
     floor = number(score["floor"]) or 0
+    held = f", held to {dimensions.clean(score['isa'])}," if score.get("isa") else ""
     band = {
         "data": {"values": [{"from": 1 / (1 + floor), "to": 1 + floor}]},
         "mark": {"type": "rect", "opacity": 0.18, "color": "#888888"},
@@ -120,7 +121,7 @@ def _ratios(own: dict, score: dict, function: str) -> Picture:
     }
     return Picture(
         key=f"ratios {function}",
-        title=f"{function}: Wherry's time over the best peer's and over libc's",
+        title=f"{function}: Wherry's time{held} over the best peer's and over libc's",
         how="Left of 1 Wherry is faster. Lines are 95 % intervals; the grey band is the noise floor of a region "
         f"({percent(floor)}), within which all are ties.",
         alt=f"Ratios of Wherry's time by region of {function}, {len(names)} regions.",

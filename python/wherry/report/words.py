@@ -147,6 +147,8 @@ def _loses(region: dict, floor: float) -> bool:
 
 def _of_score(score: dict) -> list[str]:
     said = []
+    # The heading of a page does not say it, and nobody should take another tier's figures for the default's.
+    wherry = f"Wherry, held to its {score['isa']} tier," if score.get("isa") else "Wherry"
     for own in score["ops"]:
         total = own["total"]
         base = [r for r in own["regions"] if r["base"]]
@@ -163,7 +165,7 @@ def _of_score(score: dict) -> list[str]:
             continue
         worst = next((r for r in base if r["name"] == total["worst"] and r["to_best"]), None)
         text = (
-            f"{function}: over {plural(total['regions'], 'region')} Wherry takes {sentences.join(parts)}. "
+            f"{function}: over {plural(total['regions'], 'region')} {wherry} takes {sentences.join(parts)}. "
             f"{standing(base)}"
         )
         if worst and worst["verdict"] == "behind":
