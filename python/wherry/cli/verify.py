@@ -29,7 +29,11 @@ import click
     metavar="NAME,...",
     help="Only these families of checks, which wherry-run verify --help lists.",
 )
-@click.option("--isa", metavar="TIER", help="The public functions forced to this tier.")
+@click.option(
+    "--isa",
+    metavar="TIER",
+    help="The public functions forced to sse2, avx2, avx512, avx512_ladder or avx512_together.",
+)
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="Repeat a run's random choices.")
 @click.option("--jobs", type=click.IntRange(1, 64), help="Processes at once (default: CPUs).")
 @click.option("--case", "case", metavar="CASE", help="Just one case, as a failure prints it.")
