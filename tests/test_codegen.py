@@ -95,6 +95,13 @@ def unfenced(made: Object) -> list[Instruction]:
     return reaches_an_exit(made, is_nt, lambda i: i.mnemonic in {"sfence", "mfence"})
 
 
+def never_fenced(made: Object, entry: Symbol) -> list[Instruction]:
+    """Exits that are reached without a fence, whether anything needs one or not."""
+    return reaches_an_exit(
+        made, lambda i: i.place == entry.place, lambda i: i.mnemonic in {"sfence", "mfence"}
+    )
+
+
 def is_nt(i: Instruction) -> bool:
     return bool(re.match(r"v?(movnt(?!dqa)|maskmov(q|dqu)$)|movdir|clzero$", i.mnemonic))
 
@@ -197,6 +204,15 @@ def test_streams_are_fenced(routine):
     assert [str(i) for i in unfenced(made)] == []
     if "TRAIT_NT" in traits_of(rows):
         assert any(is_nt(i) for i in made.instructions.values())
+
+
+def test_what_is_public_past_the_caches_fences_every_size(routine):
+    """As wherry.h promises of wherry_memcpy_stream and wherry_memset_stream."""
+    rows, made = routine
+    for row in rows:
+        if re.match("(copy|set)_stream_", row.name):
+            left = never_fenced(made, made.symbols[row.symbol])
+            assert [str(i) for i in left] == []
 
 
 @pytest.mark.parametrize(
@@ -469,6 +485,20 @@ def assembled(tmp_path: Path, lines: str) -> Object:
 def test_an_offender_is_seen(tmp_path: Path, property_, lines: str, offenders: int):
     need_tool("objdump", "binutils")
     assert len(property_(assembled(tmp_path, lines))) == offenders
+
+
+@pytest.mark.parametrize(
+    ("lines", "offenders"),
+    [
+        ("ret", 1),
+        ("test %rdx, %rdx\njz 1f\nsfence\n1: ret", 1),
+        ("test %rdx, %rdx\njz 1f\nmovnti %rax, (%rdi)\n1: sfence\nret", 0),
+    ],
+)
+def test_an_exit_without_a_fence_is_seen(tmp_path: Path, lines: str, offenders: int):
+    need_tool("objdump", "binutils")
+    made = assembled(tmp_path, lines)
+    assert len(never_fenced(made, made.symbols["f"])) == offenders
 
 
 @pytest.mark.parametrize(
