@@ -168,13 +168,13 @@ static void larger_sizes(struct unit *unit)
 }
 
 /* One line to write among those that are not, at either end, in the middle and with a buffer that begins or ends within
- * a line. */
+ * a line; and among sixteen, which pagezero asks together. */
 static void clean_lines(struct unit *unit)
 {
     const unsigned rounds = unit->level == LEVEL_FULL ? 16 : unit->few ? 4 : 1;
     struct vcase one = {.calls = 1, .seed = unit->seed, .at = STEPPED};
     for (unsigned k = 0; k < 8 * rounds && !unit->failed; k++) {
-        const uint64_t lines = 2 + below(unit, k % 2 ? 4 : MOST_LINES - 2);
+        const uint64_t lines = k % 8 == 4 ? MOST_LINES + below(unit, 2) : 2 + below(unit, k % 2 ? 4 : MOST_LINES - 2);
         one.n = lines * LINE - (k % 4 < 2 ? 0 : below(unit, LINE));
         one.d = k / 2 % 2 ? below(unit, LINE) : 0;
         one.s = k / 4 % 2 ? below(unit, one.n) : k % 3 ? one.n - 1 : 0;
