@@ -54,8 +54,13 @@ void target_ways(const void *dst, size_t n)
     const uint64_t mixed = (n << 12 | ((uintptr_t)dst & 4095)) * 0x9e3779b97f4a7c15u;
     if (wherry_dispatch_isa() == WHERRY_ISA_AVX512) {
         const enum wherry_watching held[] = {HELD_APART, HELD_TOGETHER, HELD_LOOKING};
-        wherry_watch_use(&wherry_watch_copies, held[(mixed >> 32) % 3]);
-        wherry_watch_use(&wherry_watch_sets, held[(mixed >> 32) % 3]);
+        struct wherry_watch *const watches[] = {&wherry_watch_copies, &wherry_watch_sets};
+        for (int i = 0; i < 2; i++) {
+            wherry_watch_use(watches[i], held[(mixed >> 32) % 3]);
+            /* Whether every call is picked, and whether it goes on as the others when it has been counted. */
+            watches[i]->factor = mixed >> 58 & 1 ? 0 : wherry_watch_factors[0];
+            watches[i]->left = mixed >> 57 & 1 ? 0 : 2 * WATCH_PICKED;
+        }
     }
     if (n < LEAST_WITH_METHODS)
         return;

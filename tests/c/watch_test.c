@@ -9,6 +9,7 @@
 #include "dispatch/choice.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/watch.h"
+#include "routines/thresholds.h"
 #include "wherry.h"
 
 enum { CALLS = 1 << 18, MOST = 1024, PLACES = 4096, EVEN = 4096, SHORT = 5000, LONG = 12000 };
@@ -137,6 +138,44 @@ static bool picked_at(size_t at, size_t n, unsigned calls)
         __asm__ volatile("" : "+r"(held));
     }
     return way->watch->left != left || way->watch->begun != begun;
+}
+
+/* A call that is picked, and counted with no look, goes on as the others do: of each size, by whole vectors and by half
+ * ones. */
+static void counted(void)
+{
+    struct wherry_watch *watch = way->watch;
+    const struct wherry_thresholds kept = wherry_thresholds;
+    const uint32_t factor = watch->factor, left = watch->left;
+    const uint64_t counting = watch->counting;
+    wherry_watch_use(watch, HELD_APART);
+    watch->factor = 0;                                                         /* each is picked */
+    watch->counting = (uintptr_t)__builtin_frame_address(0) - WATCH_STACK / 2; /* by this thread */
+    for (int halves = 0; halves < 2; halves++) {
+        wherry_thresholds.copy_ymm_from = halves ? YMM_LEAST : SIZE_MAX;
+        wherry_thresholds = wherry_thresholds_complete(wherry_thresholds);
+        for (size_t n = 0; n <= MOST; n++) {
+            const size_t at = any(64);
+            memset(to, 0xa5, PLACES + MOST + 2);
+            watch->left = 2 * WATCH_PICKED;
+            way->call(at, n);
+            const bool counts = way->watch->left == WATCH_PICKED;
+            /* None of the smallest is, of copies none that goes AVX2's way, and of sets to 512 those by halves alone.
+             */
+            const bool must = n > 128 && (watch == &wherry_watch_copies ? n <= 512 || !halves : n <= 256 || n > 512);
+            if (!right(at, n) || (must && !counts)) {
+                failures++;
+                printf("%s of %zu bytes, picked, %s: %s\n", way->name, n, halves ? "by halves" : "whole",
+                       counts ? "wrong" : "not counted");
+                break;
+            }
+        }
+    }
+    wherry_thresholds = kept;
+    watch->factor = factor;
+    watch->counting = counting;
+    wherry_watch_use(watch, WATCHING);
+    watch->left = left;
 }
 
 /* Of calls that are picked each time there is none for long. */
@@ -324,6 +363,7 @@ static void look(void)
     run(SAME, 4 * CALLS);
     expect("at last", false);
     seldom();
+    counted();
     others_ask();
     repeat();
     one_place();
