@@ -313,6 +313,30 @@ static void cold(void)
     expect("any, that waits no more", true);
 }
 
+/* A look reads no byte of a buffer that has none, wherever it is said to lie. */
+static void nothing(void)
+{
+    static void *volatile nowhere = (void *)1;
+    struct wherry_watch *watch = way->watch;
+    const uint64_t counting = watch->counting;
+    const uint32_t slow_from = watch->slow_from;
+    wherry_watch_use(watch, HELD_LOOKING);
+    watch->counting = (uintptr_t)__builtin_frame_address(0) - WATCH_STACK / 2;
+    watch->recorded = 0; /* the first one of a look is timed */
+    watch->slow_from = 0;
+    if (watch == &wherry_watch_copies)
+        wherry_memcpy(nowhere, nowhere, 0);
+    else
+        wherry_memset(nowhere, 1, 0);
+    if (watch->recorded != 1) {
+        failures++;
+        printf("%s of no bytes: no look records it\n", way->name);
+    }
+    watch->slow_from = slow_from;
+    watch->counting = counting;
+    wherry_watch_use(watch, WATCHING);
+}
+
 /* Copies of which both sides overlap are counted even while sizes are apart. */
 static void overlap(void)
 {
@@ -364,6 +388,7 @@ static void look(void)
     expect("at last", false);
     seldom();
     counted();
+    nothing();
     others_ask();
     repeat();
     one_place();
