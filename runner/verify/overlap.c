@@ -64,6 +64,14 @@ static void about(struct unit *unit, size_t edge)
             one.s += 64 * below(unit, 64);
             run(unit, &one);
         }
+    /* Little in common: the destination's end, which a method for buffers apart may store first, and the source's
+     * begin; with nothing before the destination's first line. */
+    for (unsigned k = 0; k < 64 && !unit->failed; k++) {
+        one.n = edge + k;
+        one.dist = -(int64_t)(one.n - 1 - below(unit, 4));
+        one.s = 64 * below(unit, 64);
+        run(unit, &one);
+    }
 }
 
 static void about_edges(struct unit *unit)
