@@ -23,7 +23,11 @@
 #define WRITTEN_WORDS 3
 #define WRITTEN_WORDS_FROM 262144 /* bytes; below, one word */
 #define WRITTEN_SHIFT 5           /* n / 32 from one to the next */
-#define WRITTEN_SEEN 8            /* addresses, each at a place of its page's */
+#define WRITTEN_SEEN_LOG 6        /* of how many addresses are kept, each at one place */
+#define WRITTEN_SEEN (1 << WRITTEN_SEEN_LOG)
+/* Buffers that take turns lie a power of two apart more often than not, so a place is told by all of an address: two
+ * that had the same would drive each other out, and go by loops for ever. */
+#define WRITTEN_HASH 0x9e3779b1
 
 /* The answers. */
 #define WRITTEN_NEW 0     /* by a loop */
@@ -56,10 +60,9 @@
     jnz     774b
 
 #define WRITTEN_END                                    \
-    movl    %edi, %eax;                                \
+    imull   $WRITTEN_HASH, %edi, %eax;                 \
     leaq    wherry_written_zeroes(%rip), %r8;          \
-    shrl    $12, %eax;                                 \
-    andl    $(WRITTEN_SEEN - 1), %eax;                 \
+    shrl    $(32 - WRITTEN_SEEN_LOG), %eax;            \
     cmpq    %rdi, (%r8,%rax,8);                        \
     movq    %rdi, (%r8,%rax,8);                        \
     movl    $WRITTEN_UNKNOWN, %eax;                    \
@@ -120,7 +123,7 @@ static inline __attribute__((always_inline)) int written_before(const uint8_t *d
     } while (--left);
     if (brings)
         return WRITTEN_NEW;
-    uintptr_t *const seen = &wherry_written_zeroes[((uintptr_t)dst >> 12) % WRITTEN_SEEN];
+    uintptr_t *const seen = &wherry_written_zeroes[(uint32_t)(uintptr_t)dst * WRITTEN_HASH >> (32 - WRITTEN_SEEN_LOG)];
     if (__atomic_load_n(seen, __ATOMIC_RELAXED) == (uintptr_t)dst)
         return WRITTEN_UNKNOWN;
     __atomic_store_n(seen, (uintptr_t)dst, __ATOMIC_RELAXED);

@@ -70,6 +70,8 @@ static void look(void)
     expect("zeroes once more, but not by a string instruction", goes(dst, zeroes, 0) == STRING);
     expect("zeroes to another place, but not by a loop", goes(other, zeroes, 0) == LOOP);
     expect("zeroes to that place once more, but not by a string instruction", goes(other, zeroes, 0) == STRING);
+    expect("zeroes to both by turns, but not by a string instruction", goes(dst, zeroes, 0) == STRING);
+    expect("zeroes to both by turns still, but not by a string instruction", goes(other, zeroes, 0) == STRING);
     if (!way->two)
         expect("something where zeroes were brought, but not by a loop", goes(dst, from, 0x33) == LOOP);
     if (!way->two)
