@@ -2,6 +2,7 @@
 #include "dispatch/choice.h"
 
 #include "dispatch/dispatch.h"
+#include "routines/thresholds.h"
 
 /* Calls between two looks: at least, and after many that changed nothing. Of 4,096 calls one look, of which a fifth of
  * the calls are timed, takes a cycle of each of them (Zen 5), of 65,536 what cannot be told. */
@@ -144,11 +145,21 @@ static bool seen_again(struct wherry_watch *watch)
     return again;
 }
 
-/* Of sizes with a period of 4,096 calls 94 of 100 looks meet some that were seen, of 16,384 half, of 65,536, which a
- * Zen 4 does not learn, 15. So five of twelve looks tell that sizes come again; and that none does for as long
- * as should have brought four, or no more than a fourth do, that they do not, or not so soon. */
-enum { AGAIN_LOOKS = 32, AGAIN_ENTERS = 5, AGAIN_WITHIN = 12, AGAIN_LEAVES = 4, AGAIN_LEAST = 8 };
-#define AGAIN_HALF 0x55555000u      /* before the first twelve, as if half of the looks had */
+/* Of sizes with a period of 4,096 calls 94 of 100 looks meet some that were seen, of 16,384 half, of 65,536 15. A Zen 4
+ * (stores_halved) learns 16,384 of them, so there five of twelve looks tell that sizes come again; and that none does
+ * for as long as should have brought four, or no more than a fourth do, that they do not, or not so soon. A Zen 5
+ * learns 4,096, and copies to 1024 bytes whose sizes come again after 8,192 take 1.8 of the time when they are held
+ * apart (docs/performance.md): there, and where nobody has measured it, all but one of 24 looks must, and most from
+ * then on. */
+enum { AGAIN_LOOKS = 32, AGAIN_LEAVES = 4 };
+struct again {
+    uint32_t enters, within; /* so many of so many looks */
+    uint32_t least;          /* of AGAIN_LOOKS */
+    uint32_t before;         /* what is thought of the looks before those: that as many had met some */
+};
+static const struct again many = {5, 12, 8, 0x55555000u}, few = {23, 24, 26, 0xff000000u};
+static const struct again *again_of_cpu(void) { return wherry_thresholds.stores_halved ? &many : &few; }
+/* Without libgcc, which the drop-in has not. */
 static uint32_t ones(uint32_t word) /* without libgcc, which the drop-in has not */
 {
     uint32_t count = 0;
@@ -163,12 +174,13 @@ static bool missed(const struct wherry_watch *watch, uint32_t expected)
 }
 static bool comes_again(struct wherry_watch *watch)
 {
+    const struct again *own = again_of_cpu();
     if (watch->by_heart)
-        return !missed(watch, AGAIN_LEAVES) && ones(watch->again) >= AGAIN_LEAST;
-    const uint32_t lately = watch->again & ((1u << AGAIN_WITHIN) - 1);
-    if (ones(lately) < AGAIN_ENTERS)
+        return !missed(watch, AGAIN_LEAVES) && ones(watch->again) >= own->least;
+    const uint32_t lately = watch->again & ((1u << own->within) - 1);
+    if (ones(lately) < own->enters)
         return false;
-    watch->again = AGAIN_HALF | lately;
+    watch->again = own->before | lately;
     return true;
 }
 
