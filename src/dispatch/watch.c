@@ -159,7 +159,6 @@ struct again {
 };
 static const struct again many = {5, 12, 8, 0x55555000u}, few = {23, 24, 26, 0xff000000u};
 static const struct again *again_of_cpu(void) { return wherry_thresholds.stores_halved ? &many : &few; }
-/* Without libgcc, which the drop-in has not. */
 static uint32_t ones(uint32_t word) /* without libgcc, which the drop-in has not */
 {
     uint32_t count = 0;
