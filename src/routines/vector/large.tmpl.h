@@ -106,8 +106,8 @@ INLINE void move_loop(uint8_t *dst, const uint8_t *src, size_t n, const int down
  * were the fastest on a Granite Rapids (docs/performance-intel-large.md). */
 enum { PARTS = 5 };
 
-/* From both ends four vectors of each in turn, but of 64 bytes a line: 0.95 to 0.99 of the time of four (Zen 5,
- * docs/performance-large.md). Shorter ones were measured in fours alone. */
+/* From both ends four vectors of each in turn, but of 64 bytes a line: from 64 MiB on 0.90 to 1.02 of the time of four
+ * (Zen 5, docs/performance-large.md). Shorter ones were measured in fours alone. */
 #define ENDS_BY_LINES (VEC_BYTES == 64)
 
 /* Disjoint; whole lines of the destination, by non-temporal stores that nothing has ordered yet. In several streams, a
