@@ -279,6 +279,13 @@ move_forward:
     jb      move_joined
 #else
 #define FORWARD_END %rsi
+/* The loops of large.tmpl.h. Whatever they are not for goes to the routine. Where 32-byte vectors make the faster ones,
+ * COPY_LOOP_BELOW is at most COPY_YMM_FROM, so that the others do not ask. */
+move_1025_on:
+    cmpq    wherry_thresholds + COPY_STRING_FROM(%rip), %rdx
+    jae     move_longer
+    cmpq    wherry_thresholds + COPY_LOOP_BELOW(%rip), %rdx
+    jae     move_by_destination_or_long
 move_forward:
     LOAD_FIRST(%rsi)
     movq    %rsi, %r10
@@ -412,20 +419,17 @@ move_upwards:
     orl     $-1, %ecx
     jmp     move_loop
 
-/* The loops of large.tmpl.h. Whatever they are not for goes to the routine. Where 32-byte vectors make the faster ones,
- * COPY_LOOP_BELOW is at most COPY_YMM_FROM, so that the others do not ask. */
+#if WHERRY_EDGE_BRANCH
+/* The loops of large.tmpl.h. Whatever they are not for goes to the routine. */
 move_1025_on:
     cmpq    wherry_thresholds + COPY_STRING_FROM(%rip), %rdx
     jae     move_longer
-#if !WHERRY_EDGE_BRANCH
-    cmpq    wherry_thresholds + COPY_LOOP_BELOW(%rip), %rdx
-    jb      move_forward
-#endif
     cmpq    wherry_thresholds + COPY_FORWARD_BELOW(%rip), %rdx
-#if WHERRY_EDGE_BRANCH
     jb      move_forward
 #include "dispatch/copy_avx512_long.tmpl.S"
 #else
+move_by_destination_or_long:
+    cmpq    wherry_thresholds + COPY_FORWARD_BELOW(%rip), %rdx
     jb      move_forward_by_destination
     jmp     move_at_length          /* which takes so long that a jump to another page is nothing */
 #endif

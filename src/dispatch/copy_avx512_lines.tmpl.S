@@ -129,6 +129,6 @@ move_rest_64:
     LOAD_LAST(%r10, %r11)
     STORE_LAST(%rdi, %r11)
     ret
-    .nops   13                      /* so that the loop of move_forward does not begin late in its line */
+    .nops   7                       /* so that move_1025_on begins a line */
 
 #endif

@@ -13,8 +13,8 @@
 move_together:
     cmpq    $1024, %rdx             /* the largest first: in real mixes they are few, so this branch is seldom guessed */
     ja      move_513_on             /* wrong, and the next then has them out of its way */
-    cmpl    $255, %edx
-    ja      move_256_to_1024
+    testb   %dh, %dh                /* 256 and more, in four bytes less */
+    jnz     move_256_to_1024
 /* Two halves under one mask, and three whole blocks, of which those that n does not reach are moved down to where it ends; to 64
  * bytes these three go from what nobody needs to below the stack, to the 128 bytes that are a function's own. Four blocks
  * under a mask, at places of their own, are slow on Intel (docs/performance-intel.md), and on a Zen 4 whoever reads at once
@@ -22,8 +22,9 @@ move_together:
 move_to_255:
     testl   %edx, %edx              /* null, or what stands for an empty slice */
     jz      move_nothing
-    CUT_AT_PAGE_END(%rsi, %edx, %ecx, move_near_page_end)
-    CUT_AT_PAGE_END(%rdi, %edx, %ecx, move_near_page_end)
+    AT_PAGE_END(%rsi, 32, %ecx, move_to_255_at_page_end)
+    AT_PAGE_END(%rdi, 32, %ecx, move_to_255_at_page_end)
+move_to_255_anyhow:
     PREFETCH_MASKED_COPY            /* on Intel's the source is fetched ahead as soon as a block in three is whole */
     PREFETCH_LAST_LINE
     PLACES_TO_COPY(%rcx, %ecx, move_anything)
@@ -45,6 +46,11 @@ move_to_255:
     vmovdqu64 %ymm20, -32(%r9,%rdx)
 move_together_done:
     RETURN_WATCHED(wherry_watch_copies, move_look_back, move_uncounted)
+
+move_to_255_at_page_end:            /* from 32 bytes on nothing is masked out there */
+    cmpl    $32, %edx
+    jae     move_to_255_anyhow
+    jmp     move_near_page_end
 
 /* The first block and the last two, and between them thirteen that begin at a line: of the source, where a load across
  * lines costs as much as a store across them, else of the destination, as for sizes apart (copy_source_lines_to). Three of

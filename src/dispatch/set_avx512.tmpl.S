@@ -124,9 +124,9 @@ set_65_on:
     vmovdqu64 %ymm16, -32(%rdi,%rdx)
     ret
 
-/* As move_not_apart. From other places in a line of code than this unpredictable sizes to 256 took up to 1.09 (Zen 5). */
+/* As move_not_apart. From places later in a line of code than this unpredictable sizes to 256 take up to 1.09 (Zen 5). */
     .p2align 6
-    .nops   21
+    .nops   25
 set_not_apart:
     cmpb    $-2, wherry_set_choice + CHOICE_CODE(%rip)
     jne     set_others
@@ -135,13 +135,14 @@ set_together:
     movq    %rdi, %rax
     cmpq    $1024, %rdx
     ja      set_1025_on
-    cmpl    $255, %edx
-    ja      set_256_to_1024
+    testb   %dh, %dh
+    jnz     set_256_to_1024
 set_to_255:                         /* as move_to_255; a line to move blocks off to, since there is nothing to load */
     cmpq    $4096, %rdi
     jb      set_together_page_0
 set_four:
-    CUT_AT_PAGE_END(%rdi, %edx, %ecx, set_near_page_end)
+    AT_PAGE_END(%rdi, 32, %ecx, set_four_at_page_end)
+set_four_anyhow:
     PREFETCH_MASKED_SET
     PREFETCH_LAST_LINE
     PLACES_TO_SET(%rcx, %ecx)
@@ -312,6 +313,10 @@ set_by_size:
     jb      set_to_64
     jmp     set_65_on
 
+set_four_at_page_end:
+    cmpl    $32, %edx
+    jae     set_four_anyhow
+    jmp     set_near_page_end
 set_together_page_0:
     testl   %edx, %edx
     jnz     set_four

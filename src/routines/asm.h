@@ -42,24 +42,25 @@ symbol:                                        \
 
 /* Of the blocks to 255 bytes, copied. The first 64 bytes are two halves under one mask, k1: at 0, and r10 bytes further, which
  * is n - 32 but 32 at most and 0 at least, so that a byte of either is had at once from 32 bytes on. The others are first,
- * r8 and n - 64 bytes behind r11, the source, and r9, the destination. Below 64 bytes they go from 128 bytes at anything to
- * a line of the 128 bytes below the stack that are a function's own; a line, since blocks across two pages take long.
+ * r8 and n - 64 bytes behind r11, the source, and r9, the destination: 64, n - 128 and n - 64, or below 128 bytes the last
+ * three times. Below 64 bytes they go from 128 bytes at anything to the line of the stack below the one that rsp is in, which
+ * lies in the 128 bytes that are a function's own; a line, since blocks across two pages take long. One comparison for two
+ * places: each instruction counts, since what limits is how many of them the processor takes in a cycle (docs/performance.md).
  * first32: of first. */
 #define PLACES_TO_COPY(first, first32, anything)             \
-    movl    $64, first32;                                    \
-    leaq    -64(%rsp), %r9;                                  \
+    movq    %rsp, %r9;                                       \
     leaq    -64(%rdx), %r10;                                 \
     andq    $-64, %r9;                                       \
+    leaq    -128(%rdx), %r8;                                 \
     leaq    anything + 64(%rip), %r11;                       \
-    subq    %r10, %r9;                                       \
+    movl    $64, first32;                                    \
+    subq    %rdx, %r9;                                       \
     cmpl    first32, %edx;                                   \
     cmovaeq %rdi, %r9;                                       \
     cmovaeq %rsi, %r11;                                      \
-    leal    (first,first), %r8d;                             \
-    cmpq    first, %r10;                                     \
-    cmovlq  %r10, first;                                     \
-    cmpq    %r8, %r10;                                       \
-    cmovlq  %r10, %r8;                                       \
+    testb   %dl, %dl;                                        \
+    cmovnsq %r10, first;                                     \
+    cmovnsq %r10, %r8;                                       \
     orq     $-1, %r10;                                       \
     bzhiq   %rdx, %r10, %r10;                                \
     kmovd   %r10d, %k1;                                      \
@@ -69,24 +70,22 @@ symbol:                                        \
 /* The same of a set, which has nothing to load: the second half is r11 bytes further, the others first, r9 and r10 bytes
  * behind r8. */
 #define PLACES_TO_SET(first, first32)                        \
-    movq    $-1, %r11;                                       \
-    leaq    -64(%rsp), %r8;                                  \
+    orq     $-1, %r11;                                       \
+    movq    %rsp, %r8;                                       \
     bzhiq   %rdx, %r11, %r11;                                \
-    xorl    %r9d, %r9d;                                      \
+    leaq    -64(%rdx), %r10;                                 \
     andq    $-64, %r8;                                       \
     kmovd   %r11d, %k1;                                      \
-    shrq    $32, %r11;                                       \
-    movq    %rdx, %r10;                                      \
+    subq    %rdx, %r8;                                       \
     movl    $64, first32;                                    \
-    popcntl %r11d, %r11d;                                    \
-    subq    first, %r10;                                     \
-    cmovbq  %r9, %r10;                                       \
+    shrq    $32, %r11;                                       \
+    cmpl    first32, %edx;                                   \
     cmovaeq %rdi, %r8;                                       \
-    leal    (first,first), %r9d;                             \
-    cmpl    first32, %r10d;                                  \
-    cmovbl  %r10d, first32;                                  \
-    cmpl    %r9d, %r10d;                                     \
-    cmovbl  %r10d, %r9d
+    popcntl %r11d, %r11d;                                    \
+    leaq    -128(%rdx), %r9;                                 \
+    testb   %dl, %dl;                                        \
+    cmovnsq %r10, first;                                     \
+    cmovnsq %r10, %r9
 /* clang-format on */
 
 #endif
