@@ -11,7 +11,7 @@ import pytest
 import report_runs
 from conftest import ROOT, need_root, run
 from wherry.experiments import Request
-from wherry.experiments.checksum import EXPERIMENT
+from wherry.experiments.checksum import EXPERIMENT, SEGMENT
 from wherry.report import words
 
 FLAGS = ("-O1", "-Wall", "-Wextra", "-Werror")
@@ -114,7 +114,22 @@ def test_what_one_pass_is_worth_is_a_sentence():
     assert worth(1.25, 2) == (
         "A copy and then a sum took 1.25 (at 64) to 2.00 times (at 128) as long as one pass."
     )
-    assert worth(1.01) == "One pass gains nothing over a copy and then a sum."
+    assert worth(0.97, 0.99) == "One pass gains nothing over a copy and then a sum."
+    assert worth(0.97, 1.01) == (
+        "A copy and then a sum took at most 1.01 times as long as one pass, no more than noise may account for."
+    )
+
+
+def test_what_the_sum_adds_to_a_segment_is_told_beyond_the_noise():
+    def said(copy: float, floor: float) -> list[str]:
+        row = {"row": 0, "size": SEGMENT}
+        cells = {0: {"wherry": {"ns": {"median": 10.0}}, "copy:wherry": {"ns": {"median": copy}}}}
+        blocks = EXPERIMENT._segment({}, {("copy_csum", "L1", "L1"): [row]}, cells, floor, 80)
+        return blocks[0].sentences
+
+    assert said(8, 0.02)[0].startswith("The sum makes a copy of a segment 25 % longer: ")
+    noise = ["What the sum adds to a copy of a segment is no more than noise may account for."]
+    assert said(8, 0.3) == said(10.5, 0.02) == said(9.9, 0.02) == noise
 
 
 def test_every_tier_has_a_name_in_the_header():
