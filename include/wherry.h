@@ -141,7 +141,7 @@ size_t wherry_set_nofault(void *dst, int c, size_t n, struct wherry_fault *fault
 
 /* Copies as wherry_copy_nofault does and adds the sum of exactly the bytes that were copied, those of dst, to *sum (0,
  * or that of an even number of bytes before these; where an odd number was copied what goes on there is a block for
- * wherry_csum_block_add). Returns the number of bytes not copied. dst must stay readable until it returns. */
+ * wherry_csum_block_add). Returns the number of bytes not copied. */
 size_t wherry_csum_copy_nofault(void *dst, const void *src, size_t n, uint32_t *sum, struct wherry_fault *fault);
 
 /* Installs handlers of SIGSEGV and SIGBUS, before those in force, to which everything goes that is not a fault of these

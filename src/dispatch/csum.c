@@ -57,30 +57,52 @@ PUBLIC uint32_t wherry_csum_block_add(uint32_t sum, uint32_t block, size_t offse
     return sum + (sum < block);
 }
 
-/* The copy first, then the sum of what it copied, in parts that the first-level cache holds. */
-static size_t copy_then_sum(uint8_t *dst, const uint8_t *src, size_t n, uint32_t *sum, struct wherry_fault *fault)
+enum { PIECE = 2048 }; /* even, so that sums go on from piece to piece; a packet is one */
+
+/* By way of a buffer, of which the sum is taken: dst may be gone by then. A piece is read before it is written, so the
+ * two may overlap where dst begins first. */
+static size_t copy_by_pieces(uint8_t *dst, const uint8_t *src, size_t n, uint32_t *sum, struct wherry_fault *fault)
 {
-    enum { PART = 8192 };
-    for (;; dst += PART, src += PART, n -= PART) {
-        const size_t part = n < PART ? n : PART;
-        const size_t left = wherry_nofault_copy(dst, src, part, fault);
-        *sum = wherry_csum_partial(dst, part - left, *sum);
-        if (left || part == n)
-            return n - part + left;
+    uint8_t piece[PIECE];
+    for (;; dst += PIECE, src += PIECE, n -= PIECE) {
+        const size_t some = n < PIECE ? n : PIECE;
+        const size_t read = some - wherry_nofault_copy(piece, src, some, fault);
+        const size_t written = read - wherry_nofault_copy(dst, piece, read, fault);
+        *sum = wherry_csum_partial(piece, written, *sum);
+        if (written < some || some == n)
+            return n - written;
     }
 }
 
-/* What the one pass of nofault.S has left: everything where it must not be used, or the rest behind a fault. Sides that
- * overlap are copied in one piece, since parts would overwrite their source. */
+/* Where dst begins inside src the copy goes from its end, so all of it comes before the sum. What is gone by then
+ * leaves nothing sure. */
+static size_t copy_then_sum(uint8_t *dst, const uint8_t *src, size_t n, uint32_t *sum, struct wherry_fault *fault)
+{
+    uint8_t piece[PIECE];
+    uint32_t all = *sum;
+    const size_t left = wherry_nofault_copy(dst, src, n, fault), copied = n - left;
+    for (size_t done = 0; done < copied; done += PIECE) {
+        const size_t some = copied - done < PIECE ? copied - done : PIECE;
+        if (wherry_nofault_copy(piece, dst + done, some, fault) > 0) {
+            if (fault)
+                fault->writing = true;
+            return n;
+        }
+        all = wherry_csum_partial(piece, some, all);
+    }
+    *sum = all;
+    return left;
+}
+
+/* What the one pass of nofault.S has left: everything where it must not be used, or the rest behind a fault. */
 size_t wherry_guarded_csum_rest(uint8_t *dst, const uint8_t *src, size_t n, uint32_t *sum, struct wherry_fault *fault,
                                 size_t done)
 {
     const uintptr_t ahead = (uintptr_t)dst - (uintptr_t)src;
-    if (ahead < n || -ahead < n) {
-        const size_t left = wherry_nofault_copy(dst, src, n, fault);
-        *sum = wherry_csum_partial(dst, n - left, *sum);
-        return left;
-    }
+    if (ahead < n)
+        return copy_then_sum(dst, src, n, sum, fault);
+    if (-ahead < n)
+        return copy_by_pieces(dst, src, n, sum, fault);
     const uint64_t word = atomic_load_explicit(&wherry_nofault_choice, memory_order_relaxed);
     if (n > GUARDED_CSUM_MOST && wherry_nofault_choice_in(word) != WHERRY_NOFAULT_CHOICE_CALLS) {
         for (;; dst += GUARDED_CSUM_MOST, src += GUARDED_CSUM_MOST, n -= GUARDED_CSUM_MOST) {
@@ -91,7 +113,7 @@ size_t wherry_guarded_csum_rest(uint8_t *dst, const uint8_t *src, size_t n, uint
         }
     }
     uint32_t behind = 0;
-    const size_t left = copy_then_sum(dst + done, src + done, n - done, &behind, fault);
+    const size_t left = copy_by_pieces(dst + done, src + done, n - done, &behind, fault);
     *sum = wherry_csum_block_add(*sum, behind, done);
     return left;
 }

@@ -194,5 +194,64 @@ static void tier_meanwhile(void)
             }
 }
 
-const struct named_scene scenes_of_places[] = {SCENE(tier_meanwhile), SCENE(writable_only), SCENE(nowhere),
-                                               SCENE(keys),           SCENE(huge),          {0}};
+/* The destination goes away in the very moment in which all of it has been written: nothing has to read it again. */
+static unsigned char *filling, at_source[PAGE];
+static size_t filled;
+static void on_step_filled(int signo, siginfo_t *info, void *context)
+{
+    (void)signo, (void)info;
+    if (memcmp(filling, at_source, filled) != 0)
+        return;
+    CHECK(mprotect((void *)((uintptr_t)filling & -(uintptr_t)PAGE), PAGE, PROT_NONE) == 0);
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
+}
+/* dst: of a page of its own. Returns how many bytes are counted. */
+static size_t summed_before_it_goes(unsigned char *dst, const unsigned char *src, size_t there, size_t n)
+{
+    uint32_t sum = 0;
+    struct wherry_fault fault = {0};
+    filling = dst;
+    filled = there;
+    memcpy(at_source, src, there);
+    CHECK(there > 0 && memcmp(dst, src, there) != 0);
+    step();
+    const size_t copied = n - wherry_csum_copy_nofault(dst, src, n, &sum, &fault);
+    CHECK(copied <= there && mprotect((void *)((uintptr_t)dst & -(uintptr_t)PAGE), PAGE, PROT_READ | PROT_WRITE) == 0);
+    CHECK(wherry_csum_fold(sum) == wherry_csum_fold(wherry_csum_partial(at_source, copied, 0)));
+    CHECK(copied == n || fault.addr == (fault.writing ? (const unsigned char *)dst : src) + copied || copied == 0);
+    return copied;
+}
+static void destination_gone(void)
+{
+    static const size_t sizes[] = {1, 5, 7, 20, 64, 100, 700, 1448, 2500, PAGE - 1};
+    if (briefly) /* an emulator knows no steps */
+        return;
+    own(SIGTRAP, on_step_filled, 0);
+    for (int table = 0; table < 2; table++) {
+        if (table)
+            begin();
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            const size_t n = sizes[i];
+            unsigned char *const to = edge_of(false) - PAGE, *const end = edge_of(false);
+            memset(to, 0, PAGE);
+            CHECK(summed_before_it_goes(to, end - n, n, n + 1) > 0 || table);
+            memset(to, 0, PAGE);
+            summed_before_it_goes(to, end - n, n, n);
+            /* the two overlap, down and up */
+            summed_before_it_goes(end - n - 1, end - n, n, n);
+            CHECK(memcmp(end - n - 1, at_source, n) == 0);
+            end[-1] ^= 1;
+            summed_before_it_goes(end - n, end - n - 1, n, n);
+            munmap(to, 2 * PAGE);
+            munmap(end - PAGE, 2 * PAGE);
+        }
+    }
+}
+
+const struct named_scene scenes_of_places[] = {SCENE(tier_meanwhile),
+                                               SCENE(writable_only),
+                                               SCENE(nowhere),
+                                               SCENE(keys),
+                                               SCENE(huge),
+                                               SCENE(destination_gone),
+                                               {0}};
