@@ -325,6 +325,12 @@ def test_every_public_function_has_a_page():
         assert " ".join(words) in " ".join(flat), f"{name}.3 has another prototype: {prototype}"
 
 
+def test_the_readme_names_every_function_that_works_on_memory():
+    others = ("wherry_nofault_", "wherry_plan_", "wherry_version", "wherry_isa")
+    named = re.findall(r"`(wherry_\w+)`", (ROOT / "README.md").read_text())
+    assert {f for f in public_functions() if not f.startswith(others)} - set(named) == set()
+
+
 def test_every_page_of_functions_tells_how_to_link():
     pages = [page.read_text() for page in (ROOT / "man").glob("*.3")]
     own = [page for page in pages if not page.startswith(".so ")]
