@@ -138,6 +138,10 @@ def test_tunables_are_sides(wherry, tmp_path):
         (("--plan", "/dev"), "it is no regular file"),
         (("--plan", "foreign.toml"), "it is for family 2, and this CPU is family"),
         (("--b", "LD_PRELOAD=/etc/passwd"), "it is no shared object"),
+        (
+            ("--b", "LD_PRELOAD=libm.so.6:gone.so"),
+            "LD_PRELOAD=gone.so: the loader leaves it out (cannot",
+        ),
         (("--b", "dropin WHERRY_PLAN=foreign.toml"), "it is for family 2"),
         (("--b", "plan:foreign.toml"), "the default plan would serve in its place"),
     ],

@@ -117,28 +117,44 @@ def why_not_preloaded(
 
 
 def _of_loader(path: Path, env: Mapping[str, str]) -> str | None:
-    """What the loader itself says of it, asked to list what a program needs, which runs nothing."""
+    """What the loader itself says of it."""
     try:
-        loader = elf.read(Path("/proc/self/exe")).interpreter
-        program = os.path.realpath("/proc/self/exe")
-        if loader is None:
-            return None
-        done = subprocess.run(
-            [loader, "--list", program],
-            env={**env, "LD_PRELOAD": _preloadable(path), "LC_ALL": "C"},
-            capture_output=True,
-            timeout=20,
-            check=False,
-        )
+        said = _listed("/proc/self/exe", {**env, "LD_PRELOAD": _preloadable(path)})
     except (OSError, subprocess.SubprocessError, elf.DamagedError):
         return None
-    said = (done.stdout + done.stderr).decode(errors="replace")
-    if refused := re.search(r"from LD_PRELOAD cannot be preloaded \((.*)\): ignored", said):
-        return f"the loader leaves it out ({refused[1]})"
+    for _, why in _LEFT_OUT.findall(said):
+        return f"the loader leaves it out ({why})"
     if failed := re.search(r": error while (.*)", said):
         # What it needs and does not find keeps the program itself from running.
         return f"no program runs with it ({failed[1]})"
     return None
+
+
+def left_out(program: str, env: Mapping[str, str]) -> dict[str, str]:
+    """The words of LD_PRELOAD there that the loader of this program goes on without, each with its reason; none where
+    it cannot be asked."""
+    try:
+        return dict(_LEFT_OUT.findall(_listed(program, env)))
+    except (OSError, subprocess.SubprocessError, elf.DamagedError):
+        return {}
+
+
+_LEFT_OUT = re.compile(r"object '(.*)' from LD_PRELOAD cannot be preloaded \((.*)\): ignored")
+
+
+def _listed(program: str, env: Mapping[str, str]) -> str:
+    """What the loader of this program says when it is asked to list what that needs, which runs nothing."""
+    loader = elf.read(Path(program)).interpreter
+    if loader is None:
+        return ""
+    done = subprocess.run(
+        [loader, "--list", os.path.realpath(program)],
+        env={**env, "LC_ALL": "C"},
+        capture_output=True,
+        timeout=20,
+        check=False,
+    )
+    return (done.stdout + done.stderr).decode(errors="replace")
 
 
 def own_environment() -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wherry import libctunables, planuse, preloading
@@ -26,6 +26,9 @@ class Side:
     what: str  # as it was asked for
     environment: Mapping[str, str]
     preloads: bool  # needs a program that something can be preloaded into
+    bare: tuple[
+        str, ...
+    ] = ()  # preloaded by names that only the program's loader knows the files of
 
     def changes(self, base: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
         """What to set and what to take away to come from `base` to here."""
@@ -86,7 +89,7 @@ def parse(what: str, base: Mapping[str, str]) -> Side:
             "an empty side; give libc, dropin, plan:FILE, preload:FILE, glibc.NAME=VALUE or KEY=VALUE"
         )
     env = _stock(base)
-    names, libraries, objects, tunables, preloads = [], [], [], [], False
+    names, libraries, objects, tunables, bare, preloads = [], [], [], [], [], False
     for word in words:
         kind, colon, rest = word.partition(":")
         if word in (LIBC, "stock"):
@@ -118,9 +121,10 @@ def parse(what: str, base: Mapping[str, str]) -> Side:
             elif key == "WHERRY_PLAN" and value:
                 value = _plan(_file(value, key), word)
             elif key == "LD_PRELOAD":
-                # Of names without a slash, or with what the loader expands, only the loader knows the files.
-                files = [own for own in re.split(r"[\s:]+", value) if "/" in own and "$" not in own]
-                objects += [(word, Path(own)) for own in files]
+                # What the loader expands depends on where it runs the program.
+                given = [own for own in re.split(r"[\s:]+", value) if own and "$" not in own]
+                objects += [(word, Path(own)) for own in given if "/" in own]
+                bare += [own for own in given if "/" not in own]
                 preloads = True
             env[key] = value
             names.append(word)
@@ -135,7 +139,20 @@ def parse(what: str, base: Mapping[str, str]) -> Side:
     if libraries:
         env = preloading.environment(env, libraries)
         preloads = True
-    return Side(_short("+".join(names)), what, env, preloads)
+    return Side(_short("+".join(names)), what, env, preloads, tuple(bare))
+
+
+def refuse_left_out(side: Side, program: str) -> None:
+    """Figures without an object would be those of stock libc under its name."""
+    if not side.bare:
+        return
+    left_out = preloading.left_out(program, side.environment)
+    for word in side.bare:
+        if word in left_out:
+            raise WherryError(
+                f"LD_PRELOAD={word}: the loader leaves it out ({left_out[word]}); give the path of a shared object "
+                "that can be preloaded"
+            )
 
 
 def pair(a: str, b: str, base: Mapping[str, str]) -> tuple[Side, Side]:
@@ -145,7 +162,7 @@ def pair(a: str, b: str, base: Mapping[str, str]) -> tuple[Side, Side]:
         raise WherryError(f"both sides are the same ('{a}' and '{b}'): there is nothing to compare")
     if one.name == other.name:
         one, other = (
-            Side(f"{letter}:{side.name}", side.what, side.environment, side.preloads)
+            replace(side, name=f"{letter}:{side.name}")
             for letter, side in (("a", one), ("b", other))
         )
     return one, other

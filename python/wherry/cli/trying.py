@@ -119,6 +119,9 @@ def _examine(words, pair: tuple[sides.Side, sides.Side], force: bool) -> None:
         raise WherryError(
             f"{commands.named(command)}: {found.reason}; give a program that can be run"
         )
+    if found.helps:
+        for side in pair:
+            sides.refuse_left_out(side, found.program)
     if found.helps or force:
         return
     why = found.reason if any(side.preloads for side in pair) else None
