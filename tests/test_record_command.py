@@ -53,6 +53,58 @@ def test_the_exit_status_is_the_programs(record, known):
     assert record("--no-ceiling", "--", "no-such-command")[0].returncode == 127
 
 
+FORBIDS = r"""
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+static char to[4096], from[4096];
+int main(void)
+{
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+    };
+    struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+        return 77;
+    volatile size_t n = 100;
+    memcpy(to, from, n);
+    return to[99];
+}
+"""
+
+
+def test_a_program_that_the_recorder_may_have_ended_is_told_so(record, tmp_path):
+    """It has no system call left by its first copy, at which the recorder looks who called."""
+    (tmp_path / "p.c").write_text(FORBIDS)
+    run("cc", "-O0", "-fno-builtin", "-w", "-o", tmp_path / "p", tmp_path / "p.c")
+    alone = subprocess.run([tmp_path / "p"], check=False).returncode
+    if alone == 77:
+        pytest.skip("a process may forbid itself nothing here")
+    assert alone == 0
+    done, mix = record("--no-ceiling", "--", tmp_path / "p")
+    assert done.returncode == 128 + signal.SIGSYS
+    said = " ".join(done.stderr.split())
+    assert "SIGSYS ended at a system call that it has forbidden itself (seccomp)" in said
+    # Nothing is known of who made the call at which it was ended.
+    assert all(row["calls"] for row in mix["callers"])
+    done, _ = record("--no-ceiling", "--", "true")
+    assert "SIGSYS" not in done.stderr
+
+
+def test_without_a_ceiling_nothing_is_tried(record, known, wherry):
+    _, mix = record("--", known, "times", "50000")
+    assert "trial" in mix and mix["ceiling"]
+    _, mix = record("--no-ceiling", "--", known, "times", "50000")
+    assert "trial" not in mix and not mix["ceiling"]
+    said = " ".join(wherry("record", "--help").stdout.split())
+    assert re.search(r"--no-ceiling Leave out .{,120} and the trial, which needs that time", said)
+
+
 BELOW_ZERO = r"""
 #include <string.h>
 #include <sys/wait.h>

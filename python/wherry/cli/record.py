@@ -271,13 +271,14 @@ def _plan(plan: str | None, library: str | None, without: Mapping[str, bool]) ->
 @click.option(
     "--no-ceiling",
     is_flag=True,
-    help="Leave out how much time the copies took (its costs are measured once after each boot, in a few seconds).",
+    help="Leave out how much time the copies took (its costs are measured once after each boot, in a few seconds), "
+    "and the trial, which needs that time.",
 )
 @click.option(
     "--unseen",
     is_flag=True,
     help="Also count what libc copies inside itself, by probes of the kernel (CAP_PERFMON). Each call takes some 10 us "
-    "longer then, so no ceiling is told.",
+    "longer then, so no ceiling is told, and nothing is tried.",
 )
 @click.option(
     "--no-trial",

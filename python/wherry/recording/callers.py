@@ -187,6 +187,8 @@ def named(
     """The callers with the most bytes, and those with the most calls, as a mix has them. `pids`: of the recorded
     processes those that live."""
     elsewhere = alive(pids)
+    # One that was ended amid its first call left a place, and nothing that came from there.
+    callers = {where: own for where, own in callers.items() if round(own[0])}
     by_bytes = sorted(callers, key=lambda where: -callers[where][1])
     by_calls = sorted(callers, key=lambda where: -callers[where][0])
     half = max(most // 2, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import signal
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -348,6 +349,13 @@ def show(document: Mapping, target: Path, merger: Merger, ran: Ran) -> None:
         paragraph(
             "still there",
             f"{_several(ran.still, 'process')} outlived the command; what copies from here on is lost",
+        )
+    if run["exit"] == 128 + signal.SIGSYS:
+        paragraph(
+            "SIGSYS",
+            "ended at a system call that it has forbidden itself (seccomp). The recorder makes some where a thread, a "
+            "child or a file copies for the first time; a program that ends so with it alone cannot be recorded "
+            "(wherry ab runs it with the drop-in and without)",
         )
     for line in merger.damaged[:DAMAGED_SHOWN]:
         paragraph("left out", line)
