@@ -175,11 +175,27 @@ def test_a_name_does_not_command_the_terminal(wherry, dropin, tmp_path):
         ("./sudo", None),
         ("./su - nobody -c true", "an environment without LD_PRELOAD"),
         ("./su nobody -c true", None),
+        ("./su -s /bin/sh -lc true nobody", "an environment without LD_PRELOAD"),
+        ("./su -c -l nobody", None),
+        ("./su -w LD_PRELOAD -l nobody", None),
+        ("./su nobody --log", "an environment without LD_PRELOAD"),
+        ("./su nobody -- -l", None),
+        ("env --ignore-env true", "clears the environment"),
+        ("env --uns=LD_PRELOAD true", "takes LD_PRELOAD from it"),
+        ("env --ignore-signal=PIPE true", None),
+        ("env A=1 ./sudo true", "it starts ./sudo, and it gives what it starts an environment"),
+        ("./setpriv --reset-env true", "an environment without LD_PRELOAD"),
+        ("./setpriv --no-new-privs -- true --reset-env", None),
+        ("./bwrap --dev /dev --clearenv true", "an environment without LD_PRELOAD"),
+        ("./bwrap --unsetenv LD_PRELOAD true", "an environment without LD_PRELOAD"),
+        ("./bwrap --unsetenv HOME true", None),
+        ("./systemd-run --pty true", "an environment without LD_PRELOAD"),
+        ("./systemd-run --scope true", None),
     ],
 )
 def test_what_reaches_no_program_that_is_started(wherry, dropin, source, tmp_path, words, said):
     """Who holds the one side against the other there would hold libc against itself, and keep it."""
-    for name in ("sudo", "su"):
+    for name in ("sudo", "su", "setpriv", "bwrap", "systemd-run"):
         shutil.copy(compiled(source), tmp_path / name)
     done = wherry("exec", "--check", "--", *words.split(), cwd=tmp_path)
     assert done.returncode == (said is not None), done.stdout

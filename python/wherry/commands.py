@@ -149,24 +149,48 @@ _CLEARS = "clears the environment (env -i), LD_PRELOAD with it"
 _SETS = "takes LD_PRELOAD from it (env)"
 # Of what is started by these it is no part of the environment, unless their settings say so.
 _OTHER_USERS, _LOGINS = ("sudo", "doas", "pkexec"), ("su", "runuser")
+_LONG_OF_LOGINS = {
+    "login": "l",
+    "command": "c",
+    "session-command": "c",
+    "shell": "s",
+    "group": "g",
+    "supp-group": "G",
+    "user": "u",
+    "whitelist-environment": "w",
+}
+_WITH_A_WORD_OF_LOGINS = "csgGuw"
+# Nor where one of these options stands; the last word is what belongs to it.
+_CLEARED_BY = {
+    "setpriv": (("--reset-env",),),
+    "bwrap": (("--clearenv",), ("--unsetenv", "LD_PRELOAD")),
+}
 
 
-def _of_env(arguments: Sequence[str]) -> tuple[str | None, str | None]:
-    """The program that `env` starts for these arguments, None where that is not understood; and why nothing can be
-    preloaded there, as the end of a sentence."""
+def _long(word: str, letters: Mapping[str, str]) -> str:
+    """The letter of a long option, of which as much may be written as no other begins with."""
+    if word in letters:
+        return letters[word]
+    found = {letter for name, letter in letters.items() if word and name.startswith(word)}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _of_env(arguments: Sequence[str]) -> tuple[list[str], str | None]:
+    """The program that `env` starts for these arguments with its own, nothing where that is not understood; and why
+    nothing can be preloaded there, as the end of a sentence."""
     words, why = list(arguments), None
     while words:
         word = words.pop(0)
         if not word.startswith("-"):
             name, sets, _ = word.partition("=")
             if not sets:
-                return word, why
+                return [word, *words], why
             if name == "LD_PRELOAD":
                 why = why or _SETS
             continue
         name, _, value = word.removeprefix("--").partition("=")
         if word.startswith("--"):
-            letters = _LONG_OF_ENV.get(name, "")
+            letters = _long(name, _LONG_OF_ENV)
         else:
             letters, value = word[1:] or "i", ""
         while letters:
@@ -176,7 +200,7 @@ def _of_env(arguments: Sequence[str]) -> tuple[str | None, str | None]:
             elif letter in _WITH_A_WORD:
                 value, letters = value or letters, ""
                 if not value and not words:
-                    return None, why
+                    return [], why
                 value = value or words.pop(0)
                 if letter == "u" and value == "LD_PRELOAD":
                     why = why or _SETS
@@ -184,21 +208,62 @@ def _of_env(arguments: Sequence[str]) -> tuple[str | None, str | None]:
                     try:
                         words = shlex.split(value) + words
                     except ValueError:
-                        return None, why
-    return None, why
+                        return [], why
+    return [], why
+
+
+def _logs_in(arguments: Sequence[str]) -> bool:
+    """Whether `su` gives the user an environment of a login for these arguments, and LD_PRELOAD is not kept in it."""
+    words, logs_in, kept = list(arguments), "-" in arguments, False
+    while words:
+        word = words.pop(0)
+        if word == "--":
+            break
+        name, given, value = word.removeprefix("--").partition("=")
+        letters = _long(name, _LONG_OF_LOGINS) if word.startswith("--") else word[1:]
+        if not word.startswith("-"):
+            continue
+        while letters:
+            letter, letters = letters[0], letters[1:]
+            logs_in = logs_in or letter == "l"
+            if letter in _WITH_A_WORD_OF_LOGINS:
+                value = value if given else letters or (words.pop(0) if words else "")
+                letters = ""
+                kept = kept or (letter == "w" and "LD_PRELOAD" in value.split(","))
+    return logs_in and not kept
+
+
+def _in_a_scope(arguments: Sequence[str]) -> bool:
+    """Whether `systemd-run` starts the command itself, or is told to hand LD_PRELOAD on to the manager that does."""
+    return "--scope" in arguments or any("LD_PRELOAD" in word for word in arguments)
+
+
+def _clears(name: str, arguments: Sequence[str]) -> bool:
+    own = arguments[: [*arguments, "--"].index("--")]
+    return any(
+        own[at : at + len(words)] == list(words)
+        for words in _CLEARED_BY.get(name, ())
+        for at in range(len(own))
+    )
 
 
 def _withheld(path: str, arguments: Sequence[str]) -> str | None:
     """Why nothing that is preloaded into this program reaches the one that it starts for these arguments; None: it
     does, as far as they tell."""
-    name = Path(path).name
-    what = None
+    name, arguments = Path(path).name, list(arguments)
     if name == "env":
-        what = _of_env(arguments)[1]
-    elif (name in _OTHER_USERS and arguments) or (
-        name in _LOGINS and not {*arguments}.isdisjoint(("-", "-l", "--login"))
+        started, what = _of_env(arguments)
+        if what is None and started and (why := _withheld(started[0], started[1:])):
+            return f"it starts {named(started[0])}, and {why}"
+    elif (
+        (name in _OTHER_USERS and arguments)
+        or (name in _LOGINS and _logs_in(arguments))
+        or (name == "systemd-run" and arguments and not _in_a_scope(arguments))
+        or _clears(name, arguments)
     ):
         what = "gives what it starts an environment without LD_PRELOAD"
+    else:
+        what = None
     return f"it {what}: write {name} in front of wherry, not behind it" if what else None
 
 
@@ -338,8 +403,8 @@ def examine(
             found, code = find(target if "/" in target else f"./{target}", env)
             missing = code
             if found and Path(target).name == "env" and len(words) > 1:
-                wanted, taken = _of_env(words[1:])
-                target = wanted or target
+                started, taken = _of_env(words[1:])
+                target = started[0] if started else target
                 # What it cannot find is its own to tell: it may look elsewhere.
                 found, missing = find(target, env)
             if found is None:
