@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 from conftest import wait_until
 from made_replays import CACHES, MIX, recorded_here, timed_mix, totals
-from wherry import runfile, runner
+from wherry import runfile, runner, tables
 from wherry.cli import tuning
 from wherry.errors import WherryError
 from wherry.recording import host
@@ -200,6 +200,15 @@ def test_a_narrow_terminal_cuts_nothing_off(monkeypatch, capsys):
     assert "…" not in shown and max(map(len, shown.splitlines())) <= 40
     words = " ".join(shown.split())
     assert "wherry −2.3 % [−25.0, +8.3] %, tried, not measurable" in words
+
+
+def test_a_figure_is_whole_where_a_column_alone_is_wider_than_the_terminal():
+    columns = [tables.Column("", left=True), tables.Column("95 % interval"), tables.Column("B is")]
+    rows = [[tables.Figure(text) for text in ("peak memory", "[-15.9, +23.4] %", "slower")]]
+    shown = tables.render(tables.layout(columns, rows, 20), tables.console(20))
+    assert "…" not in shown
+    assert shown.splitlines()[1].split() == ["peak", "memory", "[-15.9,", "+23.4]", "%"]
+    assert shown.splitlines()[-1].split() == ["peak", "memory", "slower"]
 
 
 def test_calls_beyond_a_gibibyte_are_said(tmp_path):

@@ -212,7 +212,11 @@ def layout(
     even = split(-(-(len(columns) - keep) // len(parts)))
     lines: list[Line | RenderableType] = []
     for chosen in even if len(even) == len(parts) else parts:
-        lines += [*([[]] if lines else []), part(chosen, two_lines=True)]
+        table = part(chosen, two_lines=True)
+        if not fits(chosen, two_lines=True) and not any(columns[i].wraps for i in chosen):
+            # A terminal goes on in its next line; a figure that is cut is none.
+            table.width = INDENT + sum(wide(i, True) for i in chosen)
+        lines += [*([[]] if lines else []), table]
     return lines
 
 
