@@ -125,6 +125,18 @@ def test_the_locale_is_the_callers(wherry_run, dropin, tmp_path, words, given):
     } == given
 
 
+@pytest.mark.parametrize("given", [{}, {"MESONPY_EDITABLE_VERBOSE": "yes"}])
+def test_a_tree_that_cannot_be_written_sets_the_program_no_variable(wherry_run, dropin, given):
+    """As the editable package has it there, before a line of ours runs."""
+    begins = (
+        "import os, sys; os.environ.setdefault('MESONPY_EDITABLE_VERBOSE', '1');"
+        "from wherry.__main__ import main; sys.argv = ['wherry', 'exec', '--', 'env']; main()"
+    )
+    done = run(sys.executable, "-c", begins, env=os.environ | given)
+    said = [line for line in done.stdout.splitlines() if line.startswith("MESONPY_EDITABLE_V")]
+    assert said == [f"{name}={value}" for name, value in given.items()]
+
+
 @AS_IT_IS
 def test_signals_that_are_ignored_stay_so(wherry_run, dropin, tmp_path, words):
     """Those which Python itself has ignored are at their default: what they were before nobody can know."""

@@ -10,21 +10,28 @@ from collections.abc import Callable
 
 # What Python sets LC_CTYPE to where it finds the locale C, so that it has UTF-8 itself.
 _COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
+# Of the editable package in somebody else's tree (tools/setup).
+_VERBOSE = "MESONPY_EDITABLE_VERBOSE"
 
 
-def _give_back_locale() -> None:
-    """What Python did for itself is not for the programs that we start: they would read and write other text."""
-    if os.environ.get("LC_CTYPE") not in _COERCED:
+def _give_back_environment() -> None:
+    """What was set on the way here is not for the programs that we start: by the locale they would read and write other
+    text."""
+    own = [name for name in (_VERBOSE,) if name in os.environ]
+    if os.environ.get("LC_CTYPE") in _COERCED:
+        own.append("LC_CTYPE")
+    if not own:
         return
     try:
         with open("/proc/self/environ", "rb") as file:  # noqa: PTH123
             given = dict(word.split(b"=", 1) for word in file.read().split(b"\0") if b"=" in word)
     except OSError:
         return
-    if b"LC_CTYPE" in given:
-        os.environb[b"LC_CTYPE"] = given[b"LC_CTYPE"]
-    else:
-        del os.environ["LC_CTYPE"]
+    for name in own:
+        if name.encode() in given:
+            os.environb[name.encode()] = given[name.encode()]
+        else:
+            del os.environ[name]
 
 
 def _not_loaded(error: Exception) -> str:
@@ -50,7 +57,7 @@ def _run(load: Callable[[], Callable[[], None]]) -> None:
         previous is signal.SIG_DFL
     ):  # Python begins with none such: tools/setup has us end so from the start
         previous = signal.default_int_handler
-    _give_back_locale()
+    _give_back_environment()
     try:
         from wherry import children
 
