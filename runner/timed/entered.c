@@ -1,6 +1,6 @@
 /* wherry-run entered: runs a program in this very process, and counts how often libc's own memory routines are entered,
  * in it and in all that it starts, from libc itself too. The kernel counts, by a probe at the first
- * instruction of each.
+ * instruction of each, or behind it.
  *
  * The counters belong to a process that is nobody's child, so that the program finds no child that it did not start. It
  * ends when the other end of --control is closed, and leaves one event `entered`. */
@@ -86,14 +86,27 @@ static size_t find_places(struct place places[MOST])
     return count;
 }
 
-/* How long the first instruction is, where it is one of those with a two-byte VEX prefix, registers alone and no
- * constant; else 0. Linux takes the opcode of such a one for that of another instruction, and where that is one of in
- * and out it sets no probe, without saying so: glibc's AVX2 memset begins with vmovd (6e). */
+/* Whether the first instruction has a prefix of vectors (VEX, EVEX). Linux takes the opcode of such a one for that of
+ * another instruction. Where that is one of in and out it sets no probe, without saying so: glibc's AVX2 memset begins
+ * with vmovd (6e). Where it is a jump it plays the jump in the instruction's place: AVX-512's memset begins with
+ * vpbroadcastb (7a), and would fill memory with whatever the register held. */
+static bool begins_with_vectors(const struct place *place)
+{
+    const uint8_t first = *(const uint8_t *)(uintptr_t)place->routine;
+    return first == 0xc5 || first == 0xc4 || first == 0x62;
+}
+
+/* How long that instruction is, where it has registers alone and no constant; else 0. */
 static uint64_t first_length(const struct place *place)
 {
     const uint8_t *at = (const uint8_t *)(uintptr_t)place->routine;
-    const bool constant = (at[2] >= 0x70 && at[2] <= 0x73) || at[2] == 0xc2 || (at[2] >= 0xc4 && at[2] <= 0xc6);
-    return at[0] == 0xc5 && at[3] >= 0xc0 && !constant ? 4 : 0;
+    const size_t prefix = at[0] == 0xc5 ? 2 : at[0] == 0xc4 ? 3 : 4;
+    const unsigned map = at[0] == 0xc5 ? 1 : at[1] & (at[0] == 0x62 ? 0x07 : 0x1f);
+    const uint8_t opcode = at[prefix], operands = at[prefix + 1];
+    const bool constant =
+        map > 2 ||
+        (map == 1 && ((opcode >= 0x70 && opcode <= 0x73) || opcode == 0xc2 || (opcode >= 0xc4 && opcode <= 0xc6)));
+    return operands >= 0xc0 && !constant ? prefix + 2 : 0;
 }
 
 /* A directory of tracefs, where probes in user space are defined: those that perf_event_open makes by itself are not
@@ -177,10 +190,13 @@ static unsigned long long define(const struct place *place, uint64_t further, co
 /* A counter of the times that the routine is entered in the process and its children, from its next exec on; or -1. */
 static int probe(const struct place *place, const char *name, pid_t pid)
 {
-    const uint64_t first = first_length(place);
-    unsigned long long id = define(place, 0, name);
-    if (!id && errno == EOPNOTSUPP && first)
-        id = define(place, first, name);
+    const bool behind = begins_with_vectors(place);
+    const uint64_t further = behind ? first_length(place) : 0;
+    if (behind && !further) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    const unsigned long long id = define(place, further, name);
     if (!id)
         return -1;
     const int counter = open_counter(id, pid, true);
