@@ -308,6 +308,14 @@ def running(pid: int) -> bool:
     return orphans.stat(pid)[:1] not in ([], ["Z"], ["X"])
 
 
+def _umask() -> int:
+    """Ours. Where subprocess is to set none it starts a program by posix_spawn, and glibc leaves the two signals that
+    are its own (32, 33) ignored there."""
+    own = os.umask(0o077)
+    os.umask(own)
+    return own
+
+
 def run(
     argv: Sequence[str],
     executable: str,
@@ -347,12 +355,15 @@ def run(
                 env=dict(env),
                 close_fds=False,
                 preexec_fn=children.before_exec(),
+                umask=_umask(),
             )
         else:
             words, descriptors = counting.around(executable, argv, env)
             for own in descriptors:
                 os.set_inheritable(own, True)
-            process = subprocess.Popen(words, close_fds=False, preexec_fn=children.before_exec())
+            process = subprocess.Popen(
+                words, close_fds=False, preexec_fn=children.before_exec(), umask=_umask()
+            )
             counting.started()
         handed = handing.Handing(process)
         # What came while it was being started, and of which it knows nothing.
