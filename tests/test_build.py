@@ -83,6 +83,24 @@ def test_the_plain_loops_of_the_limit_call_no_routine(build_dir: Path):
     assert "call_floor" in symbols and not {s for s in symbols if s.startswith("mem")}, symbols
 
 
+COVERAGE_CALLS = (
+    *("trace_pc", "trace_pc_guard", "trace_pc_guard_init", "trace_pc_indir", "trace_switch"),
+    *(f"trace_{what}{width}" for what in ("cmp", "const_cmp") for width in (1, 2, 4, 8)),
+    *("trace_div4", "trace_div8", "trace_gep"),
+)
+CALLED_BY_FLAGS = (
+    "__cyg",
+    "__gcov",
+    "__ubsan",
+    "__sanitizer",
+    "__morestack",
+    "__addv",
+    "__subv",
+    "__mulv",
+    "__negv",
+)
+
+
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_nothing_is_called_whatever_flags_a_build_adds(tmp_path: Path, compiler: str):
     """With variables that are zeroed by memset, a look from inside a memset lost the vector that was to be stored.
@@ -95,6 +113,10 @@ def test_nothing_is_called_whatever_flags_a_build_adds(tmp_path: Path, compiler:
         "-finstrument-functions",
         "-fprofile-arcs",
         "-fsanitize=undefined",
+        "-ftrapv",
+        "-fsplit-stack",
+        "-fsanitize-coverage=trace-pc,trace-cmp",
+        "-fsanitize-coverage=edge,trace-pc-guard,indirect-calls,trace-div,trace-gep",
     ]
     known = [
         flag
@@ -109,6 +131,13 @@ def test_nothing_is_called_whatever_flags_a_build_adds(tmp_path: Path, compiler:
     # Without optimisation clang makes calls of the built-in copies of a few bytes.
     options = ("-Dtests=false", "-Drunner=false", "-Db_pgo=generate", "--unity=on")
     options += (f"-Doptimization={int(compiler == 'clang')}", f"-Dc_args={' '.join(known)}")
+    # Who asks for coverage brings what it calls, which Meson's first trial of the compiler has to find.
+    (tmp_path / "called.c").write_text(
+        "".join(f"void __sanitizer_cov_{name}(void) {{}}\n" for name in COVERAGE_CALLS)
+    )
+    run(compiler, "-c", "called.c", cwd=tmp_path)
+    run("ar", "rcs", "libcalled.a", "called.o", cwd=tmp_path)
+    options += (f"-Dc_link_args={tmp_path}/libcalled.a",)
     targets = plain + recorder
     env = {"CC": compiler}
     build = meson_build(ROOT, tmp_path / "build", *options, targets=targets, env=env)
@@ -120,8 +149,16 @@ def test_nothing_is_called_whatever_flags_a_build_adds(tmp_path: Path, compiler:
         # What runs once, when the drop-in is loaded, may call the drop-in's own; of clang it does.
         loading = compiler == "clang" and not re.search("routines_|guard_|watch", name)
         foreign = set() if loading else {"memset", "memcpy"}
-        found = {s for s in symbols if s in foreign or s.startswith(("__cyg", "__gcov", "__ubsan"))}
+        found = {s for s in symbols if s in foreign or s.startswith(CALLED_BY_FLAGS)}
         assert not found, f"{name} wants {found}"
+
+
+@pytest.mark.parametrize("flag", ["-pg", "-p"])
+def test_a_build_that_would_call_from_each_routine_is_refused(tmp_path: Path, flag: str):
+    """No flag takes it back; it ended in a message of the compiler's about -fomit-frame-pointer for each file."""
+    result = run("meson", "setup", tmp_path / "build", ROOT, f"-Dc_args=-O1 {flag}", check=False)
+    assert result.returncode == 1
+    assert f"Wherry cannot be built with {flag}: it makes a call of each memcpy" in result.stdout
 
 
 def test_all_is_built_where_files_are_put_together(tmp_path: Path):
