@@ -434,6 +434,21 @@ def test_events_of_a_right_routine(runner):
 
 
 @pytest.mark.parametrize(
+    ("function", "case"),
+    [
+        # A buffer that ends at the address, and two that overlap about it: what a failure would print.
+        ("wherry_memset", "huge:n=70000,d=70000,at=4"),
+        ("wherry_memmove", "huge:n=70000,d=104999,dist=69999,at=12"),
+        # Only a move goes by the overlap.
+        ("wherry_memset", "huge:n=2000000,dist=1048576,at=2"),
+    ],
+)
+def test_a_case_across_a_large_address_can_be_repeated(runner, function, case):
+    done = runner(f"wherry@sse2:{function}", "--case", case)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         (["rep_movbs"], "did you mean rep_movsb"),
@@ -441,6 +456,11 @@ def test_events_of_a_right_routine(runner):
         (["--case", "sweep:n=x"], "cannot read 'n=x'"),
         (["--case", "nonsense"], "begins with no family"),
         (["--case", "threads:n=9999999"], "has room for 1 MiB"),
+        (["--case", "huge:n=5"], "has room for n of 1 MiB or more"),
+        (["--case", "huge:n=2000000,at=2,dist=9"], "has room for a dist of 1 MiB or more"),
+        (["--case", "huge:n=300000,at=4"], "less than 256 KiB across a multiple of 2 GiB"),
+        (["--case", "nofault:n=9,at=15"], "has room for at of 0 to 6"),
+        (["--case", "nofault:n=9,at=5,dist=-9"], "has room for n, s and dist of 0 to"),
         (["--case", "nofault-read:n=9,dist=9"], "with the fault (dist) inside them"),
         (["rep_movsb", "--case", "overlap:n=3"], "does not apply"),
         (

@@ -15,6 +15,9 @@ void case_print(char *text, size_t room, const struct family *family, const stru
              family->name, one->n, one->d, one->s, one->dist, one->c, one->at, one->calls, one->seed);
 }
 
+/* Where large sizes lie across an address the offset may be all of them. */
+static const uint64_t OFFSET = 65536, LARGE_OFFSET = 131072;
+
 const char *case_parse(const char *text, const struct family **family, struct vcase *one)
 {
     static char wrong[256];
@@ -69,11 +72,12 @@ const char *case_parse(const char *text, const struct family **family, struct vc
         p = *end ? end + 1 : end;
     }
     const uint64_t farthest = (*family)->farthest ? (*family)->farthest : FARTHEST;
-    if (one->n > farthest || one->d > 65536 || one->s > 65536 || one->calls > 100000000 ||
+    const uint64_t offset = (*family)->farthest ? LARGE_OFFSET : OFFSET;
+    if (one->n > farthest || one->d > offset || one->s > offset || one->calls > 100000000 ||
         one->dist > (int64_t)farthest || one->dist < -(int64_t)farthest) {
         snprintf(wrong, sizeof wrong,
-                 "--case '%s': too large; n and dist to %" PRIu64 " GiB, d and s to 65536, calls to 100000000", text,
-                 farthest >> 30);
+                 "--case '%s': too large; n and dist to %" PRIu64 " GiB, d and s to %" PRIu64 ", calls to 100000000",
+                 text, farthest >> 30, offset);
         return wrong;
     }
     const char *lacking = (*family)->lacks_room ? (*family)->lacks_room(one) : NULL;

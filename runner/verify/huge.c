@@ -257,12 +257,7 @@ static uint8_t *mark_in_memory(int side, bool sign)
 static void run_across(struct unit *unit, const struct vcase *one)
 {
     const bool set = is_set(unit->target), sign = one->at & SIGN;
-    const uint64_t reach = may_overlap(unit, one) ? reach_of(one) : 0, n = one->n;
-    if (n + reach + PLACED_BESIDE > ABOUT || one->d > ABOUT - PLACED_BESIDE || one->s > ABOUT - PLACED_BESIDE) {
-        fail(unit, one, NULL, NULL, "",
-             "the huge family wants n and dist of less than 128 KiB across a multiple of 2 GiB");
-        return;
-    }
+    const uint64_t reach = may_overlap(unit, one) ? reach_of(one) : 0;
     uint8_t *low = mark_in_memory(0, sign) - one->d, *dst = one->dist > 0 && reach ? low + reach : low;
     uint8_t *src = set ? NULL : reach ? dst - one->dist : mark_in_memory(1, sign) - one->s;
     check_placed(unit, one, dst, src, reach);
@@ -273,15 +268,23 @@ static void run(struct unit *unit, const struct vcase *one)
     for (uint64_t i = 0; i < one->calls && i < 1000 && !unit->failed; i++) {
         if (one->at & ACROSS)
             run_across(unit, one);
-        else if (one->at & OVERLAPPING && one->dist != 0)
+        else if (one->at & OVERLAPPING && may_overlap(unit, one))
             run_hole_overlap(unit, one);
-        else if (one->n < 4 * END)
-            fail(unit, one, NULL, NULL, "", "the huge family wants n of 1 MiB or more");
         else if (one->at & FILLED)
             run_filled(unit, one);
         else if (!run_hole(unit, one))
             snprintf(unit->skipped, sizeof unit->skipped, TOO_FEW_ADDRESSES);
     }
+}
+
+/* Nothing that a routine could do is wrong where there is no hole, or where memory ends beside the mark. */
+static const char *lacks_room(const struct vcase *one)
+{
+    if (one->at & ACROSS)
+        return one->n + reach_of(one) + PLACED_BESIDE > ABOUT ? "less than 256 KiB across a multiple of 2 GiB" : NULL;
+    if (one->at & OVERLAPPING && one->dist != 0 && reach_of(one) < 4 * END)
+        return "a dist of 1 MiB or more";
+    return one->n < 4 * END ? "n of 1 MiB or more" : NULL;
 }
 
 /* The mark in the middle of either buffer, just inside its ends, and, of two that overlap, between their ends. */
@@ -370,5 +373,6 @@ const struct family family_huge = {
     .applies = any_target,
     .generate = generate,
     .run = run,
+    .lacks_room = lacks_room,
     .farthest = (uint64_t)1 << 45,
 };

@@ -367,11 +367,14 @@ static void generate(struct unit *unit)
 static const char *lacks_room(const struct vcase *one)
 {
     const enum what what = (enum what)(one->at % 16);
-    const uint64_t most = ZONE_SIDE - PAGE;
-    if (what == WHAT_FAR || what == WHAT_RACE || (one->n <= most && one->dist <= (int64_t)most && one->s <= most))
+    const uint64_t most = ZONE_SIDE - PAGE, n = what == WHAT_FAR ? 0 : one->n; /* there one of a few sizes */
+    if (what >= WHAT_COUNT)
+        return "at of 0 to 6, and 16 times more";
+    const uint64_t reach = what == WHAT_OVERLAP ? reach_of(one) : (uint64_t)one->dist;
+    if (what == WHAT_RACE || (n <= most && reach <= most && one->s <= most))
         return NULL;
-    static char words[32];
-    snprintf(words, sizeof words, "%" PRIu64 " bytes", most);
+    static char words[48];
+    snprintf(words, sizeof words, "n, s and dist of 0 to %" PRIu64 " bytes", most);
     return words;
 }
 
