@@ -63,6 +63,22 @@ def test_marks_are_explained_where_there_are_some():
     assert not tables.legend([*of("a * b = c? 1.5 (x)", "12.5 13.1"), tables.Block("none")])
 
 
+@pytest.mark.parametrize("width", range(40, 140))
+def test_a_column_without_a_head_stays_beside_the_one_that_it_belongs_to(width):
+    """The GB/s of a routine began the next part, where nothing told whose they were."""
+    columns = [tables.Column("op", left=True)]
+    for name in ("scalar64", "csum_avx512", "copy_csum_vnni", "table", "crc32c_vpclmul_avx2"):
+        columns += [tables.Column(name, "ns"), tables.Column("", "GB/s")]
+    row = [tables.Figure(f"{1000 + i}") for i in range(len(columns))]
+    units_of_parts = [
+        line.split()
+        for line in tables.plain(tables.layout(columns, [row], width)).splitlines()
+        if "ns" in line
+    ]
+    assert sum(map(len, units_of_parts)) == len(columns) - 1
+    assert all(units == ["ns", "GB/s"] * (len(units) // 2) for units in units_of_parts)
+
+
 def test_help_is_quick_and_has_examples(wherry):
     best = 9.0
     for _ in range(3):

@@ -175,7 +175,8 @@ def layout(
     columns: Sequence[Column], rows: Sequence[Sequence[Figure]], width: int, keep: int = 1
 ) -> list[Line | RenderableType]:
     """The table. When it is too wide, its heads go over two lines; when that is not enough, it is printed in several
-    parts that each repeat the first `keep` columns."""
+    parts that each repeat the first `keep` columns. A column without a head is of the one before it, and stays
+    there."""
     ruler = Console(width=10_000, theme=STYLES)
 
     def part(chosen: Sequence[int], two_lines: bool) -> Table:
@@ -198,18 +199,26 @@ def layout(
         return [part(everything, two_lines=False)]
     first = list(everything[:keep])
 
+    together: list[list[int]] = []
+    for i in everything[keep:]:
+        if together and not columns[i].head:
+            together[-1].append(i)
+        else:
+            together.append([i])
+
     def split(most: int) -> list[list[int]]:
         parts = [list(first)]
-        for i in everything[keep:]:
-            full = len(parts[-1]) - keep >= most
-            if len(parts[-1]) > keep and (full or not fits([*parts[-1], i], two_lines=True)):
+        for group in together:
+            longer = [*parts[-1], *group]
+            full = len(longer) - keep > most
+            if len(parts[-1]) > keep and (full or not fits(longer, two_lines=True)):
                 parts.append(list(first))
-            parts[-1].append(i)
+            parts[-1] += group
         return parts
 
     parts = split(len(columns))
     # As many columns in each, so that none stands alone at the end.
-    even = split(-(-(len(columns) - keep) // len(parts)))
+    even = split(-(-(len(columns) - keep) // len(parts)) + max(map(len, together), default=1) - 1)
     lines: list[Line | RenderableType] = []
     for chosen in even if len(even) == len(parts) else parts:
         table = part(chosen, two_lines=True)
