@@ -248,10 +248,50 @@ static void destination_gone(void)
     }
 }
 
-const struct named_scene scenes_of_places[] = {SCENE(tier_meanwhile),
-                                               SCENE(writable_only),
-                                               SCENE(nowhere),
-                                               SCENE(keys),
-                                               SCENE(huge),
-                                               SCENE(destination_gone),
-                                               {0}};
+/* A page of either side that is missing, or that cannot be written, in copies whose destination nobody has written
+ * lately: those may go by a string instruction from a line on. At the ends of pages, where that line is the next
+ * page's. */
+static void far(void)
+{
+    enum { PAGES = 6, BYTES = PAGES * PAGE, SIDES = 32 };
+    static const size_t offsets[] = {0,         1,         31,        64,        100,     PAGE - 65,
+                                     PAGE - 64, PAGE - 63, PAGE - 33, PAGE - 32, PAGE - 1};
+    enum { OFFSETS = sizeof offsets / sizeof *offsets };
+    static unsigned char model[BYTES];
+    unsigned char *const source = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *const sides = mmap(NULL, SIDES * BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(source != MAP_FAILED && sides != MAP_FAILED);
+    for (size_t i = 0; i < BYTES; i++)
+        source[i] = (unsigned char)(i * 7 + i / 256);
+    begin();
+    unsigned turn = 0;
+    for (size_t n = PAGE; n <= 4 * PAGE + 100; n += 2731)
+        for (int d = 0; d < OFFSETS; d++)
+            for (int s = 0; s < OFFSETS; s += 2)
+                for (int gone = 0; gone < 2 * PAGES; gone++) {
+                    const bool writing = gone >= PAGES;
+                    const size_t to = offsets[d], from = offsets[s], hole = gone % PAGES * PAGE;
+                    unsigned char *const side = sides + turn++ % SIDES * BYTES;
+                    unsigned char *const page = (writing ? side : source) + hole;
+                    const size_t begins = writing ? to : from;
+                    const size_t there = hole + PAGE <= begins || hole >= begins + n ? n
+                                         : hole > begins                             ? hole - begins
+                                                                                     : 0;
+                    struct wherry_fault fault = {0};
+                    memset(side, 0, BYTES);
+                    memset(model, 0, BYTES);
+                    memcpy(model + to, source + from, there);
+                    CHECK(mprotect(page, PAGE, writing && turn % 2 ? PROT_READ : PROT_NONE) == 0);
+                    CHECK(wherry_copy_nofault(side + to, source + from, n, &fault) == n - there);
+                    CHECK(mprotect(page, PAGE, PROT_READ | PROT_WRITE) == 0);
+                    CHECK(memcmp(side, model, BYTES) == 0);
+                    CHECK(there == n ||
+                          (fault.writing == writing && fault.addr == (writing ? side + to : source + from) + there));
+                }
+    munmap(source, BYTES);
+    munmap(sides, SIDES * BYTES);
+}
+
+const struct named_scene scenes_of_places[] = {
+    SCENE(tier_meanwhile), SCENE(writable_only),    SCENE(nowhere), SCENE(keys),
+    SCENE(huge),           SCENE(destination_gone), SCENE(far),     {0}};
