@@ -139,17 +139,23 @@ def test_a_tree_that_cannot_be_written_sets_the_program_no_variable(wherry_run, 
 
 @AS_IT_IS
 def test_signals_that_are_ignored_stay_so(wherry_run, dropin, tmp_path, words):
-    """Those which Python itself has ignored are at their default: what they were before nobody can know."""
-    own = [sys.executable, "-m", "wherry", *words, "--", "grep", "SigIgn", "/proc/self/status"]
-    done = subprocess.run(
-        ["sh", "-c", 'trap "" HUP INT QUIT TERM USR2; exec "$@"', "sh", *own],
-        capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path,
-    )  # fmt: skip
-    kept = sorted(tmp_path.glob("*.out"))
-    said = kept[0].read_text() if words[0] == "ab" else done.stdout
-    ignored = int(said.split()[1], 16)
+    """Those which Python itself has ignored are at their default: what they were before nobody can know. Signals 32 and
+    33, glibc's own, are what they are without Wherry: ignored in all that a posix_spawn has started, as make's is."""
+    looks = ["grep", "SigIgn", "/proc/self/status"]
+
+    def ignored_of(command: list[str]) -> tuple[int, str]:
+        done = subprocess.run(
+            ["sh", "-c", 'trap "" HUP INT QUIT TERM USR2; exec "$@"', "sh", *command],
+            capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path,
+        )  # fmt: skip
+        kept = sorted(tmp_path.glob("*.out"))
+        return int((kept[0].read_text() if kept else done.stdout).split()[1], 16), done.stderr
+
     wanted = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR2)
-    assert ignored == sum(1 << number - 1 for number in wanted), done.stderr
+    without, _ = ignored_of(looks)
+    assert without & 0x7FFFFFFF == sum(1 << number - 1 for number in wanted)
+    ignored, said = ignored_of([sys.executable, "-m", "wherry", *words, "--", *looks])
+    assert ignored == without, said
 
 
 def test_what_cannot_be_said_keeps_nothing_from_running(wherry_run, dropin, source):
