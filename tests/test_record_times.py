@@ -6,8 +6,8 @@ import ctypes
 import itertools
 import os
 import re
-import time
 import signal
+import time
 import types
 from pathlib import Path
 
