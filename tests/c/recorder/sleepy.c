@@ -1,9 +1,9 @@
-/* Stands where libc would: a memcpy that, once it has made some large copies, gives the processor away in the middle of
- * every second one, for less than what such a call might take. */
+/* Stands where libc would: a memcpy that, once it has made some large copies, for several turns of a trial, gives the
+ * processor away in the middle of every second one, for less than what such a call might take. */
 #include <stddef.h>
 #include <time.h>
 
-enum { LARGE = 2 << 20, AWAKE = 64, SLEEP_NS = 1500000 };
+enum { LARGE = 2 << 20, AWAKE = 800, SLEEP_NS = 1500000 };
 
 __attribute__((visibility("default"))) void *memcpy(void *dst, const void *src, size_t n)
 {
