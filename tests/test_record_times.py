@@ -437,8 +437,8 @@ def test_calls_in_which_others_ran_are_left_out(sleepy):
 
 
 def test_a_trial_leaves_out_calls_in_which_others_ran(sleepy, build_dir):
-    """In one of the runs of half a minute at least, since on a busy machine the others take longer, too. With those that
-    sleep libc's take 3 to 17 times as long as the drop-in's."""
+    """In one of the runs of half a minute at least, since on a busy machine the others take longer, too. With those
+    that sleep libc's take 3 to 17 times as long as the drop-in's."""
     ratios: list[float] = []
     end = time.monotonic() + 30
     while not ratios or (ratios[-1] >= 2.5 and time.monotonic() < end):
