@@ -155,7 +155,7 @@ def test_nothing_is_called_whatever_flags_a_build_adds(tmp_path: Path, compiler:
 
 @pytest.mark.parametrize("flag", ["-pg", "-p"])
 def test_a_build_that_would_call_from_each_routine_is_refused(tmp_path: Path, flag: str):
-    """No flag takes it back; it ended in a message of the compiler's about -fomit-frame-pointer for each file."""
+    """No flag takes it back, and the compiler speaks of -fomit-frame-pointer for each file."""
     result = run("meson", "setup", tmp_path / "build", ROOT, f"-Dc_args=-O1 {flag}", check=False)
     assert result.returncode == 1
     assert f"Wherry cannot be built with {flag}: it makes a call of each memcpy" in result.stdout

@@ -65,7 +65,7 @@ def test_marks_are_explained_where_there_are_some():
 
 @pytest.mark.parametrize("width", range(40, 140))
 def test_a_column_without_a_head_stays_beside_the_one_that_it_belongs_to(width):
-    """The GB/s of a routine began the next part, where nothing told whose they were."""
+    """At the beginning of the next part nothing would tell whose GB/s they are."""
     columns = [tables.Column("op", left=True)]
     for name in ("scalar64", "csum_avx512", "copy_csum_vnni", "table", "crc32c_vpclmul_avx2"):
         columns += [tables.Column(name, "ns"), tables.Column("", "GB/s")]

@@ -433,12 +433,12 @@ def test_calls_in_which_others_ran_are_left_out(sleepy):
     """How long they take does not tell; the kernel does."""
     row = sleepy()
     calls, late = row[2], row[7]
-    assert calls + late == 1200 and 200 <= late < 1192
+    assert calls + late == 1200 and 400 <= late < 1192
 
 
 def test_a_trial_leaves_out_calls_in_which_others_ran(sleepy, build_dir):
     """In one of the runs of half a minute at least, since on a busy machine the others take longer, too. With those
-    that sleep libc's take 3 to 17 times as long as the drop-in's."""
+    that sleep libc's take 10 to 22 times as long as the drop-in's (Zen 5)."""
     ratios: list[float] = []
     end = time.monotonic() + 30
     while not ratios or (ratios[-1] >= 2.5 and time.monotonic() < end):

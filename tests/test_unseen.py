@@ -184,14 +184,10 @@ def test_the_words():
 
 def test_a_routine_does_the_same_where_it_is_counted(wherry, tmp_path):
     """AVX-512's memset begins with an instruction that Linux takes for a jump, and plays as one where a probe is."""
-    need_root()
+    need_probes()
     (tmp_path / "c.c").write_text("#define _GNU_SOURCE\n" + CHECKED)
     run(*CC, "-O1", "-fno-builtin", "-w", "c.c", "-o", "c", cwd=tmp_path)
     assert subprocess.run([tmp_path / "c"], check=False).returncode == 0
-    target = tmp_path / "x.mix.json"
-    done = wherry("record", "--unseen", "-o", target, "--", tmp_path / "c", timeout=60)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(target.read_text())["run"]["unseen"]
-    if "error" in found:
-        pytest.skip(found["error"])
-    assert found["entered"] >= 400 * 4
+    document, said, status = recorded(wherry, tmp_path / "x.mix.json", tmp_path / "c")
+    assert status == 0, said
+    assert document["run"]["unseen"]["entered"] >= 400 * 4

@@ -13,7 +13,7 @@
 move_together:
     cmpq    $1024, %rdx             /* the largest first: in real mixes they are few, so this branch is seldom guessed */
     ja      move_513_on             /* wrong, and the next then has them out of its way */
-    testb   %dh, %dh                /* 256 and more, in four bytes less */
+    testb   %dh, %dh                /* 256 and more; four bytes less, for the text has little room */
     jnz     move_256_to_1024
 /* Two halves under one mask, and three whole blocks, of which those that n does not reach are moved down to where it ends; to 64
  * bytes these three go from what nobody needs to below the stack, to the 128 bytes that are a function's own. Four blocks

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <time.h>
 
-enum { LARGE = 2 << 20, AWAKE = 800, SLEEP_NS = 1500000 };
+enum { LARGE = 2 << 20, AWAKE = 400, SLEEP_NS = 1500000 };
 
 __attribute__((visibility("default"))) void *memcpy(void *dst, const void *src, size_t n)
 {

@@ -249,8 +249,8 @@ static void destination_gone(void)
 }
 
 /* A page of either side that is missing, or that cannot be written, in copies whose destination nobody has written
- * lately: those may go by a string instruction from a line on. At the ends of pages, where that line is the next
- * page's. */
+ * lately: those may go by a string instruction, and whatever comes before it. At the ends of pages, where the next line
+ * is the next page's. */
 static void far(void)
 {
     enum { PAGES = 6, BYTES = PAGES * PAGE, SIDES = 32 };
