@@ -12,35 +12,30 @@
 #define PUBLIC __attribute__((visibility("default")))
 
 wherry_csum_fn wherry_routine_csum_sse2, wherry_routine_csum_avx2, wherry_routine_csum_avx512, wherry_routine_csum_vnni;
-wherry_copy_csum_fn wherry_routine_copy_csum_sse2, wherry_routine_copy_csum_avx2, wherry_routine_copy_csum_avx512,
-    wherry_routine_copy_csum_vnni;
 wherry_crc32c_fn wherry_routine_crc32c_table, wherry_routine_crc32c_pclmul, wherry_routine_crc32c_vpclmul_avx2,
     wherry_routine_crc32c_vpclmul;
 wherry_copy_crc32c_fn wherry_routine_copy_crc32c_table, wherry_routine_copy_crc32c_pclmul,
     wherry_routine_copy_crc32c_vpclmul_avx2, wherry_routine_copy_crc32c_vpclmul;
 
-#define BY_NEED(choice, routine, ...)                                                                                  \
-    const signed char chosen = atomic_load_explicit(&(choice), memory_order_relaxed);                                  \
-    if (chosen == WHERRY_NEEDS_AVX512)                                                                                 \
-        return wherry_routine_##routine##_avx512(__VA_ARGS__);                                                         \
-    if (chosen == WHERRY_NEEDS_AVX2)                                                                                   \
-        return wherry_routine_##routine##_avx2(__VA_ARGS__);                                                           \
-    if (chosen == WHERRY_NEEDS_BASE)                                                                                   \
-        return wherry_routine_##routine##_sse2(__VA_ARGS__);                                                           \
-    return wherry_routine_##routine##_vnni(__VA_ARGS__)
-
-/* Short sums are the same in every tier, so they need not wait for the choice. */
+/* Short sums are the same in every tier, so they need not wait for the choice. The widest tier first: what it saves is
+ * short enough for a comparison to be seen. */
 PUBLIC uint32_t wherry_csum_partial(const void *src, size_t n, uint32_t sum)
 {
     if (n <= CSUM_SHORT)
         return csum_fold64(csum_short(src, n, sum));
-    BY_NEED(wherry_csum_choice, csum, src, n, sum);
+    const signed char chosen = atomic_load_explicit(&wherry_csum_choice, memory_order_relaxed);
+    if (__builtin_expect(chosen > WHERRY_NEEDS_AVX512, 1))
+        return wherry_routine_csum_vnni(src, n, sum);
+    if (chosen == WHERRY_NEEDS_AVX512)
+        return wherry_routine_csum_avx512(src, n, sum);
+    if (chosen == WHERRY_NEEDS_AVX2)
+        return wherry_routine_csum_avx2(src, n, sum);
+    return wherry_routine_csum_sse2(src, n, sum);
 }
 
-PUBLIC uint32_t wherry_csum_partial_copy(void *dst, const void *src, size_t n, uint32_t sum)
-{
-    BY_NEED(wherry_copy_csum_choice, copy_csum, dst, src, n, sum);
-}
+_Static_assert(WHERRY_NEEDS_BASE == 0 && WHERRY_NEEDS_AVX2 == 1 && WHERRY_NEEDS_AVX512 == 2 &&
+                   WHERRY_NEEDS_VNNI > WHERRY_NEEDS_AVX512,
+               "read by csum_copy.S");
 
 PUBLIC uint16_t wherry_csum_fold(uint32_t sum)
 {

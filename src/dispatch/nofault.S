@@ -103,5 +103,5 @@ NOFAULT_END(wherry_set_nofault, wherry_nofault_set, wherry_guarded_set_sse2, whe
 #define DOTS
 #define COMPARE_DOTS cmpb $3, wherry_nofault_choice(%rip)
 NOFAULT(wherry_csum_copy_nofault, wherry_nofault_copy_csum, wherry_guarded_copy_csum_avx2, 6)
-#include "routines/guarded/copy_csum.tmpl.S"
+#include "routines/guarded/copy_csum_lines.tmpl.S"
 NOFAULT_END(wherry_csum_copy_nofault, wherry_nofault_copy_csum, wherry_guarded_copy_csum_sse2, wherry_guarded_csum_by_calls)

@@ -77,6 +77,10 @@
  *   copy_ahead_from      past the caches fault-tolerant copies, and those that sum, have their source fetched ahead:
  *                        from copy_parts_from on, where there are string instructions. On a Granite Rapids that gains,
  *                        on a Zen 3 it takes up to a tenth longer
+ *   sum_source_page      what copy_source_page is to copies that sum, by 64-byte vectors, to any size: put into the
+ *                        lower half of the destination's address it makes it end its page, so that the size carries
+ *                        where the destination goes on in the next; or all ones, so that it always carries, also where
+ *                        a 64-byte store takes two cycles
  *   touched_blocks       for so many blocks of other memory what large calls touch stays near: 11 of 12 that a set of
  *                        set_stream_recent_from has, or both sides of a copy of copy_stream_recent_from, since what is
  *                        walked through again and again fits by a little less than what is copied once
@@ -101,6 +105,7 @@
     X(copy_xmm_below)                                                                                                  \
     X(copy_stream_any_from)                                                                                            \
     X(copy_ahead_from)                                                                                                 \
+    X(sum_source_page)                                                                                                 \
     X(touched_blocks)
 
 /* Offsets of those that assembly reads. */
@@ -133,6 +138,7 @@
 #define COPY_XMM_BELOW 208
 #define COPY_STREAM_ANY_FROM 216
 #define COPY_AHEAD_FROM 224
+#define SUM_SOURCE_PAGE 232
 
 /* On many CPUs a load waits for an earlier store whose address has the same low twelve bits. Forward, with the
  * destination this little ahead of the source (mod ALIAS_BYTES), each load meets a store that is still on its way;
@@ -195,6 +201,7 @@ WHERRY_OFFSET(stores_halved, STORES_HALVED);
 WHERRY_OFFSET(copy_xmm_below, COPY_XMM_BELOW);
 WHERRY_OFFSET(copy_stream_any_from, COPY_STREAM_ANY_FROM);
 WHERRY_OFFSET(copy_ahead_from, COPY_AHEAD_FROM);
+WHERRY_OFFSET(sum_source_page, SUM_SOURCE_PAGE);
 #undef WHERRY_OFFSET
 
 static inline size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
@@ -222,6 +229,7 @@ static inline struct wherry_thresholds wherry_thresholds_complete(struct wherry_
     t.stores_halved = t.copy_ymm_from == YMM_LEAST;
     t.copy_stream_any_from = larger(t.copy_stream_from, t.copy_stream_recent_from);
     t.copy_ahead_from = t.copy_rep_from == SIZE_MAX ? SIZE_MAX : t.copy_parts_from;
+    t.sum_source_page = t.copy_source_page && !t.stores_halved ? ~(size_t)(ALIAS_BYTES - 1) : SIZE_MAX;
     const size_t blocks =
         larger(t.copy_stream_recent_from >> (TOUCHED_BLOCK_LOG - 1), t.set_stream_recent_from >> TOUCHED_BLOCK_LOG);
     t.touched_blocks = smaller(blocks - blocks / 12, TOUCHED_TIME >> TOUCHED_UNIT_LOG);

@@ -8,5 +8,5 @@
 #include "../asm.h"
 
 ENTRY(wherry_routine_copy_csum_avx512)
-#include "../guarded/copy_csum.tmpl.S"
+#include "../guarded/copy_csum_lines.tmpl.S"
 END(wherry_routine_copy_csum_avx512)

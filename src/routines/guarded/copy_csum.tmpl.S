@@ -1,5 +1,5 @@
-/* The fault-tolerant copy that sums, in one pass, for every vector width V = VEC_BYTES: fused/copy_csum_sse2.c with an
- * entry in the fault table for each load and store. From the label TOP on:
+/* The fault-tolerant copy that sums, in one pass, by vectors of V = VEC_BYTES, 16 or 32: fused/copy_csum_sse2.c with an entry
+ * in the fault table for each load and store. From the label TOP on:
  *
  *   size_t (void *dst rdi, const void *src rsi, size_t n rdx, uint32_t *sum rcx, struct wherry_fault *fault r8),
  *   the bytes not copied; sum goes on with those that were
@@ -8,12 +8,11 @@
  *         |  step  |  step  | ... | one | one |          aligned in the destination
  *                                          |-- last --|  a vector that ends at the end: its last `rest` bytes count
  *
- *   n <= 64, V = 64   one block under a mask of n bits
- *   8 .. V, V < 64    words, and the one that ends at the end; with PLAIN to 64 bytes, and below 8 too
- *   beyond            the picture above; the steps by non-temporal stores from copy_stream_any_from on where the destination
- *                     was written before (written.h), and with V = 64, or 32 and PLAIN, in chunks, each from its end
- *                     down, where loads would wait for stores: as copy_large.tmpl.S, which says why.
- *                     It pays in the first-level cache, so beyond a chunk what was written lately is asked for (recent.h)
+ *   8 .. V     words, and the one that ends at the end; with PLAIN to 64 bytes, and below 8 too
+ *   beyond     the picture above; the steps by non-temporal stores from copy_stream_any_from on where the destination was
+ *              written before (written.h), and with V = 32 and PLAIN in chunks, each from its end down, where loads would
+ *              wait for stores: as copy_large.tmpl.S, which says why. It pays in the first-level cache, so beyond a chunk
+ *              what was written lately is asked for (recent.h)
  *
  * At the first fault it stops and leaves the rest to copied.h's function, telling it how many bytes from the first on are
  * surely copied and summed; that one has the rest copied by the fault-tolerant copy, which finds out to the byte what can
@@ -24,18 +23,15 @@
  * - The last block is loaded before anything is stored and counted when all before it is in place.
  *
  * Somebody may change the source meanwhile, and bytes that two blocks share are read twice. What is counted is what dst
- * has in the end: of the last block only the bytes that count are stored (V = 64), or it is stored before all others
- * (PLAIN, V = 32), or it counts whole, and what it has overwritten no longer.
+ * has in the end: the last block is stored before all others (PLAIN), or it counts whole, and what it has overwritten no
+ * longer.
  *
- * So is what this is not for: sides that overlap, more than GUARDED_CSUM_MOST, less than 8 bytes with V < 64.
+ * So is what this is not for: sides that overlap, more than GUARDED_CSUM_MOST, less than 8 bytes.
  *
- * `all` adds 64-bit lanes and wraps, `high` adds their upper halves, as in fused/csum_vec.h; with V < 64
- * beyond FORWARD_MOST bytes by means, as csum_steps.h tells, in ascending order and not past the caches.
+ * `all` adds 64-bit lanes and wraps, `high` adds their upper halves, as in fused/csum_vec.h; beyond FORWARD_MOST bytes by
+ * means, as csum_steps.h tells, in ascending order and not past the caches.
  *
- * With DOTS, V = 64, from DOTS_FROM to DOTS_MOST bytes by dot products, as copy_csum_dots.tmpl.S tells; without PLAIN only
- * when COMPARE_DOTS, an instruction that the includer defines, finds equal.
- *
- * With PLAIN it is the copy that knows of no faults, for V = 64 and 32 and buffers apart, from the label TOP on:
+ * With PLAIN it is the copy that knows of no faults, for V = 32 and buffers apart, from the label TOP on:
  *
  *   uint32_t (void *dst rdi, const void *src rsi, size_t n rdx, uint32_t sum ecx), sum and that of the bytes
  *
@@ -52,24 +48,19 @@
 #define STORE(resume, ...) __VA_ARGS__
 #endif
 
-#if V == 64 || V == 32 && defined PLAIN
+#if V == 32 && defined PLAIN
 #define IN_CHUNKS
 #endif
 #define CHUNK 4096
 #define FORWARD_MOST 2048 /* to here a loop upwards is as fast, whatever the distance; and means save no more than they
                            * take in the end */
 #define NEAR_MOST 24576   /* two of these fill the first-level cache; outside it a loop upwards is faster again */
-#define DOTS_FROM 640     /* below it they save no more than it takes to set them up */
-#define DOTS_MOST NEAR_MOST
 
 #include "copy_csum_vec.h"
 
 /* rsi source less destination, r9 rest, r11 where the last block's bytes begin that count; so r11 + r9 is the end */
 TOP:
-#if V == 64
-    cmpq    $V, %rdx
-    jbe     AT(short)
-#elif defined PLAIN
+#ifdef PLAIN
     cmpq    $64, %rdx
     ja      AT(long)
 #include "copy_csum_words.tmpl.S"
@@ -88,10 +79,8 @@ AT(part):
     leaq    -1(%rsi,%rdx), %rax     /* they overlap when this lies from 0 to 2n - 2 */
     cmpq    %r9, %rax
     jb      AT(all_is_left)
-#if V < 64
     cmpq    $V, %rdx
     jbe     AT(short)
-#endif
     cmpq    $GUARDED_CSUM_MOST, %rdx
     ja      AT(all_is_left)         /* also when 2n has wrapped */
 #endif
@@ -102,9 +91,9 @@ AT(part):
     leal    -1(%r11), %r9d
     andl    $(V - 1), %r9d
     addl    $1, %r9d
-#if V < 64 && defined PLAIN
+#ifdef PLAIN
     STORE(AT(all_is_left), MOVE LAST, -V(%r11))
-#elif V < 64
+#else
     cmpq    $(2 * V), %rdx
     ja      AT(more_than_two)
     movl    $V, %r10d               /* two blocks: the first counts whole, the other with what is behind it */
@@ -114,22 +103,11 @@ AT(more_than_two):
     STORE(AT(all_is_left), MOVE FIRST, (%rdi))
     subq    %r9, %r11
     BEHIND_HEAD
-#if V < 64 && !defined PLAIN
+#ifndef PLAIN
     SAME(FIRST, BEFORE)
     xorl    %edi, %r10d
 #endif
     TURN_IF_ODD_PLACE(%r10, FIRST)
-#ifdef DOTS
-    leaq    -DOTS_FROM(%rdx), %rax
-    cmpq    $(DOTS_MOST - DOTS_FROM), %rax
-#ifdef PLAIN
-    ja      AT(no_dots)
-#include "copy_csum_dots.tmpl.S"
-#else
-    jbe     AT(dots)
-#endif
-AT(no_dots):
-#endif
     UPPER(FIRST, HIGH)
     FIRST_IS_ALL
     leaq    -4 * V(%r11), %rax      /* in the first page this may be below 0, and no address has its sign set */
@@ -143,9 +121,6 @@ AT(not_past):
     ja      AT(maybe_chunks)
 #else
     ja      AT(upwards)
-#endif
-#if V == 64
-AT(upwards):
 #endif
     .p2align 6
 AT(step):
@@ -167,11 +142,8 @@ AT(one):
     cmpq    %r11, %rdi
     jb      AT(one)
 AT(last):
-#if V == 64 || defined PLAIN
+#ifdef PLAIN
     LAST_BYTES(%r9, LAST)
-#if V == 64
-    STORE(AT(stopped), vmovdqu8 LAST, -V(%r11,%r9){%k1})
-#endif
     TURN_IF_ODD(%r9, LAST)
 #else
     STORE(AT(stopped), MOVE LAST, -V(%r11,%r9))
@@ -191,9 +163,6 @@ AT(last):
 /* All before rdi is copied and counted. */
 AT(stopped):
     TOTAL
-#if defined DOTS && !defined PLAIN
-AT(summed):
-#endif
     leaq    (%r11,%r9), %r10
     subq    %rdx, %r10
     TURN_SUM_IF_ODD_PLACE(%r10)     /* the first byte that was counted as even stands at an odd place */
@@ -282,16 +251,12 @@ AT(streamed):
 #ifdef IN_CHUNKS
 #include "copy_csum_chunks.tmpl.S"
 #endif
-#if defined DOTS && !defined PLAIN
-#include "copy_csum_dots.tmpl.S"
-#endif
-#if V < 64
 #include "copy_csum_means.tmpl.S"
+
+#ifndef PLAIN
+#include "copy_csum_short.tmpl.S"
 #endif
 
-#include "copy_csum_short.tmpl.S"
-
-#if V < 64
     TURNED(FIRST)
 
     .pushsection .rodata
@@ -308,4 +273,3 @@ AT(order):
     .byte 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14
 #endif
     .popsection
-#endif

@@ -1,4 +1,4 @@
-/* Of copy_csum.tmpl.S: chunks in ascending order, each from its end down. rdi is a chunk's beginning, r10 its end. */
+/* Of copy_csum.tmpl.S and copy_csum_lines.tmpl.S: chunks in ascending order, each from its end down. rdi is a chunk's beginning, r10 its end. */
 /* clang-format off */
 #define RESTORE                                             \
     movq    -8(%rsp), %rdi;                                 \
@@ -25,7 +25,11 @@ AT(maybe_chunks):
     movq    %r8, -16(%rsp)
     movq    %r9, -24(%rsp)
     movq    %r11, -32(%rsp)
+#if V == 64
+    movq    %r9, %rdi
+#else
     leaq    (%r11,%r9), %rdi
+#endif
     subq    %rdx, %rdi
     RECENT_FIND_COPY(AT(far))
     RESTORE

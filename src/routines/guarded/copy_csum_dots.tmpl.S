@@ -1,4 +1,4 @@
-/* Of copy_csum.tmpl.S, V = 64, for CPUs with AVX512_VNNI: two instructions a line where the sums of 64-bit lanes take three.
+/* Of copy_csum_lines.tmpl.S, for CPUs with AVX512_VNNI: two instructions a line where the sums of 64-bit lanes take three.
  * vpdpwssd adds both words of a 32-bit lane to it, but takes them as signed; so the top bit of each is exchanged first,
  * which makes it less by 32768, and in the end each line's 32 words are given that back. The first bytes and the last
  * count as lines of their own, with zeroes where the others are. No 32-bit lane overflows, nor do all of them together.
@@ -23,13 +23,12 @@ AT(dots):
     jae     AT(no_dots)
     vpbroadcastd AT(top_bits)(%rip), TOP_BITS
     vpbroadcastd AT(ones_of_words)(%rip), ONES
-    vpxord  DOT_A, DOT_A, DOT_A
     vpxord  DOT_B, DOT_B, DOT_B
     vpxord  DOT_C, DOT_C, DOT_C
     vpxord  DOT_D, DOT_D, DOT_D
     SIGNED(FIRST)
-    leaq    -4 * V(%r11), %rax
-    DOT(FIRST, DOT_A)               /* of so many bytes there is a step */
+    leaq    -4 * V(%r11), %rax      /* of so many bytes there is a step */
+    vpmaddwd ONES, FIRST, DOT_A     /* the dot product that adds to nothing */
     .p2align 6
 AT(dot_step):
     LOAD(AT(dots_stopped), MOVE (%rdi,%rsi), R(5))
@@ -63,44 +62,42 @@ AT(dot_one):
     cmpq    %r11, %rdi
     jb      AT(dot_one)
 AT(dots_last):
-    LAST_BYTES(%r9, LAST)
-    STORE(AT(dots_stopped), vmovdqu8 LAST, -V(%r11,%r9){%k1})
-    TURN_IF_ODD(%r9, LAST)
+    vmovdqu8 LAST, LAST{%k2}{z}
+    STORE(AT(dots_stopped), vmovdqu8 LAST, -V(%r9){%k2})
+    vprold  $8, LAST, LAST{%k3}
+    movq    %r9, %rdi
     SIGNED(LAST)
-    addq    %r9, %rdi
     DOT(LAST, DOT_C)
 
 /* All before rdi is copied and counted; r10 becomes how many bytes of whole lines that are, less than 0. */
 AT(dots_stopped):
     vpaddd  DOT_B, DOT_A, DOT_A
     vpaddd  DOT_D, DOT_C, DOT_C
-    leaq    (%r11,%r9), %r10
+    movl    %r8d, %r10d
     vpaddd  DOT_C, DOT_A, DOT_A
-    subq    %rdx, %r10
+    andl    $(V - 1), %r10d
     vextracti64x4 $1, %zmm16, %ymm20
-    andq    $-64, %r10
+    negq    %r10
     vpaddd  %ymm20, %ymm16, %ymm16
-    subq    %rdi, %r10
+    addq    %r9, %r10
     vextracti64x2 $1, %ymm16, %xmm20
-    andq    $-64, %r10
+    subq    %rdi, %r10
     vpaddd  %xmm20, %xmm16, %xmm16
-    shlq    $14, %r10               /* 32 * 32768 for each 64 */
+    subq    %rdx, %r10
     vpshufd $0xee, %xmm16, %xmm20
+    andq    $-V, %r10
     vpaddd  %xmm20, %xmm16, %xmm16
     vpshufd $0x55, %xmm16, %xmm20
+    shlq    $14, %r10               /* 32 * 32768 for each 64 */
     vpaddd  %xmm20, %xmm16, %xmm16
     vmovd   %xmm16, %eax
     movslq  %eax, %rax
     subq    %r10, %rax
-    FOLD
 #ifdef PLAIN
-    leaq    (%r11,%r9), %r10
-    subq    %rdx, %r10
-    TURN_SUM_IF_ODD(%r10d)
-    addl    %ecx, %eax
-    adcl    $0, %eax
-    ret                             /* so few bytes are the last part */
+    movl    %ecx, %ecx
+    jmp     AT(counted)
 #else
+    FOLD
     jmp     AT(summed)
 #endif
 

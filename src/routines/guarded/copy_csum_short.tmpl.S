@@ -1,44 +1,6 @@
-/* Of copy_csum.tmpl.S: V bytes and fewer, but for PLAIN with V < 64, which has copy_csum_words.tmpl.S. */
-#if V == 64 || !defined PLAIN
+/* Of copy_csum.tmpl.S without PLAIN: V bytes and fewer. */
     .p2align 4
 AT(short):
-#endif
-#if V == 64
-    testl   %edx, %edx
-    jz      AT(none)
-    movl    %edi, %eax
-    orl     %esi, %eax
-    leaq    -64(%rdx), %r11
-    andl    $0xfc0, %eax
-    xorl    %r9d, %r9d
-    cmpl    $0xfc0, %eax            /* as in public.S: the block here, or the one that ends where the buffer ends */
-    movq    $-1, %rax
-    cmovneq %r9, %r11
-    bzhiq   %rdx, %rax, %rax
-    subl    %r11d, %r9d
-    shlxq   %r9, %rax, %rax
-    kmovq   %rax, %k1
-    LOAD(AT(nothing_done), vmovdqu8 (%rsi,%r11), ALL{%k1}{z})
-    STORE(AT(nothing_done), vmovdqu8 ALL, (%rdi,%r11){%k1})
-    UPPER(ALL, HIGH)
-    TOTAL
-    TURN_SUM_IF_ODD(%r11d)
-#ifdef PLAIN
-    addl    %ecx, %eax
-    adcl    $0, %eax
-    ret
-AT(none):
-    movl    %ecx, %eax
-    ret
-#else
-    addl    (%rcx), %eax
-    adcl    $0, %eax
-    movl    %eax, (%rcx)
-AT(none):
-    xorl    %eax, %eax
-    ret
-#endif
-#elif !defined PLAIN
     cmpl    $8, %edx
     jb      AT(all_is_left)
     leal    -1(%rdx), %r9d
@@ -87,4 +49,3 @@ AT(words):
     jne     AT(some_is_left)
     xorl    %eax, %eax
     ret
-#endif

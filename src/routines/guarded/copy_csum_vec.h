@@ -11,7 +11,7 @@
 #endif
 #define LAST R(3)
 #define T R(4)
-#define BEFORE R(13) /* V < 64, not PLAIN: the vector before the last block's bytes that count, as it was stored */
+#define BEFORE R(13) /* without PLAIN: the vector before the last block's bytes that count, as it was stored */
 
 /* clang-format off */
 #if V == 16
@@ -86,7 +86,7 @@
     vzeroupper;                                             \
     FOLD
 #else
-#define TOTAL                                               \
+#define LANES                                               \
     vpsllq  $32, HIGH, T;                                   \
     vpsubq  T, ALL, ALL;                                    \
     vpaddq  HIGH, ALL, ALL;                                 \
@@ -94,9 +94,11 @@
     vpaddq  %ymm20, %ymm16, %ymm16;                         \
     vextracti64x2 $1, %ymm16, %xmm20;                       \
     vpaddq  %xmm20, %xmm16, %xmm16;                         \
-    vpshufd $0xee, %xmm16, %xmm20;                          \
-    vpaddq  %xmm20, %xmm16, %xmm16;                         \
     vmovq   %xmm16, %rax;                                   \
+    vpextrq $1, %xmm16, %r10;                               \
+    addq    %r10, %rax
+#define TOTAL                                               \
+    LANES;                                                  \
     FOLD
 #endif
 #define FOLD                                                \
@@ -114,23 +116,6 @@
 
 /* v keeps its first n bytes (1 to V), or its last ones; and every word of it, or every two, turns by a byte when n is
  * odd. They use rax, r10, T, R(5) and k1. */
-#if V == 64
-#define FIRST_BYTES(n, v)                                   \
-    movq    $-1, %rax;                                      \
-    bzhiq   n, %rax, %rax;                                  \
-    kmovq   %rax, %k1;                                      \
-    vmovdqu8 v, v{%k1}{z}
-#define LAST_BYTES(n, v)                                    \
-    movq    $-1, %rax;                                      \
-    negq    n;                                              \
-    shlxq   n, %rax, %rax;                                  \
-    negq    n;                                              \
-    kmovq   %rax, %k1;                                      \
-    vmovdqu8 v, v{%k1}{z}
-#define TURN(v)                                             \
-    vpbroadcastd %eax, T;                                   \
-    vprolvd T, v, v
-#else
 #if V == 32
 #define AND(at, v) vpand at, v, v
 #else
@@ -154,7 +139,6 @@
 #define LAST_BYTES(n, v)                                    \
     leaq    V + AT(kept)(%rip), %rax;                       \
     AND((%rax,n), v)
-#endif
 #if V == 32
 /* By the order of its bytes. Without a branch, since sizes are as often odd as even; but places hardly ever are odd, and
  * whoever has such has many, so for these there is one, and what it goes to lies out of the way. */
@@ -212,7 +196,7 @@ AT(turn_sum):                                               \
     FIRST_BYTES(%r10, FIRST)
 #define FIRST_IS_ALL SAME(FIRST, ALL)
 #endif
-#if V < 64 && !defined PLAIN
+#ifndef PLAIN
 #define KEEP_BEFORE(v) SAME(v, BEFORE)
 #else
 #define KEEP_BEFORE(v)
