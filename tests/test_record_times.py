@@ -152,6 +152,21 @@ def test_what_lies_behind_is_not_tried_unasked(trial):
     assert not any(trial("ascending", "20000", tries=False).merger.trials().values())
 
 
+@pytest.mark.parametrize("library", ["relay", "relay-sealed"])
+def test_calls_within_what_is_tried_are_not_the_programs(
+    recorder, build_dir, known, tmp_path, library: str
+):
+    """They would be counted in its turns alone, and make it seem to come twice as far there."""
+    relay = build_dir / f"tests/c/recorder/librecorder-{library}.so"
+
+    def calls(home: str, preloaded: str, more: dict) -> dict:
+        found = Recorded(preloaded, tmp_path / home, known, "ascending", "100000", more=more)
+        return {op: part["functions"] for op, part in found.ops.items()}
+
+    alone = calls("alone", str(recorder), {})
+    assert calls("tried", f"{recorder}:{relay}", {"WHERRY_TRIAL": "1"}) == alone
+
+
 # --- the command ----------------------------------------------------------------------------------
 def test_record_tries_the_drop_in(record, known, wherry, tmp_path):
     done, mix = record("--", known, "ascending", "100000")

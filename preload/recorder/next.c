@@ -8,8 +8,12 @@
 
 #include <elf.h>
 #include <link.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 
 extern struct r_debug _r_debug __attribute__((weak));
+
+#define PAGE ((uintptr_t)4096)
 
 /* The loader makes this its own address; until then it is 0. */
 static const char mark;
@@ -126,12 +130,18 @@ static void *address_of(const struct table *table, const ElfW(Sym) * symbol)
 
 void *recorder_own(enum recorder_function function);
 
-/* Of the objects behind this one that have it the first, or, `past` it, the next; NULL: there is none. */
-static void *find(const char *name, bool past)
+static const struct link_map *this_one(void)
 {
     const struct link_map *map = _r_debug.r_map;
     while (map && map->l_ld != _DYNAMIC)
         map = map->l_next;
+    return map;
+}
+
+/* Of the objects behind this one that have it the first, or, `past` it, the next; NULL: there is none. */
+static void *find(const char *name, bool past)
+{
+    const struct link_map *map = this_one();
     for (map = map ? map->l_next : NULL; map; map = map->l_next) {
         const struct table table = open_table(map);
         const ElfW(Sym) *symbol = look_up(&table, name);
@@ -140,6 +150,86 @@ static void *find(const char *name, bool past)
         past = past && !symbol;
     }
     return NULL;
+}
+
+/* ---- what is tried calls its own ------------------------------------------------------------------------------------
+ * A library's memcpy may call memmove by its name, which the loader bound to this object, as it stands in front. Such a
+ * call is none of the program's: counted as one, it would make the program seem to come twice as far in the turns of
+ * that library. So it is bound to what it would have been bound to without the recorder. */
+
+/* The loader has made that page read-only, once it was relocated. */
+static bool is_sealed(const struct link_map *map, uintptr_t page)
+{
+    const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)map->l_addr;
+    const ElfW(Phdr) *segment = (const ElfW(Phdr) *)(map->l_addr + header->e_phoff);
+    for (unsigned i = 0; i < header->e_phnum; i++, segment++) {
+        const uintptr_t begin = map->l_addr + segment->p_vaddr;
+        if (segment->p_type == PT_GNU_RELRO && page >= (begin & -PAGE) && page < ((begin + segment->p_memsz) & -PAGE))
+            return true;
+    }
+    return false;
+}
+
+static void bind(const struct link_map *map, uintptr_t at, void *to)
+{
+    const uintptr_t page = at & -PAGE;
+    const bool sealed = is_sealed(map, page);
+    if (sealed && recorder_syscall(SYS_mprotect, (long)page, (long)PAGE, PROT_READ | PROT_WRITE, 0, 0, 0) != 0)
+        return;
+    *(void *volatile *)at = to;
+    if (sealed)
+        recorder_syscall(SYS_mprotect, (long)page, (long)PAGE, PROT_READ, 0, 0, 0);
+}
+
+static void bind_all(const struct link_map *map, const struct table *table, const ElfW(Rela) * entry, size_t bytes)
+{
+    const struct table own = open_table(this_one());
+    for (size_t i = 0; i < bytes / sizeof *entry; i++) {
+        const unsigned type = ELF64_R_TYPE(entry[i].r_info);
+        if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && type != R_X86_64_64)
+            continue;
+        const char *name = table->strings + table->symbols[ELF64_R_SYM(entry[i].r_info)].st_name;
+        const uintptr_t at = map->l_addr + entry[i].r_offset;
+        for (unsigned function = 0; function < RECORDER_FUNCTIONS; function++) {
+            if (!same(names[function], name))
+                continue;
+            /* A call that has yet to be bound has the way to the loader there; a pointer may be another by now. */
+            const ElfW(Sym) *here = look_up(&own, name);
+            if (type == R_X86_64_JUMP_SLOT || (here && *(void **)at == address_of(&own, here)))
+                bind(map, at, recorder_tried[function]);
+        }
+    }
+}
+
+/* `map`: what stands right behind this object. Of what has no such function all calls are the program's. */
+static void bind_to_its_own(const struct link_map *map)
+{
+    if (!map)
+        return;
+    const struct table table = open_table(map);
+    bool has = false;
+    for (unsigned i = 0; i < RECORDER_FUNCTIONS; i++)
+        has = has || look_up(&table, names[i]);
+    if (!has)
+        return;
+    const ElfW(Rela) *entries = NULL, *calls = NULL;
+    size_t entries_bytes = 0, calls_bytes = 0;
+    for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
+        uintptr_t at = entry->d_un.d_ptr;
+        at += at < map->l_addr ? map->l_addr : 0;
+        if (entry->d_tag == DT_RELA)
+            entries = (const ElfW(Rela) *)at;
+        else if (entry->d_tag == DT_RELASZ)
+            entries_bytes = entry->d_un.d_val;
+        else if (entry->d_tag == DT_JMPREL)
+            calls = (const ElfW(Rela) *)at;
+        else if (entry->d_tag == DT_PLTRELSZ)
+            calls_bytes = entry->d_un.d_val;
+    }
+    if (entries)
+        bind_all(map, &table, entries, entries_bytes);
+    if (calls)
+        bind_all(map, &table, calls, calls_bytes);
 }
 
 void *recorder_find(const char *name) { return &_r_debug && _r_debug.r_map ? find(name, false) : NULL; }
@@ -163,6 +253,8 @@ bool recorder_find_next(void)
         recorder_called[i] = second ? second : first;
         __atomic_store_n(&recorder_next[i], recorder_called[i], __ATOMIC_RELEASE);
     }
+    if (trial)
+        bind_to_its_own(this_one()->l_next);
     recorder_trial = trial;
     return true;
 }
