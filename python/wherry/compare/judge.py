@@ -24,6 +24,14 @@ LEAST_CONTROLS = 5
 DRIFT = 0.05
 # A median absolute deviation, as a standard one.
 ROBUST = 1.4826
+# By how much single processes differ in a cell is seldom much and at times many times as much as in most cells: a call
+# that takes a cycle more in half of all processes, say. The scatter of all cells has the tails of Student's t with so
+# much freedom (docs/comparing.md).
+TAILS = 2.5
+# However much alike most cells are: a cycle more is up to so much of the time of a small call.
+FEW_APART = 0.2
+# With fewer cells nothing tells what processes differ by.
+LEAST_CELLS = 8
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,9 @@ class Comparison:
     control: tuple[int, float, float] | None = (
         None  # cells, median ratio, spread, of what did not change
     )
-    bulk: float | None = None  # spread of all cells, for what is of a single sample or process
+    bulk: float | None = (
+        None  # spread of all cells, for what is of a single sample or of few processes
+    )
     unrecorded: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -208,7 +218,7 @@ def _moderated(estimated: list) -> list[tuple[tuple[dict, dict], Side]]:
         pair, side = estimated[i]
         freedom = worth + side.freedom
         error = math.sqrt((worth * centre + side.freedom * side.error**2) / freedom)
-        found[i] = pair, Side(side.log, error, freedom)
+        found[i] = pair, replace(side, error=error, freedom=freedom)
     return found
 
 
@@ -227,19 +237,35 @@ def _judge(own: Comparison, estimated: list, a: dict, b: dict) -> None:
                 "the machine was slower or faster (clock, neighbours, settings); --method shapes takes "
                 "that out"
             )
-    unknown = [side.freedom <= 0 for _, side in estimated]
-    if any(unknown):
-        own.bulk = _spread([side.log for _, side in estimated]) if len(estimated) > 7 else None
+    if (
+        any(side.few or side.freedom <= 0 for _, side in estimated)
+        and len(estimated) >= LEAST_CELLS
+    ):
+        own.bulk = _spread([side.log for _, side in estimated])
     judged = max(sum(one["routine"] not in YARDSTICKS for (one, _), _ in estimated), 1)
     for (one, other), side in _moderated(estimated):
-        if side.freedom <= 0 and own.bulk is not None:
-            error = max(own.bulk, side.error or 0.0, sides.LEAST_ERROR)
-            side = Side(side.log, error, len(estimated) - 1)
-        # A t test of hardly any process has no end; a cell's rounds are all that is known then.
+        if side.few or side.freedom <= 0:
+            side = _of_few_processes(side, own.bulk)
+        # A t test of no freedom has no end.
         freedom = side.freedom if side.freedom > 0 else math.inf
         reach = [_within(freedom, level) for level in (LEVEL, LEVEL / judged)]
+        if side.few:
+            # The reference's cell may take it, too.
+            apart = math.log1p(FEW_APART) * (2 if own.reference else 1)
+            reach[1] = max(reach[1], apart / (side.error or 1.0))
         floor = max(own.floors[one["experiment"]], scatter)
         own.changes.append(_change(one, other, side, floor, drift, reach))
+
+
+def _of_few_processes(side: Side, bulk: float | None) -> Side:
+    """Judged by the scatter of all cells where there are enough, and where its own is more, by that; with fewer cells
+    by its own, which a single process has not."""
+    if bulk is None:
+        return side if side.freedom > 0 else replace(side, error=None)
+    # Half of all lie within the same distance, whatever the tails.
+    half = _within(math.inf, 0.5) / _within(TAILS, 0.5)
+    error = max(bulk * half, side.error or 0.0, sides.LEAST_ERROR)
+    return replace(side, error=error, freedom=TAILS)
 
 
 def _within(freedom: float, level: float) -> float:

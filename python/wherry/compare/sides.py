@@ -21,6 +21,8 @@ LEAST_ERROR = 0.001
 # More cells than this are judged by their quantiles: resampling them all would take minutes.
 RESAMPLED = 3000
 LIBC = "libc"
+# Fewer of a bistable kind are often all on one side, and then seem to agree.
+LEAST_PROCESSES = 3
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Side:
     error: float | None  # None: a single sample, which says nothing of its error
     # Of the error, as of a t test. 0: of a single process, in which what processes differ by is not to be seen.
     freedom: float = 0.0
+    few: bool = False  # too few processes to show what processes differ by
 
 
 def _resampled(processes: Sequence[np.ndarray], seed: int, foreign: bool) -> Side | None:
@@ -42,18 +45,20 @@ def _resampled(processes: Sequence[np.ndarray], seed: int, foreign: bool) -> Sid
         # Resampled, few processes seem nearer to each other than they are.
         error = max(error, float(np.std(own, ddof=1)) / math.sqrt(len(own)))
     error = max(error, LEAST_ERROR) if count > 1 else None
-    return Side(math.log(ratio.median), error, (count if foreign else len(own)) - 1)
+    few = not foreign and len(own) < LEAST_PROCESSES
+    return Side(math.log(ratio.median), error, (count if foreign else len(own)) - 1, few)
 
 
 def between(a: Side, b: Side) -> Side:
     """The second over the first. The freedom of two errors together is that of Welch and Satterthwaite."""
+    few = a.few or b.few
     if a.error is None or b.error is None:
-        return Side(b.log - a.log, None)
+        return Side(b.log - a.log, None, few=few)
     freedom = 0.0
     if a.freedom > 0 and b.freedom > 0:
         whole = (a.error**2 + b.error**2) ** 2
         freedom = whole / (a.error**4 / a.freedom + b.error**4 / b.freedom)
-    return Side(b.log - a.log, math.hypot(a.error, b.error), freedom)
+    return Side(b.log - a.log, math.hypot(a.error, b.error), freedom, few)
 
 
 def _by_quantiles(cell: dict, foreign: bool) -> Side:
@@ -63,8 +68,9 @@ def _by_quantiles(cell: dict, foreign: bool) -> Side:
     ns = cell["ns"]
     log = math.log(ns["median"])
     if cell["rounds"] < 2:
-        return Side(log, None)
+        return Side(log, None, few=not foreign)
     freedom = cell["rounds" if foreign else "processes"] - 1
+    few = not foreign and cell["processes"] < LEAST_PROCESSES
     if ns.get("q25") and ns.get("q75"):
         spread = math.log(ns["q75"] / ns["q25"]) / QUARTILES
         count = cell["rounds"] if foreign else math.sqrt(cell["processes"] * cell["rounds"])
@@ -73,7 +79,7 @@ def _by_quantiles(cell: dict, foreign: bool) -> Side:
         count = cell["rounds"]
     else:
         return Side(log, None)
-    return Side(log, max(MEDIAN_ERROR * spread / math.sqrt(count), LEAST_ERROR), freedom)
+    return Side(log, max(MEDIAN_ERROR * spread / math.sqrt(count), LEAST_ERROR), freedom, few)
 
 
 class Figures:
@@ -116,7 +122,8 @@ class Figures:
             log = math.log(ratio["median"])
             # Of a file that was edited the ratio may no longer be that of the times.
             if abs(log - math.log(cell["ns"]["median"] / other["ns"]["median"])) < 4 * error + 0.02:
-                return Side(log, error, (cell["processes"] or 1) - 1)
+                processes = cell["processes"] or 1
+                return Side(log, error, processes - 1, processes < LEAST_PROCESSES)
         return between(self.time(other), self.time(cell))
 
 
