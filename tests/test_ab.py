@@ -79,6 +79,7 @@ def test_a_slower_side_is_named(wherry, tmp_path):
     assert own["call"] == "slower" and own["rounds"] == 4
     assert 1.5 < own["metrics"]["cpu"]["ratio"]["median"] < 2.5
     assert own["b"]["environment"] == {"BUSY": "0.12"} and own["a"]["environment"] == {}
+    assert own["program"] == busy("0.06")
     for command in (("compare", "r.json", "r.json"), ("report", "r.json", "-o", "page.html")):
         told = wherry(*command)
         assert told.returncode == 0, told.stderr + told.stdout

@@ -169,6 +169,30 @@ def test_other_plans_are_told(tmp_path, call):
         assert "is in force" not in call("compare", paths[2], other)[1]
 
 
+def _of_ab(path, words, tunables, old=False):
+    made = Made().row("ab", {"libc": 1e9, "tunables": 1e9}, op="other", name="CPU time")
+    sides = {"a": {"name": "libc", "what": "libc"}, "b": {"name": "tunables", "what": tunables}}
+    made.run["experiments"][0]["ab"] = sides if old else sides | {"program": words}
+    if old:
+        made.run["method"]["command"] = ["wherry", "ab", "--tunables", tunables, "--", *words]
+    return made.save(path)
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_other_programs_and_other_sides_of_one_name_are_told(tmp_path, call, old):
+    """CPU time under libc is of whatever was run."""
+    one = _of_ab(tmp_path / "a.json", ["sort", "a b"], "glibc.x=1")
+    two = _of_ab(tmp_path / "b.json", ["sort", "c"], "glibc.x=1", old)
+    three = _of_ab(tmp_path / "c.json", ["sort", "a b"], "glibc.x=2", old)
+    said = " ".join(call("compare", one, two)[1].split())
+    assert "the first run is of sort 'a b', the second of sort c: two programs." in said
+    assert " is glibc.x" not in said
+    said = " ".join(call("compare", one, three)[1].split())
+    assert "tunables is glibc.x=1 in the first run and glibc.x=2 in the second." in said
+    assert "two programs" not in said
+    assert "Note" not in call("compare", one, one)[1].replace("Note: both are the same run", "")
+
+
 def test_shapes_are_called_so(tmp_path, call):
     a = usual(1).save(tmp_path / "a.json")
     b = usual(2, {("wherry", 64): 1.31}).save(tmp_path / "b.json")

@@ -3,6 +3,8 @@ own `ab` block. Peak memory is no time and stands in that block alone."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from wherry import machine, runfile, significance, version
 from wherry.ab.figures import FEW_ROUNDS, METRICS, NAMES, TIMES, Figure
 from wherry.ab.turns import Turns
@@ -66,7 +68,9 @@ def _rows(turns: Turns, found: dict[str, Figure]) -> tuple[list[dict], list[dict
     return rows, cells
 
 
-def block(turns: Turns, found: dict[str, Figure], by: str, sentence: str) -> dict:
+def block(
+    turns: Turns, found: dict[str, Figure], by: str, sentence: str, program: Sequence[str]
+) -> dict:
     """What the `ab` block of the experiment says, and --json prints."""
     sides = [
         {"name": side.name, "what": side.what, "environment": side.changes({})[0]}
@@ -89,6 +93,7 @@ def block(turns: Turns, found: dict[str, Figure], by: str, sentence: str) -> dic
             "call": own.call,
         }
     return {
+        "program": list(program),
         "a": sides[0],
         "b": sides[1],
         "by": by,
@@ -142,6 +147,7 @@ def document(
     found: dict[str, Figure],
     by: str,
     sentence: str,
+    program: Sequence[str],
     command: list[str],
     seed: int,
     started: str,
@@ -166,7 +172,7 @@ def document(
                 "test": significance.TEST_OF_ROUNDS,
                 "comparisons": 1,
             },
-            "ab": block(turns, found, by, sentence),
+            "ab": block(turns, found, by, sentence, program),
         }
     )
     return run

@@ -61,7 +61,9 @@ def ab(words, *, runs, seconds, limit, by, force, seed, save, as_json, **options
         if found
         else "Interrupted before a round was done."
     )
-    document = record.document(taken, found, by, said, ["wherry", *sys.argv[1:]], seed, started)
+    document = record.document(
+        taken, found, by, said, words, ["wherry", *sys.argv[1:]], seed, started
+    )
     # Saved before it is shown, as a reader of our output may leave; shown all the same where that fails.
     unsaved = None
     if found:

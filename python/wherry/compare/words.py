@@ -108,7 +108,10 @@ def noise(found: Comparison) -> str:
             f"between the runs: {middle:.3f}x the time, scattered by {percent(spread)}"
         )
     if found.bulk is not None:
-        text += f"; what is of a single sample or of fewer than three processes is judged by the scatter of all cells, {percent(found.bulk)}"
+        text += (
+            "; what is of a single sample or of fewer than three processes is judged by the scatter of all cells, "
+            f"{percent(found.bulk)}"
+        )
     return text
 
 
