@@ -401,6 +401,16 @@ def test_what_counting_took_is_not_the_programs(record, known):
     assert "of processor time of its own" in done.stderr
 
 
+def test_what_passes_while_others_run_did_not_go_into_counting(record, known):
+    """Else a run beside others seems to be hardly its own, and its copies most of it."""
+    done, mix = record("--no-trial", "--", known, "dozing", "20000000")
+    assert done.returncode == 0, done.stderr
+    run, own = mix["run"], mix["ceiling"]["cpu_s"]
+    assert run["elapsed_s"] > 2 * run["user_s"]  # it did sleep
+    # The least that is ever told is a fourth.
+    assert 0.3 < own / (run["user_s"] + run["system_s"]) < 0.95
+
+
 def test_of_counting_more_is_told_than_was_there():
     """The clock of the processor runs on while another program has it."""
     from wherry.recording.merge import Merger

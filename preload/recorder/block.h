@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum {
-    RECORDER_VERSION = 11,
+    RECORDER_VERSION = 12,
     PAGE = 4096,
     OPS = 3,          /* copy, move, set */
     FUNCTIONS = 32,   /* room for recorder_function */
@@ -132,6 +132,7 @@ struct recorder_block {
     uint64_t emptied;                  /* so many of its first calls are counted */
     uint64_t began;                    /* ticks: counting the call that is timed */
     uint64_t aside, aside_before;      /* ticks that went into that and into events; when the turn began */
+    uint64_t aside_late;               /* of those what another program had, most likely */
     uint64_t followed;                 /* calls whose places were kept, so far */
     uint64_t places_kept[FOLLOWED][3]; /* destination, source and size of the last of them */
     uint64_t functions[FUNCTIONS];

@@ -159,12 +159,18 @@ static inline uint64_t recorder_ticks(void)
     return (uint64_t)high << 32 | low;
 }
 
+/* What a call may take besides its bytes, and counting one; longer: another program ran. */
+enum { LATE_TICKS = 1 << 17 };
+
 /* What went into counting since then, but for what was before the turn that an event has begun: that was of another. */
 static inline void recorder_set_aside(struct recorder_block *block, uint64_t begin)
 {
     const uint64_t turn = recorder_file->before.ticks, end = recorder_ticks();
     begin = begin < turn ? turn : begin;
-    add(&block->aside, end > begin ? end - begin : 0);
+    const uint64_t took = end > begin ? end - begin : 0;
+    add(&block->aside, took);
+    if (UNLIKELY(took > LATE_TICKS))
+        add(&block->aside_late, took - LATE_TICKS);
 }
 
 static inline long recorder_syscall(long number, long a, long b, long c, long d, long e, long f)

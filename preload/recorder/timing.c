@@ -17,7 +17,6 @@ enum {
     NEAR_TICKS = 24,         /* a load from the second cache takes less than this more, from the last one more */
     CACHED_TICKS = 160,      /* a load from the last cache takes less than this more, from memory more */
     LOOK_EACH = 4,           /* of these calls it is looked where both sides are */
-    LATE_TICKS = 1 << 17,    /* what a call may take besides its bytes; longer: another program ran */
     LATE_TICKS_A_BYTE = 4,
     ENOUGH = 8, /* calls of a class; with fewer those that another program interrupted tell more than none */
 };

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-MAGIC, VERSION = b"WHERRYRC", 11
+MAGIC, VERSION = b"WHERRYRC", 12
 PAGE = 4096
 OPS = ("copy", "move", "set")
 FUNCTIONS = (
@@ -57,6 +57,7 @@ _BLOCK = np.dtype(
         ("began", "<u8"),
         ("aside", "<u8"),
         ("aside_before", "<u8"),
+        ("aside_late", "<u8"),
         ("followed", "<u8"),
         ("places_kept", "<u8", (FOLLOWED, 3)),
         ("functions", "<u8", 32),

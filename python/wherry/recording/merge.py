@@ -111,7 +111,8 @@ class Merger:
         self.lasting[-1].append(process.lasting)
         for block in process.blocks:
             self._claims += int(block["claims"])
-            self.aside += int(block["aside"])
+            # A turn has neither of the two; processor time of the run is only what no other program had.
+            self.aside += max(int(block["aside"]) - int(block["aside_late"]), 0)
             self._functions += block["functions"]
             self._sizes += block["sizes"]
             self._log_bytes += block["log_bytes"]

@@ -129,6 +129,24 @@ static void signals(void)
 }
 
 /* Where in a page, which distance, which overlap. */
+static void doze(int signo)
+{
+    (void)signo;
+    nanosleep(&(struct timespec){0, 20000000}, NULL);
+}
+
+/* Small copies that are interrupted all the time, also while they are counted, for longer than they take together. */
+static void dozing(unsigned long count)
+{
+    const struct sigaction action = {.sa_handler = doze};
+    sigaction(SIGALRM, &action, NULL);
+    const struct itimerspec each = {{0, 4000000}, {0, 4000000}};
+    timer_t timer;
+    timer_create(CLOCK_PROCESS_CPUTIME_ID, NULL, &timer);
+    timer_settime(timer, 0, &each, NULL);
+    times(count, 700);
+}
+
 static void places(void)
 {
     copy(to, from, 500);                /* 64 64 same (both arrays begin at pages) */
@@ -359,6 +377,8 @@ int main(int argc, char **argv)
         ((copy_chk_fn *volatile)__memcpy_chk)(to, from, 100, 99);
     } else if (strcmp(mode, "signals") == 0) {
         signals();
+    } else if (strcmp(mode, "dozing") == 0) {
+        dozing(count);
     } else {
         fprintf(stderr, "recorder-known: which mode?\n");
         return 2;
