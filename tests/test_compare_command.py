@@ -193,6 +193,28 @@ def test_other_programs_and_other_sides_of_one_name_are_told(tmp_path, call, old
     assert "Note" not in call("compare", one, one)[1].replace("Note: both are the same run", "")
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_another_mix_of_the_same_name_is_told(tmp_path, call, kept):
+    """What wherry record writes is named by the command alone."""
+
+    def one(name, mean, digest):
+        made = Made().row("mixes", {"libc": 2.0, "wherry": 2.0}, mix="@python.copy")
+        for cell in made.run["cells"]:
+            cell["bytes"] = mean
+        if kept:
+            told = {"name": "python.copy", "ops": ["copy"], "mean": mean, "largest": mean}
+            told |= {"percentiles": {"50": mean}, "up_to_16": 0.0, "up_to_64": 1.0}
+            made.run["mixes"] = [told | {"sha256": digest}]
+        return made.save(tmp_path / name)
+
+    first, same = one("a.json", 64, "1" * 64), one("b.json", 65, "1" * 64)
+    other = one("c.json", 64 if kept else 4096, "2" * 64)
+    status, out, _ = call("compare", first, same)
+    assert status == 0 and "another mix" not in out
+    said = " ".join(call("compare", first, other)[1].split())
+    assert said.count("python.copy is another mix in the second run than in the first") == 1
+
+
 def test_shapes_are_called_so(tmp_path, call):
     a = usual(1).save(tmp_path / "a.json")
     b = usual(2, {("wherry", 64): 1.31}).save(tmp_path / "b.json")

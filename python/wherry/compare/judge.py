@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from wherry import machine, significance, stats
-from wherry.compare import machines, match, programs, sides
+from wherry.compare import machines, match, namesakes, sides
 from wherry.compare.sides import Figures, Side
 from wherry.errors import unknown
 from wherry.formats.samples import Raw
@@ -99,6 +99,7 @@ def compare(
     else:
         estimated = _shapes(matched.pairs, figures, own, reference)
     _notes(own, a, b)
+    own.notes += namesakes.differ(a, b, matched.pairs)
     _judge(own, estimated, a, b)
     return own
 
@@ -150,7 +151,6 @@ def _notes(own: Comparison, a: dict, b: dict) -> None:
         own.notes.append(
             f"of Wherry's own routines in the first run {plans[0]}, in the second {plans[1]}"
         )
-    own.notes += programs.differ(a, b)
     for which, run in (("first", a), ("second", b)):
         if run["interrupted"]:
             own.notes.append(f"the {which} run was interrupted")

@@ -59,8 +59,8 @@ def _rehearsed() -> dict | None:
 
 
 def own_share(merger: Merger, cpu_s: float, ticks_per_ns: float) -> float:
-    """Of the run's processor time what is the programs' and did not go into counting. That is told by a clock which runs
-    on while another program runs; most of that is left out, and no more is told than there can be."""
+    """Of the run's processor time what is the programs' and did not go into counting. The clock that tells it runs on
+    while another program runs; most of that is left out, and no more is told than there can be."""
     aside_s = merger.aside / ticks_per_ns / 1e9
     return max(1 - aside_s / cpu_s, LEAST_OWN_SHARE) if cpu_s > 0 else 1.0
 
