@@ -83,11 +83,18 @@ def test_no_difference_names_what_tells_more():
         ("dropin", "plan:my.toml", None),
         ("libc", "dropin A=1", None),
         ("A=1", "preload:a.so", None),
+        ("libc", "preload:other.so", None),
         ("libc", "A=1", None),
     ],
 )
-def test_a_trial_of_the_same_is_named_where_there_is_one(a, b, options):
-    """The drop-in's by turns say nothing of another library."""
+def test_a_trial_of_the_same_is_named_where_there_is_one(
+    a, b, options, tmp_path, monkeypatch, build_dir
+):
+    """The drop-in's by turns say nothing of another library, and wherry record tries none without such a function."""
+    monkeypatch.chdir(tmp_path)
+    for name, library in (("a b", "slow"), ("other", "nothing")):
+        made_of = build_dir / f"tests/c/recorder/librecorder-{library}.so"
+        (tmp_path / f"{name}.so").symlink_to(made_of)
     rounds = made(np.random.default_rng(5), 1.0, 0.02)
     found = {metric: figures.of(rounds, metric, 0) for metric in figures.METRICS}
     pair = [sides.Side(what, what, {}, what not in ("libc", "A=1")) for what in (a, b)]

@@ -17,6 +17,8 @@ from pathlib import Path
 from wherry import elf
 from wherry.errors import FailedError
 
+# Of which a library that wherry record tries must have one.
+TRIED_NAMES = ("memcpy", "memmove", "memset")
 # What separates or is expanded in LD_PRELOAD: no path with it can stand there.
 _NOT_IN_PRELOAD = re.compile(r"[\s:$]")
 # Of a link, such that there is room for what stands before it.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
-from wherry import shellwords
+from wherry import preloading, shellwords
 from wherry.ab import figures
 from wherry.ab.figures import Figure
 from wherry.ab.sides import Side
@@ -104,5 +105,7 @@ def _by_turns(a: Side, b: Side) -> str | None:
     kind, _, file = word.partition(":")
     if word in ("dropin", "wherry", "plan:default"):
         return ""
+    if kind == "preload" and preloading.why_not_preloaded(Path(file), preloading.TRIED_NAMES):
+        return None
     option = {"plan": "--plan", "preload": "--try"}.get(kind)
     return f"{option} {shellwords.path(file)} " if option else None

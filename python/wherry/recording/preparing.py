@@ -13,8 +13,6 @@ from wherry.recording import telling, trial
 from wherry.recording.trial import Tried
 
 DIRECTORY = "WHERRY_RECORD"
-# Of which a library that is tried must have one.
-TRIED_NAMES = ("memcpy", "memmove", "memset")
 
 
 @dataclass(frozen=True)
@@ -28,7 +26,7 @@ class Preparation:
         env = dict(base)
         if self.tried and env.pop("WHERRY_PLAN", None) is not None:
             telling.say(planuse.NOT_USED)
-        for word in preloading.that_export(env, TRIED_NAMES):
+        for word in preloading.that_export(env, preloading.TRIED_NAMES):
             telling.say(
                 f"LD_PRELOAD names {word}, which has such functions of its own: what is told of libc is of these"
             )
@@ -51,7 +49,7 @@ def leave_out_the_dropin() -> None:
 def _library(given: str) -> Path:
     """The file of --try, when it has something to try."""
     path = Path(given)
-    if why := preloading.why_not_preloaded(path, TRIED_NAMES):
+    if why := preloading.why_not_preloaded(path, preloading.TRIED_NAMES):
         raise WherryError(f"--try {given}: {why}; give a shared object, or libc")
     return path
 
