@@ -25,7 +25,8 @@ unwind_call:
 	movq	%rsi, %rdi
 	movq	%rdx, %rsi
 	movq	%rcx, %rdx
-	xorl	%ecx, %ecx			/* of those that have a fourth argument */
+	movq	unwind_fourth(%rip), %rcx	/* of those that have a fourth argument, and a fifth */
+	xorl	%r8d, %r8d
 	movabsq	$0x1111111111111103, %rbx
 	movabsq	$0x1111111111111106, %rbp
 	movabsq	$0x111111111111110c, %r12

@@ -16,8 +16,10 @@
 #include "cpu/cpu.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/nofault.h"
+#include "dispatch/watch.h"
 #include "plan/plan.h"
 #include "routines/registry.h"
+#include "routines/thresholds.h"
 #include "wherry.h"
 
 enum { MOST_STEPS = 1000, ROOM = 64 << 10, PAGE = 4096, TRAP_FLAG = 0x100 };
@@ -28,7 +30,8 @@ typedef void *any_fn(uintptr_t, uintptr_t, uintptr_t);
 void *unwind_call(any_fn *fn, uintptr_t a, uintptr_t b, uintptr_t c);
 extern const char unwind_returned[], unwind_call_end[];
 any_fn unwind_wrong_frame, unwind_wrong_register, unwind_wrong_none;
-uintptr_t unwind_stack; /* the caller's stack pointer at the call */
+uintptr_t unwind_stack;  /* the caller's stack pointer at the call */
+uintptr_t unwind_fourth; /* argument */
 int main(int count, char **words);
 
 static unsigned long stepped, steps_left;
@@ -134,7 +137,66 @@ static void step_faults(void)
         step("wherry_copy_nofault", ANY(wherry_copy_nofault), end - n / 2, begin, n);
         step("wherry_copy_nofault", ANY(wherry_copy_nofault), end, begin, n);
         step("wherry_copy_nofault", ANY(wherry_copy_nofault), begin, end - n / 2, n);
+        step("wherry_set_nofault", ANY(wherry_set_nofault), end - n / 2, 0, n);
     }
+}
+
+static void step_sums(void)
+{
+    static uint32_t sum;
+    unwind_fourth = (uintptr_t)&sum;
+    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+        const uintptr_t n = sizes[k], end = (uintptr_t)room + ROOM, begin = (uintptr_t)room + k % 7;
+        step("wherry_csum_copy_nofault", ANY(wherry_csum_copy_nofault), end - n, begin, n);
+        step("wherry_csum_copy_nofault", ANY(wherry_csum_copy_nofault), end - n / 2, begin, n);
+        step("wherry_csum_copy_nofault", ANY(wherry_csum_copy_nofault), begin, end - n / 2, n);
+    }
+    unwind_fourth = 0;
+}
+
+/* What asks whether its destination was written before, and whether it is near: past the caches, by string
+ * instructions, and neither. */
+static void step_large(void)
+{
+    enum { FROM = 8192, N = 9000, NONE = -1 };
+    const struct wherry_thresholds kept = wherry_thresholds;
+    const uintptr_t dst = (uintptr_t)room + ROOM / 2 + 1, src = (uintptr_t)room + 64;
+    for (int way = 0; way < 3; way++) {
+        const size_t stream = way < 2 ? FROM : (size_t)NONE, recent = way ? 0 : 2 * N,
+                     rep = way == 2 ? FROM : (size_t)NONE;
+        wherry_thresholds = wherry_thresholds_complete((struct wherry_thresholds){
+            .copy_rep_from = rep,
+            .copy_rep_to = (size_t)NONE,
+            .copy_stream_from = stream,
+            .set_rep_from = rep,
+            .set_rep_to = (size_t)NONE,
+            .set_stream_from = stream,
+            .copy_ymm_from = (size_t)NONE,
+            .copy_stream_recent_from = recent,
+            .set_stream_recent_from = recent,
+        });
+        step("wherry_copy_nofault, large", ANY(wherry_copy_nofault), dst, src, N);
+        step("wherry_copy_nofault, large, overlapping", ANY(wherry_copy_nofault), src + 300, src, N);
+        step("wherry_set_nofault, large", ANY(wherry_set_nofault), dst, 0, N);
+    }
+    wherry_thresholds = kept;
+}
+
+/* A call that is recorded: the watch is called in the middle of it. */
+static void step_looks(void)
+{
+    static const unsigned short recorded[] = {0, 5, 300, 2050};
+    wherry_watch_use(&wherry_watch_copies, HELD_LOOKING);
+    wherry_watch_use(&wherry_watch_sets, HELD_LOOKING);
+    for (size_t k = 0; k < sizeof recorded / sizeof recorded[0]; k++) {
+        const uintptr_t n = recorded[k], dst = (uintptr_t)room + ROOM / 2, src = (uintptr_t)room + 64;
+        step("wherry_memcpy, recorded", ANY(wherry_memcpy), dst, src, n);
+        step("wherry_mempcpy, recorded", ANY(wherry_mempcpy), dst, src, n);
+        step("wherry_memset, recorded", ANY(wherry_memset), dst, 0, n);
+        step("wherry_bzero, recorded", ANY(wherry_bzero), dst, n, 0);
+    }
+    wherry_watch_use(&wherry_watch_copies, WATCHING);
+    wherry_watch_use(&wherry_watch_sets, WATCHING);
 }
 
 static void bzero_as_set(void) /* wherry_bzero has no value to set, and its size comes second */
@@ -182,10 +244,15 @@ int main(int count, char **words)
         step_sizes("wherry_bcopy", ANY(wherry_bcopy), false, true, true, 1);
         bzero_as_set();
         functions += 6;
+        if (isa == WHERRY_ISA_AVX512)
+            step_looks();
         wherry_nofault_force((enum wherry_isa)isa);
         step_sizes("wherry_copy_nofault", ANY(wherry_copy_nofault), false, true, false, 1);
+        step_sizes("wherry_set_nofault", ANY(wherry_set_nofault), true, false, false, 1);
         step_faults();
-        functions++;
+        step_sums();
+        step_large();
+        functions += 3;
     }
     printf("functions %u instructions %lu\n", functions, stepped);
     return 0;
