@@ -81,6 +81,11 @@ def test_scene(build_dir: Path, scene: str):
     play(program(build_dir, "own"), scene)
 
 
+def test_faults_that_are_made_up(build_dir: Path):
+    """Of each entry of the table, and such as no program can bring about: tests/c/fix_test.c."""
+    run(build_dir / "tests/c/fix-test", timeout=300)
+
+
 UNNOTICED = (
     *("stack", "restart", "no_restart", "ignored", "flood", "flood_ignored"),
     *("in_turn", "beside", "forked", "first"),
