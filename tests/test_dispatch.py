@@ -141,6 +141,18 @@ def verified(runner: Path, functions: set[str], *options: str) -> None:
         here = widest == "avx512" or (here and tier != widest)
 
 
+def bytes_at_null_fault(build, *library):
+    """None of them takes bytes at or near null for an empty buffer, and returns."""
+    done = subprocess.run([build / "tests/c/low-test", *library], capture_output=True, text=True)
+    if done.returncode == 77:
+        pytest.skip("something is mapped at null")
+    assert done.returncode == 0, done.stdout
+
+
+def test_bytes_at_null_are_a_fault_of_the_drop_in_too(build_dir):
+    bytes_at_null_fault(build_dir, build_dir / "preload/libwherry-dropin.so")
+
+
 def test_what_is_verified_is_all_there_is(wherry_run):
     said = run([wherry_run, "verify", "wherry@sse2", "--brief", "--family", "sweep", "--json"])
     events = [json.loads(line) for line in said.splitlines()]
@@ -170,6 +182,7 @@ def test_either_tier_may_stand_first(build_dir, first, edge):
         run(["qemu-x86_64", "-cpu", "Haswell", early])
     said = run([build / "tests" / "c" / "midcall-test"])
     assert " calls, 0 wrong" in said or said.startswith("skipped"), said
+    bytes_at_null_fault(build)
     verified(runner, ARRANGED)
     # Those of the other build have been verified above; here it is that the tier is what they go by.
     verified(runner, BY_TIER, *(("--family", "sweep") if alike(build, build_dir) else ()))
