@@ -114,11 +114,26 @@ static inline void lock_page(void *page, int key)
     CHECK(syscall(SYS_pkey_mprotect, page, PAGE, PROT_READ | PROT_WRITE, key) == 0);
 }
 
+/* What the message says is what the other fields say. */
+static inline bool message_fits(const struct wherry_nofault_status *status)
+{
+    const bool by_table = status->path == WHERRY_NOFAULT_BY_TABLE;
+    const bool ours = status->sigsegv == WHERRY_NOFAULT_OURS && status->sigbus == WHERRY_NOFAULT_OURS;
+    const bool ready = strncmp(status->message, "ready", 5) == 0;
+    if (status->path == WHERRY_NOFAULT_BY_NOTHING)
+        return strncmp(status->message, "neither", 7) == 0;
+    if (status->sigsegv_blocked || status->sigbus_blocked)
+        return strstr(status->message, by_table ? "would kill" : "raise no signal");
+    if (!by_table || strstr(status->message, "could last be asked"))
+        return ready == by_table;
+    return ready && strstr(status->message, ours ? "this library owns" : "the host owns");
+}
+
 static inline struct wherry_nofault_status status_now(void)
 {
     struct wherry_nofault_status status;
     CHECK(wherry_nofault_status(&status) == 0);
-    CHECK(status.message && status.message[0]);
+    CHECK(status.message && message_fits(&status));
     return status;
 }
 

@@ -295,6 +295,10 @@ static void blocked(void)
     sigprocmask(SIG_BLOCK, &set, NULL);
     struct wherry_nofault_status status = status_now();
     CHECK(status.sigbus_blocked && !status.sigsegv_blocked && strstr(status.message, "blocked"));
+    CHECK(status.path == WHERRY_NOFAULT_BY_TABLE);
+    signal(SIGSEGV, SIG_DFL); /* nobody raises a signal then */
+    CHECK(status_now().path == by_calls() && all_right(false));
+    begin();
     sigprocmask(SIG_UNBLOCK, &set, NULL);
     CHECK(!status_now().sigbus_blocked && strstr(status_now().message, "ready"));
 }

@@ -14,9 +14,12 @@ static void forwarded(void)
 {
     begin();
     own(SIGSEGV, host_forwards, SA_ONSTACK);
-    own(SIGBUS, host_forwards, SA_ONSTACK);
     CHECK(all_right(true));
     struct wherry_nofault_status status = status_now();
+    CHECK(status.sigsegv == WHERRY_NOFAULT_HOST && status.sigbus == WHERRY_NOFAULT_OURS);
+    own(SIGBUS, host_forwards, SA_ONSTACK);
+    CHECK(all_right(true));
+    status = status_now();
     CHECK(status.sigsegv == WHERRY_NOFAULT_HOST && status.sigbus == WHERRY_NOFAULT_HOST);
     CHECK(status.path == WHERRY_NOFAULT_BY_TABLE && all_right(true));
     if (sigsetjmp(escape, 1) == 0)
