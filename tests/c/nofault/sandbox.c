@@ -133,6 +133,7 @@ static void before(void)
     CHECK(wherry_nofault_init() == EPERM && wherry_nofault_init_hosted() == EPERM);
     const struct wherry_nofault_status status = status_now();
     CHECK(status.path == by_calls() && status.sigsegv == WHERRY_NOFAULT_SOMEBODY && !status.initialised);
+    CHECK(!status.sigsegv_handler && !status.sigbus_handler);
     CHECK(status.sigbus == WHERRY_NOFAULT_SOMEBODY && !status.sigsegv_handler && !status.sigbus_handler);
     CHECK(strstr(status.message, "rt_sigaction") && all_right(false));
 }
@@ -212,6 +213,14 @@ static void no_read(void)
     CHECK(to[0] == 'o' && fault.signo == 0 && fault.code == EPERM);
 }
 
+static int open_descriptors(void)
+{
+    int count = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -240,8 +249,10 @@ int main(int argc, char **argv)
     forbid(SYS_process_vm_readv);
     forbid(SYS_process_vm_writev);
     if (strcmp(scene, "pipe") == 0) {
+        const int open_before = open_descriptors();
         CHECK(status_now().path == WHERRY_NOFAULT_BY_PIPE);
         CHECK(all_right(false));
+        CHECK(open_descriptors() == open_before); /* whatever each call has opened is closed */
         overlap();
         locked();
         CHECK(wherry_nofault_init() == 0 && all_right(true));

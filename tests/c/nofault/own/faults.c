@@ -301,6 +301,12 @@ static void blocked(void)
     begin();
     sigprocmask(SIG_UNBLOCK, &set, NULL);
     CHECK(!status_now().sigbus_blocked && strstr(status_now().message, "ready"));
+    sigemptyset(&set);
+    sigaddset(&set, SIGSEGV);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    CHECK(!status_now().sigbus_blocked && status_now().sigsegv_blocked);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    CHECK(!status_now().sigsegv_blocked);
 }
 
 static void uninitialised(void)
