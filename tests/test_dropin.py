@@ -300,6 +300,29 @@ def test_an_overflow_ends_as_it_does_without(dropin: Path, programs: Path, name:
     ]
 
 
+def test_what_tells_of_an_overflow_is_called_as_a_function(dropin: Path, tmp_path: Path):
+    """With an aligned stack, and so that an unwinder finds who was checked: libc's own needs neither."""
+    (tmp_path / "p.c").write_text(
+        "#include <stdint.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <unwind.h>\n"
+        "int main(void);\n"
+        "void *__memcpy_chk(void *, const void *, size_t, size_t);\n"
+        "static _Unwind_Reason_Code visit(struct _Unwind_Context *context, void *found) {\n"
+        "    void *ip = (void *)(_Unwind_GetIP(context) - 1);\n"
+        "    *(int *)found |= _Unwind_FindEnclosingFunction(ip) == (void *)main;\n"
+        "    return _URC_NO_REASON; }\n"
+        "void __chk_fail(void) { int found = 0;\n"
+        "    uintptr_t frame = (uintptr_t)__builtin_frame_address(0);\n"
+        "    _Unwind_Backtrace(visit, &found);\n"
+        '    printf("aligned %d main %d\\n", frame % 16 == 0, found); exit(0); }\n'
+        "int main(void) { char to[4], from[8] = {0};\n"
+        "    return __memcpy_chk(to, from, 5, 4) != NULL; }\n"
+    )
+    options = ("-O1", "-fno-builtin", "-fno-omit-frame-pointer", "-funwind-tables", "-rdynamic")
+    run(*CC, *options, "p.c", "-o", "p", cwd=tmp_path)
+    said = run(tmp_path / "p", env=preloaded(dropin)).stdout
+    assert said == "aligned 1 main 1\n"
+
+
 def test_a_fortified_program_is_served(dropin: Path, tmp_path: Path):
     (tmp_path / "p.c").write_text(
         "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <wchar.h>\n"
