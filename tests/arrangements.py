@@ -21,7 +21,7 @@ def built(build_dir: Path, first: str, edge: str) -> Path:
     if _has(build_dir, first, edge):
         return build_dir
     build = ROOT / "build" / f"first-{first}-{edge}"
-    programs = ("early-static", "midcall-test", "low-test", "edge-test")
+    programs = ("early-static", "midcall-test", "low-test", "edge-test", "watch-test")
     targets = ("runner/wherry-run", *(f"tests/c/{name}" for name in programs))
     options = (f"-Dfirst_tier={first}", f"-Dpage_edge={edge}")
     meson_build(ROOT, build, *options, targets=targets, like=build_dir)

@@ -159,7 +159,10 @@ static void counted(void)
             memset(to, 0xa5, PLACES + MOST + 2);
             watch->left = 2 * WATCH_PICKED;
             way->call(at, n);
-            const bool counts = way->watch->left == WATCH_PICKED;
+            /* Where lines of the source are wanted these go by the way of sizes together, which counts each call. */
+            const bool together =
+                WHERRY_EDGE_BRANCH && watch == &wherry_watch_copies && n > 512 && wherry_thresholds.copy_source_page;
+            const bool counts = way->watch->left == (together ? 2 * WATCH_PICKED - 1 : WATCH_PICKED);
             /* None of the smallest is, of copies none that goes AVX2's way, and of sets to 512 those by halves alone.
              */
             const bool must = n > 128 && (watch == &wherry_watch_copies ? n <= 512 || !halves : n <= 256 || n > 512);
@@ -347,9 +350,10 @@ static void nothing(void)
         wherry_memcpy(nowhere, nowhere, 0);
     else
         wherry_memset(nowhere, 1, 0);
-    if (watch->recorded != 1) {
+    /* Where AVX2 stands first sizes below 16 bytes go its way, but where sizes are apart: then nothing is recorded. */
+    if (watch->recorded != (WHERRY_FIRST_AVX2 ? 0 : 1)) {
         failures++;
-        printf("%s of no bytes: no look records it\n", way->name);
+        printf("%s of no bytes: recorded %u times\n", way->name, watch->recorded);
     }
     watch->slow_from = slow_from;
     watch->counting = counting;
