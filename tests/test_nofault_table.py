@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, need_tool, run
 from disassembly import Object, load
-from fault_table import ENTRY_BYTES, FUNCTIONS, Entry, broken, entries_of, table_of, verified
+from fault_table import (
+    ENTRY_BYTES,
+    FUNCTIONS,
+    REPORT,
+    Entry,
+    broken,
+    entries_of,
+    table_of,
+    verified,
+)
 from test_nofault import CC, verify
 
 GUARDED = [
@@ -120,6 +129,40 @@ def test_the_table_is_sorted_and_holds_no_address(build_dir: Path):
             r"^([0-9a-f]{16}) ", run("readelf", "-rW", path).stdout, re.MULTILINE
         )
         assert not [place for place in relocated if int(place, 16) in span]
+
+
+# kinds of fault_table.h
+LOAD, STORE, STRING = range(3)
+
+
+def kind_of(words: str) -> int:
+    """What an instruction of the table does, as objdump has it."""
+    if words.startswith("rep movs"):
+        return STRING
+    to_memory = words.startswith("rep stos") or re.search(r"\)(\{%k\d\})?$", words)
+    return STORE if to_memory and not words.startswith(("cmp", "test")) else LOAD
+
+
+def mistaken(program: Path, entries: list[Entry]) -> list[str]:
+    """Of these those whose kind is another than their instruction's."""
+    dump = run("objdump", "-d", "--no-show-raw-insn", program).stdout
+    found = dict(re.findall(r"^ *([0-9a-f]+):\t(.*?) *(?:#.*)?$", dump, re.MULTILINE))
+    return [
+        f"{entry.name}: {words}"
+        for entry in entries
+        for words in [" ".join(found[f"{entry.instruction:x}"].split())]
+        if entry.kind & ~REPORT != kind_of(words)
+    ]
+
+
+def test_each_entry_is_of_the_kind_of_its_instruction(wherry_run: Path):
+    """Else a second signal finds out on which side the fault is, or a fault without an address is told of the other."""
+    need_tool("objdump", "binutils")
+    entries = entries_of(wherry_run)
+    assert len(entries) > 300
+    assert mistaken(wherry_run, entries) == []
+    others = [entry._replace(kind=entry.kind ^ STORE) for entry in entries[:5]]
+    assert len(mistaken(wherry_run, others)) == len(others)
 
 
 @pytest.mark.parametrize(
