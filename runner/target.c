@@ -192,9 +192,9 @@ struct target_arguments target_arguments(enum target_abi abi, void *dst, const v
     case ABI_ISZERO:
         return (struct target_arguments){{s, n, nothing, nothing}};
     case ABI_NOFAULT:
-        return (struct target_arguments){{d, s, n, (uintptr_t)&target_fault}};
+        return (struct target_arguments){{d, s, n, (uintptr_t)target_report}};
     case ABI_SET_NOFAULT:
-        return (struct target_arguments){{d, v, n, (uintptr_t)&target_fault}};
+        return (struct target_arguments){{d, v, n, (uintptr_t)target_report}};
     case ABI_CSUM_NOFAULT:
         return (struct target_arguments){{d, s, n, v}};
     default:

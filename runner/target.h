@@ -96,8 +96,9 @@ const char *targets_add_plan(struct target_list *list, const char *spec);
  * wherry_nofault_init. */
 void targets_add_nofault(struct target_list *list, bool planned);
 bool target_is_nofault(void (*fn)(void));
-extern struct wherry_fault target_fault; /* what they are given to fill in */
-extern __thread uint32_t target_sum;     /* where wherry_csum_copy_nofault leaves its sum */
+extern struct wherry_fault target_fault;   /* what they fill in */
+extern struct wherry_fault *target_report; /* what they are given: that, or NULL */
+extern __thread uint32_t target_sum;       /* where wherry_csum_copy_nofault leaves its sum */
 /* Puts the thresholds of a target in force that has some of its own; NULL, or one without, puts the plan's back. */
 void target_thresholds(const struct target *target);
 /* Appends libc's memcpy (op copy), memmove, mempcpy, memset, bzero, bcopy. */

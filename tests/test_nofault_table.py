@@ -165,6 +165,26 @@ def test_each_entry_is_of_the_kind_of_its_instruction(wherry_run: Path):
     assert len(mistaken(wherry_run, others)) == len(others)
 
 
+def test_a_report_to_nowhere_is_seen(wherry_run: Path, tmp_path: Path):
+    """A caller may have no place for the report. Here the look before a copy backward takes any place for one."""
+    need_tool("objdump", "binutils")
+    dump = run("objdump", "-d", "--disassemble=wherry_guarded_copy_sse2", wherry_run).stdout
+    asked = re.findall(r"^ *([0-9a-f]+):\t48 85 c9 +\ttest +%rcx,%rcx$", dump, re.MULTILINE)
+    assert len(asked) == 3
+    sections = run("readelf", "-SW", wherry_run).stdout
+    address, offset = re.search(r" \.text +PROGBITS +([0-9a-f]+) ([0-9a-f]+) ", sections).groups()
+    data = bytearray(wherry_run.read_bytes())
+    for place in asked:
+        at = int(place, 16) - int(address, 16) + int(offset, 16)
+        assert data[at : at + 3] == b"\x48\x85\xc9"
+        data[at + 2] = 0xE4  # of rsp, which never is 0
+    (tmp_path / "broken").write_bytes(data)
+    (tmp_path / "broken").chmod(0o755)
+    options = ("--brief", "--family", "nofault", "--seed", "7")
+    done = verify(tmp_path / "broken", "nofault@sse2:wherry_copy_nofault", *options)
+    assert done.returncode == 1 and "WRONG" in done.stdout, done.stdout
+
+
 @pytest.mark.parametrize(
     ("field", "change"), [(0, -1), (1, 0), (2, 1)], ids=["gone", "astray", "kind"]
 )
