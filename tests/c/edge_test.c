@@ -1,7 +1,8 @@
 /* What AVX-512 masks out of a small copy or set must not lie in the page behind the buffer: nothing is wrong with that
  * but time, some 180 ns where nothing is mapped there. So each call is made an instruction at a time, and the address
  * of each access under a mask is worked out before it is executed. In the tiers that have such accesses; or, with a
- * shared object's name, of what it has under the names of libc. */
+ * shared object's name, of what it has under the names of libc.
+ * Besides, that the ladder's choice leads to its routines and no other does: any of them is right. */
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -37,6 +38,11 @@ static const unsigned sizes[] = {0, 1, 2, 8, 15, 16, 17, 24, 31, 32, 33, 63, 64}
 static unsigned failures, accesses;
 static volatile uintptr_t end_of[2]; /* the last byte of the source, and of the destination */
 static volatile uintptr_t beyond;    /* an access that has left them by the end */
+
+/* What the ladder's choice leads to, and no other. */
+void wherry_routine_move_avx512_ladder(void);
+void wherry_routine_set_avx512_ladder(void);
+static volatile bool climbed;
 
 static uintptr_t register_of(const greg_t *regs, unsigned number)
 {
@@ -81,6 +87,8 @@ static void on_step(int signo, siginfo_t *info, void *context)
     bool stores;
     uintptr_t address;
     unsigned bytes;
+    climbed |= regs[REG_RIP] == (greg_t)(uintptr_t)wherry_routine_move_avx512_ladder ||
+               regs[REG_RIP] == (greg_t)(uintptr_t)wherry_routine_set_avx512_ladder;
     if (!is_masked((const uint8_t *)regs[REG_RIP], regs, &stores, &address, &bytes))
         return;
     accesses++;
@@ -137,6 +145,23 @@ static void look_at(const char *tier)
     printf("%s: %u accesses under a mask looked at\n", tier, accesses - met);
 }
 
+static void climbs(enum wherry_isa isa)
+{
+    static const unsigned some[] = {100, 300, 1024, 2000};
+    wherry_dispatch_force(isa);
+    for (unsigned which = 0; functions[which].fn != (void (*)(void))wherry_copy_nofault; which++)
+        for (size_t s = 0; s < sizeof some / sizeof *some; s++) {
+            climbed = false;
+            end_of[0] = end_of[1] = UINTPTR_MAX;
+            call(which, room[1], room[0], some[s]);
+            if (climbed == (isa == WHERRY_ISA_AVX512_LADDER))
+                continue;
+            failures++;
+            printf("%s, %s of %u bytes: by the ladder %d\n", wherry_isa_names[isa], functions[which].name, some[s],
+                   climbed);
+        }
+}
+
 int main(int count, char **words)
 {
     const struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
@@ -163,6 +188,9 @@ int main(int count, char **words)
         look_at("avx512");
         wherry_dispatch_force(WHERRY_ISA_AVX512_TOGETHER);
         look_at("avx512_together");
+        climbs(WHERRY_ISA_AVX512);
+        climbs(WHERRY_ISA_AVX512_TOGETHER);
+        climbs(WHERRY_ISA_AVX512_LADDER);
     }
     return failures || !accesses;
 }
