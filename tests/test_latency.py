@@ -26,10 +26,11 @@ FAST = ("--processes", "1", "--rounds", "2")
 ROW = "id=1 op=chase routines=1_chain,12_chains rounds=2 batch_us=50"
 
 
-def system(wherry_run: Path, rows: str, status: int = 0, **options) -> tuple[list[dict], str]:
-    done = subprocess.run(
-        [wherry_run, "system"], input=rows, capture_output=True, text=True, timeout=300, **options
-    )
+def system(
+    wherry_run: Path, rows: str, status: int = 0, peers: tuple[str, ...] = (), **options
+) -> tuple[list[dict], str]:
+    words = [wherry_run, "system", *(word for own in peers for word in ("--peer", own))]
+    done = subprocess.run(words, input=rows, capture_output=True, text=True, timeout=300, **options)
     assert done.returncode == status, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 

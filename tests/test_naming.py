@@ -156,6 +156,7 @@ def test_of_several_numbers_the_one_that_the_file_tells_is_the_size():
     [
         {"op": "chase", "size": 4096, "mode": "latency", "huge": False},
         {"op": "chase", "size": 1 << 30, "mode": "throughput", "huge": True, "threads": 1},
+        {"op": "loaded", "size": 65536, "block": 4096, "buffer": 1 << 26, "others": 7},
         {"op": "network", "size": 65536, "via": "veth", "offload": "off", "offset": 3},
         {"op": "switch", "via": "pipe", "partners": "threads", "place": "same CPU", "live": "none"},
         {"op": "stripes", "size": 4096, "members": 9, "cache": "cold", "from": "given"},

@@ -1,5 +1,5 @@
-"""The pages of `switch`, `network`, `stripes` and `latency` in headless Chromium: every picture has its marks, names
-what was counted, fits the page, and tells its bars apart by colour."""
+"""The pages of `switch`, `network`, `stripes`, `latency` and `loaded` in headless Chromium: every picture has its
+marks, names what was counted, fits the page, and tells its bars apart by colour."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ CASES = {
     ),
     "stripes": (("--disks", "3,9"), {"size of one block, bytes", "GB/s"}),
     "latency": (("--size", "4K,16K,256K,1M"), {"working set, bytes", "time per load"}),
+    "loaded": (("--size", "4K,16K,64K"), {"working set, bytes", "time per load"}),
 }
 # Figures of a page, at least.
-FEWEST = {"latency": 1}
+FEWEST = {"latency": 1, "loaded": 1}
 # Mails have figures of the others.
-UNPUBLISHED = ("latency",)
+UNPUBLISHED = ("latency", "loaded")
 # Titles of all upright and level axes of a figure.
 TITLES = """
 return [...document.querySelectorAll(`#${arguments[0]} .role-axis-title text`)].map((t) => t.textContent);

@@ -22,7 +22,7 @@ from wherry.errors import FailedError
 from wherry.striping import scratch
 from wherry.striping.place import Place
 
-NAMES = ("switch", "network", "stripes", "latency")
+NAMES = ("switch", "network", "stripes", "latency", "loaded")
 ROW = "id=1 op=network routines=aligned,iperf3 size=4096 rounds=2 batch_us=1000\n"
 
 

@@ -48,6 +48,9 @@ struct system_row {
 struct system_figures {
     double ns;
     double parts[SYSTEM_PARTS];
+    /* Of a steady row whose samples have much in them that is not timed: the scene has looked itself, at what is. */
+    bool looked;
+    enum disturbance disturbed;
 };
 
 /* A word that rows of a scene may have: one of `values` (separated by blanks), or with NULL a number from low to high,

@@ -26,7 +26,7 @@ _OPS = (
 OPS = ("copy", "move", "set", "zero")
 OPS += ("csum", "copy_csum", "crc32c", "copy_crc32c", "iszero", "pagezero")
 # Systems measured as a whole: what they copy from and to is no dimension, and the size none of a call.
-SCENES = ("switch", "stripes", "network", "chase")
+SCENES = ("switch", "stripes", "network", "chase", "loaded")
 _NO_SOURCE, _NO_DESTINATION = ("set", "zero", "pagezero", "iszero"), ("csum", "crc32c")
 # What other people call a size; a bare number after the name of an op of ours is one too.
 _SIZES = ("size", "length", "len", "n", "bytes", "size_bytes", "range")

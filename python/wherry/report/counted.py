@@ -20,6 +20,7 @@ _WHAT = {
     ("network", "rings"): "frame",
     "stripes": "block",
     "chase": LOAD,
+    "loaded": LOAD,
 }
 # What a rate is where it is not told in bytes, as in the tables: its unit, of what page.js writes, and how it comes.
 _RATES: dict[str, tuple[str, str, Rate]] = {
