@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from conftest import run, wait_until
 from test_latency import cells, skipped, system
-from wherry import runfile, tables
+from wherry import dimensions, runfile, tables
 from wherry.errors import WherryError
 from wherry.estimate import expected_seconds
 from wherry.experiments import Request
 from wherry.experiments.loaded import EXPERIMENT, IDLE, WALKED, buffer_for, own_sets
+from wherry.formats import places
 from wherry.report import pictures
 from wherry.units import GIB, KIB, MIB
 
@@ -220,6 +221,14 @@ def test_sentences():
     assert "no longer that could be told" in noisy
     assert EXPERIMENT.in_words(made({})) == [] and EXPERIMENT.blocks(made({}), 100) == []
     assert EXPERIMENT.in_words(made({MIB: {IDLE: 4.0}})) == []
+
+
+def test_rows_are_told_in_words():
+    row = made({16 * MIB: {IDLE: 20.0}}, others=3)["rows"][0] | {"mode": "latency"}
+    assert places.place(row) == "16M, buffers of 64M, latency, others copy 64K, 3 copying"
+    words = dimensions.common([row])
+    assert "others copy 64 KiB at a time, 3 other CPUs copy" in words
+    assert "1 other CPU copies" in dimensions.common([row | {"others": 1}])
 
 
 # ---- as a user runs it -----------------------------------------------------------------------------------------------

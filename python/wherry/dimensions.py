@@ -210,6 +210,7 @@ def _other(key: str, value: object) -> str:
         "overlap": "destination {:+} bytes",
         "threads": "{} thread" if value == 1 else "{} threads",
         "members": "{} member" if value == 1 else "{} members",
+        "others": "{} other CPU copies" if value == 1 else "{} other CPUs copy",
         "offset": "buffers {} past a page's beginning",
         "who": "used by {}",
         "stack": "{}",
@@ -220,6 +221,8 @@ def _other(key: str, value: object) -> str:
         "code": "{} code",
         "name": "{}",
     }
+    if key == "block" and isinstance(value, int):
+        return f"others copy {size_words(value)} at a time"
     try:
         return words.get(key, "{}" if key == "mode" else key + " {}").format(value)
     except ValueError:

@@ -23,6 +23,7 @@ _WORDS = {
     "delta": "dst − src = {} mod 4096",
     "overlap": "overlap {:+}",
     "threads": "{} threads",
+    "others": "{} copying",
     "content": "{} pages",
     "ascending": "{} ascending",
     "code": "{} code",
@@ -56,6 +57,8 @@ def place(cell: dict) -> str:
             continue
         if isinstance(value, bool):
             words.append(key if value else f"no {key}")
+        elif key == "block" and isinstance(value, int):
+            words.append(f"others copy {size_label(value)}")
         else:
             words.append(_WORDS.get(key, key + " {}").format(value))
     return ", ".join(words) or "as usual"
