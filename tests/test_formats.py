@@ -320,6 +320,15 @@ def test_benchtests_in_ticks_stay_ticks_unless_told(tmp_path, call):
     assert status == 0 and "--ghz" in said
     assert "ticks" in call("bench", "--show", "r.json")[1]
     assert "median (ticks)" in call("export", "r.json")[1]
+    assert call("import", path, "-o", "r.json", "--ghz", "2")[0] == 0
+    assert "median (ns)" in call("export", "r.json")[1]
+
+
+def test_a_rate_for_figures_that_are_no_ticks_is_refused(tmp_path, call):
+    path = saved(tmp_path / "b.out", glibc(timing="clock_gettime"))
+    status, _, said = call("import", path, "-o", "r.json", "--ghz", "2")
+    assert status == 2 and "no figures in ticks" in said
+    assert not Path("r.json").exists()
 
 
 def test_pictures_of_ticks_say_ticks(tmp_path):

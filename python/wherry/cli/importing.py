@@ -31,11 +31,19 @@ def command(file: str, output: str | None, ghz: float | None, as_json: bool) -> 
     from wherry import outputs, runfile
     from wherry.cli import streams
     from wherry.cli.printer import Printer
+    from wherry.errors import WherryError
     from wherry.formats import files
     from wherry.units import plural
 
     path = Path(file)
-    run = files.load(path, ghz, foreign=True)
+    run = files.load(path, foreign=True)
+    if ghz is not None:
+        if run["source"]["unit"] != "ticks":
+            raise WherryError(
+                f"--ghz is the rate of a counter, and {file} ({run['source']['tool']}) has no figures in ticks of one; "
+                "leave it out"
+            )
+        run = files.load(path, ghz, foreign=True)
     if as_json:
         Printer().write(runfile.encode(run).decode())
         return
