@@ -398,6 +398,27 @@ def test_the_runners_page_knows_every_option(wherry_run: Path):
         assert options - told <= {"--help"}, command
 
 
+def test_the_protocol_and_the_help_have_the_same_options(wherry_run: Path):
+    """Each command with its options as the protocol writes it, but for those of which it says [options]."""
+    page = (ROOT / "docs/runner-protocol.md").read_text()
+    for command in ("measure", "system", "hold", "timed", "entered", "sizes", "verify"):
+        written = " ".join(re.findall(rf"`\s*wherry-run {command}\b([^`]*)`", page))
+        said = run(wherry_run, command, "--help").stdout
+        told, has = (
+            set(re.findall(r"--[a-z][a-z-]*", text)) - {"--help"} for text in (written, said)
+        )
+        assert told == has, command
+
+
+def test_the_runners_page_has_each_exit_status_of_the_protocol():
+    protocol = (ROOT / "docs/runner-protocol.md").read_text()
+    rows = re.findall(r"^\| ([\d, ]+) \| ", protocol, flags=re.MULTILINE)
+    page = (ROOT / "man/wherry-run.1").read_text().partition("\n.SH EXIT STATUS\n")[2]
+    heads = re.findall(r"^\.TP\n(.*)$", page.partition("\n.SH ")[0], flags=re.MULTILINE)
+    told = re.findall(r"\d+", " ".join(heads))
+    assert {"0", "1", "2", "141"} <= set(told) == set(re.findall(r"\d+", " ".join(rows)))
+
+
 @pytest.mark.parametrize("page", sorted((ROOT / "man").glob("*.[137]")), ids=lambda p: p.name)
 def test_the_pages_are_sound(page: Path, tmp_path: Path):
     groff = need_tool("groff", "groff")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import sys
 from pathlib import Path
 
 import pytest
-from conftest import need_tool, run
+from conftest import ROOT, need_tool, run
 from made_peers import BYTES, DPDK, GLIBC, LIBRARIES, LLVM, MUSL, STRINGZILLA, Place
 from wherry import found_peers
 
@@ -15,6 +17,16 @@ from wherry import found_peers
 @pytest.fixture
 def place(tmp_path: Path, wherry_run: Path) -> Place:
     return Place(tmp_path, wherry_run)
+
+
+def test_the_help_names_each_library():
+    tool = ROOT / "tools/peers"
+    about = run(sys.executable, tool, "--help").stdout.partition("\noptions:")[0]
+    (libraries,) = re.findall(
+        r"one of ([\w, ]+)", run(sys.executable, tool, "--from", "x", check=False).stderr
+    )
+    plain = re.sub(r"\W", "", about.lower())
+    assert [name for name in libraries.split(", ") if name not in plain] == []
 
 
 def test_nothing_is_installed(place: Place):

@@ -41,6 +41,7 @@ static void help(void)
          "  --isa TIER                 public functions under this tier only (sse2, avx2, avx512 ...)\n"
          "  --seed N                   of contents and samples (default: new each time, printed)\n"
          "  --jobs N                   children at once (default: one for each CPU)\n"
+         "  --pin CPU                  on this CPU alone\n"
          "  --case CASE                one case, as a failure prints it\n"
          "  --json                     events for programs\n\nfamilies:");
     for (size_t i = 0; i < FAMILY_COUNT; i++)
