@@ -203,6 +203,37 @@ def test_rows_without_a_verdict_say_why_and_claim_nothing():
     assert "no verdicts in 1 of 2 rows" in page.page([page.Run(run, "a.json")])
 
 
+def test_words_leave_out_rows_without_a_verdict():
+    """No stretch of sizes goes on across one, and counts say what they count."""
+    won = {"fastest": "libc", "tied": [], "lead": {"median": 1.5}}
+    untold = {"fastest": None, "tied": [], "lead": None, "undecided": "noise"}
+    tie = {"fastest": None, "tied": ["libc", "wherry"], "lead": None}
+
+    def said(*rows: dict) -> list[str]:
+        numbered = [{"row": n} | row for n, row in enumerate(rows)]
+        ns = {"libc": {"ns": {"median": 2.0}}, "wherry": {"ns": {"median": 3.0}}}
+        cells, label = dict.fromkeys(range(len(rows)), ns), lambda row: str(1 << row["row"])
+        return [
+            sentences.leaders(numbered, label),
+            sentences.leaders_or_counts(numbered, label, {"size", "op"}),
+            sentences.libc_loss(numbered, cells, label, 0.0),
+        ]
+
+    across, counted, loss = said(won, won, untold, won, tie)
+    assert across.startswith("libc was fastest from 1 to 2 and at 8 (")
+    assert across.endswith("; one row was a tie.")
+    assert counted.startswith("libc was fastest in 3 of 4 rows with a verdict, at most")
+    assert loss == "libc was fastest or tied with the fastest in all 4 rows with a verdict."
+    across, counted, loss = said(won, won, won, tie)
+    assert across.startswith("libc was fastest from 1 to 4 (")
+    assert counted.startswith("libc was fastest in 3 of 4 rows, at most")
+    assert loss == "libc was fastest or tied with the fastest in all 4 rows."
+    across, _, loss = said(tie, untold)
+    assert "in the one row with a verdict several tied" in across
+    assert loss == "libc was fastest or tied with the fastest in the one row with a verdict."
+    assert "2 of 3 rows with a verdict were ties" in said(won, tie, tie, untold)[0]
+
+
 def test_verdicts_of_one_process_say_what_they_do_not_know():
     own = {"comparisons": 1, "method": "Benjamini-Hochberg", "level": 0.05}
     assert sentences.corrected(own | {"test": significance.TEST}) == ""

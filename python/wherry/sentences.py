@@ -46,13 +46,19 @@ def _between(low: float, high: float) -> str:
 def stretches(
     rows: Sequence[dict], label: Callable[[dict], str]
 ) -> list[tuple[str | None, str, list[dict]]]:
-    """Neighbouring rows with the same leader, as (leader or None for a tie, `from A to B`, rows)."""
+    """Neighbouring rows with the same leader, as (leader or None for a tie, `from A to B`, rows). One without a verdict
+    is in no stretch, and none goes on across it."""
     groups: list[list[dict]] = []
+    goes_on = False
     for row in rows:
-        if groups and groups[-1][-1]["fastest"] == row["fastest"]:
+        if not _judged([row]):
+            goes_on = False
+            continue
+        if goes_on and groups[-1][-1]["fastest"] == row["fastest"]:
             groups[-1].append(row)
         else:
             groups.append([row])
+        goes_on = True
     found = []
     for group in groups:
         first, last = label(group[0]), label(group[-1])
@@ -68,12 +74,13 @@ def stretches(
 
 def leaders(rows: Sequence[dict], label: Callable[[dict], str]) -> str:
     """Who was fastest where, and by how much."""
-    rows = _judged(rows)
+    told, rows = rows, _judged(rows)
     if not rows:
         return ""
+    which = _which(told)
     where: dict[str, list[str]] = {}
     leads: dict[str, list[float]] = {}
-    for name, place, group in stretches(rows, label):
+    for name, place, group in stretches(told, label):
         if name is None:
             continue
         where.setdefault(name, []).append(place)
@@ -88,19 +95,30 @@ def leaders(rows: Sequence[dict], label: Callable[[dict], str]) -> str:
         parts.append(f"{name} was fastest {join(places)}{lead}")
     if not parts:
         # Who is not among the first may still be behind: a row is not a tie of all its routines.
-        each = "in each row" if len(rows) > 1 else "here"
+        each = f"in each row{which}"
+        if len(rows) == 1:
+            each = f"in the one row{which}" if which else "here"
         said = f"{each} several tied for the first place"
         if not all(row["tied"] for row in rows):
-            said = "; ".join(_without_leader(rows)) if len(rows) > 1 else "who leads is undecided"
+            said = (
+                "; ".join(_without_leader(rows, which))
+                if len(rows) > 1
+                else "who leads is undecided"
+            )
         return f"No routine surely led alone by more than the noise floor: {said}."
-    return "; ".join([*parts, *_without_leader(rows)]) + "."
+    return "; ".join([*parts, *_without_leader(rows, which)]) + "."
 
 
 def _judged(rows: Sequence[dict]) -> list[dict]:
     return [row for row in rows if row["fastest"] or row["tied"] or row.get("unsure")]
 
 
-def _without_leader(rows: Sequence[dict]) -> list[str]:
+def _which(rows: Sequence[Mapping]) -> str:
+    """Behind `rows`: which of them are counted, where samples give some no verdict."""
+    return " with a verdict" if any(row.get("undecided") for row in rows) else ""
+
+
+def _without_leader(rows: Sequence[dict], which: str) -> list[str]:
     """How many of them were ties, and how many not even that."""
     ties = sum(bool(row["tied"]) for row in rows)
     unsure = sum(not row["fastest"] and not row["tied"] for row in rows)
@@ -113,7 +131,7 @@ def _without_leader(rows: Sequence[dict]) -> list[str]:
             said.append(
                 f"one row was {one}"
                 if count == 1
-                else f"{count} of {len(rows)} rows were {several}"
+                else f"{count} of {len(rows)} rows{which} were {several}"
             )
     return said
 
@@ -131,6 +149,7 @@ def leaders_or_counts(
     if len(rows) <= FEW and len(set(differ) - sides) + bool(sides & set(differ)) <= 1:
         return leaders(rows, label)
     judged = _judged(rows)
+    which = _which(rows)
     won: dict[str, list[dict]] = {}
     for row in judged:
         if row["fastest"]:
@@ -141,12 +160,13 @@ def leaders_or_counts(
     for name in sorted(won, key=lambda n: -len(won[n])):
         own = won[name]
         best = max(own, key=lambda row: (row["lead"] or {}).get("median", 1))
-        places = f"in {_all_of(len(own), len(judged))}" if len(own) > 1 else f"at {label(best)}"
+        counted = _all_of(len(own), len(judged), which)
+        places = f"in {counted}" if len(own) > 1 else f"at {label(best)}"
         if lead := best["lead"]:
             most = f"{times_as(lead['median'])} the next"
             places += f", at most {most}, at {label(best)}" if len(own) > 1 else f" ({most})"
         parts.append(f"{name} was fastest {places}")
-    return "; ".join([*parts, *_without_leader(judged)]) + "."
+    return "; ".join([*parts, *_without_leader(judged, which)]) + "."
 
 
 def corrected(own: Mapping | None) -> str:
@@ -191,9 +211,13 @@ def libc_loss(
     """Where libc lost most, and where it was as good as any."""
     worst: tuple[float, str, str] | None = None
     good = unsure = counted = 0
+    compared = []
     for row in rows:
         own = {n: c for n, c in cells.get(row["row"], {}).items() if n not in YARDSTICKS}
-        if "libc" not in own or len(own) < 2 or row.get("undecided"):
+        if "libc" not in own or len(own) < 2:
+            continue
+        compared.append(row)
+        if row.get("undecided"):
             continue
         counted += 1
         best = min(own, key=lambda n: own[n]["ns"]["median"])
@@ -206,25 +230,26 @@ def libc_loss(
             worst = (loss, best, label(row))
     if not counted:
         return ""
+    which = _which(compared)
     if worst is None and not unsure:
-        return f"libc was fastest or tied with the fastest in {_all_of(good, counted)}."
+        return f"libc was fastest or tied with the fastest in {_all_of(good, counted, which)}."
     if worst is None:
         if counted == 1:
             return "Whether libc was as fast as any is undecided."
         return (
-            f"libc was fastest or tied in {good or 'none'} of {counted} rows, and surely lost in none; "
+            f"libc was fastest or tied in {good or 'none'} of {counted} rows{which}, and surely lost in none; "
             f"{unsure} {'is' if unsure == 1 else 'are'} undecided."
         )
     if counted == 1:
         return f"libc lost at {worst[2]}: it took {slower_than(worst[0])} {worst[1]}."
     return (
         f"libc lost most at {worst[2]}, where it took {slower_than(worst[0])} {worst[1]}; it was "
-        f"fastest or tied in {good or 'none'} of {counted} rows"
+        f"fastest or tied in {good or 'none'} of {counted} rows{which}"
         + (f", and {unsure} {'is' if unsure == 1 else 'are'} undecided." if unsure else ".")
     )
 
 
-def _all_of(count: int, total: int) -> str:
+def _all_of(count: int, total: int, which: str) -> str:
     if total == 1:
-        return "the one row there is" if count else "no row"
-    return f"all {total} rows" if count == total else f"{count} of {total} rows"
+        return f"the one row{which or ' there is'}" if count else "no row"
+    return f"all {total} rows{which}" if count == total else f"{count} of {total} rows{which}"
