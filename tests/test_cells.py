@@ -9,6 +9,8 @@ import subprocess
 import pytest
 from conftest import without_randomisation
 from wherry import stats
+from wherry.errors import WherryError
+from wherry.product import ALL_OPS, READS, Product
 from wherry.rounds import Rounds, uncontrolled
 from wherry.units import rate_label
 
@@ -110,6 +112,7 @@ REFUSED = {
     "--code cold --op csum": "not for csum",
     "--content dirty": "--op zero",
     "--op set --content zero": "no zeros",
+    "--content zero": "give --op zero\n",
     "--op csum --content new": "writes nothing",
     "--op move --overlap 8 --content new": "where the source does",
     "--content new,dirty": "--op zero",
@@ -134,6 +137,29 @@ def test_what_makes_no_sense_is_one_line(wherry, words):
     result = wherry("bench", "cells", *words.split())
     assert result.returncode == 2, result.stdout
     assert REFUSED[words] in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_the_help_tells_the_contents_of_each_op(wherry):
+    """As many are taken, and no others; what is taken of no op has no place there."""
+    said = " ".join(wherry("bench", "--help").stdout.split())
+    (words,) = re.findall(r"finds in its destination: any; (.*?); all that write: new", said)
+    told = {
+        (op, content)
+        for ops, contents in (part.split(": ") for part in words.split("; "))
+        for op in ops.split(", ")
+        for content in contents.split(", ")
+    }
+
+    def taken(op: str, content: str) -> bool:
+        try:
+            Product(ops=(op,), contents=(content,), sizes=(64,)).check([("L1", "L1")])
+        except WherryError:
+            return False
+        return True
+
+    assert told == {(o, c) for o in ALL_OPS for c in ("dirty", "zero") if taken(o, c)}
+    reading = {op for op in ALL_OPS if not taken(op, "new")}
+    assert reading == {*READS, "iszero"}
 
 
 def test_absurd_products_tell_how_many_and_how_long(wherry):

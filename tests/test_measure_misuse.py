@@ -106,7 +106,7 @@ def test_calls_that_would_take_too_long(runner):
         ("id=1 op=copy routines=libc mix=@/nonexistent/mix", "cannot be read"),
         (
             "id=1 op=copy routines=libc size=8 content=dirty",
-            "needs op=zero, set, iszero or pagezero",
+            "are for ops with a destination alone",
         ),
         ("id=1 op=set routines=libc size=8 content=zero", "need op=zero, iszero or pagezero"),
         ("id=1 op=csum routines=csum_sse2 size=8 content=new", "an op that writes"),

@@ -144,8 +144,9 @@ class Product:
         other = next((op for op in self.ops if op not in FILLS), None)
         if other and own != ["new"]:
             _refuse(
-                f"--content is what a destination holds that is only filled; {other} has a source",
-                "--op zero or set",
+                f"--content {next(content for content in own if content != 'new')} is what a destination holds that "
+                f"is only filled; {other} has a source",
+                "--op zero" if "zero" in own else "--op zero or set",
             )
         if "zero" in own and "set" in self.ops:
             _refuse("--content zero: op set leaves no zeros behind", "--op zero")

@@ -293,7 +293,7 @@ static const char *contradiction(struct row *row, const bool *given, bool mixed)
     if (row->content == CONTENT_NEW && row->overlaps)
         return say("content=new and overlap cannot be had together: the destination lies where the source does");
     if (row->content != CONTENT_ANY && row->content != CONTENT_NEW && row_has_source(row))
-        return say("content needs op=zero, set, iszero or pagezero; give none with ops that have a source");
+        return say("content=dirty, zero and mixed are for ops with a destination alone; give op=zero");
     if ((row->content == CONTENT_ZERO || row->content == CONTENT_MIXED) && row->op == WHERRY_OP_set)
         return say("content=zero and mixed need op=zero, iszero or pagezero: op=set leaves no zeros behind");
     if (row->content != CONTENT_ANY && (mixed || row->size == 0))

@@ -50,8 +50,8 @@ _OPTIONS = (
         "content",
         "contents",
         "CONTENT,...",
-        "cells: what a call finds in its destination: any; set and zero: dirty, zero; all that write: new (pages that "
-        "the kernel has yet to give).",
+        "cells: what a call finds in its destination: any; zero, pagezero, iszero: dirty, zero; set: dirty; all that "
+        "write: new (pages that the kernel has yet to give).",
     ),
 )
 FLAGS = {parameter: f"--{option}" for option, parameter, _, _ in _OPTIONS}
