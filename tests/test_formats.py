@@ -324,6 +324,14 @@ def test_benchtests_in_ticks_stay_ticks_unless_told(tmp_path, call):
     assert "median (ns)" in call("export", "r.json")[1]
 
 
+def test_an_output_beside_json_is_refused(tmp_path, call):
+    """It would be passed over: the run goes to standard output."""
+    path = saved(tmp_path / "b.out", glibc())
+    status, out, said = call("import", path, "-o", "r.json", "--json")
+    assert status == 2 and out == "" and "leave it out, or -o" in said
+    assert not Path("r.json").exists()
+
+
 def test_a_rate_for_figures_that_are_no_ticks_is_refused(tmp_path, call):
     path = saved(tmp_path / "b.out", glibc(timing="clock_gettime"))
     status, _, said = call("import", path, "-o", "r.json", "--ghz", "2")

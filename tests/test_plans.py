@@ -392,6 +392,7 @@ def test_misuse(wherry, tmp_path):
         (("compile", text, "-o", tmp_path / "x.toml"), "a compiled plan is no text"),
         (("show", tmp_path / "none"), "cannot read"),
         (("show", tmp_path), "is not a file"),
+        (("show", "--text", "--json", tmp_path / "none"), "exclude each other"),
         (("frobnicate",), "No such command"),
     ]:
         done = wherry("plan", *words)

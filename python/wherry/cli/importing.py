@@ -35,6 +35,8 @@ def command(file: str, output: str | None, ghz: float | None, as_json: bool) -> 
     from wherry.formats import files
     from wherry.units import plural
 
+    if as_json and output:
+        raise WherryError("--json writes the run to standard output; leave it out, or -o")
     path = Path(file)
     run = files.load(path, foreign=True)
     if ghz is not None:

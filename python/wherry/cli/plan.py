@@ -57,6 +57,8 @@ def show(file: Path, text: bool, as_json: bool) -> None:
     from wherry import planfiles, plantext, planwords, runfile
     from wherry.cli.printer import Printer
 
+    if text and as_json:
+        raise WherryError("--text and --json exclude each other; give one of them")
     found = planfiles.read(file)
     printer = Printer()
     if as_json:
