@@ -274,6 +274,30 @@ def test_classes_add_up():
     assert [classes[n] for n in range(1, 13)] == pytest.approx([1 / 12] * 12, abs=0.001)
 
 
+def test_a_file_stands_in_the_place_of_what_has_its_name(tmp_path, call, wherry_run):
+    """`wherry record -o gcc.mix.json`, say: what is listed and measured as gcc.copy is that, once."""
+    sizes = {"calls": 3, "bytes": 21, "sizes": [[7, 7, 3, 21]]}
+    recorded = {"format": "wherry-mix", "version": 1, "name": "gcc", "ops": {"copy": sizes}}
+    (tmp_path / "gcc.mix.json").write_text(json.dumps(recorded))
+    (tmp_path / "tar.copy.csv").write_text("5:1\n")
+    for file, name, size in (("gcc.mix.json", "gcc", 7), ("tar.copy.csv", "tar.copy", 5)):
+        listed = json.loads(call("list", "mixes", "--mix", file, "--json")[1])
+        assert [m["largest"] for m in listed if m["name"].startswith(name)] == [size]
+        assert [
+            m["largest"]
+            for m in json.loads(call("list", "mixes", "--mix", file, name, "--json")[1])
+        ] == [size]
+        words = ("--op", "copy", "--mix", file, "--routine", "rep_movsb", "--state", "L1")
+        short = ("--quick", "--processes", "1", "--rounds", "1", "--save", f"{name}.json")
+        status, out, _ = call("bench", "mixes", *words, *short)
+        assert status == 0
+        assert f"{name.partition('.')[0]}.copy: p10 {size}, median {size}" in " ".join(out.split())
+        rows = [row["mix"] for row in json.loads((tmp_path / f"{name}.json").read_text())["rows"]]
+        assert len(rows) == len(set(rows))
+    same = json.loads(call("list", "mixes", "--mix", "uniform:0-16", "--json")[1])
+    assert same == json.loads(call("list", "mixes", "--json")[1])
+
+
 def test_the_list_has_percentiles_and_a_plot(call, tmp_path):
     status, out, _ = call("list", "mixes")
     assert status == 0 and "median" in out and "p99" in out

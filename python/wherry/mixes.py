@@ -352,6 +352,15 @@ def _shipped(name: str, op: str, runnable: bool) -> tuple[Mix, ...]:
     return tuple(of_recording(recordings.shipped(name), ops=(op,), runnable=runnable))
 
 
+def with_given(own: Sequence[Mix], given: Sequence[Mix]) -> list[Mix]:
+    """What comes with Wherry and what the user gives. A file of the user's stands in the place of the recording of its
+    name, since a row is told by nothing else; a range that is there already is no other one."""
+    names = {mix.name for mix in own}
+    taken = {mix.name.rpartition(".")[0] for mix in given if mix.sha256}
+    kept = [mix for mix in own if not (mix.sha256 and mix.name.rpartition(".")[0] in taken)]
+    return [*kept, *(mix for mix in given if mix.sha256 or mix.name not in names)]
+
+
 def for_op(mixes: Sequence[Mix], op: str) -> list[Mix]:
     return [mix for mix in mixes if op in mix.ops]
 

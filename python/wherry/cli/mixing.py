@@ -36,8 +36,7 @@ def listed(
         raise unknown("form of mixes", form, mixfiles.FORMS, "wherry list --help")
     own = [*mixes.built_in(), *mixes.shipped(runnable=False)]
     given = dimensions.mixes(files)
-    own_names = {mix.name for mix in own}
-    found = [*own, *(mix for mix in given if mix.name not in own_names)]
+    found = mixes.with_given(own, given)
     # `gcc` means all ops of what was recorded there.
     known: dict[str, list[Mix]] = {mix.name: [mix] for mix in found}
     for mix in found:

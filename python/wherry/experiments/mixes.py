@@ -23,9 +23,8 @@ class Mixes(Experiment):
             names = self._names(request, op)
             # Of those that come with Wherry a quick run has the copies alone.
             recorded = () if request.quick and op != "copy" else mixes.shipped((op,))
-            own = {mix.name for mix in mixes.built_in()}
-            given = [mix for mix in request.mixes if mix.sha256 or mix.name not in own]
-            for mix in mixes.for_op([*mixes.built_in(), *recorded, *given], op):
+            own = (*mixes.built_in(), *recorded)
+            for mix in mixes.for_op(mixes.with_given(own, request.mixes), op):
                 usual = with_overlaps(mix.usual, op) if mix.sha256 else mix.usual
                 usual += mixes.REACH if mix.sha256 and op != "set" else 0
                 level = home(usual, op, request.caches)
@@ -63,12 +62,12 @@ class Mixes(Experiment):
 
     def blocks(self, run: dict, width: int) -> list[tables.Block]:
         cells = tables.cells_of(run, self.name)
-        records = {
+        own = (*mixes.built_in(), *mixes.shipped(runnable=False))
+        records = {f"@{mix.name}" if mix.sha256 else mix.name: mix.record() for mix in own}
+        records |= {
             f"@{mix['name']}" if mix.get("sha256") else mix["name"]: mix
             for mix in run.get("mixes", ())
         }
-        own = (*mixes.built_in(), *mixes.shipped(runnable=False))
-        records |= {f"@{mix.name}" if mix.sha256 else mix.name: mix.record() for mix in own}
         blocks, told = [], set()
         for op in OPS:
             rows = [row for row in tables.rows_of(run, self.name) if row["op"] == op]
