@@ -388,3 +388,10 @@ def test_mixes_of_one_name_stay_apart(tmp_path):
     found = mixes.gather([str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path / "a")])
     assert [mix.name for mix in found] == ["web_server", "web_server~2"]
     assert all(len(mix.ops) == 3 and " " not in mix.spec for mix in found)
+    sizes = {"calls": 1, "bytes": 7, "sizes": [[7, 7, 1, 7]]}
+    recorded = {"format": "wherry-mix", "version": 1, "name": "web", "ops": {"copy": sizes}}
+    (tmp_path / "a" / "web.mix.json").write_text(json.dumps(recorded))
+    (tmp_path / "a" / "web.copy.csv").write_text("9:1\n")
+    found = mixes.gather([str(tmp_path / "a" / name) for name in ("web.mix.json", "web.copy.csv")])
+    assert [(mix.name, mix.largest) for mix in found] == [("web.copy", 7), ("web.copy~2", 9)]
+    assert len({mix.spec for mix in found}) == 2

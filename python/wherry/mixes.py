@@ -6,11 +6,12 @@ from __future__ import annotations
 import codecs
 import functools
 import hashlib
+import itertools
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from wherry import mixcopies, mixfiles, named_files
@@ -248,6 +249,12 @@ def _files(given: str) -> list[Path]:
     return usable
 
 
+def _apart() -> Iterator[str]:
+    """What sets files of one name apart."""
+    yield ""
+    yield from (f"~{number}" for number in itertools.count(2))
+
+
 def gather(
     given: Iterable[str], told: Callable[[str], object] = lambda line: None
 ) -> tuple[Mix, ...]:
@@ -258,16 +265,20 @@ def gather(
     )
     if len(paths) > MOST_FILES:
         raise WherryError(f"--mix: {len(paths)} files; at most {MOST_FILES} at once")
-    taken: dict[str, int] = {}
-    found = []
+    taken: set[str] = set()
+    found: list[Mix] = []
     for path in paths:
         # A name stands in tables and in the run file: printable, and short.
         stem = (
             re.sub(r"[^\w.+-]", "_", path.stem.removesuffix(".mix"), flags=re.ASCII)[:40] or "mix"
         )
-        taken[stem] = taken.get(stem, 0) + 1
-        name = stem if taken[stem] == 1 else f"{stem}~{taken[stem]}"
-        found += _recorded(path, name, told) or [read(path, name)]
+        own = _recorded(path, stem, told) or [read(path, stem)]
+        ends = [mix.name.removeprefix(stem) for mix in own]
+        # Also a recording's share of one op, and a file that is called so.
+        names = ([f"{stem}{apart}{end}" for end in ends] for apart in _apart())
+        free = next(names for names in names if taken.isdisjoint(names))
+        taken.update(free)
+        found += [replace(mix, name=name) for mix, name in zip(own, free, strict=True)]
     return tuple(found)
 
 
