@@ -241,6 +241,8 @@ def test_a_name_that_does_not_say_the_op_is_told(tmp_path, call):
         (("--export", "x.csv", "uniform:0-17"), "did you mean uniform:0-16?"),
         (("--export", "x.csv", "--format", "lvm", "log:1-4096"), "did you mean llvm?"),
         (("--format", "llvm"), "goes with --export"),
+        (("--json", "--export", "x.csv", "log:1-4096"), "--json prints the list, and --export"),
+        (("--json", "--plot", "x.svg"), "--json prints the list, and --plot"),
         (("--mix", "big.csv", "--export", "big.csv"), "that is a mix that is read itself"),
         (("--mix", ".", "--export", "./big.csv", "big"), "that is a mix that is read itself"),
         (("--mix", "big.csv", "--export", "x.csv", "--format", "llvm"), "use --format fleetbench"),

@@ -30,6 +30,11 @@ def listed(
     plot: str | None,
     as_json: bool,
 ) -> None:
+    if as_json and (export or plot):
+        flag = "--export" if export else "--plot"
+        raise WherryError(
+            f"--json prints the list, and {flag} writes files instead; give one of them"
+        )
     if form and not export:
         raise WherryError("--format goes with --export FILE")
     if form and form not in mixfiles.FORMS:
