@@ -64,5 +64,5 @@ move_step:
 
 move_maybe_by_string:               /* below COPY_REP_RECENT_FROM: others went by COPY_STRING_FROM or COPY_YMM_FROM */
     movq    %r8, %rcx
-    RECENT_FIND_COPY(move_far)
+    RECENT_FIND_COPY(RECENT_SHIFTED_BMI2, move_far)
     jmp     move_not_by_string

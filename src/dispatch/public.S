@@ -378,7 +378,7 @@ move_longest:
 copy_avx2_maybe_by_string:
     cmpq    wherry_thresholds + COPY_REP_RECENT_FROM(%rip), %rdx
     jae     copy_avx2_longer
-    RECENT_FIND_COPY(copy_avx2_by_routine)
+    RECENT_FIND_COPY(RECENT_SHIFTED_BMI2, copy_avx2_by_routine)
     jmp     copy_avx2_not_by_string
 
 /* What is most frequent here, without the routine: on the way to it a tenth of what 8000 bytes take in L2 is spent. */

@@ -143,7 +143,7 @@ set_avx2_step:
 set_avx2_maybe_by_string:
     cmpq    wherry_thresholds + SET_REP_RECENT_FROM(%rip), %rdx
     jae     set_avx2_longer
-    RECENT_FIND_SET(wherry_routine_set_avx2)
+    RECENT_FIND_SET(RECENT_SHIFTED_BMI2, wherry_routine_set_avx2)
     jmp     set_avx2_not_by_string
 set_avx2_longer:
     vzeroupper

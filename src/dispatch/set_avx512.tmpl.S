@@ -386,7 +386,7 @@ set_step:
 set_maybe_by_string:
     cmpq    wherry_thresholds + SET_REP_RECENT_FROM(%rip), %rdx
     jae     set_longer
-    RECENT_FIND_SET(wherry_routine_set_avx512)
+    RECENT_FIND_SET(RECENT_SHIFTED_BMI2, wherry_routine_set_avx512)
 #if !WHERRY_EDGE_BRANCH
 /* Many sets of 256 KiB in L2 take a fifth longer by half lines than by whole ones, which the routine has (Zen 5). */
     cmpl    $SET_WHOLE_FROM, %edx   /* below SET_REP_RECENT_FROM, or too large for it anyway */

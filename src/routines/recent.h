@@ -24,20 +24,16 @@
 /* clang-format off */
 /* Goes to far when the rdx bytes at rdi were not written lately. r8 becomes the row and r9d the first block; r10 and r11
  * are lost. As written_lately below, but for entering. */
-#define RECENT_FIND(far, table, places, row_log)   \
-    movq    %rsp, %r8;                             \
-    movq    %rsp, %r9;                             \
-    shrq    $16, %r8;                              \
-    shrq    $23, %r9;                              \
+#define RECENT_FIND(shifted, far, table, places, row_log) \
+    shifted(16 - row_log, %rsp, %r8);              \
+    shifted(23 - row_log, %rsp, %r9);              \
     xorl    %r9d, %r8d;                            \
-    andl    $(RECENT_ROWS - 1), %r8d;              \
-    shll    $(row_log), %r8d;                      \
+    leaq    -1(%rdi,%rdx), %r11;                   \
+    andl    $((RECENT_ROWS - 1) << row_log), %r8d; \
+    shrq    $RECENT_BLOCK_LOG, %r11;               \
+    shifted(RECENT_BLOCK_LOG, %rdi, %r9);          \
     leaq    table(%rip), %r10;                     \
     addq    %r10, %r8;                             \
-    leaq    -1(%rdi,%rdx), %r11;                   \
-    movq    %rdi, %r9;                             \
-    shrq    $RECENT_BLOCK_LOG, %r11;               \
-    shrq    $RECENT_BLOCK_LOG, %r9;                \
     movl    %r11d, %r10d;                          \
     andl    $((places) - 1), %r10d;                \
     cmpl    %r11d, (%r8,%r10,4);                   \
@@ -46,8 +42,14 @@
     andl    $((places) - 1), %r10d;                \
     cmpl    %r9d, (%r8,%r10,4);                    \
     jne     far
-#define RECENT_FIND_COPY(far) RECENT_FIND(far, wherry_recent_copies, RECENT_COPY_PLACES, RECENT_COPY_ROW_LOG)
-#define RECENT_FIND_SET(far) RECENT_FIND(far, wherry_recent_sets, RECENT_SET_PLACES, RECENT_SET_ROW_LOG)
+/* The lower half of `to` is what counts. With BMI2 one instruction: where a copy of 4 KiB in L1 waits for nothing else,
+ * three fewer here take a hundredth of its time. */
+#define RECENT_SHIFTED(count, from, to)            \
+    movq    from, to;                              \
+    shrq    $(count), to
+#define RECENT_SHIFTED_BMI2(count, from, to) rorxq $(count), from, to
+#define RECENT_FIND_COPY(shifted, far) RECENT_FIND(shifted, far, wherry_recent_copies, RECENT_COPY_PLACES, RECENT_COPY_ROW_LOG)
+#define RECENT_FIND_SET(shifted, far) RECENT_FIND(shifted, far, wherry_recent_sets, RECENT_SET_PLACES, RECENT_SET_ROW_LOG)
 
 /* At far: enters the rdx bytes at rdi. Loses r9, r10 and r11; label is the caller's. */
 #define RECENT_ENTER(label, places)                \

@@ -99,4 +99,12 @@ AT(turn_sum):
 AT(upwards):
     movl    %r11d, %eax
     subl    %edi, %eax
-    jmp     AT(steps)
+    cmpq    $NEAR_MOST, %rdx
+    jb      AT(steps)
+    .p2align 4
+AT(step_upwards):                   /* outside the first-level cache a twentieth less than by the loop above */
+    STEP(, MOVE, %rdi, 0, V, 2 * V, 3 * V)
+    addq    $(4 * V), %rdi
+    subl    $(4 * V), %eax
+    jnz     AT(step_upwards)
+    jmp     AT(ones)

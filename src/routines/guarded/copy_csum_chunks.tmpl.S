@@ -31,7 +31,7 @@ AT(maybe_chunks):
     leaq    (%r11,%r9), %rdi
 #endif
     subq    %rdx, %rdi
-    RECENT_FIND_COPY(AT(far))
+    RECENT_FIND_COPY(RECENT_SHIFTED_BMI2, AT(far))
     RESTORE
     jmp     AT(chunk)
 AT(far):

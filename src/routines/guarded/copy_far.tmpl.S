@@ -6,7 +6,7 @@ AT(maybe_by_rep):
 #endif
     cmpq    wherry_thresholds + COPY_REP_RECENT_FROM(%rip), %rdx
     jae     AT(large_by_rep)
-    RECENT_FIND_COPY(AT(far))
+    RECENT_FIND_COPY(SHIFTED, AT(far))
     jmp     AT(not_by_rep)
 AT(far):
     movq    %rsi, %r10

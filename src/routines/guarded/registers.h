@@ -11,6 +11,11 @@
 
 /* clang-format off */
 #if VEC_BYTES == 16
+#define SHIFTED RECENT_SHIFTED
+#else
+#define SHIFTED RECENT_SHIFTED_BMI2
+#endif
+#if VEC_BYTES == 16
 #define R(n) %xmm##n
 #define MOVE movdqu
 #define MOVE_NT movntdq

@@ -293,7 +293,7 @@ AT(maybe_by_string):
     jae     AT(not_by_string)
     cmpq    wherry_thresholds + SET_REP_RECENT_FROM(%rip), %rdx
     jae     AT(unless_new)
-    RECENT_FIND_SET(AT(far))
+    RECENT_FIND_SET(SHIFTED, AT(far))
     jmp     AT(not_by_string)
 AT(far):
     RECENT_ENTER(AT(enter), RECENT_SET_PLACES)
