@@ -232,10 +232,10 @@ set_513_on:
 
 #if !WHERRY_EDGE_BRANCH
 /* To 512 bytes half of the sixteen blocks would be spare, which is more than a branch guessed wrong costs where a store takes a
- * cycle for each half line (stores_halved). So eight half lines from the begin, eight to the end, the last under a mask, and two
- * behind the first eight, but no nearer to the end than they are long.
+ * cycle for each half line (stores_halved). So eight half lines from the begin, eight to the end, the last under a mask, and
+ * the one behind the first eight, as far as there is one: the last eight begin 288 bytes behind the first at most.
  *
- *   r8  those two
+ *   r8  that one
  */
     .p2align 6
 set_256_to_512:
@@ -243,7 +243,7 @@ set_256_to_512:
     vmovdqu64 %ymm16, (%rdi)
     andq    $-32, %rdi
     leaq    256(%rdi), %r8
-    leaq    -64(%r9), %rcx
+    leaq    -32(%r9), %rcx
     vmovdqa64 %ymm16, 32(%rdi)
     vmovdqa64 %ymm16, 64(%rdi)
     vmovdqa64 %ymm16, 96(%rdi)
@@ -254,7 +254,6 @@ set_256_to_512:
     cmpq    %rcx, %r8
     cmovaq  %rcx, %r8
     vmovdqa64 %ymm16, (%r8)
-    vmovdqa64 %ymm16, 32(%r8)
     vmovdqa64 %ymm16, -224(%r9)
     vmovdqa64 %ymm16, -192(%r9)
     vmovdqa64 %ymm16, -160(%r9)
