@@ -42,8 +42,8 @@
     andl    $((places) - 1), %r10d;                \
     cmpl    %r9d, (%r8,%r10,4);                    \
     jne     far
-/* The lower half of `to` is what counts. With BMI2 one instruction: where a copy of 4 KiB in L1 waits for nothing else,
- * three fewer here take a hundredth of its time. */
+/* The lower half of `to` is what counts. With BMI2 one instruction in place of two: three of these are a hundredth of what a
+ * copy of 4 KiB in L1 takes. */
 #define RECENT_SHIFTED(count, from, to)            \
     movq    from, to;                              \
     shrq    $(count), to

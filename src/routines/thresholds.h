@@ -77,10 +77,11 @@
  *   copy_ahead_from      past the caches fault-tolerant copies, and those that sum, have their source fetched ahead:
  *                        from copy_parts_from on, where there are string instructions. On a Granite Rapids that gains,
  *                        on a Zen 3 it takes up to a tenth longer
- *   sum_source_page      what copy_source_page is to copies that sum, by 64-byte vectors, to any size: put into the
- *                        lower half of the destination's address it makes it end its page, so that the size carries
- *                        where the destination goes on in the next; or all ones, so that it always carries, also where
- *                        a 64-byte store takes two cycles
+ *   sum_source_page      what copy_source_page is to copies that sum by 64-byte vectors, of any size: all bits but
+ *                        those that tell the place in a page. Or-ed with the lower half of the destination's
+ *                        address, to which the size is added then, it makes that carry where the destination goes on
+ *                        in another page. Or all bits, so that it always carries: also where a 64-byte store takes
+ *                        two cycles
  *   touched_blocks       for so many blocks of other memory what large calls touch stays near: 11 of 12 that a set of
  *                        set_stream_recent_from has, or both sides of a copy of copy_stream_recent_from, since what is
  *                        walked through again and again fits by a little less than what is copied once

@@ -41,20 +41,9 @@
 #include "registers.h"
 #include "ahead.h"
 
-#ifdef PLAIN
-#undef LOAD
-#undef STORE
-#define LOAD(resume, ...) __VA_ARGS__
-#define STORE(resume, ...) __VA_ARGS__
-#endif
-
 #if V == 32 && defined PLAIN
 #define IN_CHUNKS
 #endif
-#define CHUNK 4096
-#define FORWARD_MOST 2048 /* to here a loop upwards is as fast, whatever the distance; and means save no more than they
-                           * take in the end */
-#define NEAR_MOST 24576   /* two of these fill the first-level cache; outside it a loop upwards is faster again */
 
 #include "copy_csum_vec.h"
 

@@ -12,9 +12,9 @@
  * stores (sum_source_page), else of the destination. A place counts from there by the slant: what the source is ahead of
  * the destination, or nothing. No branch, since packets end anywhere in their pages.
  *
- * What stands around the loop takes half as long as the loop does at 1448 bytes, so each instruction of it counts: masks
- * are shifted out of ones in memory; the last vector turns by a byte under a mask, since sizes are as often odd as even;
- * but places hardly ever are odd, and whoever has such has many, so for these there is a branch.
+ * Around the loop masks are shifted out of ones in memory, and the last vector turns by a byte under a mask, since sizes are
+ * as often odd as even; but places hardly ever are odd, and whoever has such has many, so for these there is a branch.
+ * With PLAIN the rest is in copy_csum_ahead.tmpl.S.
  *
  * With DOTS, from DOTS_FROM to DOTS_MOST bytes by dot products, as copy_csum_dots.tmpl.S tells; without PLAIN only when
  * COMPARE_DOTS, an instruction that the includer defines, finds equal.
@@ -28,24 +28,11 @@
 #include "registers.h"
 #include "ahead.h"
 
-#ifdef PLAIN
-#undef LOAD
-#undef STORE
-#define LOAD(resume, ...) __VA_ARGS__
-#define STORE(resume, ...) __VA_ARGS__
-#endif
-
 #define IN_CHUNKS
-#define CHUNK 4096
-#define FORWARD_MOST 2048
-#define NEAR_MOST 24576 /* two of these fill the first-level cache */
-#define DOTS_FROM 640   /* below it they save no more than it takes to set them up */
+#define DOTS_FROM 640 /* below it they save no more than it takes to set them up */
 #define DOTS_MOST NEAR_MOST
 
 #include "copy_csum_vec.h"
-
-#undef FIRST
-#define FIRST ALL
 
 #ifdef PLAIN
 #define LEFT 40 /* below the stack pointer: bytes behind a part, behind what chunks keep there */

@@ -1,10 +1,23 @@
-/* Of copy_csum.tmpl.S: its vectors, and what is done with them in every width V. */
+/* Of copy_csum.tmpl.S and copy_csum_lines.tmpl.S: their vectors, and what is done with them in every width V. */
 #ifndef WHERRY_COPY_CSUM_VEC_H
 #define WHERRY_COPY_CSUM_VEC_H
 
+#ifdef PLAIN
+#undef LOAD
+#undef STORE
+#define LOAD(resume, ...) __VA_ARGS__
+#define STORE(resume, ...) __VA_ARGS__
+#endif
+
+/* To FORWARD_MOST bytes a loop upwards is as fast, whatever the distance, and means save no more than they take in the
+ * end. Two of NEAR_MOST fill the first-level cache; outside it a loop upwards is faster again. */
+#define CHUNK 4096
+#define FORWARD_MOST 2048
+#define NEAR_MOST 24576
+
 #define ALL R(0)
 #define HIGH R(1)
-#if V == 32 && defined PLAIN
+#if V == 64 || V == 32 && defined PLAIN
 #define FIRST ALL
 #else
 #define FIRST R(2)
