@@ -3,39 +3,15 @@
  * of each access under a mask is worked out before it is executed. In the tiers that have such accesses; or, with a
  * shared object's name, of what it has under the names of libc.
  * Besides, that the ladder's choice leads to its routines and no other does: any of them is right. */
-#include <dlfcn.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <ucontext.h>
 
-#include "dispatch/dispatch.h"
-#include "dispatch/nofault.h"
-#include "wherry.h"
+#include "ways.h"
 
-static struct {
-    const char *name;
-    void (*fn)(void);
-    bool sets, swapped, two; /* bcopy has the source first; bzero takes no value */
-} functions[] = {
-    {"memcpy", (void (*)(void))wherry_memcpy, false, false, false},
-    {"mempcpy", (void (*)(void))wherry_mempcpy, false, false, false},
-    {"bcopy", (void (*)(void))wherry_bcopy, false, true, false},
-    {"memset", (void (*)(void))wherry_memset, true, false, false},
-    {"bzero", (void (*)(void))wherry_bzero, true, false, true},
-    {"copy_nofault", (void (*)(void))wherry_copy_nofault, false, false, false},
-    {"set_nofault", (void (*)(void))wherry_set_nofault, true, false, false},
-};
-enum { FUNCTIONS = sizeof functions / sizeof *functions };
-
-enum { PAGE = 4096, TRAP_FLAG = 0x100 };
+enum { PAGE = 4096 };
 static const unsigned before_end[] = {1, 2, 15, 16, 17, 31, 32, 33, 63, 64};
 static const unsigned sizes[] = {0, 1, 2, 8, 15, 16, 17, 24, 31, 32, 33, 63, 64};
 
-static unsigned failures, accesses;
+static unsigned accesses;
 static volatile uintptr_t end_of[2]; /* the last byte of the source, and of the destination */
 static volatile uintptr_t beyond;    /* an access that has left them by the end */
 
@@ -96,36 +72,13 @@ static void on_step(int signo, siginfo_t *info, void *context)
         beyond = address;
 }
 
-static void call(unsigned which, uint8_t *dst, const uint8_t *src, uint64_t n)
-{
-    uint64_t a = (uintptr_t)dst, b = functions[which].sets ? 7 : (uintptr_t)src, c = n, fourth = 0;
-    if (functions[which].swapped) {
-        b = a;
-        a = (uintptr_t)src;
-    } else if (functions[which].two) {
-        b = n;
-    }
-    __asm__ volatile("pushfq\n\t"
-                     "orq %[trap], (%%rsp)\n\t"
-                     "popfq\n\t"
-                     "call *%[fn]\n\t"
-                     "pushfq\n\t"
-                     "andq %[no_trap], (%%rsp)\n\t"
-                     "popfq"
-                     : "+D"(a), "+S"(b), "+d"(c), "+c"(fourth)
-                     : [fn] "r"(functions[which].fn), [trap] "i"(TRAP_FLAG), [no_trap] "i"(~TRAP_FLAG)
-                     : "rax", "r8", "r9", "r10", "r11", "cc", "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5",
-                       "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
-}
-
 static uint8_t *room[2]; /* a page, and another behind it */
 
-static void look_at(const char *tier)
+static void look_at(const char *whose)
 {
     const unsigned met = accesses;
-    for (unsigned which = 0; which < FUNCTIONS; which++)
-        for (unsigned side = functions[which].sets ? 1 : 0;
-             functions[which].fn && side < (functions[which].sets ? 2 : 3); side++)
+    for (unsigned which = 0; which < WAYS; which++)
+        for (unsigned side = ways[which].sets ? 1 : 0; ways[which].fn && side < (ways[which].sets ? 2 : 3); side++)
             for (size_t p = 0; p < sizeof before_end / sizeof *before_end; p++)
                 for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
                     const size_t n = sizes[s];
@@ -135,30 +88,29 @@ static void look_at(const char *tier)
                         end_of[own] = (uintptr_t)begin[own] + n - (n > 0);
                     }
                     beyond = 0;
-                    call(which, begin[1], begin[0], n);
+                    ways_go(&ways[which], begin[1], begin[0], 7, n);
                     if (!beyond)
                         continue;
                     failures++;
-                    printf("%s, %s: %zu bytes from %p to %p: a mask at %#lx\n", tier, functions[which].name, n,
+                    printf("%s, %s: %zu bytes from %p to %p: a mask at %#lx\n", whose, ways[which].name, n,
                            (void *)begin[0], (void *)begin[1], (unsigned long)beyond);
                 }
-    printf("%s: %u accesses under a mask looked at\n", tier, accesses - met);
+    printf("%s: %u accesses under a mask looked at\n", whose, accesses - met);
 }
 
 static void climbs(enum wherry_isa isa)
 {
     static const unsigned some[] = {100, 300, 1024, 2000};
     wherry_dispatch_force(isa);
-    for (unsigned which = 0; functions[which].fn != (void (*)(void))wherry_copy_nofault; which++)
-        for (size_t s = 0; s < sizeof some / sizeof *some; s++) {
+    for (unsigned which = 0; which < WAYS; which++)
+        for (size_t s = 0; s < sizeof some / sizeof *some && !ways_survives(&ways[which]); s++) {
             climbed = false;
             end_of[0] = end_of[1] = UINTPTR_MAX;
-            call(which, room[1], room[0], some[s]);
+            ways_go(&ways[which], room[1], room[0], 7, some[s]);
             if (climbed == (isa == WHERRY_ISA_AVX512_LADDER))
                 continue;
             failures++;
-            printf("%s, %s of %u bytes: by the ladder %d\n", wherry_isa_names[isa], functions[which].name, some[s],
-                   climbed);
+            printf("%s, %s of %u bytes: by the ladder %d\n", wherry_isa_names[isa], ways[which].name, some[s], climbed);
         }
 }
 
@@ -177,12 +129,7 @@ int main(int count, char **words)
         return 77;
     }
     if (count > 1) {
-        void *library = dlopen(words[1], RTLD_NOW | RTLD_LOCAL);
-        for (unsigned which = 0; which < FUNCTIONS; which++) {
-            functions[which].fn = NULL;
-            if (library)
-                *(void **)&functions[which].fn = dlsym(library, functions[which].name);
-        }
+        ways_out_of(words[1]);
         look_at(words[1]);
     } else {
         look_at("avx512");

@@ -1,39 +1,19 @@
 /* A copy or set of any bytes at null or just above it must end the program as libc's does, not return as if there had
  * been nothing to do: ways that take such an address for that of an empty buffer ask how many bytes there are. In every
  * tier; or, with a shared object's name, of what it has under the names of libc. */
-#include <dlfcn.h>
 #include <setjmp.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <sys/mman.h>
 
-#include "dispatch/dispatch.h"
-#include "wherry.h"
+#include "ways.h"
 
 enum { MOST = 5000, PAGE = 4096 };
-
-static struct {
-    const char *name;
-    void (*fn)(void);
-    bool sets, swapped, two; /* bcopy has the source first; bzero takes no value */
-} functions[] = {
-    {"memcpy", (void (*)(void))wherry_memcpy, false, false, false},
-    {"memmove", (void (*)(void))wherry_memmove, false, false, false},
-    {"mempcpy", (void (*)(void))wherry_mempcpy, false, false, false},
-    {"bcopy", (void (*)(void))wherry_bcopy, false, true, false},
-    {"memset", (void (*)(void))wherry_memset, true, false, false},
-    {"bzero", (void (*)(void))wherry_bzero, true, false, true},
-};
-enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
 static const unsigned places[] = {0, 1, 31, 63, 64, 65, 66, 127, 4000};
 static const unsigned sizes[] = {1,  2,  3,   4,   7,   8,   15,  16,  17,  31,  32,   33,   63,
                                  64, 65, 100, 128, 129, 255, 256, 257, 512, 513, 1024, 1025, MOST};
 static uint8_t room[MOST];
 static sigjmp_buf escape;
-static unsigned failures, faults;
+static unsigned faults;
 
 static void on_fault(int signo)
 {
@@ -43,16 +23,16 @@ static void on_fault(int signo)
 
 static void call(unsigned which, uintptr_t dst, uintptr_t src, uintptr_t n)
 {
-    void (*fn)(void) = functions[which].fn;
-    if (functions[which].swapped)
+    void (*fn)(void) = ways[which].fn;
+    if (ways[which].swapped)
         ((void (*)(uintptr_t, uintptr_t, uintptr_t))fn)(src, dst, n);
-    else if (functions[which].two)
+    else if (ways[which].two)
         ((void (*)(uintptr_t, uintptr_t))fn)(dst, n);
     else
-        ((void *(*)(uintptr_t, uintptr_t, uintptr_t))fn)(dst, functions[which].sets ? 1 : src, n);
+        ((void *(*)(uintptr_t, uintptr_t, uintptr_t))fn)(dst, ways[which].sets ? 1 : src, n);
 }
 
-static void must_fault(const char *tier, unsigned which, uintptr_t dst, uintptr_t src, unsigned n)
+static void must_fault(const char *whose, unsigned which, uintptr_t dst, uintptr_t src, unsigned n)
 {
     if (sigsetjmp(escape, 1)) {
         faults++;
@@ -60,24 +40,24 @@ static void must_fault(const char *tier, unsigned which, uintptr_t dst, uintptr_
     }
     call(which, dst, src, n);
     failures++;
-    printf("%s, %s: %u bytes from %#lx to %#lx: returned\n", tier, functions[which].name, n, (unsigned long)src,
+    printf("%s, %s: %u bytes from %#lx to %#lx: returned\n", whose, ways[which].name, n, (unsigned long)src,
            (unsigned long)dst);
 }
 
-static void look_at(const char *tier)
+static void look_at(const char *whose)
 {
     const uintptr_t there = (uintptr_t)room;
-    for (unsigned which = 0; which < FUNCTIONS; which++) {
-        if (!functions[which].fn)
+    for (unsigned which = 0; which < WAYS; which++) {
+        if (!ways[which].fn || ways_survives(&ways[which]))
             continue;
         for (size_t p = 0; p < sizeof places / sizeof *places; p++)
             for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
-                must_fault(tier, which, places[p], there, sizes[s]);
-                if (!functions[which].sets)
-                    must_fault(tier, which, there, places[p], sizes[s]);
+                must_fault(whose, which, places[p], there, sizes[s]);
+                if (!ways[which].sets)
+                    must_fault(whose, which, there, places[p], sizes[s]);
             }
     }
-    printf("%s looked at\n", tier);
+    printf("%s looked at\n", whose);
 }
 
 int main(int count, char **words)
@@ -87,12 +67,7 @@ int main(int count, char **words)
     const struct sigaction action = {.sa_handler = on_fault};
     sigaction(SIGSEGV, &action, NULL);
     if (count > 1) {
-        void *library = dlopen(words[1], RTLD_NOW | RTLD_LOCAL);
-        for (unsigned which = 0; which < FUNCTIONS; which++) {
-            functions[which].fn = NULL;
-            if (library)
-                *(void **)&functions[which].fn = dlsym(library, functions[which].name);
-        }
+        ways_out_of(words[1]);
         look_at(words[1]);
     } else {
         for (int isa = 0; isa < WHERRY_ISA_COUNT; isa++)

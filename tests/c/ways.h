@@ -3,6 +3,7 @@
 #ifndef WAYS_H
 #define WAYS_H
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,7 +21,8 @@ struct way {
     bool sets, swapped, two; /* bcopy has the source first; bzero takes no value */
 };
 
-static const struct way ways[] = {
+/* Or others of these names, out of a shared object. */
+static struct way ways[] = {
     {"memcpy", (void (*)(void))wherry_memcpy, false, false, false},
     {"memmove", (void (*)(void))wherry_memmove, false, false, false},
     {"mempcpy", (void (*)(void))wherry_mempcpy, false, false, false},
@@ -30,6 +32,24 @@ static const struct way ways[] = {
     {"bzero", (void (*)(void))wherry_bzero, true, false, true},
     {"set_nofault", (void (*)(void))wherry_set_nofault, true, false, false},
 };
+
+enum { WAYS = sizeof ways / sizeof *ways };
+
+/* Takes them out of a shared object, by libc's names; what it lacks becomes NULL. */
+static inline void ways_out_of(const char *file)
+{
+    void *const library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    for (unsigned i = 0; i < WAYS; i++) {
+        ways[i].fn = NULL;
+        if (library)
+            *(void **)&ways[i].fn = dlsym(library, ways[i].name);
+    }
+}
+
+static inline bool ways_survives(const struct way *way)
+{
+    return way->fn == (void (*)(void))wherry_copy_nofault || way->fn == (void (*)(void))wherry_set_nofault;
+}
 
 /* What is looked at, and how often it was not as it must be. */
 static const char *tier;
@@ -62,7 +82,7 @@ static uint8_t *volatile ways_planted;
 
 enum { WAYS_INT3 = 0xcc, WAYS_REP = 0xf3 };
 
-static void ways_step(int signal, siginfo_t *info, void *context)
+static inline void ways_step(int signal, siginfo_t *info, void *context)
 {
     (void)signal, (void)info;
     greg_t *const registers = ((ucontext_t *)context)->uc_mcontext.gregs;
@@ -82,13 +102,13 @@ static void ways_step(int signal, siginfo_t *info, void *context)
         registers[REG_EFL] &= ~(greg_t)WAYS_TRAP_FLAG;
 }
 
-static void ways_watch(void)
+static inline void ways_watch(void)
 {
     struct sigaction action = {.sa_sigaction = ways_step, .sa_flags = SA_SIGINFO};
     sigaction(SIGTRAP, &action, NULL);
 }
 
-static void ways_call(const struct way *way, uint64_t a, uint64_t b, uint64_t c)
+static inline void ways_call(const struct way *way, uint64_t a, uint64_t b, uint64_t c)
 {
     static struct wherry_fault fault;
     uint64_t fourth = (uint64_t)(uintptr_t)&fault;
@@ -108,7 +128,7 @@ static void ways_call(const struct way *way, uint64_t a, uint64_t b, uint64_t c)
 }
 
 /* Copies n bytes, or sets them to byte; bzero takes that for 0. */
-static void ways_go(const struct way *way, uint8_t *dst, const uint8_t *src, uint8_t byte, size_t n)
+static inline void ways_go(const struct way *way, uint8_t *dst, const uint8_t *src, uint8_t byte, size_t n)
 {
     const uint64_t d = (uintptr_t)dst, s = (uintptr_t)src;
     if (way->swapped)
@@ -120,7 +140,7 @@ static void ways_go(const struct way *way, uint8_t *dst, const uint8_t *src, uin
 }
 
 /* Whether a tier is among those that are named, of which none means all. */
-static bool ways_asked_for(const char *tier, char *const *names)
+static inline bool ways_asked_for(const char *tier, char *const *names)
 {
     bool asked = !*names;
     for (; *names; names++)
@@ -129,7 +149,7 @@ static bool ways_asked_for(const char *tier, char *const *names)
 }
 
 /* Looks at each of them in each tier that this CPU has, or in those that are named; says in how many tiers. */
-static int ways_in_every_tier(void (*look)(void), char *const *names)
+static inline int ways_in_every_tier(void (*look)(void), char *const *names)
 {
     int looked = 0;
     for (int isa = 0; isa < WHERRY_ISA_COUNT; isa++) {
@@ -137,7 +157,7 @@ static int ways_in_every_tier(void (*look)(void), char *const *names)
             continue;
         wherry_nofault_force((enum wherry_isa)isa);
         tier = wherry_isa_names[isa];
-        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        for (size_t i = 0; i < WAYS; i++) {
             way = &ways[i];
             look();
         }

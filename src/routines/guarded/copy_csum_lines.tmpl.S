@@ -196,45 +196,12 @@ AT(turn_sum):
     .p2align 4
 AT(longer):
     cmpq    wherry_thresholds + COPY_STREAM_ANY_FROM(%rip), %rdx
-    jb      AT(maybe_chunks)
+    jb      AT(not_past)
     testb   $(V - 1), %dil
-    jnz     AT(maybe_chunks)        /* lines of the source, so it is short */
-#ifdef PLAIN
-    COPIED_BEFORE(%r9, %rsi)
-    cmpl    $WRITTEN_SURELY, %eax
-#else
-    movq    %rsi, %r10
-    movq    %r9, %rax
-    call    wherry_guarded_summed_before
-#endif
-    leaq    -4 * V(%r11), %rax
-    jne     AT(maybe_chunks)
-    cmpq    wherry_thresholds + COPY_AHEAD_FROM(%rip), %rdx
-    jae     AT(stream_ahead)
-AT(stream):
-    STEP(AT(streamed), MOVE_NT, %rdi, 0, V, 2 * V, 3 * V)
-    addq    $(4 * V), %rdi
-    cmpq    %rax, %rdi
-    jbe     AT(stream)
-AT(streamed_all):
-    sfence
-    jmp     AT(ones)
-AT(stream_ahead):                   /* as copy_far.tmpl.S */
-    AHEAD_BEGIN((%rdi,%rsi), %r10)
-AT(stream_ahead_step):
-    AHEAD_STEP(%r10, %r10d, %rax, %eax)
-    STEP(AT(streamed), MOVE_NT, %rdi, 0, V, 2 * V, 3 * V)
-    addq    $(4 * V), %rdi
-    leaq    4 * V(%rdi), %rax
-    cmpq    %r11, %rax
-    jbe     AT(stream_ahead_step)
-    jmp     AT(streamed_all)
-#ifndef PLAIN
-AT(streamed):
-    sfence
-    jmp     AT(stopped)
-#endif
+    jnz     AT(not_past)            /* lines of the source, so it is short */
+#include "copy_csum_stream.tmpl.S"
 
+AT(not_past):
 #include "copy_csum_chunks.tmpl.S"
 #if defined DOTS && !defined PLAIN
 #include "copy_csum_dots.tmpl.S"

@@ -22,6 +22,11 @@
 #else
 #define FIRST R(2)
 #endif
+#if V == 64
+#define SUMMED_END % r9
+#else
+#define SUMMED_END % r11 /* where the last block begins, which is near enough */
+#endif
 #define LAST R(3)
 #define T R(4)
 #define BEFORE R(13) /* without PLAIN: the vector before the last block's bytes that count, as it was stored */
@@ -209,7 +214,7 @@ AT(turn_sum):                                               \
     FIRST_BYTES(%r10, FIRST)
 #define FIRST_IS_ALL SAME(FIRST, ALL)
 #endif
-#ifndef PLAIN
+#if V < 64 && !defined PLAIN
 #define KEEP_BEFORE(v) SAME(v, BEFORE)
 #else
 #define KEEP_BEFORE(v)
