@@ -7,8 +7,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from wherry import tables
 from wherry.campaign import Row
 from wherry.errors import WherryError
@@ -205,22 +203,12 @@ class _Group:
 
 def _groups(run: dict) -> list[_Group]:
     cells = tables.cells_of(run, EXPERIMENT.name)
-    twins = {
-        cell["row"]: cell["ns"]["median"]
-        for cell in run["cells"]
-        if cell["experiment"] == EXPERIMENT.name and cell["aa"]
-    }
-    floors = [LEAST_FLOOR]
+    own = next(own for own in run["experiments"] if own["name"] == EXPERIMENT.name)
+    floor = max(LEAST_FLOOR, own.get("noise_floor") or 0)
     groups: dict[tuple[int, int], list[dict]] = {}
     for row in tables.rows_of(run, EXPERIMENT.name):
-        own = cells.get(row["row"], {})
-        if not own:
-            continue
-        first = own.get(IDLE)
-        if first and row["row"] in twins:
-            floors.append(abs(twins[row["row"]] / first["ns"]["median"] - 1))
-        groups.setdefault((row["others"], row["block"]), []).append(row)
-    floor = max(LEAST_FLOOR, float(np.quantile(floors, 0.9)))
+        if cells.get(row["row"]):
+            groups.setdefault((row["others"], row["block"]), []).append(row)
     return [_Group(rows, cells, floor) for rows in groups.values()]
 
 
