@@ -167,6 +167,22 @@ def test_calls_within_what_is_tried_are_not_the_programs(
     assert calls("tried", f"{recorder}:{relay}", {"WHERRY_TRIAL": "1"}) == alone
 
 
+def test_a_library_whose_headers_are_elsewhere_is_tried_as_it_is(
+    recorder, build_dir, known, tmp_path
+):
+    """Nothing is read where they are looked for; what it calls of its own is counted."""
+    relay = build_dir / "tests/c/recorder/librecorder-relay-apart.so"
+    found = Recorded(
+        f"{recorder}:{relay}",
+        tmp_path / "tried",
+        known,
+        "ascending",
+        "100000",
+        more={"WHERRY_TRIAL": "1"},
+    )
+    assert found.ops["copy"]["functions"]["memcpy"] == 100_000
+
+
 # --- the command ----------------------------------------------------------------------------------
 def test_record_tries_the_drop_in(record, known, wherry, tmp_path):
     done, mix = record("--", known, "ascending", "100000")

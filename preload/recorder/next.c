@@ -7,9 +7,11 @@
 #include "recorder.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <link.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 extern struct r_debug _r_debug __attribute__((weak));
 
@@ -157,11 +159,26 @@ static void *find(const char *name, bool past)
  * call is none of the program's: counted as one, it would make the program seem to come twice as far in the turns of
  * that library. So it is bound to what it would have been bound to without the recorder. */
 
+/* Where its headers are, if they stand before all else, as linkers put them; else NULL. No path may be there: the
+ * kernel tells whether it can be read. */
+static const ElfW(Ehdr) * header_of(const struct link_map *map)
+{
+    const ElfW(Ehdr) *const header = (const ElfW(Ehdr) *)map->l_addr;
+    if (recorder_syscall(SYS_access, (long)map->l_addr, F_OK, 0, 0, 0, 0) == -EFAULT || header->e_ident[0] != ELFMAG0 ||
+        header->e_phoff != sizeof *header || header->e_phnum > (PAGE - sizeof *header) / sizeof(ElfW(Phdr)))
+        return NULL;
+    const ElfW(Phdr) *segment = (const ElfW(Phdr) *)(header + 1);
+    for (unsigned i = 0; i < header->e_phnum; i++)
+        if (segment[i].p_type == PT_DYNAMIC && map->l_addr + segment[i].p_vaddr == (uintptr_t)map->l_ld)
+            return header;
+    return NULL;
+}
+
 /* The loader has made that page read-only, once it was relocated. */
 static bool is_sealed(const struct link_map *map, uintptr_t page)
 {
     const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)map->l_addr;
-    const ElfW(Phdr) *segment = (const ElfW(Phdr) *)(map->l_addr + header->e_phoff);
+    const ElfW(Phdr) *segment = (const ElfW(Phdr) *)(header + 1);
     for (unsigned i = 0; i < header->e_phnum; i++, segment++) {
         const uintptr_t begin = map->l_addr + segment->p_vaddr;
         if (segment->p_type == PT_GNU_RELRO && page >= (begin & -PAGE) && page < ((begin + segment->p_memsz) & -PAGE))
@@ -201,10 +218,11 @@ static void bind_all(const struct link_map *map, const struct table *table, cons
     }
 }
 
-/* `map`: what stands right behind this object. Of what has no such function all calls are the program's. */
+/* `map`: what stands right behind this object. Of what has no such function all calls are the program's. Where its
+ * headers are not to be found it stays as it is. */
 static void bind_to_its_own(const struct link_map *map)
 {
-    if (!map)
+    if (!map || !header_of(map))
         return;
     const struct table table = open_table(map);
     bool has = false;
