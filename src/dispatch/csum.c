@@ -17,8 +17,7 @@ wherry_crc32c_fn wherry_routine_crc32c_table, wherry_routine_crc32c_pclmul, wher
 wherry_copy_crc32c_fn wherry_routine_copy_crc32c_table, wherry_routine_copy_crc32c_pclmul,
     wherry_routine_copy_crc32c_vpclmul_avx2, wherry_routine_copy_crc32c_vpclmul;
 
-/* Short sums are the same in every tier, so they need not wait for the choice. The widest tier first: what it saves is
- * short enough for a comparison to be seen. */
+/* Short sums are the same in every tier, so they need not wait for the choice. */
 PUBLIC uint32_t wherry_csum_partial(const void *src, size_t n, uint32_t sum)
 {
     if (n <= CSUM_SHORT)

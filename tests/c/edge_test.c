@@ -125,8 +125,8 @@ int main(int count, char **words)
         memset(room[side], side, 2 * PAGE);
     }
     if (!wherry_dispatch_force(WHERRY_ISA_AVX512) || wherry_nofault_init()) {
-        puts("this CPU has no AVX-512");
-        return 77;
+        puts("no AVX-512, or no handler for faults");
+        return 3;
     }
     if (count > 1) {
         ways_out_of(words[1]);

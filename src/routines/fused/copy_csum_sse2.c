@@ -1,5 +1,6 @@
-/* One pass that copies and sums; that of AVX2 and AVX-512 is guarded/copy_csum.tmpl.S. The destination's vectors are
- * aligned; the first and the last, which end or begin in between, are copied whole and counted in part:
+/* One pass that copies and sums; that of AVX2 is guarded/copy_csum.tmpl.S, of AVX-512 copy_csum_lines.tmpl.S. The
+ * destination's vectors are aligned; the first and the last, which end or begin in between, are copied whole and
+ * counted in part:
  *
  *     |-- first --|                                      a vector at the start: its first `head` bytes count
  *         |  step  |  step  | ... | one | one |          aligned in the destination

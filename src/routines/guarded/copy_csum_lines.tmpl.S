@@ -28,7 +28,6 @@
 #include "registers.h"
 #include "ahead.h"
 
-#define IN_CHUNKS
 #define DOTS_FROM 640 /* below it they save no more than it takes to set them up */
 #define DOTS_MOST NEAR_MOST
 
