@@ -11,7 +11,12 @@ copy_avx2_not_by_string:
     cmpq    $ALIAS_FROM, %rdx
     jb      copy_avx2_forward
 
-/* As move_loop. Below ALIAS_FROM bytes the way there would cost more than it gains. */
+/* As move_loop. Below ALIAS_FROM bytes the way there would cost more than it gains. Loads and stores by turns take 0.85 of
+ * the time where both sides lie alike (Zen 5, docs/performance.md); then the vectors of a step go the loop's way, or loads
+ * would meet the stores of the same step.
+ *
+ *   rcx to the next step, r9 to its last vector
+ */
     cmpl    $0, wherry_thresholds + COPY_BACKWARD_AHEAD(%rip)
     je      copy_avx2_only_forward  /* whose loops are the faster ones */
     movq    %rcx, %r8
@@ -32,11 +37,16 @@ copy_avx2_not_by_string:
     cmpl    wherry_thresholds + COPY_BACKWARD_AHEAD(%rip), %ecx
     sbbq    %rcx, %rcx
     andq    %rcx, %r10
-    shlq    $8, %rcx
-    addq    $128, %rcx              /* to the next step: -128 or 128 */
     vmovdqu %ymm4, (%r9)
     vmovdqa %ymm0, (%rdi)
+    movq    %rcx, %r9
+    shlq    $6, %rcx
+    andl    $96, %r9d
+    leaq    32(%rcx), %r8           /* to the next vector: -32 or 32; a step goes that way, too (below) */
     vmovdqa %ymm1, 32(%rdi)
+    addq    %r9, %r10
+    leaq    (%r8,%r8,2), %r9
+    leaq    (,%r8,4), %rcx
     vmovdqa %ymm2, 64(%rdi)
     vmovdqa %ymm3, 96(%rdi)
     leaq    128(%rsi,%r10), %rsi
@@ -44,14 +54,14 @@ copy_avx2_not_by_string:
     .p2align 6
 copy_avx2_step_either_way:
     vmovdqu (%rsi), %ymm0
-    vmovdqu 32(%rsi), %ymm1
-    vmovdqu 64(%rsi), %ymm2
-    vmovdqu 96(%rsi), %ymm3
-    addq    %rcx, %rsi
     vmovdqa %ymm0, (%rdi)
-    vmovdqa %ymm1, 32(%rdi)
-    vmovdqa %ymm2, 64(%rdi)
-    vmovdqa %ymm3, 96(%rdi)
+    vmovdqu (%rsi,%r8), %ymm1
+    vmovdqa %ymm1, (%rdi,%r8)
+    vmovdqu (%rsi,%r8,2), %ymm2
+    vmovdqa %ymm2, (%rdi,%r8,2)
+    vmovdqu (%rsi,%r9), %ymm3
+    vmovdqa %ymm3, (%rdi,%r9)
+    addq    %rcx, %rsi
     addq    %rcx, %rdi
     addq    $-128, %rdx
     jc      copy_avx2_step_either_way

@@ -69,10 +69,16 @@ copy_sse2_129_on:
     addq    $1, %rdi
     addq    %rdi, %rsi
     .p2align 6
-copy_sse2_step:
-    SSE2_LOAD_4(0, (%rsi), %xmm0, %xmm1, %xmm2, %xmm3)
+copy_sse2_step:                     /* by turns: docs/performance.md, "Loads and stores by turns" */
+    movups  (%rsi), %xmm0
+    movaps  %xmm0, (%rdi)
+    movups  16(%rsi), %xmm1
+    movaps  %xmm1, 16(%rdi)
+    movups  32(%rsi), %xmm2
+    movaps  %xmm2, 32(%rdi)
+    movups  48(%rsi), %xmm3
     addq    $64, %rsi
-    SSE2_STORE_4(movaps, 0, (%rdi), %xmm0, %xmm1, %xmm2, %xmm3)
+    movaps  %xmm3, 48(%rdi)
     addq    $64, %rdi
     cmpq    %r11, %rdi
     jb      copy_sse2_step
@@ -95,12 +101,15 @@ copy_sse2_backward:
     subq    %r8, %rsi
     .p2align 6
 copy_sse2_step_backward:
-    SSE2_LOAD_4(-64, (%rsi), %xmm0, %xmm1, %xmm2, %xmm3)
+    movups  -16(%rsi), %xmm0
+    movaps  %xmm0, -16(%rcx)
+    movups  -32(%rsi), %xmm1
+    movaps  %xmm1, -32(%rcx)
+    movups  -48(%rsi), %xmm2
+    movaps  %xmm2, -48(%rcx)
+    movups  -64(%rsi), %xmm3
     subq    $64, %rsi
-    movaps  %xmm3, -16(%rcx)
-    movaps  %xmm2, -32(%rcx)
-    movaps  %xmm1, -48(%rcx)
-    movaps  %xmm0, -64(%rcx)
+    movaps  %xmm3, -64(%rcx)
     subq    $64, %rcx
     cmpq    %r11, %rcx
     ja      copy_sse2_step_backward

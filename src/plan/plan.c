@@ -127,19 +127,19 @@ static bool fast_strings(const struct wherry_cpu *cpu)
  * wrong, which sizes that nobody can predict pay for; pages and packets begin here. */
 enum { STRINGS_FROM = 4096 };
 
-/* Where Intel's string instructions overtake the loops of 16-byte vectors, even in L1 (Granite Rapids,
- * docs/performance-intel-large.md): from there on none of those is worth a question. */
+/* Where string instructions overtake the loops of 16-byte vectors, even in L1, if short ones are fast (Granite Rapids,
+ * docs/performance-intel-large.md; Zen 5, docs/performance.md): from there on none of those is worth a question. */
 enum { SSE2_COPY_STRINGS_FROM = ALIAS_FROM, SSE2_SET_STRINGS_FROM = 2048 };
+
+static bool sse2_strings(const struct wherry_cpu *cpu, enum wherry_isa isa)
+{
+    return isa == WHERRY_ISA_SSE2 && wherry_cpu_has(cpu, WHERRY_CPU_FSRM);
+}
 
 /* The first that announces FSRM is Ice Lake; those before nobody has measured. */
 static bool fast_short_strings(const struct wherry_cpu *cpu)
 {
     return cpu->vendor == WHERRY_CPU_INTEL && wherry_cpu_has(cpu, WHERRY_CPU_FSRM);
-}
-
-static bool sse2_strings(const struct wherry_cpu *cpu, enum wherry_isa isa)
-{
-    return isa == WHERRY_ISA_SSE2 && fast_short_strings(cpu);
 }
 
 /* Where it was, vector loops win as long as both sides lie in L1, and what else the program copies to in turn: with Zen
@@ -148,10 +148,10 @@ static bool sse2_strings(const struct wherry_cpu *cpu, enum wherry_isa isa)
  * before. It overtakes 32-byte vectors from 5 KiB on, where both sides begin at lines from 4 KiB on. */
 static size_t copy_strings_recent_from(const struct wherry_cpu *cpu, enum wherry_isa isa)
 {
-    if (cpu->vendor == WHERRY_CPU_AMD)
-        return 24 << 10;
     if (sse2_strings(cpu, isa))
         return SSE2_COPY_STRINGS_FROM;
+    if (cpu->vendor == WHERRY_CPU_AMD)
+        return 24 << 10;
     if (isa == WHERRY_ISA_AVX2 && fast_short_strings(cpu))
         return 5 << 10;
     return wherry_cpu_has(cpu, WHERRY_CPU_FSRM) ? 12 << 10 : 8 << 10;
@@ -169,11 +169,11 @@ static size_t set_strings_from(const struct wherry_cpu *cpu, enum wherry_isa isa
 }
 enum { SET_STRINGS_RECENT_FROM = 768 << 10 };
 
-/* In L1 rep movsb takes twice as long with the destination less than a line ahead (mod ALIAS_BYTES); farther out it
- * does not matter. On a Granite Rapids it does not there either, but takes half as long again wherever the two lie in
- * their lines in different places; 64-byte vectors from the end down win by a tenth, narrower ones lose
- * (docs/performance-intel-large.md). */
-enum { COPY_STRINGS_SLOW_AHEAD = 63, COPY_STRINGS_ALL_FROM = 32 << 10 };
+/* In L1 rep movsb takes twice as long with the destination less than a line ahead (mod ALIAS_BYTES), from 4 KiB on no
+ * more than loops of 16-byte vectors take; farther out it does not matter. On a Granite Rapids it does not there
+ * either, but takes half as long again wherever the two lie in their lines in different places; 64-byte vectors from
+ * the end down win by a tenth, narrower ones lose (docs/performance-intel-large.md). */
+enum { COPY_STRINGS_SLOW_AHEAD = 63, COPY_STRINGS_ALL_FROM = 32 << 10, SSE2_COPY_STRINGS_ALL_FROM = 4 << 10 };
 
 static size_t copy_strings_slow_ahead(const struct wherry_cpu *cpu, enum wherry_isa isa)
 {
@@ -261,7 +261,7 @@ struct wherry_thresholds wherry_plan_thresholds(const struct wherry_cpu *cpu, en
         .set_rep_from = set_strings_from(cpu, isa, STRINGS_FROM),
         .set_rep_to = stream,
         .copy_rep_slow_ahead = copy_strings_slow_ahead(cpu, isa),
-        .copy_rep_all_from = COPY_STRINGS_ALL_FROM,
+        .copy_rep_all_from = sse2_strings(cpu, isa) ? SSE2_COPY_STRINGS_ALL_FROM : COPY_STRINGS_ALL_FROM,
         .copy_rep_recent_from = copy_strings_recent_from(cpu, isa),
         .set_rep_recent_from = set_strings_from(cpu, isa, SET_STRINGS_RECENT_FROM),
         .copy_backward_ahead = copy_backward_ahead(cpu),

@@ -211,12 +211,12 @@ static bool holds(const struct decoded *c, const char *line)
                plan.copy_rep_to == plan.copy_stream_from && plan.set_rep_to == plan.set_stream_from;
     }
     if (!strcmp(key, "strings-of")) {
-        /* Of a tier: where copies, copies to what was written lately, sets, and sets of such begin, and which distance
-         * is slow, in bytes. */
+        /* Of a tier: where copies, copies to what was written lately, sets, and sets of such begin, which distance is
+         * slow, and from where it is no matter, in bytes. */
         char tier[32];
-        size_t copy, copy_recent, set, set_recent, slow;
-        if (sscanf(line, "strings-of %31s %zu %zu %zu %zu %zu", tier, &copy, &copy_recent, &set, &set_recent, &slow) !=
-            6)
+        size_t copy, copy_recent, set, set_recent, slow, all;
+        if (sscanf(line, "strings-of %31s %zu %zu %zu %zu %zu %zu", tier, &copy, &copy_recent, &set, &set_recent, &slow,
+                   &all) != 7)
             return false;
         for (int isa = 0; isa < WHERRY_ISA_COUNT; isa++)
             if (!strcmp(tier, wherry_isa_names[isa])) {
@@ -224,7 +224,7 @@ static bool holds(const struct decoded *c, const char *line)
                     wherry_plan_thresholds(&c->cpu, (enum wherry_isa)isa, c->last_level);
                 return own.copy_rep_from == copy && own.copy_rep_recent_from == copy_recent &&
                        own.set_rep_from == set && own.set_rep_recent_from == set_recent &&
-                       own.copy_rep_slow_ahead == slow;
+                       own.copy_rep_slow_ahead == slow && own.copy_rep_all_from == all;
             }
         return false;
     }

@@ -24,8 +24,8 @@
  *   when it is the second page that cannot, no order of the other stores can change a byte of that.
  * - Of four blocks at either end those of the beginning are stored before those of the end are loaded; that is for sides that
  *   are disjoint, which begins anew after any fault.
- * - The loops store in ascending order, each step's loads before its stores, and go on by rep movsb at the first byte
- *   that has not been stored; so do the blocks of the end behind them.
+ * - The loops store in ascending order, a step's loads before its stores or by turns, and go on by rep movsb at the first
+ *   byte that has not been stored; so do the blocks of the end behind them.
  * - Chunks go upwards too; copy_large.tmpl.S says why each is exact though it is copied from its end down.
  * - Of sides that overlap, a backward copy stores the end first. Before it, one byte of every page is read, and one written
  *   as it was, from the beginning on, or to 4096 bytes the first and the last, and if one is missing all from the beginning

@@ -29,6 +29,7 @@ AT(chunk_begins):
     movq    %rax, %r9
     .p2align 4
 AT(chunk_step):
+#if V == 64
     LOAD(AT(step_0), MOVE -V(%r10), R(8))
     LOAD(AT(step_0), MOVE -2 * V(%r10), R(7))
     subq    $(4 * V), %rax
@@ -39,6 +40,18 @@ AT(chunk_step):
     STORE(AT(step_0), MOVE R(7), 2 * V(%rax))
     STORE(AT(step_0), MOVE R(6), V(%rax))
     STORE(AT(step_0), MOVE R(5), (%rax))
+#else                               /* by turns, as copy_avx2_step_either_way */
+    LOAD(AT(step_0), MOVE -V(%r10), R(8))
+    STORE(AT(step_0), MOVE R(8), -V(%rax))
+    LOAD(AT(step_0), MOVE -2 * V(%r10), R(7))
+    STORE(AT(step_0), MOVE R(7), -2 * V(%rax))
+    LOAD(AT(step_0), MOVE -3 * V(%r10), R(6))
+    STORE(AT(step_0), MOVE R(6), -3 * V(%rax))
+    LOAD(AT(step_0), MOVE -4 * V(%r10), R(5))
+    STORE(AT(step_0), MOVE R(5), -4 * V(%rax))
+    subq    $(4 * V), %r10
+    subq    $(4 * V), %rax
+#endif
     cmpq    %rdi, %rax
     ja      AT(chunk_step)
     subq    %rdi, %r9
@@ -55,7 +68,8 @@ AT(not_the_last):
 
 #if V == 32
 /* All are steps of one chunk, whose pages the first line and the tail have proved. As in public.S the first step does not wait
- * for the direction of the others. rdi and rsi stay, rax and r10 are the cursors, r9 is to the next step. */
+ * for the direction of the others, nor does a vector for the one before. rdi and rsi stay, rax and r10 are the cursors, r8 is
+ * to the next vector, r9 to the last of a step. */
     .p2align 4
 AT(maybe_one_chunk):
     movq    %rsi, %r8
@@ -64,6 +78,9 @@ AT(maybe_one_chunk):
     jb      AT(not_one_chunk)
     CHUNKS_BEGIN
     STORE_END(AT(step_0))
+    STORE(AT(step_0), MOVE R(3), END_BLOCK(1))
+    STORE(AT(step_0), MOVE R(2), END_BLOCK(2))
+    STORE(AT(step_0), MOVE R(1), END_BLOCK(3))
     LOAD(AT(step_0), MOVE (%rsi), R(5))
     LOAD(AT(step_0), MOVE V(%rsi), R(6))
     LOAD(AT(step_0), MOVE 2 * V(%rsi), R(7))
@@ -73,33 +90,36 @@ AT(maybe_one_chunk):
     movq    %rdx, %r10
     andq    $(-4 * V), %r10
     cmpl    wherry_thresholds + COPY_BACKWARD_AHEAD(%rip), %r9d
-    sbbq    %r9, %r9
-    andq    %r9, %r10
-    andq    $(-8 * V), %r9
-    addq    $(4 * V), %r9           /* -4V or 4V */
+    sbbq    %r8, %r8
+    andq    %r8, %r10
+    movl    %r8d, %r9d
+    andl    $(3 * V), %r9d
+    andq    $(-2 * V), %r8
+    addq    %r9, %r10
+    addq    $V, %r8                 /* -V or V */
     leaq    (%rdi,%r10), %rax
     addq    %rsi, %r10
+    leaq    (%r8,%r8,2), %r9
     STORE(AT(step_0), MOVE R(5), (%rdi))
     STORE(AT(step_0), MOVE R(6), V(%rdi))
     STORE(AT(step_0), MOVE R(7), 2 * V(%rdi))
     STORE(AT(step_0), MOVE R(8), 3 * V(%rdi))
-    .p2align 4
+    subq    $(-4 * V), %rax
+    subq    $(-4 * V), %r10
+    .p2align 6
 AT(either_way):
-    LOAD(AT(step_0), MOVE 4 * V(%r10), R(5))
-    LOAD(AT(step_0), MOVE 5 * V(%r10), R(6))
-    LOAD(AT(step_0), MOVE 6 * V(%r10), R(7))
-    LOAD(AT(step_0), MOVE 7 * V(%r10), R(8))
-    addq    %r9, %r10
-    STORE(AT(step_0), MOVE R(5), 4 * V(%rax))
-    STORE(AT(step_0), MOVE R(6), 5 * V(%rax))
-    STORE(AT(step_0), MOVE R(7), 6 * V(%rax))
-    STORE(AT(step_0), MOVE R(8), 7 * V(%rax))
-    addq    %r9, %rax
+    LOAD(AT(step_0), MOVE (%r10), R(5))
+    STORE(AT(step_0), MOVE R(5), (%rax))
+    LOAD(AT(step_0), MOVE (%r10,%r8), R(6))
+    STORE(AT(step_0), MOVE R(6), (%rax,%r8))
+    LOAD(AT(step_0), MOVE (%r10,%r8,2), R(7))
+    STORE(AT(step_0), MOVE R(7), (%rax,%r8,2))
+    LOAD(AT(step_0), MOVE (%r10,%r9), R(8))
+    STORE(AT(step_0), MOVE R(8), (%rax,%r9))
+    leaq    (%r10,%r8,4), %r10
+    leaq    (%rax,%r8,4), %rax
     subq    $(4 * V), %rdx
     jae     AT(either_way)
-    STORE(AT(step_0), MOVE R(1), END_BLOCK(3))
-    STORE(AT(step_0), MOVE R(2), END_BLOCK(2))
-    STORE(AT(step_0), MOVE R(3), END_BLOCK(1))
     CLEAN_COPY
     xorl    %eax, %eax
     ret
