@@ -72,3 +72,20 @@ copy_avx2_only_forward:
     cmpq    $HALVES_FROM, %rdx
     jb      copy_avx2_forward
     jmp     copy_avx2_by_routine
+
+/* As copy_avx2_step_backward, where no load waits for the store before it. */
+    .p2align 6
+copy_avx2_backward_by_turns:
+    vmovdqu -32(%r10), %ymm0
+    vmovdqa %ymm0, -32(%r8)
+    vmovdqu -64(%r10), %ymm1
+    vmovdqa %ymm1, -64(%r8)
+    vmovdqu -96(%r10), %ymm2
+    vmovdqa %ymm2, -96(%r8)
+    vmovdqu -128(%r10), %ymm3
+    addq    $-128, %r10
+    vmovdqa %ymm3, -128(%r8)
+    addq    $-128, %r8
+    cmpq    %r11, %r8
+    ja      copy_avx2_backward_by_turns
+    jmp     copy_avx2_backward_ends
