@@ -185,6 +185,15 @@ def test_each_wrong_function_is_told(capsys):
     assert "in way 2" not in said
 
 
+@pytest.mark.parametrize(
+    "option", [["--full"], ["--brief"], ["--family", "guard"], ["--seed", "5"], ["--jobs", "2"]]
+)
+def test_a_case_passes_over_no_other_option(wherry, option: list[str]):
+    done = wherry("verify", "rep_movsb", "--case", "sweep:n=100,d=3,s=5", *option)
+    assert done.returncode == 2 and not done.stdout
+    assert f"whose family and seed it says itself; leave out {option[0]}" in done.stderr
+
+
 def test_a_case_that_proves_nothing(runner):
     done = runner("rep_movsb", "--case", "ordering:n=0,seed=1")
     assert done.returncode == 2

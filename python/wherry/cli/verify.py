@@ -47,6 +47,8 @@ def command(targets, peers, only_peers, family, isa, seed, jobs, case, as_json, 
     from wherry.errors import EXIT_FAILED, EXIT_OK, WherryError
 
     level = _level(levels)
+    if case is not None:
+        _alone(level if any(levels.values()) else None, family, seed, jobs)
     if isa in plans.CHOICES:
         plans.forced(isa, runner.cpu())
     if only_peers and not peers:
@@ -116,6 +118,19 @@ def _level(given: dict[str, bool]) -> str:
     if len(chosen) > 1:
         raise WherryError(f"{' and '.join(chosen)} exclude each other; give one of them")
     return chosen[0] if chosen else "--quick"
+
+
+def _alone(level: str | None, family: str | None, seed: int | None, jobs: int | None) -> None:
+    """Refuses what a --case would pass over: it is one case of one family, with a seed of its own."""
+    from wherry.errors import WherryError
+
+    given = [("--family", family), ("--seed", seed), ("--jobs", jobs)]
+    passed_over = [level] if level else []
+    passed_over += [option for option, value in given if value is not None]
+    if passed_over:
+        raise WherryError(
+            f"--case is one case, whose family and seed it says itself; leave out {' and '.join(passed_over)}"
+        )
 
 
 def _nothing(result, family: str | None, isa: str | None) -> str:
