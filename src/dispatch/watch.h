@@ -18,13 +18,13 @@
  * takes the time that the first byte of some of its buffers takes to be read, and where many come from memory sizes go
  * apart.
  *
- * When to look. While sizes are apart, a hash of size, address and rbx picks one of 256 calls (copies from 129 bytes
- * on, sets from 65; what is smaller does nothing for this), which stands for as many: nothing is written by the others,
- * and where one call is repeated for ever there is nothing to find out. The factor of the hash changes with each look,
- * so that no such call is picked every time. While they are together the same call again may be what has changed, so
- * one thread, which is told by where its stack is, counts its calls. The others ask now and then, by the hash, whether
- * one counts, and each so many times take its place. So no two threads write one line at every call, and one that calls
- * no more is replaced.
+ * When to look. While sizes are apart, a hash of size, address and rbx picks one of 256 calls (from 129 bytes on, but
+ * no sets of 257 to 512; what is smaller does nothing for this), which stands for as many: nothing is written by the
+ * others, and where one call is repeated for ever there is nothing to find out. The factor of the hash changes
+ * with each look, so that no such call is picked every time. While they are together the same call again may be what
+ * has changed, so one thread, which is told by where its stack is, counts its calls. The others ask now and then, by
+ * the hash, whether one counts, and each so many times take its place. So no two threads write one line at every call,
+ * and one that calls no more is replaced.
  *
  * A wrong verdict costs time and nothing else, so nothing is locked. Plain initialised data, right before any
  * constructor has run.
