@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import resource
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 import report_runs
 from conftest import run
+from wherry import elf
 
 # With the words of the command line, in an environment of one variable more, which has no name.
 EXECVE = """
@@ -107,3 +110,128 @@ def test_a_limit_on_addresses(tmp_path: Path):
     done = limited("report", "r.json", "--plot", "r.png")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.endswith("lift the limit (ulimit -v unlimited)\n"), done.stderr
+
+
+# A word of its own comes before the words of the command line: what the process begins with.
+BEGUN = "import sys; from wherry.__main__ import main; "
+# As where `ulimit -u`, or a container's pids.max, leaves no room: root has no such limit.
+NO_THREADS = """
+import threading
+def refused(own):
+    raise RuntimeError("can't start new thread")
+threading.Thread.start = refused
+"""
+
+
+def test_without_threads_no_program_is_left_running(wherry_run, tmp_path: Path):
+    """It was started before, and ran on with nobody to wait for it, recorded into a directory that was removed."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"{NO_THREADS}{BEGUN}main()", "record", "--", "touch", "ran"],
+        cwd=tmp_path,
+        env={**os.environ, "WHERRY_RUN": str(wherry_run)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.startswith("wherry: no thread can be begun; ") and "ulimit -u" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+THREADS = """
+import atexit, os, pathlib
+tell = lambda: pathlib.Path("threads").write_text(str(len(os.listdir("/proc/self/task"))))
+atexit.register(tell)
+"""
+
+
+def test_it_begins_no_threads_of_linear_algebra(tmp_path: Path):
+    """Where numpy gets none it interrupts the process, which then said that somebody had."""
+    report_runs.write(tmp_path / "r.json", report_runs.every_kind())
+    own = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", f"{THREADS}{BEGUN}main()", "compare", "r.json", "r.json"],
+        cwd=tmp_path,
+        env=own,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "threads").read_text() == "1"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("exec", "--", "sh", "-c", "env > given"),
+        ("record", "--", "sh", "-c", "env > given"),
+        ("record", "--prepare", "env > given", "--", "true"),
+        ("ab", "--runs", "2", "--", "sh", "-c", "env > given"),
+        ("ab", "--runs", "2", "--prepare", "env > given", "--", "true"),
+    ],
+    ids=" ".join,
+)
+def test_what_numpy_is_told_is_told_to_nobody_else(wherry_run, tmp_path: Path, words):
+    own = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    for given in ({}, {"OPENBLAS_NUM_THREADS": "3"}):
+        done = subprocess.run(
+            [sys.executable, "-m", "wherry", *words],
+            cwd=tmp_path,
+            env={**own, "WHERRY_RUN": str(wherry_run), **given},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        found = (tmp_path / "given").read_text().splitlines()
+        assert [line for line in found if line.startswith("OPENBLAS_NUM_THREADS=")] == [
+            f"{name}={value}" for name, value in given.items()
+        ]
+
+
+def test_a_library_that_cannot_be_loaded_is_not_called_missing(tmp_path: Path):
+    report_runs.write(tmp_path / "r.json", report_runs.every_kind())
+    own = tmp_path / "own"
+    own.mkdir()
+
+    def report(text: str) -> str:
+        (own / "vl_convert.py").write_text(text)
+        done = subprocess.run(
+            [sys.executable, "-m", "wherry", "report", "r.json", "-o", "r.html"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(own), "XDG_CACHE_HOME": str(tmp_path / "cache")},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 1 and not (tmp_path / "r.html").exists()
+        return done.stderr
+
+    said = report("raise ImportError('failed to map segment from shared object')")
+    assert said == (
+        "wherry: cannot be loaded: failed to map segment from shared object; is it installed whole?\n"
+    )
+    panics = "__version__ = '0'\nclass PanicException(BaseException): pass\n"
+    said = report(panics + "def javascript_bundle(_): raise PanicException('no worker thread')\n")
+    assert said.startswith("wherry: the drawing library gave up: no worker thread; "), said
+    assert said.count("\n") == 1
+
+
+def test_want_of_memory_says_nothing_of_a_program(monkeypatch):
+    """A program that could not be looked at for that was called damaged, and ran without the drop-in."""
+    for error in (MemoryError(), ImportError("failed to map segment from shared object")):
+
+        def refused(_, own=error):
+            raise own
+
+        monkeypatch.setattr(elf, "_read", refused)
+        with pytest.raises(type(error)):
+            elf.read(Path(sys.executable))
+
+
+def test_where_a_mix_cannot_be_kept_is_told():
+    keep = (
+        "import resource; from wherry import errors, mixcopies\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+        "try: mixcopies.keep(b'0' * 1000)\n"
+        "except errors.FailedError as error: print(error)"
+    )
+    done = run(sys.executable, "-c", keep)
+    assert f"to {tempfile.gettempdir()}: File too large; set TMPDIR" in done.stdout

@@ -413,7 +413,8 @@ def test_what_a_living_process_executed_before_is_merged_in_time(recorder, tmp_p
     merger = merge.Merger()
     with subprocess.Popen(words, env=env) as process:
         try:
-            look = running._Look(process.pid, parts, merger)
+            look = running._Look(parts, merger)
+            look.begin(process.pid)
             wait_until(
                 lambda: len([*map(blocks.begun, leftovers.parts(parts))]) == 4,
                 "four programs are recorded",

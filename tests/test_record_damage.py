@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -96,3 +97,25 @@ def test_damaged_parts_are_told(tmp_path):
     assert len(merger.damaged) == 4
     assert merger.damaged[1].startswith("what process 2 left: ")
     assert merger.ops() == {}
+
+
+READ = """
+import pathlib, resource, sys
+from wherry.recording.merge import Merger
+merger = Merger()
+pages = int(pathlib.Path("/proc/self/statm").read_text().split()[0])
+limit = pages * resource.getpagesize() + (24 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+merger.add(pathlib.Path(sys.argv[1]))
+print(merger.records, merger.damaged)
+"""
+
+
+def test_reading_asks_for_no_more_memory_than_there_is_to_read(recorder, known, tmp_path):
+    """What makes products of matrices wants 32 MB for itself, and where it may not have them (`ulimit -v`) it ended the
+    process, which had run the command by then, and left the recording behind."""
+    env = {**os.environ, "LD_PRELOAD": str(recorder), "WHERRY_RECORD": str(tmp_path)}
+    assert run(known, "times", "1000", env=env).returncode == 0
+    (path,) = tmp_path.iterdir()
+    done = run(sys.executable, "-c", READ, path, check=False)
+    assert (done.returncode, done.stdout) == (0, "1 []\n"), done.stderr

@@ -90,7 +90,8 @@ def test_a_process_without_the_recorder_is_told_though_its_program_left_a_record
     words = ["sh", "-c", 'read x; exec env -i "$0" -c "read x; :"', shutil.which("sh")]
     pipe = subprocess.PIPE
     with subprocess.Popen(words, env=env, stdin=pipe, text=True) as process:
-        look = running._Look(process.pid, tmp_path, merge.Merger())
+        look = running._Look(tmp_path, merge.Merger())
+        look.begin(process.pid)
 
         def look_until(done) -> None:
             deadline = time.monotonic() + 60
@@ -135,7 +136,8 @@ def test_why_the_recorder_is_not_there_is_told(tmp_path, preload, why):
     # The loader complains of what it cannot preload.
     with subprocess.Popen(words, env=env, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         process.stdout.readline()
-        look = running._Look(process.pid, tmp_path, merge.Merger())
+        look = running._Look(tmp_path, merge.Merger())
+        look.begin(process.pid)
         look._look()
         process.communicate(b"\n", timeout=60)
     assert look.without == {sh: {process.pid}} and look.reasons == {(sh, process.pid): why}

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 # What Python sets LC_CTYPE to where it finds the locale C, so that it has UTF-8 itself.
 _COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
+_THREADS = "OPENBLAS_NUM_THREADS"
 # Of the editable package in somebody else's tree (tools/setup).
 _VERBOSE = "MESONPY_EDITABLE_VERBOSE"
 
@@ -85,7 +86,16 @@ def _nothing_unhandled() -> None:
     exec("")
 
 
+def _in_one_thread() -> None:
+    """numpy's library of linear algebra begins a thread for each CPU when it is loaded, for products larger than any
+    here, and where it gets none (`ulimit -u`) it interrupts this process. It is told by the environment, of which
+    `os.environ` knows nothing: so what is handed on of that is as it came."""
+    if _THREADS not in os.environ:
+        os.putenv(_THREADS, "1")
+
+
 def _workbench() -> Callable[[], None]:
+    _in_one_thread()
     from wherry.cli import main
 
     return main

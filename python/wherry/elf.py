@@ -209,6 +209,8 @@ def _made_sense_of(path: Path, of: Callable[[BinaryIO], Read]) -> Read:
             if error.errno != errno.EINVAL:  # a header that says to look where no file reaches
                 raise
             raise DamagedError("its header names places that no file has") from None
+        except (ImportError, MemoryError):  # which tell nothing of the file
+            raise
         except (
             Exception
         ) as error:  # whatever the library meets in bytes that anybody may have written

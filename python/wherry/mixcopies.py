@@ -12,6 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from wherry.errors import FailedError
+
 _PREFIX, _LOCK = "wherry-mixes-", "lock"
 _BEGINS = 60.0  # seconds within which one that begins has its lock
 
@@ -53,7 +55,13 @@ class _Copies:
             fcntl.flock(self._lock, fcntl.LOCK_EX)
         self._count += 1
         path = Path(self._directory.name) / f"{self._count}.csv"
-        path.write_bytes(data)
+        try:
+            path.write_bytes(data)
+        except OSError as error:
+            raise FailedError(
+                f"cannot write the mix that is to be measured to {tempfile.gettempdir()}: {error.strerror}; "
+                "set TMPDIR to where there is room, or raise the limit on files (ulimit -f)"
+            ) from None
         return str(path)
 
 

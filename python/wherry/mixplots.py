@@ -8,7 +8,7 @@ from pathlib import Path
 
 from wherry.errors import FailedError
 from wherry.mixes import Mix
-from wherry.report import look, still
+from wherry.report import drawing, look, still
 from wherry.units import percent, size_label
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -316,9 +316,10 @@ def draw(mixes: Sequence[Mix], path: Path) -> bytes:
 
     document = spec(mixes)
     try:
-        if path.suffix.lower() == ".svg":
-            return vl_convert.vegalite_to_svg(document).encode()
-        return vl_convert.vegalite_to_png(document, scale=still.SCALE)
+        with drawing.engine():
+            if path.suffix.lower() == ".svg":
+                return vl_convert.vegalite_to_svg(document).encode()
+            return vl_convert.vegalite_to_png(document, scale=still.SCALE)
     except ValueError as error:
         line = " ".join(str(error).split())[:160]
         raise FailedError(f"the mixes could not be drawn: {line}") from None

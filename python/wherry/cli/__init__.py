@@ -127,6 +127,15 @@ def _usage(error: click.UsageError, arguments: list[str]) -> str:
     return f"{where}: {said} ({where} --help tells more)"
 
 
+# What Python says where the kernel gives it no thread.
+_PYTHONS_NO_THREAD = "can't start new thread"
+_NO_THREAD = "no thread can be begun; end some processes, or raise the limit (ulimit -u; of a container its pids.max)"
+
+
+def _bug(error: Exception) -> str:
+    return f"this is a bug in Wherry: {type(error).__name__}: {error} (WHERRY_DEBUG=1 shows where)"
+
+
 def _run(arguments: list[str] | None) -> int:
     from wherry.cli.ending import ends_in_order, interrupted_status
 
@@ -164,15 +173,17 @@ def _run(arguments: list[str] | None) -> int:
             raise
         _say("wherry: there is not enough memory; free some, or raise its limit (ulimit -v)")
         return errors.EXIT_FAILED
+    except RuntimeError as error:
+        if os.environ.get("WHERRY_DEBUG"):
+            raise
+        _say(f"wherry: {_NO_THREAD if str(error) == _PYTHONS_NO_THREAD else _bug(error)}")
+        return errors.EXIT_FAILED
     except ImportError:  # the console script says so, with nothing that would have to be imported
         raise
     except Exception as error:
         if os.environ.get("WHERRY_DEBUG"):
             raise
-        _say(
-            f"wherry: this is a bug in Wherry: {type(error).__name__}: {error} "
-            "(WHERRY_DEBUG=1 shows where)"
-        )
+        _say(f"wherry: {_bug(error)}")
         return errors.EXIT_FAILED
 
 

@@ -72,7 +72,7 @@ class _Asked:
 
 
 def _prepare(shell: str) -> None:
-    from wherry import runner
+    from wherry import preloading, runner
 
     # No pipe: what it leaves running would hold that open.
     with tempfile.TemporaryFile() as errors:
@@ -82,6 +82,7 @@ def _prepare(shell: str) -> None:
             stdout=subprocess.DEVNULL,
             stderr=errors,
             check=False,
+            env=preloading.own_environment(),
             preexec_fn=children.before_exec(),
         ).returncode
         if status:

@@ -55,7 +55,7 @@ STEP, AT_ONCE = 20000, 500
 def _module():
     try:
         import duckdb
-    except ImportError:
+    except ModuleNotFoundError:
         raise missing("fleet query needs DuckDB") from None
     return duckdb
 

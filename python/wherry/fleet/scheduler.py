@@ -21,7 +21,7 @@ def client(scheduler: str, options: dict):
     try:
         import dask
         import distributed
-    except ImportError:
+    except ModuleNotFoundError:
         raise missing("a scheduler needs Dask") from None
     # Losing the scheduler is told by us, in one line.
     logging.disable(logging.CRITICAL)

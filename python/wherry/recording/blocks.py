@@ -347,7 +347,8 @@ def _callers_agree(block: np.void, sized: list[float]) -> bool:
     sampled, sampled_bytes, always, always_bytes = table[there, 1:].astype(float).T
     if (op >= len(OPS)).any():
         return False
-    most_bytes = block["sizes"].astype(float) @ _size_bounds()[1]
+    # Not by a product of matrices: what makes those wants 32 MB for itself, and ends the process where it may not.
+    most_bytes = (block["sizes"] * _size_bounds()[1]).sum(axis=1)
     return bool(
         (sampled + always <= np.array(sized)[op] + CUT_OFF).all()
         and (sampled_bytes <= (sampled + CUT_OFF) * ALWAYS_FROM).all()

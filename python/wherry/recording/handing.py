@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 # From the first process of a group that has a signal to the last, on a busy machine; and from a signal to a process to
@@ -133,27 +134,55 @@ class Interrupts(threading.Thread):
 
     NUMBERS = (signal.SIGINT, signal.SIGQUIT)
 
-    def __init__(self, handing: Handing) -> None:
+    def __init__(self) -> None:
         super().__init__(daemon=True)
-        self._handing = handing
+        self._handing: Handing | None = None
+        self._begun = threading.Event()
         self._done = threading.Event()
-        self._before: set[signal.Signals] = set()
 
-    def __enter__(self) -> Interrupts:
-        # Who waits for a signal has it blocked, as all other threads must.
-        self._before = signal.pthread_sigmask(signal.SIG_BLOCK, self.NUMBERS)
-        self.start()
-        return self
+    @contextlib.contextmanager
+    def begun_before(self, other: threading.Thread) -> Iterator[None]:
+        """This thread and that one are there before the command is: where none can be begun (`ulimit -u`), the command
+        would run with nobody to wait for it. Who waits for a signal has it blocked, as all other threads must; the
+        command inherits what this one has."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, self.NUMBERS)
+        try:
+            self.start()
+            other.start()
+        except BaseException:
+            self._end()
+            raise
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        try:
+            yield
+        finally:
+            self._end()
 
-    def __exit__(self, *_: object) -> None:
+    @contextlib.contextmanager
+    def handed_on(self, handing: Handing) -> Iterator[None]:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, self.NUMBERS)
+        self._handing = handing
+        self._begun.set()
+        try:
+            yield
+        finally:
+            self._end()
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def _end(self) -> None:
+        if self._done.is_set() or self.ident is None:
+            return
         self._done.set()
-        # To that thread alone; what comes to the process meanwhile waits for whoever is in charge afterwards.
-        signal.pthread_kill(self.ident, self.NUMBERS[0])
+        self._begun.set()
+        if self._handing:
+            # To that thread alone; what comes to the process meanwhile waits for whoever is in charge afterwards.
+            signal.pthread_kill(self.ident, self.NUMBERS[0])
         self.join()
-        signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
 
     def run(self) -> None:
-        while True:
+        self._begun.wait()
+        while self._handing:
             # Not sigtimedwait: of one that a stop (Ctrl-Z) outlasts Python tells a signal that nobody sent.
             found = signal.sigwaitinfo(self.NUMBERS)
             if self._done.is_set():

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wherry import children, jobcontrol
+from wherry import children, jobcontrol, preloading
 from wherry.recording import blocks, handing, leftovers, orphans, processor
 from wherry.recording.merge import Merger
 from wherry.recording.processor import Watched
@@ -90,11 +90,12 @@ class _Asked:
 
 
 class _Look(threading.Thread):
-    """The processes below one, by the files that they execute."""
+    """The processes below one, by the files that they execute. It is begun before there is that one, so that what no
+    thread can be begun for is not left running alone; it waits for `begin`."""
 
-    def __init__(self, root: int, directory: Path, merger: Merger) -> None:
+    def __init__(self, directory: Path, merger: Merger) -> None:
         super().__init__(daemon=True)
-        self.root = root
+        self.root = 0
         self.seen: dict[str, set[int]] = {}
         self.without: dict[str, set[int]] = {}
         self.reasons: dict[tuple[str, int], str] = {}
@@ -104,14 +105,22 @@ class _Look(threading.Thread):
         self._looked = time.monotonic()
         self._stood = False
         self._asked: dict[int, _Asked] = {}
-        self._orphans = orphans.Orphans(root)
+        self._orphans = orphans.Orphans(0)
         self._by_records = orphans.ByRecords(directory)
         self._directory = directory
         self._merger = merger
+        self._begun = threading.Event()
         self._done = threading.Event()
+
+    def begin(self, root: int) -> None:
+        self.root = root
+        self._orphans = orphans.Orphans(root)
+        self._looked = time.monotonic()
+        self._begun.set()
 
     def run(self) -> None:
         turns = 0
+        self._begun.wait()
         while not self._done.wait(LOOK_S):
             self._time()
             self._look()
@@ -120,8 +129,10 @@ class _Look(threading.Thread):
                 self._merge_ended()
 
     def stop(self) -> None:
-        self._time()
+        if self._begun.is_set():
+            self._time()
         self._done.set()
+        self._begun.set()
         self.join()
         self._orphans.look(self.alive)
 
@@ -346,39 +357,44 @@ def run(
     for number, handler in previous.items():
         if handler is not signal.SIG_IGN:
             signal.signal(number, hand_on)
+    interrupts, look = handing.Interrupts(), _Look(directory, merger)
     try:
-        if counting is None:
-            # What the command was to inherit stays open; nothing of ours would be inherited.
-            process = subprocess.Popen(
-                list(argv),
-                executable=executable,
-                env=dict(env),
-                close_fds=False,
-                preexec_fn=children.before_exec(),
-                umask=_umask(),
-            )
-        else:
-            words, descriptors = counting.around(executable, argv, env)
-            for own in descriptors:
-                os.set_inheritable(own, True)
-            process = subprocess.Popen(
-                words, close_fds=False, preexec_fn=children.before_exec(), umask=_umask()
-            )
-            counting.started()
-        handed = handing.Handing(process)
-        # What came while it was being started, and of which it knows nothing.
-        for number in early:
-            handing.send(process, number)
-        with handed, handing.Interrupts(handed):
-            for number in previous:
-                signal.signal(number, lambda *_: None)
-            look = _Look(process.pid, directory, merger)
-            clock = _Clock(process, look, begin)
-            look.start()
+        with interrupts.begun_before(look):
             try:
-                with clock.following():
-                    code = process.wait()
-                elapsed = clock.elapsed()
+                if counting is None:
+                    # What the command was to inherit stays open; nothing of ours would be inherited.
+                    process = subprocess.Popen(
+                        list(argv),
+                        executable=executable,
+                        env=dict(env),
+                        close_fds=False,
+                        preexec_fn=children.before_exec(),
+                        umask=_umask(),
+                    )
+                else:
+                    words, descriptors = counting.around(executable, argv, env)
+                    for own in descriptors:
+                        os.set_inheritable(own, True)
+                    process = subprocess.Popen(
+                        words,
+                        env=preloading.own_environment(),
+                        close_fds=False,
+                        preexec_fn=children.before_exec(),
+                        umask=_umask(),
+                    )
+                    counting.started()
+                handed = handing.Handing(process)
+                # What came while it was being started, and of which it knows nothing.
+                for number in early:
+                    handing.send(process, number)
+                with handed, interrupts.handed_on(handed):
+                    for number in previous:
+                        signal.signal(number, lambda *_: None)
+                    clock = _Clock(process, look, begin)
+                    look.begin(process.pid)
+                    with clock.following():
+                        code = process.wait()
+                    elapsed = clock.elapsed()
             finally:
                 look.stop()
     finally:

@@ -14,7 +14,7 @@ from wherry.clock import Clock, clock_of
 from wherry.compare import apart
 from wherry.errors import FailedError
 from wherry.problems import grouped
-from wherry.report import hypertext, look, pictures, still, words
+from wherry.report import drawing, hypertext, look, pictures, still, words
 from wherry.report.hypertext import escape, paragraph
 from wherry.report.picture import Picture, packed
 from wherry.report.words import attempt
@@ -398,14 +398,15 @@ def library() -> str:
     """The drawing library as the installed package holds it; to bundle it takes two seconds, so that it is kept."""
     try:
         import vl_convert
-    except ImportError:
+    except ModuleNotFoundError:
         raise FailedError(
             "the package vl-convert-python is missing; install it, or set up again: make bench"
         ) from None
 
     def made() -> dict:
         still.check_room()
-        return {"script": vl_convert.javascript_bundle(_TAKEN)}
+        with drawing.engine():
+            return {"script": vl_convert.javascript_bundle(_TAKEN)}
 
     known = hashlib.sha256(f"{vl_convert.__version__}\n{_TAKEN}".encode()).hexdigest()
     own = bootcache.kept(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from wherry import dimensions
 from wherry.errors import FailedError, WherryError
-from wherry.report import look, pictures
+from wherry.report import drawing, look, pictures
 from wherry.report.picture import Picture, sized
 from wherry.report.words import ABSURD
 from wherry.units import percent, plural
@@ -124,9 +124,10 @@ def draw(run: dict, experiment: str, path: Path) -> bytes:
 
     try:
         document = spec(run, experiment)
-        if path.suffix.lower() == ".svg":
-            return vl_convert.vegalite_to_svg(document).encode()
-        return vl_convert.vegalite_to_png(document, scale=SCALE)
+        with drawing.engine():
+            if path.suffix.lower() == ".svg":
+                return vl_convert.vegalite_to_svg(document).encode()
+            return vl_convert.vegalite_to_png(document, scale=SCALE)
     except ABSURD as error:
         line = " ".join(str(error).split())[:160]
         raise FailedError(f"experiment {experiment} could not be drawn: {line}") from None
