@@ -230,6 +230,16 @@ def test_vfork_counts_for_the_parent(recorded):
     assert (found.merger.processes, found.merger.execs) == (2, 0)
 
 
+def test_threads_whose_first_copy_is_in_the_child_of_a_vfork(recorded):
+    """It would be the child's block, which has ended before the thread goes on: the next thread took it over, and both
+    counted there."""
+    found = recorded("vforks")
+    (process,) = found.processes
+    assert len(process.blocks) == 9 and found.merger.threads == 9
+    assert (found.count(701), found.count(700)) == (8, 800)
+    assert found.merger.uncounted == 0 and not found.merger.damaged
+
+
 def test_exec_loses_nothing(recorded):
     found = recorded("exec")
     assert found.count(700) == 1500

@@ -328,6 +328,14 @@ struct recorder_block *recorder_block(uint32_t number)
     return number < BLOCKS ? __atomic_load_n(&blocks[number], __ATOMIC_ACQUIRE) : NULL;
 }
 
+/* Whose the block will be. The child of a vfork counts for the thread that began it, and is gone before that goes on:
+ * as the child's it would be another thread's soon. */
+static uint32_t own_number(void)
+{
+    const bool parents = CALL(SYS_getpid, 0) != recorder_file->pid;
+    return parents ? recorder_parents_number() : (uint32_t)CALL(SYS_gettid, 0);
+}
+
 /* SIGXFSZ is avoided above, and nothing else here can raise a signal. */
 struct recorder_block *recorder_claim(void)
 {
@@ -340,7 +348,12 @@ struct recorder_block *recorder_claim(void)
     recorder_mine = CLAIMING;
     struct recorder_block *block = NULL;
     if (*recorder_alive || begin_process()) {
-        const uint32_t thread = (uint32_t)CALL(SYS_gettid, 0);
+        const uint32_t thread = own_number();
+        if (!thread) {
+            __atomic_fetch_add(&recorder_file->uncounted, 1, __ATOMIC_RELAXED);
+            recorder_mine = NULL;
+            return NULL;
+        }
         char name[THREAD_NAME] = {0};
         CALL(SYS_prctl, PR_GET_NAME, name);
         if (recorder_file->blocks < BLOCKS || blocks[BLOCKS - 1]) {

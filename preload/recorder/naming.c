@@ -10,12 +10,14 @@
 #include <sys/syscall.h>
 
 static int (*next_setname)(uintptr_t thread, const char *name);
+static int (*clock_of)(uintptr_t thread, int *clock);
 static int (*next_prctl)(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
 
 void recorder_find_naming(void)
 {
     next_setname = (int (*)(uintptr_t, const char *))recorder_find("pthread_setname_np");
     next_prctl = (int (*)(int, unsigned long, unsigned long, unsigned long, unsigned long))recorder_find("prctl");
+    clock_of = (int (*)(uintptr_t, int *))recorder_find("pthread_getcpuclockid");
 }
 
 uintptr_t recorder_thread(void)
@@ -23,6 +25,14 @@ uintptr_t recorder_thread(void)
     uintptr_t self;
     __asm__("movq %%fs:0, %0" : "=r"(self));
     return self;
+}
+
+uint32_t recorder_parents_number(void)
+{
+    int clock;
+    if (!clock_of || clock_of(recorder_thread(), &clock) != 0)
+        return 0;
+    return ~(uint32_t)(clock >> 3); /* as the kernel has it in the number of a thread's clock */
 }
 
 /* What is thread-local lies equally far from the thread pointer in all threads. */

@@ -73,6 +73,9 @@ void recorder_find_naming(void);
 /* The thread is known by its thread pointer, which is what glibc's pthread_t is; this thread's. */
 void recorder_note_name(uintptr_t thread, const char *name);
 uintptr_t recorder_thread(void);
+/* In the child of a vfork, which has that of the thread that began it: that thread's number, by the C library, which is
+ * all that knows it; 0: it does not. */
+uint32_t recorder_parents_number(void);
 
 /* sample.c: what is done now and then. True: this call is one to be timed. */
 bool recorder_event(struct recorder_block *block, enum recorder_op op, uintptr_t dst, uintptr_t src, size_t n,

@@ -248,6 +248,39 @@ static void *late(void *given)
     return NULL;
 }
 
+static pthread_barrier_t one_copied, all_copied;
+
+/* Its first copy is in the child of a vfork. */
+static void *after_vfork(void *unused)
+{
+    const pid_t pid = vfork();
+    if (pid == 0) {
+        copy(to, from, 701);
+        _exit(0);
+    }
+    waitpid(pid, NULL, 0);
+    for (int i = 0; i < 100; i++)
+        copy(to, from, 700);
+    pthread_barrier_wait(&one_copied);
+    pthread_barrier_wait(&all_copied);
+    return unused;
+}
+
+static void run_after_vforks(void)
+{
+    enum { EACH = 8 };
+    pthread_t all[EACH];
+    pthread_barrier_init(&one_copied, NULL, 2);
+    pthread_barrier_init(&all_copied, NULL, EACH + 1);
+    for (int i = 0; i < EACH; i++) {
+        pthread_create(&all[i], NULL, after_vfork, NULL);
+        pthread_barrier_wait(&one_copied);
+    }
+    pthread_barrier_wait(&all_copied);
+    for (int i = 0; i < EACH; i++)
+        pthread_join(all[i], NULL);
+}
+
 static void run_late(const char *name, int by)
 {
     pthread_barrier_t copied, done;
@@ -319,6 +352,8 @@ int main(int argc, char **argv)
         }
         waitpid(pid, NULL, 0);
         thousand();
+    } else if (strcmp(mode, "vforks") == 0) {
+        run_after_vforks();
     } else if (strcmp(mode, "exec") == 0) {
         thousand();
         execl(argv[0], argv[0], "times", "500", NULL);
