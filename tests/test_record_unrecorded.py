@@ -204,6 +204,21 @@ def test_where_no_thread_had_a_block_it_is_not_said_that_nothing_was_seen(known,
     assert json.loads((tmp_path / "x.mix.json").read_text())["run"]["uncounted"] >= 1000
 
 
+def test_a_sandbox_that_hides_the_records_is_told(record, known, tmp_path):
+    """Such a process has the recorder in it, and was taken for recorded where its program left a record elsewhere."""
+    unshare = need_tool("unshare", "util-linux")
+    hide = 'mount -t tmpfs none "$(dirname "$WHERRY_RECORD")"'
+    if run(unshare, "-rm", "true", check=False).returncode:
+        pytest.skip("this user may make no namespaces")
+    inside = f"{hide} && exec {known} times 30000000"
+    done, mix = record("--", "sh", "-c", f"{known} times 10; exec {unshare} -rm sh -c '{inside}'")
+    assert done.returncode == 0, done.stderr
+    rows = [row for row in mix["run"]["unrecorded"] if row["program"] == str(Path(known).resolve())]
+    assert [row["count"] for row in rows] == [1]
+    assert "could not begin its file below /" in rows[0]["reason"]
+    assert mix["ceiling"]["incomplete"] and mix["ceiling"]["unrecorded_s"] > 0
+
+
 LITTLE_MEMORY = r"""
 #include <string.h>
 #include <sys/resource.h>

@@ -190,15 +190,18 @@ class _Look(threading.Thread):
         if asked.again_ns is not None and cpu_ns >= asked.again_ns:
             maps = Path(f"/proc/{pid}/maps").read_bytes()
             without = _without(maps)
-            asked.loaded = without is False
+            recorded = os.fsencode(self._directory) in maps
             why = _why_without(pid) if without else ""
+            if without is False and not recorded and _is_hidden(self._directory, pid):
+                without, why = True, NOT_BEGUN
+            asked.loaded = without is False
             # What was another program's, had it begun one meanwhile.
             if without and _program(pid) == program:
                 self.without.setdefault(program, set()).add(pid)
                 self.reasons[program, pid] = why
             # What has none yet will hardly have one later, unless it is being loaded: ask less and less.
             more = (cpu_ns - asked.since_ns) // 8 + (1 if without is None else 1_000_000)
-            asked.again_ns = None if os.fsencode(self._directory) in maps else cpu_ns + more
+            asked.again_ns = None if recorded else cpu_ns + more
         seen = self.watched.setdefault(pid, Watched())
         seen.look(cpu_ns, time.monotonic_ns(), asked.loaded or asked.again_ns is None)
 
@@ -315,6 +318,20 @@ def _why_without(pid: int) -> str:
     return NOT_LOADED if any(RECORDER in word for word in preloads) else OTHER_PRELOAD
 
 
+def _is_hidden(directory: Path, pid: int) -> bool:
+    """Whether that process has another directory under this name, or none, or may write nothing there (a sandbox)."""
+    there = Path(f"/proc/{pid}/root{directory}")
+    try:
+        return (
+            not os.path.samestat(there.stat(), directory.stat())
+            or os.statvfs(there).f_flag & os.ST_RDONLY != 0
+        )
+    except (FileNotFoundError, NotADirectoryError):
+        return running(pid) and directory.is_dir()
+    except OSError:
+        return False
+
+
 def running(pid: int) -> bool:
     return orphans.stat(pid)[:1] not in ([], ["Z"], ["X"])
 
@@ -429,6 +446,10 @@ NOT_LOADED = (
     "its loader could not load the recorder, which its user may not read, or which is not there where it ran (a "
     "container); wherry record --into DIR makes copies elsewhere"
 )
+NOT_BEGUN = (
+    "the recorder could not begin its file below {}, which is not there, or not to be written to, where it ran (a "
+    "sandbox, a container); wherry record --into DIR records elsewhere"
+)
 OTHER_PRELOAD = "it was started with another LD_PRELOAD; give wherry record that, which keeps both"
 NO_ROOM = "there was no room for its record in {}"
 UNNAMED = "too short to be named"
@@ -454,7 +475,7 @@ def unrecorded(
         missing = ran.without.get(program, set()) if program in merger.programs else pids
         for pid in missing - merger.refused.keys():
             why = ran.reasons.get((program, pid), NO_RECORD) if own.helps else own.reason
-            counts[program, why or ""] += 1
+            counts[program, _told(why or "", directory)] += 1
     rows = refused_unseen(refused, directory)
     itself = os.path.realpath(verdict.program or verdict.path or verdict.command)
     if not verdict.helps and not any(program == itself for program, _ in counts):
@@ -472,6 +493,10 @@ def refused_unseen(refused: Mapping[int, int], directory: Path) -> list[dict]:
         {"program": f"({UNNAMED})", "reason": reason, "count": count}
         for reason, count in sorted(counts.items())
     ]
+
+
+def _told(why: str, directory: Path) -> str:
+    return why.format(directory.parent) if why == NOT_BEGUN else why
 
 
 def _refusal(why: int, directory: Path) -> str:
