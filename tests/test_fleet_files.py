@@ -274,6 +274,25 @@ def test_both_readers_read_the_same(tmp_path, monkeypatch, reader):
     assert np.isnan(figures[-2][3])
 
 
+@pytest.mark.parametrize("reader", ["msgspec", "json"])
+def test_a_name_that_is_no_text_keeps_no_run_from_being_read(tmp_path, monkeypatch, capsys, reader):
+    """As in the command that measured, which the run file keeps as it was."""
+    if reader == "json":
+        monkeypatch.setitem(__import__("sys").modules, "msgspec", None)
+    made = usual(1)
+    made.run["method"]["command"] = ["wherry", "bench", "--save", os.fsdecode(b"\xff.json")]
+    made.run["machine"]["cpu"]["model"] += os.fsdecode(b"\xff")
+    path = tmp_path / "a.json"
+    runfile.write(path, made.run)
+    assert b"\\udcff" in path.read_bytes()
+    fleet = loading.read([path])
+    assert fleet.unfit == [] and len(fleet.runs) == 1
+    with contextlib.suppress(SystemExit):
+        cli.main(["fleet", "report", str(path), "--html", str(tmp_path / "f.html")])
+    assert "\ufffd" in capsys.readouterr().out
+    assert (tmp_path / "f.html").is_file()
+
+
 def test_a_gzip_that_unpacks_without_end_is_refused(tmp_path):
     path = tmp_path / "bomb.json.gz"
     path.write_bytes(gzip.compress(b" " * (document.LARGEST + 10)))

@@ -121,13 +121,32 @@ def _like_before(data: bytes | memoryview):
         return None
 
 
+def _decoded(data: bytes | memoryview):
+    """Names that are no text are kept in a run as halves of letters, which msgspec refuses."""
+    import msgspec
+
+    try:
+        return decoders.of_any().decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        whole = _whole_letters(data)
+        if whole == data:
+            raise
+        return decoders.of_any().decode(whole)
+
+
+def _whole_letters(data: bytes | memoryview) -> bytes:
+    return runfile.plain_json(str(data, "utf-8", "surrogateescape")).encode(
+        "utf-8", "surrogateescape"
+    )
+
+
 def _by_msgspec(data: bytes | memoryview) -> tuple[dict, Rows]:
     import msgspec
 
     run = _like_before(data)
     fresh = run is None
     try:
-        run = run or decoders.of_any().decode(data)
+        run = run or _decoded(data)
     except RecursionError:
         raise UnfitError("is nested too deeply") from None
     except msgspec.ValidationError as error:
@@ -199,7 +218,7 @@ def _by_json(data: bytes | memoryview) -> tuple[dict, Rows]:
         raise ValueError(f"{word} is not a number JSON has")
 
     try:
-        run = json.loads(str(data, "utf-8"), parse_constant=refuse)
+        run = json.loads(runfile.plain_json(str(data, "utf-8")), parse_constant=refuse)
     except RecursionError:
         raise UnfitError("is nested too deeply") from None
     except ValueError as error:
