@@ -295,6 +295,19 @@ def test_a_plan_is_told_whatever_its_path(wherry, named):
     assert record["doctor"]["next"] == f"wherry plan check {shlex.quote(named)}"
 
 
+def test_a_plan_is_named_as_a_shell_takes_it(wherry, tmp_path):
+    """Also by letters that a terminal would obey, and bytes that are no text: the command broke off at them."""
+    wherry("plan", "default", "-o", tmp_path / "mine.toml")
+    compiled = tmp_path / os.fsdecode(b"a\nb\xff.plan")
+    wherry("plan", "compile", tmp_path / "mine.toml", "-o", compiled)
+    named = f"$'{tmp_path}/a\\nb\\377.plan'"
+    record = json.loads(wherry("doctor", "--json", env={"WHERRY_PLAN": str(compiled)}).stdout)
+    assert record["doctor"]["next"] == f"wherry ab --plan {named} -- CMD"
+    compiled.unlink()
+    record = json.loads(wherry("doctor", "--json", env={"WHERRY_PLAN": str(compiled)}).stdout)
+    assert record["doctor"]["next"] == f"wherry plan check {named}"
+
+
 def test_tunables_that_glibc_passes_over_are_told(wherry):
     if not diagnosis.libc()["tunables"]:
         pytest.skip("this glibc does not list its tunables")

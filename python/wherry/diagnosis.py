@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import subprocess
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from wherry import libctunables, planuse, planwords
+from wherry import libctunables, planuse, planwords, shellwords
 from wherry.errors import escaped
 from wherry.plans import OFF
 from wherry.units import size_in_words
@@ -347,7 +346,7 @@ def _about_plan(reported: Mapping, plan: str) -> list[Finding]:
 
 def _mend(why: str, plan: str) -> tuple[str, str]:
     """What to run, and what for: wherry plan check takes a text, and finds nothing wrong with it."""
-    named = shlex.quote(escaped(plan))
+    named = shellwords.path(plan)
     if "wherry plan compile" in why:
         return (
             f"wherry plan compile {named}",
@@ -455,7 +454,7 @@ def next_command(record: Mapping, plan: str = "") -> tuple[str, str]:
     if why is not None:
         return _mend(why, plan)
     if status.startswith("plan '"):
-        own = f"--plan {shlex.quote(escaped(plan))} " if plan else ""
+        own = f"--plan {shellwords.path(plan)} " if plan else ""
         return f"wherry ab {own}-- CMD", "measures whether your program gains by the plan in force"
     return (
         "wherry record -- CMD",

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from wherry import machine, outputs, planfiles, plans, runfile, runner, stamp
+from wherry import machine, outputs, planfiles, plans, runfile, runner, shellwords, stamp
 from wherry.campaign import Watcher
 from wherry.cli.ending import interrupted_status
 from wherry.cli.names import tell
@@ -178,10 +178,11 @@ def sentence(tuned: Tuned, path: Path | None) -> str:
         if path is None:
             return text + " No plan was written."
         return text + f" {path} holds a plan equal to the default."
+    named = shellwords.path(str(path))
     return (
         f"The plan in {path} wins over the default in: {_won(tuned)}. "
-        f"Use it: wherry exec --plan {path} -- CMD; see whether a program gains: "
-        f"wherry ab --plan {path} -- CMD."
+        f"Use it: wherry exec --plan {named} -- CMD; see whether a program gains: "
+        f"wherry ab --plan {named} -- CMD."
     )
 
 
