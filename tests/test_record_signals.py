@@ -223,6 +223,22 @@ def test_an_interrupt_at_the_end_leaves_out_the_ceiling(recorded, monkeypatch, c
     assert "saved without the ceiling" in capsys.readouterr().err
 
 
+def test_a_second_interrupt_leaves_nothing_uncleared():
+    """It came while what the first had ended was removed, and left a directory in TMPDIR."""
+    from wherry.recording.ending import Ending
+
+    ending, cleared = Ending(), []
+    with ending.in_charge(), pytest.raises(KeyboardInterrupt), ending.can_be_left():
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+            cleared.append(True)
+    assert cleared and ending.asked
+    with pytest.raises(KeyboardInterrupt), ending.can_be_left():
+        pytest.fail("what can be left is not begun any more")
+
+
 def test_nohup_holds_for_it_and_for_the_program(wherry_run, tmp_path):
     """The program sends SIGHUP to wherry, which would hand it on, and to itself."""
     target = tmp_path / "held.mix.json"

@@ -32,7 +32,7 @@ class Ending:
 
     @contextlib.contextmanager
     def can_be_left(self) -> Iterator[None]:
-        """KeyboardInterrupt, when one comes or has come already."""
+        """KeyboardInterrupt, when one comes or has come already; once: what is left clears up behind itself."""
         if self.asked:
             raise KeyboardInterrupt
         self._leaves = True
@@ -44,6 +44,7 @@ class Ending:
     def _note(self, number: int, frame: object) -> None:
         self.asked = True
         if self._leaves:
+            self._leaves = False
             raise KeyboardInterrupt
 
 
