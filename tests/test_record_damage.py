@@ -119,3 +119,19 @@ def test_reading_asks_for_no_more_memory_than_there_is_to_read(recorder, known, 
     (path,) = tmp_path.iterdir()
     done = run(sys.executable, "-c", READ, path, check=False)
     assert (done.returncode, done.stdout) == (0, "1 []\n"), done.stderr
+
+
+def test_no_more_is_read_than_a_recorder_writes(recorder, known, tmp_path):
+    """A file that somebody made longer took more memory than there is, and with it all that was recorded."""
+    env = {**os.environ, "LD_PRELOAD": str(recorder), "WHERRY_RECORD": str(tmp_path)}
+    assert run(known, "times", "1000", env=env).returncode == 0
+    (path,) = tmp_path.iterdir()
+    os.truncate(path, 1 << 40)
+    other = tmp_path / "1-0"
+    other.touch()
+    os.truncate(other, 1 << 40)
+    merger = Merger()
+    for file in (path, other):
+        merger.add(file)
+    assert merger.ops()["copy"]["calls"] >= 1000 and merger.threads == 1
+    assert merger.damaged == ["what process 1 left: it is not a recorder's file"]

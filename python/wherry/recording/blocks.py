@@ -27,6 +27,7 @@ PLACES = SET_PLACES * ALIGNMENTS * DISTANCES * OVERLAPS
 CALLERS, BURST, BURSTS, MODULES, NAMES = 512, 256, 32, 256, 1 << 16
 TIME_CLASSES, FOLLOWED, PLACES_KNOWN, LOG = 80, 4, 3, 128
 TRIAL_GROUPS, TURNS, LASTING_TURNS = 6, 2048, 256
+BLOCKS = 4096
 _SEVERAL_NAMES = b"\0" * 15 + b"\1"
 # A caller in what was unloaded, by its module's number and its offset there.
 _SETTLED, _OFFSETS = 1 << 61, 1 << 52
@@ -367,7 +368,7 @@ def _blocks(path: Path, data: bytes, count: int) -> tuple[list[np.void], int]:
         settled = _settled(block)
         if not _agrees(settled):
             # One that still counts was read in the midst of that.
-            again = again or path.read_bytes()
+            again = again or _bytes(path)
             if again[at : at + BLOCK_BYTES] == data[at : at + BLOCK_BYTES]:
                 damaged += 1
                 continue
@@ -386,11 +387,22 @@ def begun(path: Path) -> tuple[int, int] | None:
     return (started, clock_ns) if version == VERSION and complete else None
 
 
+def _bytes(path: Path) -> bytes:
+    """What a recorder has written there. The file is in reach of the program, and of others where root's are recorded,
+    who may make it of any length."""
+    with path.open("rb") as file:
+        head = file.read(HEADER_BYTES)
+        if len(head) < HEADER_BYTES or not head.startswith(MAGIC):
+            return head
+        _, _, _, _, _, _, count, *_ = _HEADER.unpack_from(head)
+        return head + file.read(min(count, BLOCKS) * BLOCK_BYTES)
+
+
 def read(path: Path) -> Process:
     mode = path.stat().st_mode & 0o777
     if mode in (NO_MEMORY, NO_ROOM, FILE_LIMIT):
         raise RefusedError(mode)
-    data = path.read_bytes()
+    data = _bytes(path)
     if len(data) < _HEADER.size or not data.startswith(MAGIC):
         raise DamagedError("it is not a recorder's file")
     _, version, block_bytes, header_bytes, pid, uncounted, count, modules, *rest = (
