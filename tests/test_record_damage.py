@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conftest import run
 from test_record import known, recorder
-from wherry.recording import blocks
+from wherry.recording import blocks, leftovers, orphans
 from wherry.recording.merge import Merger
 
 __all__ = ["known", "recorder"]  # fixtures
@@ -135,3 +135,14 @@ def test_no_more_is_read_than_a_recorder_writes(recorder, known, tmp_path):
         merger.add(file)
     assert merger.ops()["copy"]["calls"] >= 1000 and merger.threads == 1
     assert merger.damaged == ["what process 1 left: it is not a recorder's file"]
+
+
+def test_what_others_put_beside_the_records_is_none(recorder, known, tmp_path):
+    """Names that are nearly those of records, which a process of the run may make: the number in front was missing."""
+    env = {**os.environ, "LD_PRELOAD": str(recorder), "WHERRY_RECORD": str(tmp_path)}
+    assert run(known, "times", "10", env=env).returncode == 0
+    (path,) = tmp_path.iterdir()
+    for name in ("-5", "5", "5-", "\u0665-0", "5-0-0"):
+        (tmp_path / name).touch(0o200)
+    assert leftovers.parts(tmp_path) == [path]
+    assert orphans.ByRecords(tmp_path).find(set()) == []

@@ -11,6 +11,7 @@ import datetime
 import fcntl
 import json
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -47,7 +48,7 @@ def counting(home: Path) -> dict[str, int]:
             maps = (process / "maps").read_bytes()
             for rest in (part for begin in begins for part in maps.split(begin)[1:]):
                 name = rest.partition(b"\n")[0].decode(errors="replace")
-                if _is_part(name):
+                if is_part(name):
                     found[name] = int(process.name)
     return found
 
@@ -63,8 +64,12 @@ def started_there(home: Path) -> set[int]:
     return found
 
 
-def _is_part(name: str) -> bool:
-    return name.replace("-", "", 1).isdecimal()
+_PART = re.compile(r"[0-9]+-[0-9]+")
+
+
+def is_part(name: str) -> bool:
+    """Of a process: PID-N. Others may have put anything beside those."""
+    return _PART.fullmatch(name) is not None
 
 
 def parts(home: Path) -> list[Path]:
@@ -73,7 +78,7 @@ def parts(home: Path) -> list[Path]:
         found = list(home.iterdir())
     except FileNotFoundError:
         return []
-    return sorted(path for path in found if _is_part(path.name) and path.is_file())
+    return sorted(path for path in found if is_part(path.name) and path.is_file())
 
 
 def _state(command: Sequence[str], output: Path, note: str) -> dict:

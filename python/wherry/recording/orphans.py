@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from wherry.recording import processor
+from wherry.recording import leftovers, processor
 
 # To find whom a record is of.
 _TRIES = 3
@@ -118,5 +118,5 @@ class ByRecords:
 
     def _records(self) -> list[Path]:
         with contextlib.suppress(OSError):
-            return [p for p in self._directory.iterdir() if p.name.replace("-", "", 1).isdecimal()]
+            return [path for path in self._directory.iterdir() if leftovers.is_part(path.name)]
         return []
