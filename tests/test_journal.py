@@ -8,7 +8,8 @@ import pytest
 from conftest import workbench
 from resumed import bench, environment, kill_after, read, start
 from wherry import journal, runfile
-from wherry.errors import FailedError
+from wherry.cli import keeping
+from wherry.errors import FailedError, WherryError
 
 # ---- killed ---------------------------------------------------------------------------------------------------------
 
@@ -192,6 +193,27 @@ def test_a_journal_is_locked_while_it_is_written(tmp_path):
     assert runfile.is_locked(own.path)
     own.close()
     assert not runfile.is_locked(own.path)
+
+
+def test_of_two_that_begin_together_one_has_the_name(tmp_path):
+    """Neither saw a journal of the other when it was started; each measured, and the later took the other's place."""
+    one, other = (keeping.Keeper(tmp_path / "run.json", explicit=True, raw=False) for _ in range(2))
+    part = {"state": {"done": []}}
+    held = one.begin({}, part)
+    before = held.path.read_bytes()
+    with pytest.raises(WherryError, match="a run that is under way will be saved there"):
+        other.begin({}, part)
+    other.nothing()
+    assert not other.left()
+    assert held.path.read_bytes() == before and runfile.is_locked(held.path)
+    one.measured()
+    one.begin({}, part)  # its next experiment
+    one.nothing()
+    assert not held.path.exists()
+    held.path.touch()  # somebody is about to write it
+    with pytest.raises(WherryError, match="under way"):
+        other.begin({}, part)
+    assert held.path.read_bytes() == b""
 
 
 def test_a_full_disk_costs_no_row_that_was_there(tmp_path, monkeypatch):

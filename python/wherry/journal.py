@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -92,16 +93,43 @@ class Journal:
 # ---- what is there already ------------------------------------------------------------------------------------------
 
 
+def _under_way(run: Path) -> WherryError:
+    return WherryError(
+        f"cannot save to {run}: a run that is under way will be saved there ({path_for(run)} is its journal); wait for "
+        "its end, or give another name"
+    )
+
+
+@contextlib.contextmanager
+def taken(run: Path) -> Iterator[None]:
+    """Around the making of a run's first journal. Of two that began together neither saw one of the other's: who makes
+    the file has the name. One that is there belongs to a killed run, which is gone on with, unless somebody has it
+    locked, or has just made it."""
+    path, made = path_for(run), False
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        made = True
+    except FileExistsError:
+        with contextlib.suppress(OSError):
+            if runfile.is_locked(path) or not path.stat().st_size:
+                raise _under_way(run) from None
+    except OSError:
+        pass  # told when the run is saved
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            if made and not path.stat().st_size:
+                path.unlink()
+
+
 def check_none(run: Path) -> None:
     """Before a new run takes the place: what a killed one measured is in its journal alone."""
     path = runfile.journal_beside(run)
     if path is None:
         return
     if runfile.is_locked(path):
-        raise WherryError(
-            f"cannot save to {run}: a run that is under way will be saved there ({path} is its journal); wait for its "
-            "end, or give another name"
-        )
+        raise _under_way(run)
     raise WherryError(
         f"cannot save to {run}: {path} holds what a killed run measured; go on with that (wherry bench --resume "
         f"{run}), remove {path}, or give another name"

@@ -6,7 +6,7 @@ import contextlib
 import signal
 from pathlib import Path
 
-from wherry import outputs, runfile, stamp
+from wherry import journal, outputs, runfile, stamp
 from wherry.errors import FailedError
 from wherry.journal import Journal
 
@@ -48,7 +48,9 @@ class Keeper:
         """The journal of an experiment that begins."""
         with _deaf():
             self._take_name_once()
-            self.journal = Journal(self.path, document, part)
+            first = self.journal is None
+            with journal.taken(self.path) if first else contextlib.nullcontext():
+                self.journal = Journal(self.path, document, part)
         return self.journal
 
     def measured(self) -> None:
