@@ -18,7 +18,8 @@ from conftest import need_root, need_tool, run, wait_until
 from test_record import known, recorded, recorder
 from test_record_signals import ENDLESS, has_worked
 from wherry import recordings
-from wherry.recording import outside
+from wherry.errors import WherryError
+from wherry.recording import outside, preparing
 
 __all__ = ["known", "recorded", "recorder"]  # fixtures
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
@@ -251,6 +252,15 @@ def test_what_cannot_be_made_leaves_nothing(wherry_run, tmp_path, options: str, 
     status = "2" if options == "noexec" else "1"
     assert done.stdout.split() == [status, status, f"{place}/there"], done.stderr
     assert done.stderr.count(said) == 2 and "Traceback" not in done.stderr
+
+
+def test_of_two_that_make_one_directory_ready_one_has_it(made, home):
+    """Both found it empty, and the second put its own over what the first had made, or cleared that away."""
+    made()
+    before = {path.name: path.read_bytes() for path in home.iterdir()}
+    with pytest.raises(WherryError, match="it is not empty"):
+        outside.make(home, preparing.Preparation((), None, None), home / "x.mix.json", "")
+    assert {path.name: path.read_bytes() for path in home.iterdir()} == before
 
 
 def test_nothing_is_collected_where_nothing_was_recorded(wherry, made, home):

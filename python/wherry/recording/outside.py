@@ -30,6 +30,10 @@ LONGEST = 300  # the recorder has room for no longer one
 MOST_ENDED = 0.01
 
 
+def _not_empty(home: Path) -> WherryError:
+    return WherryError(f"--into {home}: it is not empty; give a directory that is, or a new one")
+
+
 def check(home: Path) -> Path:
     """Where it is to be, when it can be there."""
     place = home.absolute()
@@ -43,7 +47,7 @@ def check(home: Path) -> Path:
             f"--into {home}: the recorder has no room for so long a path; give one of up to {LONGEST}"
         )
     if place.is_dir() and any(place.iterdir()):
-        raise WherryError(f"--into {home}: it is not empty; give a directory that is, or a new one")
+        raise _not_empty(home)
     if os.path.lexists(place) and not place.is_dir():
         raise WherryError(f"--into {home}: it is not a directory; give a new one")
     return place
@@ -52,6 +56,16 @@ def check(home: Path) -> Path:
 def make(home: Path, prepared: preparing.Preparation, output: Path, note: str) -> dict[str, str]:
     """The environment of what is to be recorded there. When it cannot be made nothing is left of it."""
     new = not home.is_dir()
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        # Of two that found it empty who makes this has it, and the other clears nothing away.
+        (home / ENVIRONMENT).touch(exist_ok=False)
+    except FileExistsError:
+        raise _not_empty(home) from None
+    except OSError as error:
+        if new:
+            shutil.rmtree(home, ignore_errors=True)
+        raise FailedError(f"--into {home}: {error.strerror}") from None
     try:
         return _made(home, prepared, output, note)
     except (OSError, WherryError) as error:
@@ -66,7 +80,6 @@ def make(home: Path, prepared: preparing.Preparation, output: Path, note: str) -
 
 
 def _made(home: Path, prepared: preparing.Preparation, output: Path, note: str) -> dict[str, str]:
-    home.mkdir(parents=True, exist_ok=True)
     # A service's own user begins files there, and cannot take away what is not its own.
     home.chmod(0o1733 if os.geteuid() == 0 else 0o700)
     if os.statvfs(home).f_flag & os.ST_NOEXEC:
