@@ -414,6 +414,33 @@ def test_right_routine_passes(runner, library, name):
     assert "all right" in done.stdout
 
 
+# As the start file that GCC links with -ffast-math does, and one that wants another precision of the x87.
+LOADED = """\
+#include <stddef.h>
+static void __attribute__((constructor)) loaded(void)
+{
+    const unsigned mxcsr = 0x9fc0;
+    const unsigned short fcw = 0x27f;
+    __asm__ volatile("ldmxcsr %0\\n\\tfldcw %1" ::"m"(mxcsr), "m"(fcw));
+}
+void *memcpy(void *dst, const void *src, size_t n)
+{
+    void *to = dst;
+    __asm__ volatile("rep movsb" : "+D"(to), "+S"(src), "+c"(n)::"memory");
+    return dst;
+}
+"""
+
+
+def test_what_a_library_set_when_it_was_loaded_is_no_mistake_of_its_routines(runner, tmp_path):
+    (tmp_path / "l.c").write_text(LOADED)
+    command = ["cc", "-O1", "-fno-builtin", "-shared", "-fPIC", "l.c", "-o", "libloaded.so"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    families = ("--family", "sweep,state,threads")
+    done = runner("--only-peers", "--peer", f"l={tmp_path}/libloaded.so", "--brief", *families)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_a_peer_is_verified_beside_named_routines(runner, library):
     """Unless a name says which of its functions."""
     family = ("--family", "state", "--brief", "--json")

@@ -148,6 +148,8 @@ void call_init_thread(void)
     sigaltstack(&stack, NULL);
 }
 
+enum { MXCSR_DEFAULT = 0x1f80, MXCSR_CONTROL = 0xffc0, FCW_DEFAULT = 0x37f };
+
 void call_init(struct unit *unit)
 {
     static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGPROF};
@@ -156,6 +158,11 @@ void call_init(struct unit *unit)
     wherry_cpu_detect(&cpu);
     verify_has_avx512 = wherry_plan_can_run(&cpu, WHERRY_NEEDS_AVX512);
     call_init_thread();
+    /* A library may have changed these while it was loaded, as GCC has one do that it links with -ffast-math, and so
+     * may our own start: no call did that. Threads get them from here. */
+    const uint32_t mxcsr = MXCSR_DEFAULT;
+    const uint16_t fcw = FCW_DEFAULT;
+    __asm__ volatile("ldmxcsr %0\n\tfldcw %1" ::"m"(mxcsr), "m"(fcw));
     struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
@@ -392,7 +399,6 @@ bool call_judge(struct unit *unit, const struct vcase *one, const struct outcome
     }
     /* Exception flags are sticky and nobody's; the control bits belong to the caller. The family that sets them to
      * something unusual looks at them by itself. */
-    enum { MXCSR_DEFAULT = 0x1f80, MXCSR_CONTROL = 0xffc0, FCW_DEFAULT = 0x37f };
     if (strcmp(unit->family->name, "state") == 0)
         return true;
     if ((r->mxcsr & MXCSR_CONTROL) != MXCSR_DEFAULT) {
