@@ -161,6 +161,25 @@ def test_a_build_that_would_call_from_each_routine_is_refused(tmp_path: Path, fl
     assert f"Wherry cannot be built with {flag}: it makes a call of each memcpy" in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("-m32", "these flags compile for another: leave out -m32 or -mx32"),
+        ("-mno-sse2", "Wherry needs SSE2, which each x86-64 has: leave out"),
+        ("-mgeneral-regs-only", "Wherry needs SSE2, which each x86-64 has: leave out"),
+        ("-masm=intel", "Wherry is written with AT&T assembly: leave out -masm=intel"),
+    ],
+)
+def test_flags_for_another_machine_are_refused(tmp_path: Path, flag: str, message: str):
+    """Meson takes the machine from the compiler without its flags."""
+    env = {**os.environ, "CFLAGS": flag}
+    result = run("meson", "setup", tmp_path / "build", ROOT, check=False, env=env)
+    assert result.returncode == 1
+    if flag == "-m32" and re.search("cannot compile programs|sanity check", result.stdout):
+        pytest.skip("no libc of 32 bits (Debian package libc6-dev-i386), or a kernel without it")
+    assert message in result.stdout
+
+
 def test_all_is_built_where_files_are_put_together(tmp_path: Path):
     """Meson's --unity=on: what has files that do not go together is built of each for itself."""
     build = tmp_path / "build"
