@@ -382,6 +382,21 @@ def test_misuse_is_answered_in_one_line(wherry, tmp_path, arguments, said):
     assert not list(tmp_path.glob("runs/*.json"))
 
 
+@pytest.mark.parametrize(
+    ("words", "said"), [(("bench", "--frobnicate"), "No such option"), (("fleet",), "")]
+)
+def test_click_of_debian_12_answers_misuse_as_well(words, said):
+    """8.1, which has not all exceptions of later ones, is what pyproject.toml asks for."""
+    lacking = (
+        "import click; vars(click.exceptions).pop('NoArgsIsHelpError', None);"
+        "from wherry.__main__ import main; main()"
+    )
+    command = [sys.executable, "-c", lacking, *words]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert said in done.stderr and done.stderr.count("\n") == bool(said)
+
+
 def test_an_unexpected_error_is_one_line(wherry, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(
         "import wherry.runner\ndef broken():\n    raise ZeroDivisionError('oh')\nwherry.runner.routines = broken\n"

@@ -45,7 +45,7 @@ class _InterruptedError(Exception):
     """Past click, which would answer an interrupt with an empty line."""
 
 
-class _Group(click.Group):
+class _Group(grouped.Group):
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
@@ -147,9 +147,6 @@ def _run(arguments: list[str] | None) -> int:
         for line in (str(error), *error.others):
             _say(f"wherry: {line}")
         return error.exit_code
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message())
-        return errors.EXIT_MISUSE
     except click.UsageError as error:
         _say(_usage(error, sys.argv[1:] if arguments is None else arguments))
         return errors.EXIT_MISUSE

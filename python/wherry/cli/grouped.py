@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from wherry import errors
+
 _NAMES_A_FILE = ("FILE", "PATH", "DIR", "RUN", "MIX", "PLAN", "BASE")
 # Of ab: without them it would compare something else than what was meant.
 _NAMES_A_SIDE = ("WHAT", "TUNABLES")
@@ -66,7 +68,14 @@ def refuse_nonsense(command: click.Command) -> click.Command:
 
 
 class Group(click.Group):
-    """Its help has the whole first sentence of each command, where click would cut it."""
+    """Its help has the whole first sentence of each command, where click would cut it. To name none is misuse, which
+    click before 8.2 takes for a call of --help."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args and not ctx.resilient_parsing:
+            click.echo(ctx.get_help())
+            ctx.exit(errors.EXIT_MISUSE)
+        return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
