@@ -244,6 +244,18 @@ def wheel_home(tmp_path_factory: pytest.TempPathFactory, build_dir: Path) -> Pat
     return home
 
 
+@pytest.mark.parametrize("package", ["true", "false"])
+def test_all_that_is_installed_has_a_tag(tmp_path: Path, package: str):
+    """What has none is left out where a part is asked for, as by pip's install-args=--tags=runtime,python-runtime."""
+    run("meson", "setup", tmp_path / "build", ROOT, f"-Dpackage={package}", "-Dtests=false")
+    plan = json.loads(run("meson", "introspect", tmp_path / "build", "--install-plan").stdout)
+    rows = [row for kind in plan.values() for row in kind.values()]
+    assert len(rows) > 5
+    assert not [row["destination"] for row in rows if row["tag"] is None]
+    if package == "true":
+        assert {row["tag"] for row in rows} == {"runtime", "python-runtime"}
+
+
 def bare(home: Path, *command: str | Path) -> subprocess.CompletedProcess[str]:
     """Runs a script of a venv without the PATH and the settings of the tests."""
     return run(home / "bin" / command[0], *command[1:], env={"PATH": "/usr/bin:/bin"}, cwd="/")
