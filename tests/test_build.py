@@ -253,7 +253,7 @@ def test_all_that_is_installed_has_a_tag(tmp_path: Path, package: str):
     assert len(rows) > 5
     assert not [row["destination"] for row in rows if row["tag"] is None]
     if package == "true":
-        assert {row["tag"] for row in rows} == {"runtime", "python-runtime"}
+        assert {row["tag"] for row in rows} == {"runtime", "python-runtime", "man"}
 
 
 def bare(home: Path, *command: str | Path) -> subprocess.CompletedProcess[str]:
@@ -278,6 +278,16 @@ def test_the_wheel_holds_what_it_needs(wheel_home: Path):
     figures = {p.name for p in (package / "data/history").iterdir()}
     assert figures == {p.name for p in (ROOT / "history").glob("*.json")}
     assert "30.517578" in bare(wheel_home, "wherry", "list", "history").stdout
+
+
+def test_the_wheel_has_the_pages_of_its_programs(wheel_home: Path):
+    """Where man finds them: beside the directory of the programs. It brings no library, and no page of one."""
+    there = {str(page.relative_to(wheel_home)) for page in wheel_home.glob("**/*.[1-9]")}
+    pages = [*(ROOT / "man").glob("*.1"), ROOT / "man/libwherry-dropin.7"]
+    assert {f"share/man/man{page.suffix[1:]}/{page.name}" for page in pages} == there
+    man = need_tool("man", "man-db")
+    path = {"PATH": f"{wheel_home}/bin:/usr/bin:/bin"}
+    assert run(man, "-w", "wherry-bench", env=path).stdout.startswith(str(wheel_home))
 
 
 # --- the set-up ----------------------------------------------------------------------------------
