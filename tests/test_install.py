@@ -99,6 +99,50 @@ def test_a_program_with_the_static_library(installed: Installed, tmp_path: Path)
     assert SAID.match(run(tmp_path / "p").stdout.strip())
 
 
+SANITIZED = """\
+#include <stdlib.h>
+#include <string.h>
+#include <wherry.h>
+#ifdef LIBC
+#define wherry_memcpy memmove
+#define wherry_memset memset
+#endif
+int main(int argc, char **argv)
+{
+    (void)argv;
+    char *a = malloc(16), *b = malloc(16);
+    wherry_memset(a, 1, 16);
+    wherry_memcpy(b, a, 16 + (size_t)(argc * BEYOND));
+    const int wrong = b[argc] == 1 ? 0 : 3;
+    free(a);
+    free(b);
+    return wrong;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("compiler", "sanitizer", "beyond", "found"),
+    [("gcc", "address", 1, "overflow"), ("clang", "memory", 0, "uninitialized")],
+)
+def test_what_the_page_says_of_sanitizers(
+    installed: Installed, tmp_path: Path, compiler: str, sanitizer: str, beyond: int, found: str
+):
+    """A mistake that one does not see in a call of ours, or believes to see, and the way out."""
+    page = (ROOT / "man/wherry.3").read_text()
+    assert "#define wherry_memcpy memmove\n#define wherry_memset memset\n" in page
+    (tmp_path / "p.c").write_text(SANITIZED)
+    flags = (f"-fsanitize={sanitizer}", f"-DBEYOND={beyond}", *installed.flags("--cflags"))
+    right = {}
+    for by, words in (("ours", ()), ("libc", ("-DLIBC",))):
+        command = (need_tool(compiler, compiler), *STRICT, *flags, *words, "p.c", "-o", by)
+        run(*command, installed.lib / "libwherry.a", cwd=tmp_path)
+        done = run(tmp_path / by, check=False)
+        right[by] = done.returncode == 0
+        assert right[by] or found in done.stderr
+    assert right == {"ours": bool(beyond), "libc": not beyond}
+
+
 def test_a_cpp_program(installed: Installed, tmp_path: Path):
     need_tool("c++", "g++")
     (tmp_path / "p.cc").write_text(PROGRAM)
