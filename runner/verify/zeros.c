@@ -1,11 +1,19 @@
-/* What tells zeros from others: all zeros, one bit that is not, and a page that cannot be written because it need not
- * be. Buffers lie flush with inaccessible pages at either end, amid bytes that are not zero. Lines that need not be
- * written beside one that must are watched by instruction. */
+/* What tells zeros from others: all zeros, one bit that is not, bytes that are the same and may not cancel each other,
+ * and a page that cannot be written because it need not be. Buffers lie flush with inaccessible pages at either end,
+ * amid bytes that are not zero. Lines that need not be written beside one that must are watched by instruction. */
 #include <sys/mman.h>
 
 #include "verify.h"
 
-enum { SMALL = 2 * PAGE, ROOM = (1 << 20) + 2 * PAGE, FROM_END = 1, ALL_ZERO = 2, READ_ONLY = 4, STEPPED = 8 };
+enum {
+    SMALL = 2 * PAGE,
+    ROOM = (1 << 20) + 2 * PAGE,
+    FROM_END = 1,
+    ALL_ZERO = 2,
+    READ_ONLY = 4,
+    STEPPED = 8,
+    REST = 16
+};
 
 static uint8_t *room;
 
@@ -87,7 +95,17 @@ static void run_stepped(struct unit *unit, const struct vcase *one)
     }
 }
 
-/* s: the byte that is not zero; c: its bit. */
+/* Behind a byte that is not zero there may be others, all the same: with REST every one from there on, else one that
+ * lies c >> 3 away. Where blocks are added up, or one is taken from the other, such bytes come to nothing. Returns the
+ * next one after i, n when there is none. */
+static size_t next_marked(const struct vcase *one, size_t i)
+{
+    const size_t gap = one->at & REST ? 1 : (unsigned)one->c >> 3;
+    const bool last = !gap || gap >= one->n - i || (i > one->s && !(one->at & REST));
+    return last ? one->n : i + gap;
+}
+
+/* s: the byte that is not zero; c: its bit, and how far behind it another is. */
 static void run(struct unit *unit, const struct vcase *one)
 {
     if (one->at & STEPPED) {
@@ -105,9 +123,10 @@ static void run(struct unit *unit, const struct vcase *one)
         unit->cases++;
         plain_fill(low, 0xff, span);
         plain_fill(p, 0, n);
-        if (!(one->at & ALL_ZERO))
-            p[one->s] = (uint8_t)(1u << (one->c & 7));
-        const uint8_t kept = one->s < n ? p[one->s] : 0;
+        const size_t first = one->at & ALL_ZERO ? n : one->s;
+        const uint8_t mark = (uint8_t)(1u << (one->c & 7));
+        for (size_t k = first; k < n; k = next_marked(one, k))
+            p[k] = mark;
         if (one->at & READ_ONLY)
             mprotect(low, span, PROT_READ);
         const bool right = call_checked(unit, one, p, p, n);
@@ -115,10 +134,10 @@ static void run(struct unit *unit, const struct vcase *one)
             mprotect(low, span, PROT_READ | PROT_WRITE);
         if (!right)
             return;
-        if (looks && one->s < n && !(one->at & ALL_ZERO)) {
-            if (p[one->s] != kept)
-                fail_byte(unit, one, p, p, "source", (int64_t)one->s, kept, p[one->s]);
-            p[one->s] = 0;
+        for (size_t k = first; looks && k < n; k = next_marked(one, k)) {
+            if (p[k] != mark)
+                fail_byte(unit, one, p, p, "source", (int64_t)k, mark, p[k]);
+            p[k] = 0;
         }
         const size_t at = first_other(p, 0, n), before = (size_t)(p - low);
         if (at < n)
@@ -126,6 +145,33 @@ static void run(struct unit *unit, const struct vcase *one)
         else if (first_other(low, 0xff, before) < before ||
                  first_other(p + n, 0xff, span - before - n) < span - before - n)
             fail(unit, one, p, p, "", "wrote outside of it");
+    }
+}
+
+/* Two bytes that are the same, as far apart as vectors, lines and blocks are, or as the last block of the buffer is
+ * from an earlier one; then the same bytes to the end. */
+static void same_bytes(struct unit *unit, struct vcase one)
+{
+    one.at &= FROM_END;
+    for (unsigned width = 4; width <= 512 && !unit->failed; width *= 2)
+        for (unsigned k = 0; k < 3 && !unit->failed; k++) {
+            const uint64_t gap = k == 0 ? width : k == 1 ? 3 * width : one.n - width;
+            if (gap == 0 || gap >= one.n)
+                continue;
+            one.d = below(unit, 64);
+            one.s = below(unit, one.n - gap < 512 ? one.n - gap : 512);
+            if (below(unit, 2))
+                one.s = one.n - gap - 1 - one.s;
+            /* The highest bit has no carry to leave behind. */
+            one.c = (int)(gap << 3 | (below(unit, 2) ? 7 : below(unit, 8)));
+            run(unit, &one);
+        }
+    one.at |= REST;
+    for (unsigned k = 0; k < 4 && !unit->failed; k++) {
+        one.d = below(unit, 64);
+        one.s = k == 0 ? 0 : k == 1 ? below(unit, one.n) : one.n - 1 - below(unit, one.n < 128 ? one.n : 128);
+        one.c = (int)below(unit, 8);
+        run(unit, &one);
     }
 }
 
@@ -147,6 +193,10 @@ static void larger_sizes(struct unit *unit)
                 one.c = (int)below(unit, 8);
                 run(unit, &one);
             }
+        for (unsigned k = 0; k < (brief ? 4 : 16) && !unit->failed; k++) {
+            one.at = k % 2 ? FROM_END : 0;
+            same_bytes(unit, one);
+        }
     }
     one.s = 0;
     for (uint64_t power = 8192; power <= (brief ? 1u << 16 : 1u << 20); power *= 2)
@@ -201,6 +251,10 @@ static void generate(struct unit *unit)
                 run(unit, &one);
             }
         }
+        for (unsigned k = 0; k < (unit->level == LEVEL_FULL ? 8 : 1) && !unit->failed; k++) {
+            one.at = k % 2 == one.n % 2 ? 0 : FROM_END;
+            same_bytes(unit, one);
+        }
         if (unit->failed)
             return;
     }
@@ -225,7 +279,7 @@ _Static_assert(ROOM == 1056768, "said above");
 
 const struct family family_zeros = {
     .name = "zeros",
-    .what = "zeros, one bit among zeros, zeros that cannot be written",
+    .what = "zeros, one bit among zeros, bytes that might cancel out, zeros that cannot be written",
     .applies = applies,
     .generate = generate,
     .run = run,
