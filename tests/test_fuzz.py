@@ -130,6 +130,8 @@ def test_everything_of_ours_passes_for_a_few_seconds(fuzz):
         (["--seconds", "soon"], "give an integer"),
         (["--jobs", "0"], "give 1 or more"),
         (["rep_movbs"], "no target"),
+        (["rep_movsb", "iszero_sse2"], "nothing to call of 'iszero_sse2': no copy, move or set"),
+        (["wherry:wherry_crc32c"], "verify has the other ops"),
         (["--only-peers"], "without a --peer"),
         (["--replay", "/nonexistent"], "No such file"),
         (["--replay", "."], "the directory holds no input (a file of 14 bytes or more)"),

@@ -318,9 +318,10 @@ static int replay(const char *path)
 static void help(void)
 {
     puts(
-        "wherry-run fuzz: random calls of every function, compared byte by byte with what they must do\n\n"
+        "wherry-run fuzz: random calls of what copies, moves and sets, compared byte by byte with what they must do\n\n"
         "usage: wherry-run fuzz [TARGET ...] [OPTION ...]\n\n"
-        "  TARGET             a routine, wherry, libc, or a peer's NAME; default: every routine and wherry\n"
+        "  TARGET             a routine, wherry, libc, or a peer's NAME; default: every routine and wherry, but\n"
+        "                     for sums, CRCs, looks at zeros and fault-tolerant copies, which verify has\n"
         "  --seconds N        for so long (default 60; 0: no limit)\n"
         "  --executions N     end after so many calls, of all jobs together\n"
         "  --seed N           repeats a run (default: drawn and printed)\n"
@@ -457,11 +458,20 @@ int command_fuzz(int argc, char **argv)
             return misuse("fuzz: %s", bad);
     }
     for (size_t i = 0; i < r.name_count; i++) {
-        bool known = false;
-        for (size_t k = 0; k < r.list.count; k++)
-            known |= named(&r.list.items[k], r.names[i]);
+        bool known = false, called = false;
+        for (size_t k = 0; k < r.list.count; k++) {
+            const struct target *t = &r.list.items[k];
+            if (!named(t, r.names[i]))
+                continue;
+            known = true;
+            called |= chosen(&r, t) && !target_unavailable(t);
+        }
         if (!known)
             return misuse("fuzz: no target '%s'; wherry-run list shows the routines", r.names[i]);
+        if (!called)
+            return misuse("fuzz: nothing to call of '%s': %s", r.names[i],
+                          r.only_peers ? "it is no peer's copy, move or set"
+                                       : "no copy, move or set that this CPU can run; verify has the other ops");
     }
     const struct target **targets = calloc(r.list.count + 1, sizeof *targets);
     size_t count = 0;
@@ -469,7 +479,7 @@ int command_fuzz(int argc, char **argv)
         if (chosen(&r, &r.list.items[i]) && !target_unavailable(&r.list.items[i]))
             targets[count++] = &r.list.items[i];
     if (count == 0)
-        return misuse("fuzz: nothing to call: no function is meant by these targets that this CPU can run");
+        return misuse("fuzz: nothing to call: the peers have no copy, move or set");
     fuzz_targets(targets, count);
     if (r.replay_count) {
         int worst = EXIT_OK;
