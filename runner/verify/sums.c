@@ -5,7 +5,7 @@
 
 #include "verify.h"
 
-enum { LONGEST = 4096, LARGEST = 8 << 20, OFFSETS = 64, CONTENTS = 6, CHANGING = CONTENTS };
+enum { LONGEST = 4096, LARGEST = 8 << 20, OFFSETS = 64, CONTENTS = 7, CHANGING = CONTENTS };
 
 static uint8_t *sources[CONTENTS], *goal;
 
@@ -27,6 +27,11 @@ static void prepare(uint64_t n, uint64_t seed)
         sources[4][k] = k % 4 == 3 ? 0x80 : k % 8 == 0 ? 0x01 : 0xff;
     }
     pattern_fill(sources[5], room, seed, PARITY_ANY);
+    /* Small numbers of 64 bits, whose upper halves have nothing that could make up for a lower one. */
+    pattern_fill(sources[6], room, seed, PARITY_ANY);
+    for (size_t k = 0; k < room; k++)
+        if (k % 8 >= 4)
+            sources[6][k] = 0;
     goal = map_or_die(room + OFFSETS, 3);
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "dispatch/dispatch.h"
+#include "dispatch/nofault.h"
 #include "wherry.h"
 
 static int failures;
@@ -161,6 +162,31 @@ static void long_sums(void)
             }
 }
 
+/* Numbers of 64 bits that are small: nothing in their upper halves makes up for what is taken from the lower ones, as
+ * where a last vector counts whole and what it overwrites no longer. The same number throughout, so its words tell the
+ * sum. */
+static void small_numbers(void)
+{
+    enum { LENGTH = 1 << 18 };
+    static const size_t sizes[] = {2042, 2054, 2085, 4095, 4097, 9004, 70003, LENGTH - 2, LENGTH};
+    static uint64_t numbers[LENGTH / 8], copy[LENGTH / 8 + 8];
+    for (unsigned bit = 0; bit < 64; bit++) {
+        for (size_t i = 0; i < LENGTH / 8; i++)
+            numbers[i] = (uint64_t)1 << bit;
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            for (size_t at = 0; at < 64; at += sizes[s] < 9000 ? 1 : 7) {
+                const uint64_t all = (sizes[s] / 8 + (bit / 8 < sizes[s] % 8)) << bit % 16;
+                const uint32_t wanted = wherry_csum_fold((uint32_t)(all % 65535 + 65535));
+                uint8_t *dst = (uint8_t *)copy + at;
+                expect("small numbers", wherry_csum_fold(wherry_csum_partial(numbers, sizes[s], 0)), wanted);
+                expect("copied", wherry_csum_fold(wherry_csum_partial_copy(dst, numbers, sizes[s], 0)), wanted);
+                uint32_t survived = 0;
+                expect("none left", (uint32_t)wherry_csum_copy_nofault(dst, numbers, sizes[s], &survived, NULL), 0);
+                expect("a copy of them that survives", wherry_csum_fold(survived), wanted);
+            }
+    }
+}
+
 static void known_crcs(void)
 {
     uint8_t bytes[32];
@@ -235,11 +261,13 @@ int main(int count, char **words)
     for (int isa = 0; isa < WHERRY_ISA_COUNT; isa++) {
         if (!wherry_dispatch_force((enum wherry_isa)isa))
             continue;
+        wherry_nofault_force((enum wherry_isa)isa);
         tiers++;
         known_sums(wrong);
         datagrams();
         combined();
         long_sums();
+        small_numbers();
         known_crcs();
         to_nowhere();
         until_a_fault();

@@ -62,8 +62,15 @@
     ADD(QUARTERS, HIGH)
 /* clang-format on */
 
+/* Of the lower halves TAKE_STEPS leaves what is below 2^32, and the rest goes to the upper ones. Without PLAIN the bytes
+ * that the last block overwrites are taken out again, which would leave less than nothing where the upper halves are
+ * small: so the last step, which may hold them, goes as it is. */
     .p2align 4
 AT(upwards):
+#ifndef PLAIN
+    subq    $(4 * V), %rax
+AT(by_means):
+#endif
     leaq    (4 * V * (CSUM_STEPS - 1))(%rdi), %r10
     ZERO(STEPS_ALL)
     ZERO(QUARTERS)
@@ -77,10 +84,13 @@ AT(mean_step):
     jbe     AT(mean_step)
     TAKE_STEPS
     cmpq    %rax, %rdi
+#ifdef PLAIN
     jbe     AT(upwards)
-    KEEP_BEFORE(R(8))
     jmp     AT(ones)
-#ifndef PLAIN
+#else
+    jbe     AT(by_means)
+    addq    $(4 * V), %rax
+    jmp     AT(step)
 AT(means_stopped):
     TAKE_STEPS
     jmp     AT(stopped)
