@@ -1,5 +1,5 @@
-/* The relatives of the six: every size to 600 at each place of a buffer that ends at an unmapped page, byte by byte.
- *   dropin-relatives            says how many calls were right, or what was not
+/* The relatives of the six: every size to 600 at each place of a buffer that ends at an unmapped page, byte by byte;
+ * the moves also within one buffer. dropin-relatives            says how many calls were right, or what was not
  *   dropin-relatives NAME       a checked form is given one too many: it must not return
  */
 #include "relatives.h"
@@ -92,6 +92,16 @@ static void words_of(size_t n, size_t at)
     }
 }
 
+/* The moves, within one buffer: from from to at. */
+static void moves_of(size_t n, size_t from, size_t at)
+{
+    wchar_t *d = (wchar_t *)(dst + at), *s = (wchar_t *)(dst + from);
+    const size_t bytes = n * sizeof *d;
+    TRY("wmemmove, overlapping", wmemmove(d, s, n), d, bytes, was + from, SIZE_MAX);
+    TRY("__wmemmove_chk, overlapping", __wmemmove_chk(d, s, n, n), d, bytes, was + from, SIZE_MAX);
+    TRY("__memmove_chk, overlapping", __memmove_chk(d, s, bytes, bytes), d, bytes, was + from, SIZE_MAX);
+}
+
 static int one_too_many(const char *name)
 {
     wchar_t *d = (wchar_t *)dst, *s = (wchar_t *)src;
@@ -132,6 +142,10 @@ int main(int count, char **words)
         for (size_t off = 0; off < 64; off += 12)
             words_of(n, 64 + off);
         words_of(n, ROOM - n * sizeof(wchar_t));
+        for (size_t distance = 4; distance <= n * sizeof(wchar_t) && distance <= 512; distance *= 2) {
+            moves_of(n, 64, 64 + distance);
+            moves_of(n, 64 + distance, 64);
+        }
     }
     printf("right %ld\n", calls);
     return 0;
