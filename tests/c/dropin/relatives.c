@@ -1,5 +1,7 @@
 /* The relatives of the six: every size to 600 at each place of a buffer that ends at an unmapped page, byte by byte;
- * the moves also within one buffer. dropin-relatives            says how many calls were right, or what was not
+ * the moves also within one buffer.
+ *
+ *   dropin-relatives            says how many calls were right, or what was not
  *   dropin-relatives NAME       a checked form is given one too many: it must not return
  */
 #include "relatives.h"
