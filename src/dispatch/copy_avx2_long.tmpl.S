@@ -12,7 +12,7 @@ copy_avx2_not_by_string:
     jb      copy_avx2_forward
 
 /* As move_loop. Below ALIAS_FROM bytes the way there would cost more than it gains. Loads and stores by turns take 0.85 of
- * the time where both sides lie alike (Zen 5, docs/performance.md); then the vectors of a step go the loop's way, or loads
+ * the time where both sides lie alike (Zen 5, docs/performance-avx2.md); then the vectors of a step go the loop's way, or loads
  * would meet the stores of the same step.
  *
  *   rcx to the next step, r9 to its last vector

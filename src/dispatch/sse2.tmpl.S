@@ -69,7 +69,7 @@ copy_sse2_129_on:
     addq    $1, %rdi
     addq    %rdi, %rsi
     .p2align 6
-copy_sse2_step:                     /* by turns: docs/performance.md, "Loads and stores by turns" */
+copy_sse2_step:                     /* by turns: docs/performance-avx2.md, "Loads and stores by turns" */
     movups  (%rsi), %xmm0
     movaps  %xmm0, (%rdi)
     movups  16(%rsi), %xmm1

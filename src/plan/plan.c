@@ -128,7 +128,7 @@ static bool fast_strings(const struct wherry_cpu *cpu)
 enum { STRINGS_FROM = 4096 };
 
 /* Where string instructions overtake the loops of 16-byte vectors, even in L1, if short ones are fast (Granite Rapids,
- * docs/performance-intel-large.md; Zen 5, docs/performance.md): from there on none of those is worth a question. */
+ * docs/performance-intel-large.md; Zen 5, docs/performance-avx2.md): from there on none is worth a question. */
 enum { SSE2_COPY_STRINGS_FROM = ALIAS_FROM, SSE2_SET_STRINGS_FROM = 2048 };
 
 static bool sse2_strings(const struct wherry_cpu *cpu, enum wherry_isa isa)
