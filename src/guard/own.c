@@ -28,7 +28,7 @@ struct previous {
     atomic_ulong flags; /* these two as it was installed last: a fault meanwhile may see one of each */
     _Atomic(uint64_t) mask;
     atomic_bool reset;       /* it had SA_RESETHAND and has been called */
-    atomic_uint leading;     /* which of its handler functions leads to it; EACH: none */
+    atomic_uint turn;        /* grows as its handler functions take turns; modulo EACH, which of them leads to it */
     struct previous *before; /* where the others lead */
 };
 
@@ -129,12 +129,13 @@ static bool is_circle(const struct previous *own, int signo, const void *caller)
 static uintptr_t handler_number(unsigned handler);
 
 /* The one of the two that does not lead is in force where its handler has put it back, to hand the fault to what was
- * before. Where it is not, another thread has installed both anew since the kernel called it. */
-static bool is_late(unsigned handler, int signo, const void *caller)
+ * before. Where it is not, another thread has installed both anew since the kernel called it; and where that thread has
+ * done so again since `turn` was read, it is in force because its turn has come. */
+static bool is_late(const struct previous *own, unsigned turn, unsigned handler, int signo, const void *caller)
 {
     struct kernel_action now;
     return caller == (const void *)wherry_guard_sigaction_return && kernel_sigaction(signo, NULL, &now) == 0 &&
-           now.handler != handler_number(handler);
+           (now.handler != handler_number(handler) || atomic_load(&own->turn) != turn);
 }
 
 static void on_signal(unsigned handler, int signo, siginfo_t *info, void *ucontext, const void *caller)
@@ -142,8 +143,9 @@ static void on_signal(unsigned handler, int signo, siginfo_t *info, void *uconte
     if (wherry_guard_fix(signo, info, ucontext))
         return;
     struct previous *own = &previous[signo == SIGBUS][handler / EACH];
+    const unsigned turn = atomic_load(&own->turn);
     const bool leads =
-        atomic_load(&own->leading) == handler % EACH ? !is_circle(own, signo, caller) : is_late(handler, signo, caller);
+        turn % EACH == handler % EACH ? !is_circle(own, signo, caller) : is_late(own, turn, handler, signo, caller);
     hand_on(leads ? own : own->before, signo, info, ucontext);
 }
 
@@ -197,10 +199,10 @@ static unsigned long flags_beside(const struct kernel_action *before)
  * Returns the function's index. */
 static unsigned lead(unsigned signal, struct previous *to)
 {
-    const unsigned old = atomic_load(&to->leading);
-    const unsigned leading = !is_function(to->handler) || old >= EACH ? 0 : (old + 1) % EACH;
-    atomic_store(&to->leading, leading);
-    return (unsigned)(to - previous[signal]) * EACH + leading;
+    const unsigned old = atomic_load(&to->turn);
+    const unsigned turn = is_function(to->handler) ? old + 1 : old;
+    atomic_store(&to->turn, turn);
+    return (unsigned)(to - previous[signal]) * EACH + turn % EACH;
 }
 
 /* Is there a place for one more handler? */
@@ -247,7 +249,6 @@ static int come_before(unsigned signal, const struct kernel_action *now, struct 
         struct previous *before = innermost[signal] ? innermost[signal] : &nobody[signal];
         all[i].handler = now->handler;
         all[i].before = before;
-        atomic_store(&all[i].leading, EACH);
     }
     atomic_store(&all[i].flags, now->flags);
     atomic_store(&all[i].mask, now->mask);

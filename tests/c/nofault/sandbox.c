@@ -1,8 +1,8 @@
 /* A sandbox that forbids process_vm_readv, and one that forbids pipes too: sandbox pipe, sandbox nothing; one that
  * forbids process_vm_writev alone: sandbox readv_alone; one that answers by signals: sandbox trapped; one that forbids
- * rt_sigaction, entered earlier and later: sandbox before, later, later_taken; that kill: sandbox killing. No
- * descriptors: sandbox no_descriptor; no reading: sandbox no_read. And a full disk: sandbox hole DIRECTORY, which holds
- * less than 64 pages. */
+ * rt_sigaction, entered earlier and later: sandbox before, later, later_taken; that kill: sandbox killing. One that
+ * stops a handler where it asks who owns the signal: sandbox rearmed_between. No descriptors: sandbox no_descriptor; no
+ * reading: sandbox no_read. And a full disk: sandbox hole DIRECTORY, which holds less than 64 pages. */
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -10,11 +10,16 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <ucontext.h>
 
 #include "scene.h"
 
 static pid_t pid_of_this;
+
+static void enter(struct sock_filter *filter, size_t instructions)
+{
+    const struct sock_fprog program = {(unsigned short)instructions, filter};
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
 
 static void answer(long number, unsigned with)
 {
@@ -24,8 +29,7 @@ static void answer(long number, unsigned with)
         BPF_STMT(BPF_RET | BPF_K, with),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    const struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
-    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+    enter(filter, sizeof filter / sizeof filter[0]);
 }
 
 static void forbid(long number) { answer(number, SECCOMP_RET_ERRNO | EPERM); }
@@ -45,6 +49,96 @@ static void crash_trapped(void)
     answer(SYS_getpid, SECCOMP_RET_TRAP);
     CHECK(getpid() == pid_of_this && all_right(true));
     crash_by((char *)edge_of(false));
+}
+
+/* A handler of ours asks who owns the signal, and is interrupted there: meanwhile the program's is installed anew and
+ * ours before it, as another thread may. The question is then asked with a mark, which the filter lets pass. */
+enum { MARK = 1 };
+static void (*before_answer)(void);
+static void on_asked(int signo, siginfo_t *info, void *context)
+{
+    greg_t *const registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+    void (*const first)(void) = before_answer;
+    (void)signo, (void)info;
+    before_answer = NULL;
+    if (first)
+        first();
+    const long error =
+        syscall(SYS_rt_sigaction, registers[REG_RDI], registers[REG_RSI], registers[REG_RDX], registers[REG_R10], MARK);
+    registers[REG_RAX] = error ? -errno : 0;
+}
+
+static void stop_who_asks(void)
+{
+    const unsigned bytes = offsetof(struct seccomp_data, args);
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigaction, 0, 7),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, bytes + 1 * sizeof(uint64_t)), /* what to install: none */
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 5),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, bytes + 1 * sizeof(uint64_t) + sizeof(uint32_t)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, bytes + 4 * sizeof(uint64_t)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MARK, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    enter(filter, sizeof filter / sizeof filter[0]);
+}
+
+static int stepped_over;
+static void host_counts(int signo, siginfo_t *info, void *context)
+{
+    host_steps_over(signo, info, context);
+    stepped_over++;
+}
+
+static void rearm(void)
+{
+    own(SIGSEGV, host_counts, SA_NODEFER);
+    CHECK(wherry_nofault_init() == 0);
+}
+static void rearm_twice(void)
+{
+    rearm();
+    rearm();
+}
+static void rearm_thrice(void)
+{
+    rearm_twice();
+    rearm();
+}
+
+/* As the kernel has it: the C library's sigaction puts a return of its own there. */
+struct action_of_kernel {
+    void (*handler)(int, siginfo_t *, void *);
+    unsigned long flags;
+    void (*restorer)(void);
+    uint64_t mask;
+};
+static struct action_of_kernel change(const struct action_of_kernel *to)
+{
+    struct action_of_kernel found;
+    CHECK(syscall(SYS_rt_sigaction, SIGSEGV, to, &found, sizeof found.mask, MARK) == 0);
+    return found;
+}
+
+/* The kernel calls the handler of the turn before, as it does for a thread that has been on its way since. */
+static void rearmed_between(void)
+{
+    void (*const meanwhile[])(void) = {rearm, rearm_twice, rearm_thrice};
+    own(SIGSYS, on_asked, SA_NODEFER);
+    stop_who_asks();
+    for (int i = 0; i < 3; i++) {
+        rearm();
+        const struct action_of_kernel earlier = change(NULL);
+        rearm();
+        CHECK(change(&earlier).handler != earlier.handler);
+        before_answer = meanwhile[i];
+        crash_to_be_stepped_over((void *)8);
+        CHECK(!before_answer && stepped_over == i + 1);
+    }
+    CHECK(all_right(true));
 }
 
 /* Overlapping sides go their own way through the buffer. */
@@ -224,8 +318,9 @@ static int open_descriptors(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} scenes[] = {{"later", later},     {"later_taken", later_taken}, {"before", before},  {"no_descriptor", no_descriptor},
-              {"no_read", no_read}, {"readv_alone", readv_alone}, {"killing", killing}};
+} scenes[] = {
+    {"later", later},     {"later_taken", later_taken}, {"before", before},   {"no_descriptor", no_descriptor},
+    {"no_read", no_read}, {"readv_alone", readv_alone}, {"killing", killing}, {"rearmed_between", rearmed_between}};
 
 int main(int argc, char **argv)
 {

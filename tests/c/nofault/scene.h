@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <wherry.h>
@@ -89,6 +90,17 @@ static inline enum wherry_nofault_path by_calls(void)
 
 /* A fault of the program's own. The address is volatile, so that the compiler cannot know. */
 static inline void crash_by(const volatile char *p) { (void)*p; }
+
+/* A fault whose handler goes on behind the instruction. */
+static inline void crash_to_be_stepped_over(void *p)
+{
+    __asm__ volatile(".byte 0x88, 0x07" : : "D"(p), "a"(1) : "memory"); /* movb %al, (%rdi) */
+}
+static inline void host_steps_over(int signo, siginfo_t *info, void *context)
+{
+    (void)signo, (void)info;
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] += 2;
+}
 
 /* How a child ends in which f runs: its exit status, or minus the signal that killed it. */
 static inline int end_of(void (*f)(void))

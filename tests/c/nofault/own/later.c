@@ -339,15 +339,10 @@ static void in_the_same_moment(void)
 }
 
 /* It is installed anew, and ours before it, while other threads are on their way to it. */
-static void host_steps_over(int signo, siginfo_t *info, void *context)
-{
-    (void)signo, (void)info;
-    ((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] += 2;
-}
 static void *crashes(void *unused)
 {
     while (!atomic_load(&enough)) {
-        __asm__ volatile(".byte 0x88, 0x07" : : "D"(edge), "a"(1) : "memory"); /* movb %al, (%rdi) */
+        crash_to_be_stepped_over(edge);
         atomic_store(&asking, true);
     }
     return unused;
