@@ -91,6 +91,18 @@ def need_root() -> None:
         pytest.skip("needs root")
 
 
+def need_namespaces(*options: str) -> str:
+    """The path of unshare, or a skip where the kernel gives no such namespaces, or in one of mounts nothing may be
+    mounted: root in a container may not, nor, without --map-root-user, who is not root."""
+    unshare = need_tool("unshare", "util-linux")
+    mounts = {"-m", "--mount"} & {*options}
+    inside = ("mount", "-t", "tmpfs", "none", "/tmp") if mounts else ("true",)
+    tried = run(unshare, *options, *inside, check=False)
+    if tried.returncode:
+        pytest.skip(f"no namespaces by unshare {' '.join(options)} here: {tried.stderr.strip()}")
+    return unshare
+
+
 def wait_until(holds: Callable[[], object], what: str, seconds: float = 90) -> None:
     """What another process does in its own time, on machines of any speed."""
     deadline = time.monotonic() + seconds

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, need_root, need_tool, run
+from conftest import ROOT, need_namespaces, need_root, need_tool, run
 
 sys.path.insert(0, str(ROOT / "python"))
 from test_exec import compiled, dropin, source
@@ -74,22 +74,32 @@ def test_privileged_programs(wherry, dropin, source, bits, word):
     assert wherry("exec", "--", program).stdout.startswith("1 ")
 
 
-def test_where_no_privileges_are_given(wherry_run, dropin, source, tmp_path):
-    """In a process that may gain none, and on a file system that gives none, the loader serves such programs."""
-    need_root()
+def privileged(source: Path) -> Path:
     source.write_text(SECURE)
     program = compiled(source)
     os.chown(program, 65534, 65534)
     program.chmod(0o6755)
-    words = [sys.executable, "-m", "wherry", "exec", "--"]
+    return program
+
+
+def test_where_no_privileges_can_be_gained(wherry_run, dropin, source):
+    """In a process that may gain none the loader serves such programs."""
+    need_root()
     setpriv = need_tool("setpriv", "util-linux")
-    done = run(setpriv, "--no-new-privs", *words, program)
+    words = (sys.executable, "-m", "wherry", "exec", "--")
+    done = run(setpriv, "--no-new-privs", *words, privileged(source))
     assert (done.stdout, done.stderr) == ("0 kept", "")
+
+
+def test_where_no_privileges_are_given(wherry_run, dropin, source, tmp_path):
+    """On a file system that gives none, too."""
+    unshare = need_namespaces("-m")
+    program, words = privileged(source), (sys.executable, "-m", "wherry", "exec", "--")
     there = tmp_path / "there"
     there.mkdir()
     shell = shlex.join(map(str, [*words, there / "p"]))
     shell = f"mount -t tmpfs -o nosuid none {there} && cp -p {program} {there}/p && {shell}"
-    done = run(need_tool("unshare", "util-linux"), "-m", "sh", "-c", shell)
+    done = run(unshare, "-m", "sh", "-c", shell)
     assert (done.stdout, done.stderr) == ("0 kept", "")
 
 

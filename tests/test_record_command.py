@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import need_root, need_tool, run, wait_until
+from conftest import need_namespaces, run, wait_until
 from test_record import known, record, recorded, recorder
 from test_record_callers import phases
 from wherry import preloading, recordings
@@ -146,8 +146,7 @@ def test_timed_calls_of_less_than_nothing_have_a_size():
 
 def test_many_processes_have_one_number(record, known):
     """As the first of each PID namespace, in sandboxes and containers."""
-    need_root()
-    unshare = need_tool("unshare", "util-linux")
+    unshare = need_namespaces("-p", "-f")
     shell = f"for i in $(seq 150); do {unshare} -p -f {known} times 10; done"
     done, mix = record("--no-ceiling", "--", "sh", "-c", shell)
     assert done.returncode == 0
@@ -292,8 +291,7 @@ def test_a_summary_that_cannot_be_written_changes_no_status(record, known, tmp_p
 
 def test_where_there_is_no_more_room_the_mix_goes_elsewhere(wherry, wherry_run, tmp_path):
     """The directory fills up while the command runs."""
-    need_root()
-    need_tool("unshare", "util-linux")
+    unshare = need_namespaces("-m")
     small, other = tmp_path / "small", tmp_path / "other"
     small.mkdir()
     other.mkdir()
@@ -302,7 +300,7 @@ def test_where_there_is_no_more_room_the_mix_goes_elsewhere(wherry, wherry_run, 
         f"--no-ceiling -o {small}/x.mix.json -- sh -c 'cat /dev/zero >{small}/filled 2>/dev/null; exit 7'"
     )
     env = {**os.environ, "WHERRY_RUN": str(wherry_run)}
-    done = run("unshare", "-m", "sh", "-c", shell, check=False, env=env)
+    done = run(unshare, "-m", "sh", "-c", shell, check=False, env=env)
     assert done.returncode == 1
     (found,) = other.glob("x.*.mix.json")
     assert json.loads(found.read_text())["run"]["exit"] == 7

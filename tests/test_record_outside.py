@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from conftest import need_root, need_tool, run, wait_until
+from conftest import need_namespaces, need_root, need_tool, run, wait_until
 from test_record import known, recorded, recorder
 from test_record_signals import ENDLESS, has_worked
 from wherry import recordings
@@ -133,13 +133,12 @@ def copies_so_far(home: Path) -> int:
 
 def test_processes_of_a_container_are_found(wherry, made, home, known):
     """Which have other numbers there, of which one may be somebody else's here."""
-    need_root()
-    unshare = need_tool("unshare", "util-linux")
+    apart = ("--pid", "--mount", "--fork", "--kill-child", "--mount-proc")
+    unshare = need_namespaces(*apart)
     env = made()
     inside = f"env LD_PRELOAD={env['LD_PRELOAD']} {known} {' '.join(ENDLESS)}"
     env = {name: value for name, value in env.items() if name != "LD_PRELOAD"}
-    words = (unshare, "--pid", "--mount", "--fork", "--kill-child", "--mount-proc")
-    with started(env, *words, "sh", "-c", inside):
+    with started(env, unshare, *apart, "sh", "-c", inside):
         wait_until(lambda: copies_so_far(home) > 100_000, "the program at work")
         mix = collected(wherry, home)
     assert mix["ceiling"] and mix["run"]["user_s"] + mix["run"]["system_s"] > 0
@@ -153,8 +152,7 @@ def test_callers_in_files_that_are_not_here_are_named(wherry, made, home, known,
     own = home.parent / "there" / "known"
     own.parent.mkdir()
     if where == "container":
-        need_root()
-        unshare = need_tool("unshare", "util-linux")
+        unshare = need_namespaces("--mount")
         words = [f"mount -t tmpfs none {own.parent}", f"cp {known} {own}"]
         words.append(f"exec env LD_PRELOAD={env.pop('LD_PRELOAD')} {own} {' '.join(ENDLESS)}")
         begun = started(env, unshare, "--mount", "sh", "-c", " && ".join(words))
@@ -238,8 +236,7 @@ def test_what_cannot_be_is_told(wherry, tmp_path, words, said: str):
 
 @pytest.mark.parametrize("options, said", [("noexec", "(noexec)"), ("size=64k", "No space left")])
 def test_what_cannot_be_made_leaves_nothing(wherry_run, tmp_path, options: str, said: str):
-    need_root()
-    unshare = need_tool("unshare", "util-linux")
+    unshare = need_namespaces("-m")
     place = tmp_path / "place"
     place.mkdir()
     shell = (

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import need_root, need_tool, run
+from conftest import need_namespaces, need_tool, run
 from test_record import known, record, recorder
 from wherry import commands
 from wherry.recording import blocks, merge, running, summary
@@ -172,8 +172,7 @@ def test_no_room_is_told(record, known, tmp_path, why: str):
         done, mix = record("--no-ceiling", "--", "sh", "-c", f"ulimit -f 100; {command}")
         reason, processes = "ulimit -f", 3
     else:
-        need_root()
-        need_tool("unshare", "util-linux")
+        unshare = need_namespaces("-m")
         small = tmp_path / "small"
         small.mkdir()
         target = tmp_path / "out.mix.json"
@@ -182,7 +181,7 @@ def test_no_room_is_told(record, known, tmp_path, why: str):
             f"{small} && TMPDIR={small} {sys.executable} -m wherry record --no-ceiling -o {target} "
             f"-- sh -c '{command}'"
         )
-        done = run("unshare", "-m", "sh", "-c", shell)
+        done = run(unshare, "-m", "sh", "-c", shell)
         mix, reason, processes = (
             json.loads(target.read_text()),
             f"no room for its record in {small}",
@@ -206,11 +205,8 @@ def test_where_no_thread_had_a_block_it_is_not_said_that_nothing_was_seen(known,
 
 def test_a_sandbox_that_hides_the_records_is_told(record, known, tmp_path):
     """Such a process has the recorder in it, and was taken for recorded where its program left a record elsewhere."""
-    unshare = need_tool("unshare", "util-linux")
+    unshare = need_namespaces("-r", "-m")
     hide = 'mount -t tmpfs none "$(dirname "$WHERRY_RECORD")"'
-    tried = run(unshare, "-rm", "true", check=False)
-    if tried.returncode:
-        pytest.skip(f"no namespaces of mounts here: {tried.stderr.strip()}")
     inside = f"{hide} && exec {known} times 30000000"
     done, mix = record("--", "sh", "-c", f"{known} times 10; exec {unshare} -rm sh -c '{inside}'")
     assert done.returncode == 0, done.stderr

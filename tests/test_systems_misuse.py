@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import children_of, is_runner, need_root, need_tool, wait_until
+from conftest import children_of, is_runner, need_namespaces, need_root, need_tool, wait_until
 from stripe_files import MIB, loops, members
 from test_network import cells, reasons, system
 from wherry import runfile
@@ -192,11 +192,10 @@ sys.exit(subprocess.run([sys.argv[1], "system"]).returncode)
     ids=["loopback-down", "ports-taken"],
 )
 def test_a_network_that_cannot_be_used(wherry_run: Path, before: str, program: str, said: str):
-    need_root()
-    for name, package in (("unshare", "util-linux"), ("ip", "iproute2")):
-        need_tool(name, package)
+    unshare = need_namespaces("-n")
+    need_tool("ip", "iproute2")
     done = subprocess.run(
-        ["unshare", "-n", "sh", "-c", f"{before} && {program}", wherry_run, sys.executable, TAKEN],
+        [unshare, "-n", "sh", "-c", f"{before} && {program}", wherry_run, sys.executable, TAKEN],
         input=ROW,
         capture_output=True,
         text=True,
