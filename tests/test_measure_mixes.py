@@ -166,6 +166,23 @@ def test_routines_of_a_round_get_the_same_sizes_in_another_order(
     assert sorted(samples[0]) != sorted(samples[2]), "another round, another part of the table"
 
 
+@pytest.mark.parametrize("alone", ["code=cold"])
+def test_a_call_that_is_timed_alone_is_one_of_a_copy_or_a_set(runner, alone):
+    """Called as a copy is, a sum would take the source for its length."""
+    names = "libc,csum:wherry,padded,inlined_padded,inlined_memcpy,inlined_memcpy_n,move:wherry"
+    events, _ = measure(runner, [f"id=1 op=copy routines={names} size=64 {alone} rounds=1"])
+    why = {event["routine"]: event["reason"] for event in of(events, "skip")}
+    assert why.pop("csum:wherry") == (
+        "calls that are timed alone are those of a copy, a move or a set"
+    )
+    assert set(why) == {"inlined_padded", "inlined_memcpy", "inlined_memcpy_n"}
+    assert {words for words in why.values()} == {
+        "stands inline in its loop, and has no call to be timed alone"
+    }
+    told = {cell["routine"] for cell in of(events, "cell")}
+    assert told == {"libc", "padded", "move:wherry"}
+
+
 def test_code_that_is_cold_costs_more(runner, peers):
     """Not a judgement of speed: a routine of two hundred lines cannot be had for nothing from beyond
     the instruction cache, whatever the machine."""

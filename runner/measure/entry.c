@@ -117,8 +117,13 @@ const char *entry_find(struct cell *cell, const struct target_list *targets, con
     else if (!(wrong = find(&cell->target, targets, name, cell->op)))
         cell->fn = (loop_fn *)cell->target->fn;
     cell->loop = cell->second ? loop_for_pair(row->op, kind, row->mode) : loop_for(called, kind, row->mode);
+    const bool alone = row->cold;
+    if (!wrong && alone && !op_is_plain(called))
+        wrong = "calls that are timed alone are those of a copy, a move or a set";
     if (!wrong && cell->target && (cell->target->kind == TARGET_INLINED || cell->target->packets)) {
         loop *own = inlined_loop(cell->target, kind, row->mode, row->size, row->table > 1, &wrong);
+        if (own && alone)
+            wrong = "stands inline in its loop, and has no call to be timed alone";
         cell->loop = own ? own : cell->loop;
     }
     for (int part = 0; part < 2 && !wrong; part++) {
