@@ -10,6 +10,7 @@ import pytest
 from conftest import workbench
 from wherry import mixes, runfile, stats
 from wherry.campaign import Row
+from wherry.errors import WherryError
 from wherry.experiments import Request
 from wherry.experiments.mixes import EXPERIMENT as MIXES
 from wherry.experiments.scoreboard import EXPERIMENT
@@ -399,6 +400,21 @@ def test_a_range_is_a_row_of_mixes_and_a_built_in_one_is_there_once():
     assert named.count("uniform:0-64") == 1 and named[-1] == "uniform:0-8192"
 
 
+def test_mixes_have_the_string_instruction_of_each_op_and_refuse_what_does_none_of_them():
+    """Of a set it stood there by the name of the one that only zeroes, which was then left out."""
+    catalogue = [
+        {"name": name, "op": op}
+        for name, op in (("rep_movsb", "copy"), ("rep_stosb", "zero"), ("rep_stosb_set", "set"))
+    ]
+    rows = MIXES.rows(Request(caches=CACHES, catalogue=catalogue, quick=True))
+    assert {"rep_movsb" in row.routines for row in rows if row.op == "copy"} == {True}
+    assert {"rep_stosb_set" in row.routines for row in rows if row.op == "set"} == {True}
+    with pytest.raises(WherryError, match="mixes measures set, which rep_movsb does not do"):
+        MIXES.rows(
+            Request(caches=CACHES, catalogue=catalogue, ops=("set",), routines=("rep_movsb",))
+        )
+
+
 def test_the_legend_tells_of_each_range_that_is_a_row():
     rows = MIXES.rows(Request(caches=CACHES, mixes=(mixes.from_range("log:1-40"),), ops=("copy",)))
     rows = [row for row in rows if row.mix in ("uniform:0-16", "log:1-40")]
@@ -466,6 +482,7 @@ MISUSE = [
     (["--mix", "nowhere.csv"], "No such file"),
     (["--size", "64"], "scoreboard does not take --size"),
     (["--state", "L1"], "scoreboard does not take --state"),
+    (["--op", "set", "--routine", "rep_movsb"], "measures set, which rep_movsb does not do"),
 ]
 
 

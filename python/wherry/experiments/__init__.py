@@ -139,16 +139,21 @@ class Experiment(ABC):
         return not peer.loops
 
     def chosen(self, request: Request) -> tuple[str, ...]:
-        names = request.choose(self.ops, self.routines)
-        if request.routines and not request.all_routines and not request.peers:
-            op_of = {row["name"]: row["op"] for row in request.catalogue}
-            if not any(op_of.get(name, self.op) in self.ops for name in request.routines):
-                raise WherryError(
-                    f"{self.name} measures {self.op}, which {' and '.join(request.routines)} "
-                    f"{'does' if len(request.routines) == 1 else 'do'} not do; "
-                    "wherry list routines shows the op of each"
-                )
-        return names
+        self.check_named(request, self.ops, self.op)
+        return request.choose(self.ops, self.routines)
+
+    def check_named(self, request: Request, ops: Sequence[str], what: str) -> None:
+        """Of routines that were named some may be meant for another experiment, but one has to do one of `ops`."""
+        if not request.routines or request.all_routines or request.peers:
+            return
+        able = (*ops, *(("move",) if "copy" in ops else ()))
+        op_of = {row["name"]: row["op"] for row in request.catalogue}
+        if not any(op_of.get(name, ops[0]) in able for name in request.routines):
+            raise WherryError(
+                f"{self.name} measures {what}, which {' and '.join(request.routines)} "
+                f"{'does' if len(request.routines) == 1 else 'do'} not do; "
+                "wherry list routines shows the op of each"
+            )
 
     def fitting(self, names: Sequence[str], size: int, request: Request) -> tuple[str, ...]:
         """Without those that take only multiples of something else."""

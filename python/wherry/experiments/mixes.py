@@ -9,7 +9,7 @@ from wherry.experiments import Experiment, Request
 from wherry.scoreboard.regions import FUNCTIONS, OPS, home, with_overlaps
 from wherry.yardsticks import YARDSTICKS
 
-OWN = ("rep_movsb", "rep_stosb", "avx512_loop", "avx2_loop", "sse2_loop")
+OWN = ("rep_movsb", "rep_stosb_set", "avx512_loop", "avx2_loop", "sse2_loop")
 
 
 class Mixes(Experiment):
@@ -19,6 +19,7 @@ class Mixes(Experiment):
 
     def rows(self, request: Request) -> list[Row]:
         rows = []
+        self.check_named(request, request.ops or OPS, sentences.join(list(request.ops or OPS)))
         for op in request.ops or OPS:
             names = self._names(request, op)
             # Of those that come with Wherry a quick run has the copies alone.

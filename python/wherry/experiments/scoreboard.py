@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wherry import stats, tables
+from wherry import sentences, stats, tables
 from wherry.campaign import Campaign, Row
 from wherry.experiments import Experiment, Request
 from wherry.found_peers import tier_rank
@@ -35,6 +35,8 @@ class Scoreboard(Experiment):
     quick_rounds = QUICK["rounds"]
 
     def rows(self, request: Request) -> list[Row]:
+        ops = request.ops or regions.OPS
+        self.check_named(request, ops, sentences.join(list(ops)))
         return [line.row for line in self._lines(request)]
 
     def _lines(self, request: Request) -> list[_Line]:
