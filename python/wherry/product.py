@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from wherry.errors import WherryError
 from wherry.estimate import expected_seconds
 from wherry.mixes import Mix
-from wherry.row import Row
+from wherry.row import PERCENTILES, Row
 from wherry.units import about
 
 PLAIN = ("copy", "move", "set", "zero")
@@ -73,6 +73,9 @@ class Product:
             _refuse("--delta and --dst-off both say where the destination lies", "one of them")
         if "cold" in self.codes:
             self._check_cold()
+        single = next((mode for mode in self.modes if mode in PERCENTILES), None)
+        if single:
+            self._check_single(single)
         self._check_content()
 
     def _check_sizes(self) -> None:
@@ -127,6 +130,13 @@ class Product:
         other = next((op for op in self.ops if op not in PLAIN), None)
         if other:
             _refuse(f"--code cold is for {', '.join(PLAIN)}, not for {other}", "another --op")
+
+    def _check_single(self, mode: str) -> None:
+        other = next((op for op in self.ops if op not in PLAIN), None)
+        if other:
+            _refuse(f"--mode {mode} is for {', '.join(PLAIN)}, not for {other}", "another --op")
+        if any(content != "any" for content in self.contents):
+            _refuse(f"--mode {mode} and --content cannot be had together", "one of them")
 
     def _check_content(self) -> None:
         own = [content for content in self.contents if content != "any"]

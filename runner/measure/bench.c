@@ -86,8 +86,13 @@ static const char *prepare(struct work *work)
     const char *warm_only = row->cold ? cold_make(&bench->cold, bench->random) : NULL;
     if (warm_only)
         return warm_only;
+    if (row->percentile > 0)
+        single_make(&bench->single);
     if (row->threads > 1 && !(work->crew = crew_start(row->threads, bench->host.cpus)))
         return "cannot start its threads";
+    for (unsigned lane = 0; lane < row->threads && row->percentile > 0; lane++)
+        if (!bench->pools[lane].ticks && !(bench->pools[lane].ticks = single_room()))
+            return "out of memory";
     on_lanes(work, job_make, 600000);
     for (unsigned lane = 0; lane < row->threads; lane++)
         if (work->problems[lane])
@@ -173,8 +178,8 @@ static const char *too_short(const struct work *work, const struct result *resul
     return reason;
 }
 
-/* Calls that were asked for by number, when a sample of them would seem to hang. Returns NULL, or why the row is not
- * measured (a static buffer). */
+/* Calls that were asked for by number, or that a percentile needs, when a sample of them would seem to hang. Returns
+ * NULL, or why the row is not measured (a static buffer). */
 static const char *too_long(const struct work *work, const struct result *result)
 {
     static char reason[256];
@@ -185,8 +190,16 @@ static const char *too_long(const struct work *work, const struct result *result
     if (!slowest)
         return NULL;
     const double ns = slowest->call_ns + (work->row->cold ? work->bench->cold.stretch_ns : 0);
-    if ((double)work->row->calls * ns <= MOST_SAMPLE_S * 1e9)
+    const uint64_t calls = work->row->calls ? work->row->calls : single_least(work->row->percentile);
+    if ((double)calls * ns <= MOST_SAMPLE_S * 1e9)
         return NULL;
+    if (!work->row->calls) {
+        snprintf(reason, sizeof reason,
+                 "%llu calls of %.60s, as many as this percentile needs, would take about %.0f s, and %d s are the "
+                 "most; choose a smaller size or a lower percentile",
+                 (unsigned long long)calls, slowest->name, (double)calls * ns / 1e9, MOST_SAMPLE_S);
+        return reason;
+    }
     snprintf(
         reason, sizeof reason,
         "calls=%llu: a sample of %.60s would take about %.0f s, and %d s are the most; choose fewer calls, about %.0f "
@@ -241,7 +254,7 @@ static int measure_row(struct work *work, const struct listener *tell, struct re
         doing = "while it was timed";
         culprit = leave_out_slow_peers(work, tell, result, &how);
     }
-    if (!culprit && !unfit && !host_interrupted && row->calls > 1)
+    if (!culprit && !unfit && !host_interrupted && (row->calls > 1 || row->percentile > 0))
         unfit = too_long(work, result);
     if (unfit) {
         tell->skip(tell->context, row, NULL, unfit);

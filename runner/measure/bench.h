@@ -9,6 +9,7 @@
 #include "pace.h"
 #include "pool.h"
 #include "row.h"
+#include "single.h"
 #include "target.h"
 #include "usercopy/paths.h"
 
@@ -74,8 +75,9 @@ struct bench {
     struct caches caches;
     struct pool *pools; /* one a thread; the first is the main thread's */
     unsigned pool_count;
-    double clock_ns;  /* cost of one reading */
-    struct cold cold; /* made by the first row that asks for it */
+    double clock_ns;      /* cost of one reading */
+    struct cold cold;     /* made by the first row that asks for it */
+    struct single single; /* likewise */
     struct pace pace;
     struct counters counters; /* of lane 0; a thread of 0: nothing is counted */
     uint64_t random;

@@ -117,7 +117,7 @@ const char *entry_find(struct cell *cell, const struct target_list *targets, con
     else if (!(wrong = find(&cell->target, targets, name, cell->op)))
         cell->fn = (loop_fn *)cell->target->fn;
     cell->loop = cell->second ? loop_for_pair(row->op, kind, row->mode) : loop_for(called, kind, row->mode);
-    const bool alone = row->cold;
+    const bool alone = row->cold || row->percentile > 0;
     if (!wrong && alone && !op_is_plain(called))
         wrong = "calls that are timed alone are those of a copy, a move or a set";
     if (!wrong && cell->target && (cell->target->kind == TARGET_INLINED || cell->target->packets)) {

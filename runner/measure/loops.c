@@ -14,6 +14,14 @@ TIMED void *call_floor(void *dst, const void *src, size_t n)
     return dst;
 }
 
+TIMED static uint64_t time_call(loop_fn *fn, void *dst, const void *src, size_t n)
+{
+    __builtin_ia32_mfence();
+    const uint64_t begin = counter();
+    fn(dst, src, n);
+    return counter() - begin;
+}
+
 static inline __attribute__((always_inline)) uintptr_t no_result(wherry_pagezero_fn *fn, void *dst, size_t n)
 {
     fn(dst, n);
@@ -118,3 +126,5 @@ loop *loop_for_pair(enum wherry_op op, enum walk_kind kind, enum mode mode)
     static loop *const crc32c[WALK_COUNT][MODE_COUNT] = LOOPS(pair_crc32c);
     return (loop *)((uintptr_t)(op == WHERRY_OP_copy_csum ? csum : crc32c)[kind][mode] + (uintptr_t)apart());
 }
+
+single_call *loop_of_one(void) { return (single_call *)((uintptr_t)time_call + (uintptr_t)apart()); }

@@ -56,6 +56,11 @@ loop *loop_for(enum wherry_op op, enum walk_kind kind, enum mode mode);
 /* The same for a copy and then a sum of what was copied, of the fused op: by what the walk says, not `fn`. */
 loop *loop_for_pair(enum wherry_op op, enum walk_kind kind, enum mode mode);
 
+/* One call, timed by itself: ticks of the time-stamp counter, from when the stores before it are done to its last
+ * instruction. */
+typedef uint64_t single_call(loop_fn *fn, void *dst, const void *src, size_t n);
+single_call *loop_of_one(void);
+
 /* Whether they lie as far from the routines of this executable as from others' (apart.h). */
 bool loops_apart(void);
 

@@ -126,6 +126,11 @@ static void put_cells(const struct row *row, const struct result *result, const 
             json_bool("upper_in_use", true);
         if (row->threads > 1)
             json_double("share", median_of(result, cell, offsetof(struct figures, share)));
+        if (row->percentile > 0) {
+            json_open("parts");
+            json_double("step_ns", bench->single.step_ticks * bench->single.tick_ns);
+            json_close();
+        }
         if (bench->counters.thread)
             put_counts(result, cell, &bench->counters);
         if (raw)

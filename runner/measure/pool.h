@@ -42,6 +42,8 @@ struct pool {
     bool zeros;     /* the destination is, and stays so: iszero ends at the first byte that is not */
     struct walk walk;
     uint64_t random; /* the generator's state */
+    uint32_t *ticks; /* single_room, once a row has asked for it */
+    bool restless;   /* in this round calls count amid which another program had the CPU */
 };
 
 /* Makes the pool for a row: maps, fills with random bytes, lays out. `threads` such pools will exist at once.

@@ -56,6 +56,8 @@ void choose_calls(const struct work *work, struct result *result)
         double calls = fmax(1, fmin(ceil(batch / least), floor(SLOWEST_FACTOR * batch / most)));
         if (row->cold) /* the code between calls takes most of the time, and is why there are too few otherwise */
             calls = ceil(COLD_FACTOR * batch / (work->bench->cold.stretch_ns + most));
+        if (row->percentile > 0)
+            calls = fmin(fmax(calls, (double)single_least(row->percentile)), SINGLE_MOST);
         uint64_t whole = calls > (double)portion ? portion : pass; /* no last portion of a call or two */
         cell->calls = row->calls ? row->calls : ((uint64_t)calls + whole - 1) / whole * whole;
     }
@@ -75,6 +77,7 @@ static void job_begin_round(unsigned lane, void *context)
 {
     struct work *work = context;
     pool_begin_round(&work->bench->pools[lane], work->row);
+    work->bench->pools[lane].restless = false;
     watch_read(&work->watches[lane], work->bench->host.cpus[lane]);
 }
 
@@ -84,7 +87,10 @@ static void job_end_round(unsigned lane, void *context)
     struct work *work = context;
     struct watch after;
     watch_read(&after, work->bench->host.cpus[lane]);
-    work->elapsed[lane] = watch_compare(&work->watches[lane], &after);
+    const enum disturbance what = watch_compare(&work->watches[lane], &after);
+    /* Calls that are timed one by one were made again where another program had the CPU. */
+    const bool mended = what == DESCHEDULED && work->row->percentile > 0 && !work->bench->pools[lane].restless;
+    work->elapsed[lane] = mended ? UNDISTURBED : what;
 }
 
 /* The rounds that count: the valid ones, or where those are too few the ones that were thrown away. */

@@ -7,8 +7,14 @@
 
 #include "calls.h"
 #include "mix.h"
+#include "single.h"
 
 const char *const state_names[STATE_COUNT] = {"L1", "L2", "L3", "DRAM"};
+
+/* Behind the modes of the loops the percentiles of calls that are timed one by one. */
+enum { MODE_NAMES = MODE_COUNT + 5 };
+static const char *const mode_names[MODE_NAMES] = {"throughput", "latency", "fresh", "p50",
+                                                   "p90",        "p99",     "p99.9", "p99.99"};
 
 static char problem[1024];
 
@@ -91,7 +97,7 @@ static const struct {
     [KEY_ascending] = {"ascending", 0, 0, "none, source, destination or both"},
     [KEY_code] = {"code", 0, 0, "warm or cold"},
     [KEY_overlap] = {"overlap", -LARGEST, LARGEST, NULL},
-    [KEY_mode] = {"mode", 0, 0, "throughput, latency or fresh"},
+    [KEY_mode] = {"mode", 0, 0, "throughput, latency, fresh, p50, p90, p99, p99.9 or p99.99"},
     [KEY_threads] = {"threads", 1, 0, NULL},
     [KEY_huge] = {"huge", 0, 1, NULL},
     [KEY_rounds] = {"rounds", 1, ROW_ROUNDS, NULL},
@@ -203,8 +209,9 @@ static const char *take(struct row *row, enum key key, char *value, unsigned cpu
         row->overlap = number;
         break;
     case KEY_mode:
-        word = choice(value, (const char *const[]){"throughput", "latency", "fresh"}, MODE_COUNT);
-        row->mode = (enum mode)word;
+        word = choice(value, mode_names, MODE_NAMES);
+        row->mode = word < MODE_COUNT ? (enum mode)word : MODE_THROUGHPUT;
+        row->percentile = word < MODE_COUNT ? 0 : strtod(value + 1, NULL);
         break;
     case KEY_threads:
         row->threads = (unsigned)number;
@@ -234,6 +241,39 @@ static const char *say(const char *text)
 {
     snprintf(problem, sizeof problem, "%s", text);
     return problem;
+}
+
+static const char *contradiction_of_content(const struct row *row, bool mixed)
+{
+    if (row->content == CONTENT_NEW && (row_only_reads(row) || row->op == WHERRY_OP_iszero))
+        return say("content=new needs an op that writes; give another op");
+    if (row->content == CONTENT_NEW && row->overlaps)
+        return say("content=new and overlap cannot be had together: the destination lies where the source does");
+    if (row->content != CONTENT_ANY && row->content != CONTENT_NEW && row_has_source(row))
+        return say("content=dirty, zero and mixed are for ops with a destination alone; give op=zero");
+    if ((row->content == CONTENT_ZERO || row->content == CONTENT_MIXED) && row->op == WHERRY_OP_set)
+        return say("content=zero and mixed need op=zero, iszero or pagezero: op=set leaves no zeros behind");
+    if (row->content != CONTENT_ANY && (mixed || row->size == 0))
+        return say("content takes one size, from 1 byte on, and no mix: slots of a mix overlap each other");
+    return NULL;
+}
+
+/* Calls that are timed one by one. */
+static const char *contradiction_of_single(const struct row *row)
+{
+    if (row->stream)
+        return say("calls that are timed one by one (mode=p50 and so on) take walk=pool");
+    if (row->content != CONTENT_ANY)
+        return say("calls that are timed one by one (mode=p50 and so on) and content cannot be had together; give one "
+                   "of them");
+    if (!op_is_plain(row->op))
+        return say("calls that are timed one by one (mode=p50 and so on) take op=copy, move, set or zero");
+    if (row->calls && (row->calls > SINGLE_MOST || row->calls < single_least(row->percentile))) {
+        snprintf(problem, sizeof problem, "calls=%llu: give 0, or for this percentile %llu to %d",
+                 (unsigned long long)row->calls, (unsigned long long)single_least(row->percentile), SINGLE_MOST);
+        return problem;
+    }
+    return NULL;
 }
 
 /* Keys that are good alone but not together. */
@@ -282,23 +322,13 @@ static const char *contradiction(struct row *row, const bool *given, bool mixed)
                  wherry_op_names[row->op]);
         return problem;
     }
-    if (row->cold && (row->stream || row->mode != MODE_THROUGHPUT))
+    if (row->cold && (row->stream || row->mode != MODE_THROUGHPUT || row->percentile > 0))
         return say("code=cold takes walk=pool and mode=throughput: each of its calls is timed alone");
     if (row->cold && row->content != CONTENT_ANY)
         return say("code=cold and content cannot be had together; give one of them");
     if (row->cold && !op_is_plain(row->op))
         return say("code=cold takes op=copy, move, set or zero");
-    if (row->content == CONTENT_NEW && (row_only_reads(row) || row->op == WHERRY_OP_iszero))
-        return say("content=new needs an op that writes; give another op");
-    if (row->content == CONTENT_NEW && row->overlaps)
-        return say("content=new and overlap cannot be had together: the destination lies where the source does");
-    if (row->content != CONTENT_ANY && row->content != CONTENT_NEW && row_has_source(row))
-        return say("content=dirty, zero and mixed are for ops with a destination alone; give op=zero");
-    if ((row->content == CONTENT_ZERO || row->content == CONTENT_MIXED) && row->op == WHERRY_OP_set)
-        return say("content=zero and mixed need op=zero, iszero or pagezero: op=set leaves no zeros behind");
-    if (row->content != CONTENT_ANY && (mixed || row->size == 0))
-        return say("content takes one size, from 1 byte on, and no mix: slots of a mix overlap each other");
-    return NULL;
+    return row->percentile > 0 ? contradiction_of_single(row) : contradiction_of_content(row, mixed);
 }
 
 static int ascending(const void *a, const void *b)

@@ -47,7 +47,8 @@ struct row {
     bool overlaps;
     int64_t overlap;
     enum mode mode;
-    bool huge, cold; /* cold: the code of the routine */
+    double percentile; /* above 0: calls are timed one by one, and this is told of them; mode is throughput */
+    bool huge, cold;   /* cold: the code of the routine */
     unsigned threads, rounds, batch_us;
     uint64_t calls;
     char *text;

@@ -106,6 +106,16 @@ static void settle(struct pool *pool, const struct work *work)
     }
 }
 
+static double single_sample(const struct work *work, unsigned lane)
+{
+    struct pool *pool = &work->bench->pools[lane];
+    bool calm;
+    const double ns = single_calls(&work->bench->single, work->cell->fn, &pool->walk, work->calls, work->percentile,
+                                   pool->ticks, &calm);
+    pool->restless = pool->restless || !calm;
+    return ns * (double)work->calls;
+}
+
 static void job_sample(unsigned lane, void *context)
 {
     struct work *work = context;
@@ -136,13 +146,19 @@ static void job_sample(unsigned lane, void *context)
             crew_meet(work->crew);
         spent = cold_calls(&work->bench->cold, work->cell->fn, walk, work->calls, &pool->random);
     }
+    const bool batches = !work->row->cold && !(work->percentile > 0);
+    if (work->percentile > 0) {
+        if (work->crew)
+            crew_meet(work->crew);
+        spent = single_sample(work, lane);
+    }
     struct counters *counters = lane == 0 ? &work->bench->counters : NULL;
     if (counters) {
         counters_follow(counters);
         for (int i = 0; i < COUNTERS; i++)
-            work->figures.counts[i] = work->row->cold || !counters->thread ? NAN : 0;
+            work->figures.counts[i] = !batches || !counters->thread ? NAN : 0;
     }
-    for (uint64_t left = work->row->cold ? 0 : work->calls, portion; left; left -= portion) {
+    for (uint64_t left = batches ? work->calls : 0, portion; left; left -= portion) {
         portion = left < most ? left : most;
         if (refilled)
             pool_refill(pool, work->row, portion);
@@ -201,6 +217,8 @@ struct guarded_result sample(struct work *work, struct cell *cell, uint64_t call
 {
     work->cell = cell;
     work->calls = calls;
+    /* While it is calibrated: by the median, since of a few calls the slowest says nothing. */
+    work->percentile = work->row->percentile > 0 && cell->call_ns == 0 ? 50 : work->row->percentile;
     double expected_ms = (double)calls * (cell->call_ns + (work->row->cold ? work->bench->cold.stretch_ns : 0)) / 1e6;
     const struct usual usual = enter(work, cell);
     struct guarded_result how = on_lanes(work, job_sample, work->limit_ms + (unsigned)fmin(20 * expected_ms, 1e8));

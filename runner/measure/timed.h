@@ -29,6 +29,15 @@ static inline void store_again(char *at)
     __asm__ volatile("movq %1, %0\n\tmovq %0, %1" : "=&r"(word), "+m"(*(char (*)[8])at));
 }
 
+/* The time-stamp counter. Nothing after it begins before everything ahead of it has ended. */
+static inline uint64_t counter(void)
+{
+    __builtin_ia32_lfence();
+    const uint64_t now = __builtin_ia32_rdtsc();
+    __builtin_ia32_lfence();
+    return now;
+}
+
 static inline uintptr_t byte_written(const char *dst, size_t n, uintptr_t zero)
 {
     return *(const volatile unsigned char *)(dst + n - (n != 0)) & zero;

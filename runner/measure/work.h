@@ -14,6 +14,7 @@ struct work {
     /* of the step under way */
     struct cell *cell;
     uint64_t calls;
+    double percentile; /* of calls that are timed one by one; else 0 */
     size_t first_size;
     uint64_t *elapsed;      /* ns, by lane */
     struct figures figures; /* of the sample under way */

@@ -12,6 +12,7 @@ import click
 from wherry.cli.grouped import not_empty
 from wherry.errors import WherryError, unknown
 from wherry.product import ALL_OPS, Product
+from wherry.row import PERCENTILES
 from wherry.units import parse_size
 
 if TYPE_CHECKING:
@@ -30,7 +31,12 @@ _OPTIONS = (
     ("dst-off", "dst_offs", "N,...", "cells: the destination's offsets."),
     ("delta", "deltas", "N,...", "cells: (dst - src) mod 4096; any moves it about (the default)."),
     ("overlap", "overlaps", "N,...", "cells: op move, dst = src + N bytes; apart: none."),
-    ("mode", "modes", "MODE,...", "cells: throughput, latency, fresh."),
+    (
+        "mode",
+        "modes",
+        "MODE,...",
+        "cells: throughput, latency, fresh; p50, p90, p99, p99.9, p99.99 of calls timed one by one.",
+    ),
     ("threads", "threads", "N,...", "cells: so many at once, or all."),
     ("huge", "huges", "0,1", "cells: ask for huge pages, or not."),
     (
@@ -233,7 +239,9 @@ def product(
         dst_offs=numbers("dst-off", given.get("dst_offs", ()), 0, 4095),
         deltas=_deltas(given.get("deltas", ())),
         overlaps=_overlaps(given.get("overlaps", ())),
-        modes=_choices("mode", given.get("modes", ()), ("throughput", "latency", "fresh")),
+        modes=_choices(
+            "mode", given.get("modes", ()), ("throughput", "latency", "fresh", *PERCENTILES)
+        ),
         threads=_threads(given.get("threads", ())),
         huges=numbers("huge", given.get("huges", ()), 0, 1),
         tables=numbers("table", given.get("tables", ()), 1, 1 << 24),

@@ -9,6 +9,7 @@ from wherry import dimensions, product, sentences, tables
 from wherry.campaign import Row
 from wherry.errors import WherryError
 from wherry.experiments import Experiment, Request
+from wherry.row import RATELESS
 from wherry.units import ns_label, plural, rate_label, size_label
 from wherry.yardsticks import YARDSTICKS
 
@@ -163,8 +164,7 @@ def _figures(row: dict, cell: dict | None, name: str, shared: bool) -> list[tabl
     rate = cell["bytes"] * row["threads"] / ns
     own = [
         tables.figure(ns_label(ns), name, row),
-        # Of calls that wait for each other a rate says nothing.
-        tables.MISSING if row["mode"] == "latency" or not rate else tables.Figure(rate_label(rate)),
+        tables.MISSING if row["mode"] in RATELESS or not rate else tables.Figure(rate_label(rate)),
     ]
     if shared:
         share = cell.get("share")

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, field
 
 from wherry import schemas
+from wherry.row import PERCENTILES
 from wherry.units import parse_size
 
 # Words for the op in other people's names, the longer before those that they contain.
@@ -122,7 +123,7 @@ _ALLOWED = {
     "src_state": _STATES,
     "dst_state": _STATES,
     "walk": ("pool", "stream"),
-    "mode": ("throughput", "latency", "fresh"),
+    "mode": ("throughput", "latency", "fresh", *PERCENTILES),
     "content": ("any", "dirty", "zero", "mixed", "new"),
     "ascending": ("none", "source", "destination", "both"),
     "code": ("warm", "cold"),

@@ -20,6 +20,7 @@ from wherry.report.picture import (
     column_table,
     figures,
 )
+from wherry.row import RATELESS
 from wherry.yardsticks import YARDSTICKS
 
 # More routines than this do not fit side by side.
@@ -80,7 +81,7 @@ def picture(rows: Sequence[dict], cells: Mapping[int, Mapping[str, dict]]) -> Pi
     if not any(p["ratio"] for p in points):
         views = [view for view in views if view.name != RATIO]
     # Of calls that wait for each other a rate says nothing.
-    if not any(p["rate"] for p in points) or any(row.get("mode") == "latency" for row in rows):
+    if not any(p["rate"] for p in points) or any(row.get("mode") in RATELESS for row in rows):
         views = [view for view in views if view.name != RATE]
     return Picture(
         key=f"bars {common}",

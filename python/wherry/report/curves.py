@@ -22,6 +22,7 @@ from wherry.report.picture import (
     column_table,
     figures,
 )
+from wherry.row import RATELESS
 from wherry.units import size_in_words
 from wherry.yardsticks import KERNEL, LIMITS, YARDSTICKS
 
@@ -68,7 +69,7 @@ def picture(
     # Four states of the source by four of the destination make a square.
     across = 2 if len(panels) <= 4 else 4
     layout = Layout(len(panels), 520 // across, 1180 if one else 560, left=66, across=across)
-    waiting = any(row.get("mode") == "latency" for row in rows)
+    waiting = any(row.get("mode") in RATELESS for row in rows)
     zero = axis == "size" and bool(xs) and xs[0] <= 0
     scale = {"type": "log", "base": 2} if xs and xs[0] > 0 else {"type": "linear", "zero": False}
     if zero:
