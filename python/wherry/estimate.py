@@ -11,7 +11,7 @@ from wherry.row import PERCENTILES, Row
 SAMPLE_COST, BATCH_COST, STREAM_COST = 0.0002, 3.3, 0.45e-9
 COLD_CODE_COST, DRAM_COST = 0.018, 0.001
 # Of calls that are timed one by one: how many there are, by how many lie beyond the percentile, and what each takes.
-LEAST_CALLS, CALLS_BEYOND, SINGLE_COST, SINGLE_BYTE = 1000, 10, 1.5e-7, 1e-10
+LEAST_CALLS, CALLS_BEYOND, SINGLE_COST, SINGLE_BYTE = 100, 10, 1.5e-7, 1e-10
 SYSTEM_COST = 1.6  # times a batch: the slower ones of a row take longer than the fastest
 
 

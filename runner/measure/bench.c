@@ -196,8 +196,9 @@ static const char *too_long(const struct work *work, const struct result *result
     if (!work->row->calls) {
         snprintf(reason, sizeof reason,
                  "%llu calls of %.60s, as many as this percentile needs, would take about %.0f s, and %d s are the "
-                 "most; choose a smaller size or a lower percentile",
-                 (unsigned long long)calls, slowest->name, (double)calls * ns / 1e9, MOST_SAMPLE_S);
+                 "most; choose a smaller size%s",
+                 (unsigned long long)calls, slowest->name, (double)calls * ns / 1e9, MOST_SAMPLE_S,
+                 calls > single_least(50) ? " or a lower percentile" : "");
         return reason;
     }
     snprintf(

@@ -12,7 +12,7 @@
  * lost, and so many calls more are not counted. BEYOND: of the calls so many lie past the percentile, or chance alone
  * would tell it. */
 static const double CLEARLY = 1.2;
-enum { READINGS = 1000, RATE_NS = 2000000, STRETCH_NS = 300000, TIMES = 3, AGAIN = 4096, BEYOND = 10, LEAST = 1000 };
+enum { READINGS = 1000, RATE_NS = 2000000, STRETCH_NS = 300000, TIMES = 3, AGAIN = 4096, BEYOND = 10, LEAST = 100 };
 
 static uint64_t common_divisor(uint64_t a, uint64_t b)
 {
