@@ -224,6 +224,16 @@ def test_usercopy_worked_out():
     _, words = sheets_of(made("usercopy", of_pipe), "usercopy")
     assert "only the copy of pipe is known well enough to tell: it takes 1.25 times" in words
     assert "most" not in words
+    assert "by the line through the sizes to 8 KiB" in own.notes[-1]
+    # Of two sizes there is no line; where copies in user space are noise, too, the kernel is not blamed.
+    of_two = [(at, times) for at, times in rows if at["size"] in (1, 1448)]
+    (own, _), words = sheets_of(made("usercopy", of_two), "usercopy")
+    assert "more than one" in own.notes[-1] and "the line through" not in own.notes[-1]
+    assert "± 3 times the noise floor" in own.notes[-1]
+    for _, times in of_two:
+        times.update(dict.fromkeys(times, 500.0))
+    _, words = sheets_of(made("usercopy", of_two), "usercopy")
+    assert "In pipe noise hides the copy." in words and "the way through" not in words
     lacking = made("usercopy", [({"size": 512, "src_off": 0, "dst_off": 0}, {"pipe": 500.0})])
     assert "nothing that could stand beside" in then.sheets(lacking, "usercopy")[0].notes[0]
 

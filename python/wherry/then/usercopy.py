@@ -7,7 +7,6 @@ from wherry import history, sentences, tables
 from wherry.clock import Clock
 from wherry.experiments.usercopy import (
     ALIGNED,
-    HOW,
     MISALIGNED,
     PATHS,
     SEGMENT,
@@ -15,6 +14,7 @@ from wherry.experiments.usercopy import (
     Copy,
     Found,
     found_in,
+    how_told,
     one_copy,
 )
 from wherry.then.alone import alone
@@ -85,7 +85,7 @@ def _cycles(table: history.Table, found: Found, floor: float, clock: Clock) -> S
         [
             f"{table.mail.in_words()}.",
             f"Machine: {table.machine.in_words()}. {table.method}",
-            f"Now: {HOW}. libc, wherry, nofault: copies within user space. "
+            f"Now: {how_told(found)}. libc, wherry, nofault: copies within user space. "
             f"{clock.in_words()[:1].upper()}{clock.in_words()[1:]}.",
         ],
     )
@@ -118,5 +118,8 @@ def _said_now(now: dict, clock: Clock, then: dict) -> str:
         )
     hidden = [name for name in PATHS if now[name][0] is not None and not now[name][0].told]
     if hidden:
-        parts.append(f"In {sentences.join(hidden)} the way through the kernel hides the copy.")
+        # Where not even copies without the kernel can be told, it is not the kernel that hides them.
+        told = all(now[name][0] is None or now[name][0].told for name in USER)
+        what = "the way through the kernel" if told else "noise"
+        parts.append(f"In {sentences.join(hidden)} {what} hides the copy.")
     return " ".join(parts)
