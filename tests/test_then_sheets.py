@@ -146,6 +146,21 @@ def test_small_worked_out():
     assert "libc +0.5 ns and rep_movsq +4.0 ns" in words
 
 
+@pytest.mark.parametrize(("states", "taken"), [(("DRAM",), "DRAM"), (("DRAM", "L2", "L1"), "L2")])
+def test_small_outside_l1_is_where_the_run_has_it(states: tuple[str, ...], taken: str):
+    """He does not say which level that was; of a run of --state DRAM nothing stood beside his figures."""
+    places = [{"size": 64, "src_state": state, "dst_state": state} for state in states]
+    times = {"L1": 1.0, "L2": 3.0, "DRAM": 90.0}
+    run = made("small", [(own, {"libc": times[own["src_state"]]}) for own in places])
+    (absolute, _), _ = sheets_of(run, "small")
+    at = {(row[0], row[1]): i for i, row in enumerate(absolute.rows)}
+    assert float(cell(absolute, at["not in L1", "64"], "now libc")) == times[taken]
+    assert absolute.notes[-1].endswith(f"Wherry takes L3, both sides. In this run it is {taken}.")
+    usual = [*places, {"size": 64, "src_state": "L3", "dst_state": "L3"}]
+    run = made("small", [(own, {"libc": 7.0}) for own in usual])
+    assert sheets_of(run, "small")[0][0].notes[-1].endswith("Wherry takes L3, both sides.")
+
+
 def test_alignment_worked_out():
     rows = []
     for state, factor in (("L1", 1.0), ("DRAM", 3.0)):

@@ -11,19 +11,38 @@ from wherry.then.sheet import MISSING, Sheet, figures, span
 from wherry.units import ns_label, size_label
 
 FAST, OLD_STOCK = "int4x8", "rep_movsq"
+OUTSIDE = "not in L1"
 FROM_HERE = 1024  # bcopy is as fast from here on, he says
+
+
+def _rows(run: dict, table: history.Table) -> list[dict]:
+    return [
+        row
+        for row in tables.rows_of(run, "small")
+        if all(row.get(k) == v for k, v in table.where.items())
+        and "size" in row
+        and not (row["src_off"] or row["dst_off"])
+        and row["mode"] == "throughput"
+    ]
+
+
+def states_of(run: dict, table: history.Table) -> dict[str, list[str]]:
+    """What stands for his states. He does not say where the data were when they were not in L1, so where the run lacks
+    the usual level the nearest other one that both sides are in does."""
+    there = {row["src_state"] for row in _rows(run, table) if row["src_state"] == row["dst_state"]}
+    found = dict(table.states)
+    if OUTSIDE in found and found[OUTSIDE][0] not in there:
+        other = next((state for state in ("L2", "DRAM") if state in there), None)
+        found[OUTSIDE] = [other, other] if other else found[OUTSIDE]
+    return found
 
 
 def by_state(run: dict, table: history.Table) -> dict[tuple[str, int], dict[str, dict]]:
     """Cells by his state and size."""
     cells = tables.cells_of(run, "small")
     found = {}
-    for row in tables.rows_of(run, "small"):
-        if any(row.get(k) != v for k, v in table.where.items()) or "size" not in row:
-            continue
-        if row["src_off"] or row["dst_off"] or row["mode"] != "throughput":
-            continue
-        for state, sides in table.states.items():
+    for row in _rows(run, table):
+        for state, sides in states_of(run, table).items():
             if [row["src_state"], row["dst_state"]] == sides:
                 # The first: rows of packets come later.
                 found.setdefault((state, row["size"]), cells[row["row"]])
@@ -42,12 +61,17 @@ def sheets(run: dict, clock: Clock) -> list[Sheet]:
     # Sizes that only one of the two has say nothing about then and now.
     keys = sorted(then, key=lambda key: (order.index(key[0]), key[1]))
     return [
-        _absolute(table, then, now, keys),
+        _absolute(table, then, now, keys, _elsewhere(run, table)),
         _comparable(table, then, now, keys, clock, reading.floor(run, "small")),
     ]
 
 
-def _absolute(table, then, now, keys) -> Sheet:
+def _elsewhere(run: dict, table: history.Table) -> str:
+    own, usual = states_of(run, table)[OUTSIDE], table.states[OUTSIDE]
+    return f" In this run it is {own[0]}." if own != usual else ""
+
+
+def _absolute(table, then, now, keys, elsewhere: str) -> Sheet:
     there = {name for cells in now.values() for name in cells}
     names = [n for n in ("libc", OLD_STOCK, FAST, "wherry") if n in there]
     columns = [
@@ -71,7 +95,7 @@ def _absolute(table, then, now, keys) -> Sheet:
         notes=[
             f"{table.mail.in_words()}.",
             f"Machine: {table.machine.in_words()}.",
-            f"bcopy then is {OLD_STOCK} today, fast_bcopy is {FAST}. {' '.join(table.notes)}",
+            f"bcopy then is {OLD_STOCK} today, fast_bcopy is {FAST}. {' '.join(table.notes)}{elsewhere}",
         ],
         keep=2,
     )
