@@ -292,6 +292,26 @@ def test_zero_large_is_hardly_an_order():
     assert libc[4:6] == ["-", "-"], "libc's own routine is another today and has no place"
 
 
+def test_zero_beyond_todays_caches_stands_beside_his_large_buffer():
+    """His 8,192,000 bytes were in no cache. The sentence that says so of a larger one led to a run that had nothing
+    beside his figures."""
+    order = [r["routine"] for r in history.tables("zero")[1].records() if r["routine"] != "libc"]
+    run = zero_run(order, 64 << 20)
+    run["machine"]["reported"] = {"believed": {"l3": {"size": 32 << 20}}}
+    (absolute, comparable), words = sheets_of(run, "zero")
+    for sheet in (absolute, comparable):
+        assert sheet.notes[-1].startswith("Now: a buffer of 64 MiB, which no cache")
+    first = next(i for i, row in enumerate(absolute.rows) if row[4] == order[0])
+    # 64 MiB in 100 ns, and what 98,304,000 bytes take at that rate.
+    assert absolute.rows[first][5:] == ["671088640000000", "0"]
+    assert "At 7.81 MiB then and 64 MiB now all but" in words and "Now, over 64 MiB: reads" in words
+    assert "asked for by --size" not in words
+    for size, cache in ((16 << 20, 32 << 20), (64 << 20, 0)):
+        run = zero_run(order, size)
+        run["machine"]["reported"] = {"believed": {"l3": {"size": cache}}}
+        assert "nothing that could stand beside" in sheets_of(run, "zero")[0][0].notes[0]
+
+
 def test_without_a_measured_clock_it_says_so():
     run = made("sizes", [({"size": 64, "walk": "stream"}, {"libc": 10.0, "x87_fild64": 9})], None)
     clock = clock_of(run)

@@ -11,6 +11,7 @@ from wherry.units import percent, size_in_words
 
 SCANNER = "i686_pagezero"
 LIBC = "libc"
+LARGE = 1 << 20  # his buffer of 4 KiB was in a cache, and has to be
 MMX, SSE = "mmx_zero", "sse2_zero"
 
 
@@ -22,29 +23,62 @@ def _rate(cell: dict) -> float:
     return cell["bytes"] / _ns(cell) * 1e9
 
 
+def _alike(run: dict, where: dict) -> list[dict]:
+    """Rows in which the same buffer is zeroed again and again, of whatever size."""
+    return [
+        row
+        for row in tables.rows_of(run, "zero")
+        if all(row.get(key) == value for key, value in where.items() if key != "size")
+    ]
+
+
 def cells_of(run: dict, where: dict) -> dict[str, dict]:
-    """Of the row in which the same buffer is zeroed again and again."""
     cells = tables.cells_of(run, "zero")
-    for row in tables.rows_of(run, "zero"):
-        if all(row.get(key) == value for key, value in where.items()):
-            return cells[row["row"]]
-    return {}
+    same = (row for row in _alike(run, where) if row.get("size") == where["size"])
+    return next((cells[row["row"]] for row in same), {})
+
+
+def _row(run: dict, table: history.Table) -> dict | None:
+    """The row with a buffer of his size. His large one was in no cache; where the run has none of that size the
+    smallest that is in none today stands for it."""
+    alike, cache = _alike(run, table.where), _last_cache(run)
+    same = [row for row in alike if row.get("size") == table.size]
+    larger = [row for row in alike if row.get("size", 0) > max(cache, table.size)]
+    if same or table.size < LARGE or not cache or not larger:
+        return same[0] if same else None
+    return min(larger, key=lambda row: row["size"])
 
 
 def sheets(run: dict, clock: Clock) -> list[Sheet]:
-    found = []
+    found, cells = [], tables.cells_of(run, "zero")
     for table in history.tables("zero"):
-        now = cells_of(run, table.where)
-        if now:
-            found += [_absolute(table, now), _comparable(table, now, clock)]
-    if found:
-        table = history.tables("zero")[-1]
-        found[-1].said += _memory(cells_of(run, table.where), _last_cache(run) >= table.size)
+        row = _row(run, table)
+        if row is None:
+            continue
+        now, size = cells[row["row"]], row["size"]
+        own = [_absolute(table, now), _comparable(table, now, clock, size)]
+        if size != table.size:
+            for sheet in own:
+                sheet.notes.append(
+                    f"Now: a buffer of {size_in_words(size)}, which no cache of this machine holds, as none held his."
+                )
+        if table.size >= LARGE:
+            own[-1].said += _memory(now, _last_cache(run) >= size, size, table.size)
+        found += own
     return found
 
 
 def _place(table: history.Table) -> str:
     return f"{table.size:,} bytes ({size_in_words(table.size)})"
+
+
+def _at(table: history.Table, size: int) -> str:
+    now = "" if size == table.size else f" then and {size_in_words(size)} now"
+    return f"At {size_in_words(table.size)}{now}"
+
+
+def _time(table: history.Table, cell: dict) -> float:
+    return table.total / _rate(cell) * 1e6
 
 
 def _absolute(table: history.Table, now: dict[str, dict]) -> Sheet:
@@ -69,12 +103,12 @@ def _absolute(table: history.Table, now: dict[str, dict]) -> Sheet:
                 count(record["time"]),
                 record["routine"],
                 count(_rate(cell)) if cell else MISSING,
-                count(_ns(cell) * calls / 1000) if cell else MISSING,
+                count(_time(table, cell)) if cell else MISSING,
             ]
         )
     for name in ("libc", "wherry"):
         if name in now and name not in [line[4] for line in rows]:
-            rate, time = count(_rate(now[name])), count(_ns(now[name]) * calls / 1000)
+            rate, time = count(_rate(now[name])), count(_time(table, now[name]))
             rows.append([MISSING, MISSING, MISSING, MISSING, name, rate, time])
     return Sheet(
         f"zero, then and now: {_place(table)}; us for {calls:,} calls, {table.total:,} bytes",
@@ -88,7 +122,7 @@ def _absolute(table: history.Table, now: dict[str, dict]) -> Sheet:
     )
 
 
-def _comparable(table: history.Table, now: dict[str, dict], clock: Clock) -> Sheet:
+def _comparable(table: history.Table, now: dict[str, dict], clock: Clock, size: int) -> Sheet:
     records = table.records()
     stock = next(r for r in records if r["name"] == table.stock)
     old = now.get(stock["routine"])
@@ -123,10 +157,10 @@ def _comparable(table: history.Table, now: dict[str, dict], clock: Clock) -> She
             line.append(figures(clock.bytes_a_cycle(_rate(cell)) if cell else None))
         rows.append(line)
     said = [
-        _order(table, both, now),
+        _order(_at(table, size), both, now),
         _scanner(records, now),
         _best_integer(table, records, now),
-        _mmx(table, stock["routine"], now),
+        _mmx(f"At {size_in_words(size)}", stock["routine"], now),
     ]
     return Sheet(
         f"zero, what stays comparable: {_place(table)}; speed over the stock routine (above 1: faster)",
@@ -149,7 +183,7 @@ def _place_of(places: dict[str, float], name: str) -> str:
     return f"{places[name]:g}" if name in places else MISSING
 
 
-def _order(table: history.Table, both: dict[str, dict], now: dict[str, dict]) -> str:
+def _order(where: str, both: dict[str, dict], now: dict[str, dict]) -> str:
     """Are they in the same order today?"""
     found = ranks.correlation(
         [-record["rate"] for record in both.values()], [_ns(now[name]) for name in both]
@@ -160,7 +194,6 @@ def _order(table: history.Table, both: dict[str, dict], now: dict[str, dict]) ->
     rest = {n: r for n, r in both.items() if n != SCANNER}
     if len(rest) < 2:
         return ""
-    where = f"At {size_in_words(table.size)}"
     measure = f"rank correlation {rho:.2f}, and {_share(chance)} of random orders are as far from 0"
     rates = [r["rate"] for r in rest.values()]
     today = [_ns(now[name]) for name in rest]
@@ -228,14 +261,14 @@ def _best_integer(table: history.Table, records: list[dict], now: dict[str, dict
     )
 
 
-def _mmx(table: history.Table, stock: str, now: dict[str, dict]) -> str:
+def _mmx(where: str, stock: str, now: dict[str, dict]) -> str:
     """He tried it and gives no figure."""
     if MMX not in now or stock not in now or SSE not in now:
         return ""
     beside = _ns(now[MMX]) / _ns(now[stock]), _ns(now[MMX]) / _ns(now[SSE])
     return (
-        f"Of MMX registers he says that they gained nothing where no cache holds the buffer. At "
-        f"{size_in_words(table.size)} {MMX} now takes {figures(beside[0])} times as long as {stock}, and "
+        f"Of MMX registers he says that they gained nothing where no cache holds the buffer. "
+        f"{where} {MMX} now takes {figures(beside[0])} times as long as {stock}, and "
         f"{figures(beside[1])} times as long as {SSE}, whose stores are twice as wide."
     )
 
@@ -247,15 +280,16 @@ def _last_cache(run: dict) -> int:
     return max(sizes, default=0)
 
 
-def _memory(now: dict[str, dict], cached: bool) -> list[str]:
+def _memory(now: dict[str, dict], cached: bool, size: int, his: int) -> list[str]:
     """What he says of read-before-write: 140 of 360 MB/s."""
     if "read_bandwidth" not in now or "write_bandwidth" not in now:
         return []
     read, write = (history.statement("evans-2003", name).value for name in ("memory", "write"))
     reads, writes = _rate(now["read_bandwidth"]), _rate(now["write_bandwidth"])
+    where = f"the same {his:,} bytes" if size == his else size_in_words(size)
     text = (
         f"Memory then: reads {read:g} MB/s, writes {write:g} MB/s, {percent(write / read)} of it, since each "
-        f"write read its line first. Now, over the same 8,192,000 bytes: reads {reads / 1e6:,.0f} MB/s, "
+        f"write read its line first. Now, over {where}: reads {reads / 1e6:,.0f} MB/s, "
         f"writes {writes / 1e6:,.0f} MB/s, {percent(writes / reads)}"
     )
     past = now.get("write_nt_bandwidth")
