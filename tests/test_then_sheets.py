@@ -123,6 +123,24 @@ def test_sizes_not_walked_as_he_did_stand_beside_nothing():
     assert len(found) == len(then.alone("sizes"))
 
 
+def test_sizes_tells_that_a_cache_holds_today_what_was_in_memory():
+    row = {"size": 64, "walk": "stream"}
+    run = made("sizes", [(row, {"libc": 10.0, "x87_fild64": 40.0})])
+    assert "were in memory" not in sheets_of(run, "sizes")[1]
+    run["machine"]["reported"] = {"believed": {"l3": {"size": 32 << 20}}}
+    said = sheets_of(run, "sizes")[1]
+    assert "His buffers, 8 MiB together, were in memory; now a cache of 32 MiB holds them" in said
+    # What that sentence says to ask for stands beside his figures.
+    row = {"size": 64, "src_state": "DRAM", "dst_state": "DRAM"}
+    run["rows"], run["cells"] = (
+        made("sizes", [(row, {"libc": 90.0})])[k] for k in ("rows", "cells")
+    )
+    (absolute, *_), said = sheets_of(run, "sizes")
+    assert "copy through memory" in absolute.title and "lie in memory, as his did" in said
+    at = [line[0] for line in absolute.rows].index("64")
+    assert absolute.rows[at][-1] == "678"  # 64 bytes in 90 ns, in 2^20 bytes a second
+
+
 def test_small_worked_out():
     run = made(
         "small",

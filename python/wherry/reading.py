@@ -9,6 +9,13 @@ def floor(run: dict, experiment: str) -> float:
     return own.get("noise_floor") or 0.0
 
 
+def last_cache(run: dict) -> int:
+    """Bytes of the largest data cache; 0 when none is told."""
+    believed = (run["machine"].get("reported") or {}).get("believed") or {}
+    sizes = [own.get("size") or 0 for own in believed.values() if isinstance(own, dict)]
+    return max(sizes, default=0)
+
+
 def ns(cell: dict | None) -> float | None:
     return None if cell is None else cell["ns"]["median"]
 

@@ -6,9 +6,10 @@ from statistics import geometric_mean
 
 from wherry import history, reading, sentences, tables
 from wherry.clock import Clock
+from wherry.experiments.sizes import BUFFER
 from wherry.reading import beats, no_size, speed
 from wherry.then.sheet import Sheet, count, figures, span
-from wherry.units import MIB, percent, size_label
+from wherry.units import MIB, percent, size_in_words, size_label
 
 X87, OLD_STOCK, INTEGER = "x87_fild64", "rep_movsl", "int_unrolled64"
 # Below, the x87 copy is rep movsb.
@@ -32,6 +33,11 @@ def cells_by_size(run: dict, where: dict) -> dict[int, dict[str, dict]]:
     }
 
 
+def _in_memory(run: dict) -> dict[int, dict[str, dict]]:
+    """Where his buffers lay, and those of today do not."""
+    return cells_by_size(run, {"op": "copy", "src_state": "DRAM", "dst_state": "DRAM"})
+
+
 def _gain(record: dict) -> float | None:
     return record["ours"] / record["libc"] if record["libc"] else None
 
@@ -42,19 +48,32 @@ def _name(table: history.Table) -> str:
 
 def sheets(run: dict, clock: Clock) -> list[Sheet]:
     then = [t for t in history.tables("sizes") if t.of_role("key")]
-    now = cells_by_size(run, then[0].where)
+    now, where = cells_by_size(run, then[0].where), ""
+    if not now:
+        now = _in_memory(run)
+        where = "Now source and destination lie in memory, as his did, and are taken in no order; he walked through."
     if not now:
         return []
     by_size = [{record["size"]: record for record in table.records()} for table in then]
     sizes = sorted({size for records in by_size for size in records} | set(now))
     return [
-        _absolute(then, by_size, now, sizes),
-        _speeds(then, by_size, now, sizes, reading.floor(run, "sizes")),
+        _absolute(then, by_size, now, sizes, where),
+        _speeds(then, by_size, now, sizes, reading.floor(run, "sizes"), where or _cached(run)),
         _per_cycle(then, by_size, now, sizes, clock),
     ]
 
 
-def _absolute(then, by_size, now, sizes) -> Sheet:
+def _cached(run: dict) -> str:
+    buffers, cache = 2 * BUFFER, reading.last_cache(run)
+    if cache < buffers:
+        return ""
+    return (
+        f"His buffers, {size_in_words(buffers)} together, were in memory; now a cache of {size_in_words(cache)} holds "
+        "them, and --state DRAM asks for memory."
+    )
+
+
+def _absolute(then, by_size, now, sizes, where: str) -> Sheet:
     names = [
         n for n in ("libc", OLD_STOCK, INTEGER, X87, "wherry") if any(n in c for c in now.values())
     ]
@@ -74,7 +93,7 @@ def _absolute(then, by_size, now, sizes) -> Sheet:
         line += [count(_rate(now.get(size, {}).get(name))) for name in names]
         rows.append(line)
     return Sheet(
-        "sizes, then and now: copy through two 4 MiB buffers, MB/s (2^20 bytes a second)",
+        f"sizes, then and now: copy through {'memory' if where else 'two 4 MiB buffers'}, MB/s (2^20 bytes a second)",
         columns,
         rows,
         notes=[f"{then[0].mail.in_words()}."]
@@ -82,11 +101,12 @@ def _absolute(then, by_size, now, sizes) -> Sheet:
         + [
             f"libc then is rep movsl, which is {OLD_STOCK} today; x87 is {X87}. {then[0].notes[0]} "
             f"{then[1].notes[1]}"
-        ],
+        ]
+        + ([where] if where else []),
     )
 
 
-def _speeds(then, by_size, now, sizes, floor: float) -> Sheet:
+def _speeds(then, by_size, now, sizes, floor: float, where: str) -> Sheet:
     columns = [tables.Column("size", "bytes")]
     columns += [tables.Column(f"{_name(t)}\nx87/libc".replace(" ", "\n"), "speed") for t in then]
     own = [n for n in (X87, OLD_STOCK, INTEGER) if any(n in cells for cells in now.values())]
@@ -100,7 +120,7 @@ def _speeds(then, by_size, now, sizes, floor: float) -> Sheet:
         line += [figures(speed(cells, name, "libc")) for name in own]
         rows.append([*line, figures(speed(cells, X87, OLD_STOCK))])
     said = [*(_won_then(t, r) for t, r in zip(then, by_size, strict=True)), _won_now(now, floor)]
-    said += [_old_stock(now), _integers(now)]
+    said += [_old_stock(now), _integers(now), where]
     return Sheet(
         "sizes, what stays comparable: speed over the stock copy of the same table (above 1: faster)",
         columns,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from wherry import history, sentences, tables
 from wherry.clock import Clock
+from wherry.reading import last_cache
 from wherry.then import ranks
 from wherry.then.sheet import MISSING, Sheet, count, figures
 from wherry.units import percent, size_in_words
@@ -41,7 +42,7 @@ def cells_of(run: dict, where: dict) -> dict[str, dict]:
 def _row(run: dict, table: history.Table) -> dict | None:
     """The row with a buffer of his size. His large one was in no cache; where the run has none of that size the
     smallest that is in none today stands for it."""
-    alike, cache = _alike(run, table.where), _last_cache(run)
+    alike, cache = _alike(run, table.where), last_cache(run)
     same = [row for row in alike if row.get("size") == table.size]
     larger = [row for row in alike if row.get("size", 0) > max(cache, table.size)]
     if same or table.size < LARGE or not cache or not larger:
@@ -63,7 +64,7 @@ def sheets(run: dict, clock: Clock) -> list[Sheet]:
                     f"Now: a buffer of {size_in_words(size)}, which no cache of this machine holds, as none held his."
                 )
         if table.size >= LARGE:
-            own[-1].said += _memory(now, _last_cache(run) >= size, size, table.size)
+            own[-1].said += _memory(now, last_cache(run) >= size, size, table.size)
         found += own
     return found
 
@@ -271,13 +272,6 @@ def _mmx(where: str, stock: str, now: dict[str, dict]) -> str:
         f"{where} {MMX} now takes {figures(beside[0])} times as long as {stock}, and "
         f"{figures(beside[1])} times as long as {SSE}, whose stores are twice as wide."
     )
-
-
-def _last_cache(run: dict) -> int:
-    """Bytes of the largest data cache; 0 when none is told."""
-    believed = (run["machine"].get("reported") or {}).get("believed") or {}
-    sizes = [own.get("size") or 0 for own in believed.values() if isinstance(own, dict)]
-    return max(sizes, default=0)
 
 
 def _memory(now: dict[str, dict], cached: bool, size: int, his: int) -> list[str]:
