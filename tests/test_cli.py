@@ -350,7 +350,10 @@ MISUSE = [
     (["bench", "--pin", "4095"], "CPU 4095 is not there"),
     (["bench", "--save", "/dev/full"], "cannot save"),
     (["bench", "--save", "."], "directory"),
-    (["bench", "--op", "copy"], "sizes does not take --op; cells, mixes and scoreboard do"),
+    (
+        ["bench", "--op", "copy"],
+        "sizes does not take --op; cells, mixes, percentiles and scoreboard do",
+    ),
     (["bench", "--show", "none.json"], "No such file"),
     (["bench", "--show", "text.so"], "is not a run file"),
     (["bench", "--show", "text.so", "--quick"], "leave out --quick"),
