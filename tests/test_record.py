@@ -328,6 +328,38 @@ def test_calls_that_are_never_gone_on_with_spoil_no_count(recorder, build_dir, t
     assert abs(found.count(901) + found.count(903) - inside - after) <= 1
 
 
+@pytest.fixture
+def between(recorder, build_dir, tmp_path):
+    """A thread stopped at a system call of the recorder's, while another makes its calls."""
+    home = build_dir / "tests/c/recorder"
+
+    def call(*arguments: str | Path) -> Recorded:
+        found = Recorded(
+            recorder, tmp_path / "parts", home / "recorder-between", *arguments, check=False
+        )
+        if found.done.returncode == 77:
+            pytest.skip(f"no system call can be stopped here: {found.done.stderr}")
+        assert (found.done.returncode, found.done.stdout) == (0, "1\n"), found.done.stderr
+        assert found.count(20000, exact=False) == 3000
+        return found
+
+    return call
+
+
+def test_threads_that_begin_at_once_take_no_room_from_each_other(between):
+    """Where a file system has no fallocate: a thread made the file as short as it was for itself."""
+    assert len(between("growing").processes) == 1
+
+
+def test_a_module_that_another_thread_kept_from_being_noted_is_noted_later(between, build_dir):
+    from wherry.recording import callers
+
+    library = build_dir / "tests/c/recorder/librecorder-elsewhere.so"
+    rows = callers.named(between("modules", library).merger.callers)
+    (row,) = [row for row in rows if row["calls"] == 2000]
+    assert row["module"] and Path(row["module"]).name == library.name
+
+
 @pytest.mark.parametrize(
     ("mode", "code"),
     [("abort", signal.SIGABRT), ("kill", signal.SIGKILL), ("overflow", signal.SIGABRT)],

@@ -81,7 +81,8 @@ static void *map_part(int descriptor, size_t from, size_t bytes, unsigned *why)
     }
     const long reserved = CALL(SYS_fallocate, descriptor, 0, from, bytes);
     if (reserved == -EOPNOTSUPP) {
-        if (CALL(SYS_ftruncate, descriptor, from + bytes) != 0)
+        /* Never shorter, as ftruncate would where another thread has made room behind this meanwhile. */
+        if (CALL(SYS_pwrite64, descriptor, "", 1, from + bytes - 1) != 1)
             return NULL;
     } else if (reserved != 0) {
         return NULL;

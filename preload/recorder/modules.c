@@ -1,14 +1,15 @@
 /* Which file an address is of: read from the thread's maps (those of the process are empty once its first thread has
  * ended), by system calls alone, when an address is met that is in none of the mappings known. One thread at a time;
- * others leave theirs to a later turn. */
+ * others, and handlers that interrupt it, leave theirs to it. */
 #include "recorder.h"
 
 #include <fcntl.h>
 #include <sys/syscall.h>
 
-enum { BUFFER = 8192 };
+enum { BUFFER = 8192, LEFT = 32 };
 
 static char buffer[BUFFER];
+static uintptr_t left[LEFT]; /* to whoever is at it; 0: nothing */
 
 static bool known(uintptr_t address)
 {
@@ -125,11 +126,43 @@ static void read_maps(uintptr_t address)
     recorder_syscall(SYS_close, descriptor, 0, 0, 0, 0, 0);
 }
 
+static bool take(void) { return !__atomic_exchange_n(&recorder_file->modules_busy, 1, __ATOMIC_SEQ_CST); }
+
+static void leave(uintptr_t address)
+{
+    for (unsigned i = 0; i < LEFT; i++) {
+        uintptr_t nothing = 0;
+        if (__atomic_compare_exchange_n(&left[i], &nothing, address, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+            return;
+    }
+}
+
+static bool something_left(void)
+{
+    for (unsigned i = 0; i < LEFT; i++)
+        if (__atomic_load_n(&left[i], __ATOMIC_SEQ_CST))
+            return true;
+    return false;
+}
+
+/* What is left after the last look is either seen behind the end of the turn, or by whoever leaves it. */
+void recorder_end_modules(void)
+{
+    do {
+        for (unsigned i = 0; i < LEFT; i++) {
+            const uintptr_t address = __atomic_exchange_n(&left[i], 0, __ATOMIC_SEQ_CST);
+            if (address && !known(address))
+                read_maps(address);
+        }
+        __atomic_store_n(&recorder_file->modules_busy, 0, __ATOMIC_SEQ_CST);
+    } while (something_left() && take());
+}
+
 void recorder_note_module(uintptr_t address)
 {
-    if (known(address) || __atomic_exchange_n(&recorder_file->modules_busy, 1, __ATOMIC_ACQUIRE))
+    if (known(address))
         return;
-    if (!known(address))
-        read_maps(address);
-    __atomic_store_n(&recorder_file->modules_busy, 0, __ATOMIC_RELEASE);
+    leave(address);
+    if (take())
+        recorder_end_modules();
 }

@@ -63,6 +63,8 @@ static inline unsigned recorder_overlap(uintptr_t dst, uintptr_t src, size_t n)
 
 /* modules.c: notes in the file which mapping the address is in, if it is not there yet. */
 void recorder_note_module(uintptr_t address);
+/* Whoever has set recorder_file.modules_busy is done: looks for what was left to it meanwhile. */
+void recorder_end_modules(void);
 
 /* unload.c: looks for dlclose, best as long as no other thread loads or unloads. Older C libraries have it in an object
  * of their own, which may not be there yet. */

@@ -73,7 +73,7 @@ static void note_unloaded(void)
         settle_callers(module, i);
         __atomic_store_n(&module->gone, 1, __ATOMIC_RELEASE);
     }
-    __atomic_store_n(&recorder_file->modules_busy, 0, __ATOMIC_RELEASE);
+    recorder_end_modules();
 }
 
 static int (*next)(void *handle);
