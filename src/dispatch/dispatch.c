@@ -99,6 +99,7 @@ void wherry_dispatch_use(const struct wherry_cpu *cpu, enum wherry_isa isa, cons
     WHERRY_THRESHOLDS_MADE(STORE)
 #undef STORE
     use_tier(cpu, isa);
+    atomic_thread_fence(memory_order_seq_cst); /* a follower set meanwhile finds the tier, or is found here */
     void (*const follower)(void) = atomic_load(&wherry_dispatch_follower);
     if (follower)
         follower();

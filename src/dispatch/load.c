@@ -20,28 +20,42 @@ enum { LONGEST_PATH = 4096 }; /* the kernel takes none that is longer */
 static char statuses[2][2 * LONGEST_PATH + 512];
 static _Atomic(const char *) status;
 
-static char in_force[LONGEST_PATH + 128]; /* the first part of the status */
+/* The first part of the status. Of two as well: the child of a fork that comes while one is written goes by the other.
+ */
+static char parts[2][LONGEST_PATH + 128];
+static _Atomic(const char *) part;
+
+static const char *in_force(void)
+{
+    const char *now = atomic_load_explicit(&part, memory_order_acquire);
+    return now ? now : "no plan is in force yet: the baseline serves every call";
+}
+
+static void say_plan(struct wherry_line *line, const struct wherry_planfile *plan, const char *path)
+{
+    wherry_line_add(line, "plan '");
+    wherry_line_add(line, plan->name);
+    wherry_line_add(line, "' is in force");
+    if (plan->count > 1) {
+        wherry_line_add(line, " (");
+        wherry_line_number(line, plan->which);
+        wherry_line_add(line, " of ");
+        wherry_line_number(line, plan->count);
+        wherry_line_add(line, ")");
+    }
+    wherry_line_add(line, ", from ");
+    wherry_line_add(line, path);
+}
 
 static void say_in_force(const struct wherry_planfile *plan, const char *path)
 {
     struct wherry_line line;
-    wherry_line_begin(&line, in_force, sizeof in_force);
-    if (!plan) {
+    wherry_line_begin(&line, parts[in_force() == parts[0]], sizeof parts[0]);
+    if (plan)
+        say_plan(&line, plan, path);
+    else
         wherry_line_add(&line, "the default plan is in force");
-        return;
-    }
-    wherry_line_add(&line, "plan '");
-    wherry_line_add(&line, plan->name);
-    wherry_line_add(&line, "' is in force");
-    if (plan->count > 1) {
-        wherry_line_add(&line, " (");
-        wherry_line_number(&line, plan->which);
-        wherry_line_add(&line, " of ");
-        wherry_line_number(&line, plan->count);
-        wherry_line_add(&line, ")");
-    }
-    wherry_line_add(&line, ", from ");
-    wherry_line_add(&line, path);
+    atomic_store_explicit(&part, line.text, memory_order_release);
 }
 
 static struct wherry_line next_status(void)
@@ -75,7 +89,7 @@ static int load(const char *path, const char *asked, const struct wherry_cpu *cp
         }
         say_in_force(path ? &plan : NULL, path);
     }
-    wherry_line_add(&line, in_force);
+    wherry_line_add(&line, in_force());
     if (error) {
         wherry_line_add(&line, "; ");
         wherry_line_add(&line, asked);
@@ -121,5 +135,5 @@ PUBLIC int wherry_plan_load(const char *path)
 PUBLIC const char *wherry_plan_status(void)
 {
     const char *now = atomic_load_explicit(&status, memory_order_acquire);
-    return now ? now : "no plan is in force yet: the baseline serves every call";
+    return now ? now : in_force();
 }

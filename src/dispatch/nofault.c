@@ -49,6 +49,22 @@ static enum wherry_nofault_choice planned(void)
     return choice_of((enum wherry_needs)atomic_load_explicit(&wherry_copy_csum_choice, memory_order_relaxed));
 }
 
+/* A plan is loaded, or the library's constructor runs behind another that has called in before any tier was chosen. Who
+ * fixes faults is not asked: what goes by system calls goes on by them. Whoever has set either of the two words looks
+ * here at both, so that of threads that do so at once the last sees what the others have set. */
+static void follow(void)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    uint64_t now = atomic_load(&wherry_nofault_choice);
+    for (;;) {
+        const enum wherry_nofault_choice in_force = wherry_nofault_choice_in(now), plan = planned();
+        if (in_force == WHERRY_NOFAULT_CHOICE_CALLS || in_force == plan)
+            return;
+        if (atomic_compare_exchange_weak(&wherry_nofault_choice, &now, word_of(now >> 8, plan)))
+            now = atomic_load(&wherry_nofault_choice);
+    }
+}
+
 /* By the table when faults are fixed now, else by system calls. Of threads that look at once one may have seen what no
  * longer holds, so none undoes what a look has chosen that began later. */
 static bool choose(struct wherry_nofault_status *status)
@@ -59,17 +75,8 @@ static bool choose(struct wherry_nofault_status *status)
     do
         chosen = word_of(look, fixed ? planned() : WHERRY_NOFAULT_CHOICE_CALLS);
     while (now < look << 8 && !atomic_compare_exchange_weak(&wherry_nofault_choice, &now, chosen));
+    follow();
     return fixed;
-}
-
-/* A plan is loaded, or the library's constructor runs behind another that has called in before any tier was chosen. Who
- * fixes faults is not asked: what goes by system calls goes on by them. */
-static void follow(void)
-{
-    uint64_t now = atomic_load(&wherry_nofault_choice);
-    while (wherry_nofault_choice_in(now) != WHERRY_NOFAULT_CHOICE_CALLS &&
-           !atomic_compare_exchange_weak(&wherry_nofault_choice, &now, word_of(now >> 8, planned())))
-        ;
 }
 
 PUBLIC int wherry_nofault_init(void)

@@ -42,13 +42,23 @@ static atomic_int refused;                 /* what the last installation failed 
 static atomic_uintptr_t forwards[SIGNALS]; /* handlers that call wherry_nofault_handle */
 static atomic_uintptr_t seen[SIGNALS];     /* the handler in force when the kernel was last asked */
 
+/* What another thread has seen before or after may have been stored meanwhile, so whoever stores asks once more. */
+static void see(unsigned signal, struct kernel_action *now)
+{
+    while (atomic_load(&seen[signal]) != now->handler) {
+        atomic_store(&seen[signal], now->handler);
+        if (kernel_sigaction(signals[signal], NULL, now))
+            return;
+    }
+}
+
 /* Who has the signal now. A sandbox that was entered later may forbid to ask; nobody installs a handler there any more
  * either, so what was so then is so now. An errno value, negative, where it was never known. */
 static long ask(unsigned signal, struct kernel_action *now)
 {
     const long error = kernel_sigaction(signals[signal], NULL, now);
     if (!error)
-        atomic_store(&seen[signal], now->handler);
+        see(signal, now);
     else if (atomic_load(&initialised))
         *now = (struct kernel_action){.handler = atomic_load(&seen[signal]), .flags = SA_SIGINFO};
     else
@@ -258,7 +268,8 @@ static int come_before(unsigned signal, const struct kernel_action *now, struct 
     const int refusal = arm(signal, (uintptr_t)handlers[handler], now, replaced);
     if (refusal)
         return refusal;
-    atomic_store(&seen[signal], (uintptr_t)handlers[handler]);
+    struct kernel_action ours;
+    ask(signal, &ours);
     innermost[signal] = &all[i];
     if (i == installed[signal])
         installed[signal]++;
