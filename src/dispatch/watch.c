@@ -7,8 +7,9 @@
 /* Calls between two looks: at least, and after many that changed nothing. Of 4,096 calls one look, of which a fifth of
  * the calls are timed, takes a cycle of each of them (Zen 5), of 65,536 what cannot be told. */
 enum { BETWEEN_LEAST = 1 << 12, BETWEEN_MOST = 1 << 16 };
-enum { STRANGE_CALLS = 1 << 12 }; /* of other threads; so many later a look is given up */
+enum { STRANGE_CALLS = 1 << 12 }; /* of other threads, or too many; so many later a look is given up */
 enum { ASK_IN_VAIN = 16 };        /* times before another thread counts */
+enum { BEGIN_IN_VAIN = 4 };       /* times before whoever was at it is gone: its thread, or by a fork */
 
 /* Factors whose hashes pick 5 to 12 of any 2,048 calls that ascend by steps to 4096 that are an odd number to 17, or
  * 25, 33 or 75, times a power of two. Most picked of some such rows none, as did powers of one that did not. */
@@ -289,14 +290,13 @@ static void end(struct wherry_watch *watch)
 static void record(struct wherry_watch *watch, size_t n, uintptr_t caller, uintptr_t stack, const void *dst,
                    const void *src)
 {
-    if (stack - GET(watch->counting) >= WATCH_STACK) {
-        if (atomic_fetch_add_explicit(&watch->strange, 1, memory_order_relaxed) == STRANGE_CALLS)
+    const uint32_t i = GET(watch->recorded);
+    if (stack - GET(watch->counting) >= WATCH_STACK || i >= WATCH_CALLS) {
+        const uint32_t strange = atomic_fetch_add_explicit(&watch->strange, 1, memory_order_relaxed);
+        if (strange % STRANGE_CALLS == STRANGE_CALLS - 1)
             end(watch);
         return;
     }
-    const uint32_t i = GET(watch->recorded);
-    if (i >= WATCH_CALLS)
-        return;
     watch->call[i].caller = (uint16_t)(caller ^ caller >> 16);
     watch->call[i].size = (uint16_t)(n ^ n >> 16);
     watch->call[i].blocks = blocks_of(n);
@@ -313,7 +313,8 @@ static void record(struct wherry_watch *watch, size_t n, uintptr_t caller, uintp
 
 static void begin(struct wherry_watch *watch)
 {
-    if (atomic_exchange(&watch->looking, true))
+    if (atomic_exchange(&watch->looking, true) &&
+        atomic_fetch_add_explicit(&watch->strange, 1, memory_order_relaxed) % BEGIN_IN_VAIN != BEGIN_IN_VAIN - 1)
         return;
     PUT(watch->recorded, 0);
     PUT(watch->strange, 0);
@@ -323,9 +324,14 @@ static void begin(struct wherry_watch *watch)
     const uint32_t begun = GET(watch->begun);
     PUT(watch->begun, begun + 1);
     PUT(watch->factor, wherry_watch_factors[(begun + 1) % WATCH_FACTORS]);
-    uint64_t choice = word_of(watch, found(watch));
-    if (!atomic_compare_exchange_strong(choice_of(watch), &choice, word_of(watch, WHERRY_CHOICE_AVX512_LOOK)))
+    /* From either verdict: the last is not in force where its look was given up before it came. */
+    uint64_t word = GET(*choice_of(watch));
+    const enum wherry_choice choice = wherry_choice_in(word);
+    if ((choice != WHERRY_CHOICE_AVX512 && choice != WHERRY_CHOICE_AVX512_TOGETHER) ||
+        !atomic_compare_exchange_strong(choice_of(watch), &word, word_of(watch, WHERRY_CHOICE_AVX512_LOOK)))
         PUT(watch->looking, false);
+    else if (GET(watch->watching) != WATCHING)
+        wherry_watch_use(watch, GET(watch->watching)); /* held meanwhile */
 }
 
 void wherry_watch_look(struct wherry_watch *watch, size_t n, uintptr_t caller, uintptr_t stack, const void *dst,
