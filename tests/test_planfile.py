@@ -324,6 +324,43 @@ def test_the_fault_tolerant_copies_go_by_a_plan_too(build_dir, compiled, tmp_pat
     assert run(tmp_path / "p", compiled).stdout == "0 0 0; -1\n"  # -1: SSE2
 
 
+@pytest.mark.parametrize("library", ["libwherry.a", "libwherry.so"])
+def test_a_plan_that_is_loaded_before_the_constructors_stays(
+    build_dir, compiled, tmp_path, library
+):
+    """One that is refused there leaves it to them, and is told in whole words."""
+    (tmp_path / "p.c").write_text(
+        """
+        #include <stdio.h>
+        #include <wherry.h>
+        static int loaded;
+        static void early(int argc, char **argv)
+        {
+            loaded = wherry_plan_load(argv[argc - 1]);
+            printf("%s\\n", wherry_plan_status());
+        }
+        __attribute__((section(".preinit_array"), used)) static void (*const run)(int, char **) = early;
+        int main(void)
+        {
+            printf("%d %s\\n", loaded, wherry_plan_status());
+            return 0;
+        }
+        """
+    )
+    built = build_dir / "src" / library
+    run(*CC, "-I", ROOT / "include", "p.c", built, f"-Wl,-rpath,{built.parent}", "-o", "p",
+        cwd=tmp_path)  # fmt: skip
+    env = {**os.environ, "WHERRY_PLAN": ""}
+    mine = f"plan 'mine' is in force, from {compiled}"
+    assert run(tmp_path / "p", compiled, env=env).stdout == f"{mine}\n0 {mine}\n"
+    none = tmp_path / "none"
+    assert run(tmp_path / "p", none, env=env).stdout.splitlines() == [
+        "no plan is in force yet: the baseline serves every call; the plan last asked for was not "
+        f"used: there is no such file ({none})",
+        f"{errno.ENOENT} the default plan is in force",
+    ]
+
+
 def test_no_control_character_gets_into_the_status(wherry_run):
     told = status(wherry_run, "/no\x1b[31m/\nsuch")
     assert told.endswith("there is no such file (/no?[31m/?such)")

@@ -109,6 +109,8 @@ static int load(const char *path, const char *asked, const struct wherry_cpu *cp
 
 void wherry_plan_begin(const struct wherry_cpu *cpu, uint64_t last_level)
 {
+    if (atomic_load_explicit(&part, memory_order_relaxed))
+        return; /* the program has loaded one before the constructors */
     load(NULL, NULL, cpu, last_level);
     const char *path = wherry_planfile_environment();
     if (path)
