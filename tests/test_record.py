@@ -328,6 +328,17 @@ def test_calls_that_are_never_gone_on_with_spoil_no_count(recorder, build_dir, t
     assert abs(found.count(901) + found.count(903) - inside - after) <= 1
 
 
+def test_a_handler_that_forks_between_any_two_instructions_ends_no_child(
+    recorder, build_dir, tmp_path
+):
+    """It goes on with the call in the child too, some after a copy by which that has begun a file of its own."""
+    found = Recorded(recorder, tmp_path, build_dir / "tests/c/recorder/recorder-stepped", "forked")
+    forks, calls, copied, _, _ = map(int, found.done.stdout.split())
+    assert forks > copied > 50
+    assert found.count(901) == copied < len(found.processes)
+    assert calls <= found.count(902) <= calls + forks
+
+
 @pytest.fixture
 def between(recorder, build_dir, tmp_path):
     """A thread stopped at a system call of the recorder's, while another makes its calls."""
@@ -403,7 +414,7 @@ def test_it_wants_nothing_but_weak_things(recorder):
     wanted = ["__libc_stack_end", "__rseq_offset", "__rseq_size", "_r_debug", "dl_iterate_phdr"]
     assert sorted(r for r in rows if len(r) == 2) == [["w", name] for name in wanted]
     assert sorted(row[-1] for row in rows if len(row) == 3) == sorted(
-        [*blocks.FUNCTIONS, "dlclose", "prctl", "pthread_setname_np"]
+        [*blocks.FUNCTIONS, "dlclose", "prctl", "pthread_setname_np", "fork", "_Fork"]
     )
 
 

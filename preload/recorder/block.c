@@ -3,7 +3,8 @@
  * A thread keeps its block until it ends; the next new thread finds out that the owner is gone and goes on counting
  * there, so that a program with thousands of short threads needs few. No file stays open: programs count their
  * descriptors. The child of a fork has none of the mappings (MADV_DONTFORK), and a word that is zero again there
- * (MADV_WIPEONFORK) tells it to begin a file of its own. One that cannot (a new root directory, no descriptor left)
+ * (MADV_WIPEONFORK) tells it to begin a file of its own; what a handler that forked has interrupted goes on in what
+ * forks.c puts there. One that cannot (a new root directory, no descriptor left)
  * says in its parent's how many calls were lost, by the one page of it that it keeps. That of a vfork runs in its
  * parent's memory and counts for it.
  */
@@ -243,7 +244,6 @@ static bool begin_process(void)
     uint32_t expected = STATE_NONE;
     if (!__atomic_compare_exchange_n(&state->phase, &expected, STATE_BUSY, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return false;
-    recorder_file = NULL;
     const bool good = begin_file();
     __atomic_store_n(&state->phase, good ? STATE_ON : STATE_OFF, __ATOMIC_RELEASE);
     if (good)
@@ -348,7 +348,9 @@ struct recorder_block *recorder_claim(void)
         return NULL;
     recorder_mine = CLAIMING;
     struct recorder_block *block = NULL;
+    const struct recorder_file *file = NULL;
     if (*recorder_alive || begin_process()) {
+        file = recorder_file;
         const uint32_t thread = own_number();
         if (!thread) {
             __atomic_fetch_add(&recorder_file->uncounted, 1, __ATOMIC_RELAXED);
@@ -373,6 +375,8 @@ struct recorder_block *recorder_claim(void)
         __atomic_fetch_add(&head->uncounted, 1, __ATOMIC_RELAXED);
     }
     recorder_mine = block;
+    if (file && UNLIKELY(!*recorder_alive || recorder_file != file)) /* a handler has forked, and this is the child */
+        return recorder_claim();
     if (block) {
         /* Whoever named it meanwhile found no block. */
         char name[THREAD_NAME] = {0};

@@ -314,6 +314,7 @@ __attribute__((constructor)) static void begin(void)
 {
     recorder_find_dlclose();
     recorder_find_naming();
+    recorder_find_forking();
     if (recorder_find_next() && !*recorder_alive)
         recorder_claim();
 }

@@ -70,6 +70,9 @@ void recorder_end_modules(void);
  * of their own, which may not be there yet. */
 void recorder_find_dlclose(void);
 
+/* forks.c: looks for fork. */
+void recorder_find_forking(void);
+
 /* naming.c: looks for the functions that name threads. */
 void recorder_find_naming(void);
 /* The thread is known by its thread pointer, which is what glibc's pthread_t is; this thread's. */
