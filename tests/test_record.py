@@ -240,6 +240,16 @@ def test_threads_whose_first_copy_is_in_the_child_of_a_vfork(recorded):
     assert found.merger.uncounted == 0 and not found.merger.damaged
 
 
+def test_processes_whose_first_copy_is_in_the_child_of_a_vfork(recorded):
+    """The file would be that child's, by whose number no thread is found: each took over the blocks of the others."""
+    found = recorded("forked-vforks")
+    first, child = sorted(found.processes, key=lambda one: one.span.clock_ns)
+    assert child.span.parent == first.pid
+    assert len(child.blocks) == 8
+    assert found.count(700) == 800
+    assert found.count(701) + found.merger.uncounted == 8
+
+
 def test_exec_loses_nothing(recorded):
     found = recorded("exec")
     assert found.count(700) == 1500

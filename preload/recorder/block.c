@@ -35,6 +35,7 @@ struct recorder_file *recorder_file;
 struct state {
     uint32_t alive;
     uint32_t phase;
+    uint32_t process; /* its number, where fork has told; 0: it has not */
 };
 static struct state *state;
 
@@ -236,10 +237,19 @@ static bool begin_file(void)
     return true;
 }
 
-/* Once a process: its first thread is alone, but a handler may come in between. */
+void recorder_note_process(void)
+{
+    if (state)
+        state->process = (uint32_t)CALL(SYS_getpid, 0);
+}
+
+/* Once a process: its first thread is alone, but a handler may come in between. Not by the child of a vfork, which runs
+ * in the memory of one that has not begun: by the child's number none of that one's threads would be found. */
 static bool begin_process(void)
 {
     if (refused || !make_state())
+        return false;
+    if (state->process && state->process != (uint32_t)CALL(SYS_getpid, 0))
         return false;
     uint32_t expected = STATE_NONE;
     if (!__atomic_compare_exchange_n(&state->phase, &expected, STATE_BUSY, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))

@@ -31,8 +31,11 @@ static int go_on(int (*const *next)(void))
     const struct recorder_block *const mine = recorder_mine, *block;
     /* Before libc is there; its errno is none of ours. */
     const int child = *next ? (*next)() : (int)recorder_syscall(SYS_fork, 0, 0, 0, 0, 0, 0);
-    if (child || !file)
+    if (child)
         return child < 0 ? -1 : child;
+    recorder_note_process();
+    if (!file)
+        return 0;
     fill(file, HEADER_BYTES);
     if (mine > CLAIMING)
         fill(mine, BLOCK_BYTES);

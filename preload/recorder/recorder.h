@@ -34,6 +34,8 @@ struct recorder_block *recorder_block(uint32_t number);
 /* Every process that counts has a page with a word that is 1, and 0 again in the child of a fork. */
 extern uint32_t *recorder_alive;
 extern __thread struct recorder_block *recorder_mine __attribute__((tls_model("initial-exec")));
+/* This is the child of a fork. */
+void recorder_note_process(void);
 /* The process ends in order. */
 void recorder_note_end(void);
 /* No block: being claimed, by what a signal handler of ours has interrupted. */

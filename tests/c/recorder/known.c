@@ -354,6 +354,13 @@ int main(int argc, char **argv)
         thousand();
     } else if (strcmp(mode, "vforks") == 0) {
         run_after_vforks();
+    } else if (strcmp(mode, "forked-vforks") == 0) {
+        const pid_t pid = fork();
+        if (pid == 0) {
+            run_after_vforks();
+            exit(0);
+        }
+        waitpid(pid, NULL, 0);
     } else if (strcmp(mode, "exec") == 0) {
         thousand();
         execl(argv[0], argv[0], "times", "500", NULL);
