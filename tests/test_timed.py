@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import processes, program, wait_until, without_randomisation
+from conftest import processes, program, run, wait_until, without_randomisation
 from wherry.ab import running
 
 
@@ -116,6 +116,54 @@ def test_told_to_end_it_kills_what_ignores_that(wherry_run):
 def test_a_program_that_ignores_ctrl_c_does_not_outlive_it(wherry_run, signals, ends):
     env = {**os.environ, "WHERRY_RUN": str(wherry_run)}
     _told([sys.executable, "-m", "wherry", "ab"], signals, ends, env=env)
+
+
+TOLD = """
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdlib.h>
+int fork(void)
+{
+    const char where = *getenv("TOLD");
+    if (where == 'b')
+        raise(SIGTERM);
+    const int child = ((int (*)(void))dlsym(RTLD_NEXT, "fork"))();
+    if (where == (child ? 'a' : 'c'))
+        raise(SIGTERM);
+    return child;
+}
+"""
+
+
+@pytest.mark.parametrize("where", ["before", "after", "child"])
+def test_told_to_end_while_it_starts_the_program(timed, tmp_path, where):
+    """Nobody was there to be told, and the limit took the place of the moment to obey; or the child was told while it
+    had our handlers, and the clock of those ended the program."""
+    (tmp_path / "told.c").write_text(TOLD)
+    run("cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", "told.so", "told.c", cwd=tmp_path)
+    env = {**os.environ, "LD_PRELOAD": str(tmp_path / "told.so"), "TOLD": where}
+    _, ran = timed("--limit", "30", "--", "sleep", "60", env=env)
+    assert (ran["signal"], ran["timed_out"]) == (signal.SIGTERM, False)
+    assert ran["interrupted"] == (where != "child")
+
+
+def test_told_to_end_while_it_stands_still(wherry_run, tmp_path):
+    """Going on set the clock back that was to end what does not obey."""
+    deaf = program(
+        "import pathlib, signal, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "pathlib.Path('deaf').touch()\n"
+        "time.sleep(40)"
+    )
+    own = subprocess.Popen([wherry_run, "timed", "--", *deaf], stdout=subprocess.PIPE, cwd=tmp_path)
+    wait_until((tmp_path / "deaf").exists, "the program runs")
+    own.send_signal(signal.SIGTSTP)
+    stat = Path(f"/proc/{own.pid}/stat")
+    wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "it stands still")
+    own.send_signal(signal.SIGTERM)
+    own.send_signal(signal.SIGCONT)
+    ran = json.loads(own.communicate(timeout=300)[0])
+    assert (ran["signal"], ran["interrupted"], ran["stops"]) == (signal.SIGKILL, True, 1)
 
 
 def test_peak_memory_is_the_programs_own(timed):

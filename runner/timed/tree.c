@@ -24,6 +24,7 @@ static volatile uint64_t stood_ns; /* of all stops */
 static const int heard[] = {SIGALRM, SIGTERM, SIGINT, SIGHUP, SIGTSTP, SIGCHLD};
 enum { HEARD = sizeof heard / sizeof heard[0] };
 static struct sigaction inherited[HEARD]; /* what the program is to begin with: nohup has one of them ignored */
+static sigset_t inherited_mask;
 
 static uint64_t now_ns(void)
 {
@@ -74,9 +75,15 @@ static void on_stop(int signo)
     errno = error;
 }
 
+/* None of them comes before the program is there to be told and the limit is set, nor while another is at it: each sets
+ * the one clock that there is. */
 static void listen(void)
 {
     struct sigaction action = {.sa_handler = on_signal}; /* no SA_RESTART: a wait must notice */
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < HEARD; i++)
+        sigaddset(&action.sa_mask, heard[i]);
+    sigprocmask(SIG_BLOCK, &action.sa_mask, &inherited_mask);
     for (size_t i = 0; i < HEARD; i++) {
         /* Ignored, SIGCHLD would keep from us how the program ended. */
         action.sa_handler = heard[i] == SIGTSTP ? on_stop : heard[i] == SIGCHLD ? SIG_DFL : on_signal;
@@ -91,6 +98,7 @@ static void become(const struct tree_order *order, int report)
     setpgid(0, 0); /* so that one kill reaches all that stay in the group */
     for (size_t i = 0; i < HEARD; i++)
         sigaction(heard[i], &inherited[i], NULL);
+    sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
     execvp(order->argv[0], order->argv);
     const int error = errno;
     if (write(report, &error, sizeof error) < 0) { /* the reader then sees the exit status alone */
@@ -204,6 +212,7 @@ int tree_run(const struct tree_order *order, struct tree_figures *figures)
         const struct itimerval at = {.it_value = {whole, (suseconds_t)((order->limit_s - (double)whole) * 1e6) + 1}};
         setitimer(ITIMER_REAL, &at, NULL);
     }
+    sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
     ssize_t got;
     do
         got = read(report[0], &figures->start_error, sizeof figures->start_error);
