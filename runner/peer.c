@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -21,6 +20,7 @@
 #include "commands.h"
 #include "exported.h"
 #include "measure/yardsticks.h"
+#include "parent.h"
 #include "target_internal.h"
 
 static char message[9600];
@@ -168,9 +168,10 @@ enum { HOW_TO_LOAD = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND };
 /* Below the time that callers give to the whole of loading. */
 enum { TRIAL_MS = 8000 };
 
-static _Noreturn void trial_child(const char *path, int errors, volatile bool *returned)
+static _Noreturn void trial_child(const char *path, int errors, volatile bool *returned, pid_t parent)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (!die_with(parent))
+        _exit(1);
     setpgid(0, 0);
     const struct rlimit no_core = {0};
     setrlimit(RLIMIT_CORE, &no_core);
@@ -202,9 +203,10 @@ static void try_loading(const char *name, const char *path)
         return;
     int errors = memfd_create("peer", MFD_CLOEXEC);
     fflush(NULL);
+    const pid_t own = getpid();
     pid_t pid = fork();
     if (pid == 0)
-        trial_child(path, errors, returned);
+        trial_child(path, errors, returned, own);
     int status = 0;
     bool ended = pid < 0;
     const struct timespec moment = {.tv_nsec = 1000000};

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import need_tool, strict_build
+from conftest import need_tool, run, strict_build, wait_until
+from wherry.ab.running import _runs as runs
 
 # The kinds that one wrong call can show: bytes, bounds, overlap, return value, crashes, state between calls.
 PLANTED = {
@@ -109,6 +112,47 @@ def test_the_case_for_verify_shows_it_too(fuzz, wherry_run, library):
         command = [str(wherry_run), *shlex.split(line)[3:]]
         again = subprocess.run(command, capture_output=True, text=True, timeout=300)
         assert again.returncode == 1, line + again.stdout + again.stderr
+
+
+ORPHANED = """
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+int fork(void)
+{
+    const int parent = getpid(), child = ((int (*)(void))dlsym(RTLD_NEXT, "fork"))();
+    if (child)
+        return child;
+    FILE *file = fopen("orphan.new", "w");
+    fprintf(file, "%d", (int)getpid());
+    fclose(file);
+    kill(parent, SIGKILL);
+    while (getppid() == parent)
+        usleep(1000);
+    rename("orphan.new", "orphan");
+    return 0;
+}
+"""
+
+
+def test_a_child_whose_parent_is_killed_at_once_ends_too(wherry_run, tmp_path):
+    """It asked the kernel to be told of that end when it had come already, and called for ever."""
+    (tmp_path / "orphaned.c").write_text(ORPHANED)
+    words = ("-D_GNU_SOURCE", "-shared", "-fPIC", "-o", "orphaned.so", "orphaned.c")
+    run("cc", *words, cwd=tmp_path)
+    env = {**os.environ, "LD_PRELOAD": str(tmp_path / "orphaned.so")}
+    command = [str(wherry_run), "fuzz", "--seconds", "300"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, timeout=400, stdout=subprocess.DEVNULL)
+    assert done.returncode == -signal.SIGKILL
+    wait_until((tmp_path / "orphan").exists, "the child is alone")
+    orphan = int((tmp_path / "orphan").read_text())
+    try:
+        wait_until(lambda: not runs(orphan), "the child ends too")
+    finally:
+        if runs(orphan):
+            os.kill(orphan, signal.SIGKILL)
 
 
 def test_right_functions_pass(fuzz, library):

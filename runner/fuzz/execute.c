@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
+#include "parent.h"
 
 typedef uint8_t block __attribute__((vector_size(16), aligned(1), may_alias));
 typedef uint64_t pair __attribute__((vector_size(16)));
@@ -339,6 +339,7 @@ bool fuzz_execute_apart(const uint8_t *input, size_t length, struct finding *f)
     } *seen;
     if (!seen)
         seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    const pid_t own = getpid();
     pid_t pid = -1;
     if (seen != MAP_FAILED) {
         *seen = (struct apart){0};
@@ -350,7 +351,8 @@ bool fuzz_execute_apart(const uint8_t *input, size_t length, struct finding *f)
         exit(1);
     }
     if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (!die_with(own))
+            _exit(1);
         fuzz_pulse = &seen->pulse;
         fuzz_init();
         seen->right = fuzz_execute(input, length, true, &seen->finding);

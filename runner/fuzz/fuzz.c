@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -19,6 +18,7 @@
 
 #include "commands.h"
 #include "fuzz.h"
+#include "parent.h"
 
 enum { JOBS_MOST = 64, NAMES_MOST = 64, PATHS_MOST = 64, TIER_INPUTS = 64 };
 
@@ -68,9 +68,10 @@ static void make_input(uint8_t *input, uint64_t *state, uint64_t number)
     input[1] = (uint8_t)(number / TIER_INPUTS); /* to change the tier takes long */
 }
 
-static _Noreturn void child(struct job *job, const struct request *r, uint64_t index, double end)
+static _Noreturn void child(struct job *job, const struct request *r, uint64_t index, double end, pid_t parent)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (!die_with(parent))
+        _exit(1);
     fuzz_pulse = &job->pulse;
     fuzz_init();
     /* xorshift keeps to nothing for long when it starts with few bits set. */
@@ -211,13 +212,14 @@ static int drive(const struct request *r)
         return EXIT_FAILED;
     }
     pid_t pids[JOBS_MOST] = {0};
+    const pid_t own = getpid();
     const double started = now(), end = r->seconds ? started + (double)r->seconds : 1e300;
     fflush(stdout);
     uint64_t running = 0;
     for (; running < r->jobs; running++) {
         pids[running] = fork();
         if (pids[running] == 0)
-            child(&jobs[running], r, running, end);
+            child(&jobs[running], r, running, end, own);
         if (pids[running] < 0)
             break;
     }

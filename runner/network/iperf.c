@@ -13,6 +13,7 @@
 
 #include "measure/host.h"
 #include "network.h"
+#include "parent.h"
 #include "sides.h"
 
 /* Of a shorter stream it may say that nothing was received. */

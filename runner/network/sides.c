@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -19,6 +18,7 @@
 
 #include "measure/host.h"
 #include "network.h"
+#include "parent.h"
 
 /* A side that hears nothing for so long gives up; whoever started it waits a little longer. */
 enum { SILENCE_S = 8, START_MS = 10000, END_MS = 1000 };
@@ -28,12 +28,6 @@ struct start {
     uint16_t port, iperf_port;
     char failed[SAID];
 };
-
-bool die_with(pid_t parent)
-{
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    return getppid() == parent;
-}
 
 static bool put(int to, const void *data, size_t length)
 {

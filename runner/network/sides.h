@@ -54,9 +54,6 @@ const char *sides_start(const struct setting *setting, pid_t *sender, int contro
 /* Has them end, and waits for it. */
 void sides_end(pid_t sender, int controls[SIDE_COUNT]);
 
-/* Ends the calling process with its parent. False when the parent has gone already. */
-bool die_with(pid_t parent);
-
 /* link.c. A pair of devices of 1500 bytes between this namespace and that of the process `other`. false, and *failed
  * says what. */
 bool link_make(pid_t other, char failed[SAID]);

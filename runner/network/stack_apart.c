@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "measure/host.h"
+#include "parent.h"
 #include "sides.h"
 #include "stack_use.h"
 

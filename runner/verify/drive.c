@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -17,6 +16,7 @@
 #include "child.h"
 #include "commands.h"
 #include "nofault.h"
+#include "parent.h"
 #include "verify.h"
 
 /* What a child sends when its unit has ended; small enough for one atomic write to a pipe. */
@@ -47,9 +47,10 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static _Noreturn void child(struct unit *unit, const struct vcase *only, int fd)
+static _Noreturn void child(struct unit *unit, const struct vcase *only, int fd, pid_t parent)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (!die_with(parent))
+        _exit(3);
     /* What a peer prints must not mix with the report, and what it reads is not its own. */
     own_pulse = unit->pulse;
     int nothing = open("/dev/null", O_RDWR);
@@ -79,6 +80,7 @@ static bool start(struct job *job, struct unit *unit, const struct vcase *only)
     fflush(NULL);
     memset(job->pulse, 0, sizeof *job->pulse);
     unit->pulse = job->pulse;
+    const pid_t own = getpid();
     pid_t pid = fork();
     if (pid < 0) {
         close(ends[0]);
@@ -87,7 +89,7 @@ static bool start(struct job *job, struct unit *unit, const struct vcase *only)
     }
     if (pid == 0) {
         close(ends[0]);
-        child(unit, only, ends[1]);
+        child(unit, only, ends[1], own);
     }
     close(ends[1]);
     job->pid = pid;
