@@ -143,6 +143,21 @@ def test_several_experiments_get_a_file_each(tmp_path, wherry):
     assert f"Plot: {tmp_path}/p-sizes.svg" in result.stdout
 
 
+def test_experiments_whose_names_are_paths_get_a_file_each(tmp_path, wherry):
+    """As those of Go's packages are; and names that are one when it is shortened to what a file may be called."""
+    packages = ("a/b", "a:b", "long" * 20 + "1", "long" * 20 + "2")
+    lines = [
+        f"pkg: {own}\nBenchmarkMemcpy/{size}-8 9 2 ns/op\n" for own in packages for size in (8, 64)
+    ]
+    (tmp_path / "go.txt").write_text("".join(lines))
+    done = wherry("report", "go.txt", "--plot", "p.svg", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    long = f"p-go_{('long' * 20)[:37]}"
+    names = ["p-go_a_b.svg", "p-go_a_b~2.svg", f"{long}.svg", f"{long}~2.svg"]
+    assert sorted(p.name for p in tmp_path.glob("*.svg")) == names
+    assert done.stdout == "".join(f"Plot: {name}\n" for name in names)
+
+
 def test_the_kernels_copies_are_drawn_as_routines_and_ratios_only_where_there_are():
     run = made_runs.usual(1).run
     rows = [r | {"op": "copy_csum"} for r in run["rows"] if r["experiment"] == "small"]

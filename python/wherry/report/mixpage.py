@@ -11,7 +11,7 @@ from wherry import outputs
 from wherry.errors import FailedError, WherryError
 from wherry.recording import host, summary, unseen
 from wherry.recordings import Recording, command_in_words
-from wherry.report import hypertext, look, mixtimes, still
+from wherry.report import drawing, hypertext, look, mixtimes, still
 from wherry.units import percent, plural, size_in_words
 
 # A step of the curve each; more cannot be told apart.
@@ -129,9 +129,10 @@ def picture(recording: Recording, path: Path) -> bytes:
     if not recording.ops:
         raise WherryError(f"the mix {recording.name} holds no call; there is nothing to draw")
     try:
-        if path.suffix.lower() == ".svg":
-            return vl_convert.vegalite_to_svg(spec(recording)).encode()
-        return vl_convert.vegalite_to_png(spec(recording), scale=still.SCALE)
+        with drawing.engine():
+            if path.suffix.lower() == ".svg":
+                return vl_convert.vegalite_to_svg(spec(recording)).encode()
+            return vl_convert.vegalite_to_png(spec(recording), scale=still.SCALE)
     except ValueError as error:
         line = " ".join(str(error).split())[:160]
         raise FailedError(f"the mix {recording.name} could not be drawn: {line}") from None

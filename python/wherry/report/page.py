@@ -14,7 +14,7 @@ from wherry.clock import Clock, clock_of
 from wherry.compare import apart
 from wherry.errors import FailedError
 from wherry.problems import grouped
-from wherry.report import drawing, hypertext, look, pictures, still, words
+from wherry.report import drawing, hypertext, look, pictures, words
 from wherry.report.hypertext import escape, paragraph
 from wherry.report.picture import Picture, packed
 from wherry.report.words import attempt
@@ -404,7 +404,6 @@ def library() -> str:
         ) from None
 
     def made() -> dict:
-        still.check_room()
         with drawing.engine():
             return {"script": vl_convert.javascript_bundle(_TAKEN)}
 

@@ -3,10 +3,10 @@ figures come from."""
 
 from __future__ import annotations
 
-import resource
+import itertools
 from pathlib import Path
 
-from wherry import dimensions
+from wherry import dimensions, outputs
 from wherry.errors import FailedError, WherryError
 from wherry.report import drawing, look, pictures
 from wherry.report.picture import Picture, sized
@@ -19,18 +19,6 @@ WIDTH = 900
 WIDE = 1180
 # Of a PNG: pixels for each of the picture's own, so that it can be printed.
 SCALE = 2
-# Addresses: the engine behind the drawing library sets aside 64 GiB of them, and ends the process with a stack trace
-# where it may not; and some for the rest.
-ROOM = 68 << 30
-
-
-def check_room() -> None:
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit not in (resource.RLIM_INFINITY, -1) and limit < ROOM:
-        raise FailedError(
-            f"drawing sets aside {ROOM >> 30} GiB of addresses, though hardly any memory, and this process may have "
-            f"{limit / (1 << 30):.3g} GiB; lift the limit (ulimit -v unlimited)"
-        )
 
 
 def check(path: str) -> Path:
@@ -40,15 +28,22 @@ def check(path: str) -> Path:
         raise WherryError(f"--plot {path}: give a name that ends in .png or .svg")
     if found.is_dir():
         raise WherryError(f"--plot {path}: it is a directory; give a file name")
-    check_room()
+    drawing.check_room()
     return found
 
 
 def paths(path: Path, experiments: list[str]) -> dict[str, Path]:
-    """One file for each experiment; their names stand before the ending when there are several."""
+    """One file for each experiment; their names stand before the ending when there are several. Those of another tool's
+    run may be paths themselves."""
     if len(experiments) == 1:
         return {experiments[0]: path}
-    return {name: path.with_name(f"{path.stem}-{name}{path.suffix}") for name in experiments}
+    found: dict[str, Path] = {}
+    for name in experiments:
+        stem = f"{path.stem}-{outputs.plain_name(name)}"
+        ends = itertools.chain([""], (f"~{number}" for number in itertools.count(2)))
+        own = (path.with_name(f"{stem}{end}{path.suffix}") for end in ends)
+        found[name] = next(target for target in own if target not in found.values())
+    return found
 
 
 def title(run: dict, experiment: str) -> dict:
