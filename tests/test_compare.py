@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import made_runs
@@ -256,9 +257,15 @@ def test_raw_samples_are_used_when_they_belong_to_the_run(tmp_path, call):
     usual(2).save(b)
     again = json.loads(call("compare", a, b, "--json")[1])["comparisons"][0]["cells"]
     assert [c["ratio"] for c in again] == [c["ratio"] for c in bare["comparisons"][0]["cells"]]
-    (tmp_path / "b.json.raw.json.gz").write_bytes(b"\x1f\x8bnonsense")
-    status, _, said = call("compare", a, b)
-    assert status == 0 and "was not used" in said and said.count("\n") == 1
+    beside = tmp_path / "b.json.raw.json.gz"
+    own = gzip.decompress(usual(2).save(b, raw=True) and beside.read_bytes())
+    for damaged in (
+        b"\x1f\x8bnonsense",
+        gzip.compress(own.replace(b'"process": 1,', b'"process": null,')),
+    ):
+        beside.write_bytes(damaged)
+        status, _, said = call("compare", a, b)
+        assert status == 0 and "was not used" in said and said.count("\n") == 1
 
 
 # ---- matching --------------------------------------------------------------------------------------------------------

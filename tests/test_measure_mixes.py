@@ -75,6 +75,15 @@ def test_lines_of_a_mix_may_be_missing_or_empty(runner, tmp_path):
         assert of(events, "cell")[0]["bytes"] == 8
 
 
+def test_as_many_sizes_as_a_mix_may_have(runner, tmp_path):
+    """And the comma behind the last, with which lists are written."""
+    mix = tmp_path / "mix"
+    for end in ("", ","):
+        mix.write_text(",".join(f"{size}:{int(size == 8)}" for size in range(65536)) + end)
+        events, _ = measure(runner, [f"id=1 op=copy routines=libc mix=@{mix} {QUICK}"])
+        assert of(events, "cell")
+
+
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
@@ -85,6 +94,7 @@ def test_lines_of_a_mix_may_be_missing_or_empty(runner, tmp_path):
         ("8:-1,9:2\n", "line 1 must be size:probability"),
         ("8:nan\n", "line 1 must be size:probability"),
         ("1073741825:1\n", "line 1 must be size:probability"),
+        ("8:1,\r9:1\n", "line 1 must be size:probability"),
         ("8:1 9:1\n", "line 1 must be size:probability"),
         ("8:1\n2:1\n", "line 2 must be 0:probability,1:probability"),
         ("8:1\nsome text\n", "line 2 must be 0:probability,1:probability"),

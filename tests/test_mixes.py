@@ -115,6 +115,12 @@ BAD = {
         "8:0.5,99999999999999:0.5\n",
         "size 99999999999999 in line 1, column 7 is above 1 GiB",
     ),
+    # The runner would end the line there.
+    "return inside": (
+        "8:0.5,\r64:0.5\n",
+        "'\\r64:0.5' in line 1 is not size:probability (column 7)",
+    ),
+    "return inside, alignments": ("8:1\n0:1\n8:1\r1", "'8:1\\r1' in line 3"),
     "fourth line": ("8:1\n0:1\n1:1\n\n8:1\n", "line 5 is one too many"),
     "empty": (b"", "is empty"),
     "blank": (b"\n\n", "is empty"),

@@ -36,13 +36,13 @@ Shares = tuple[dict[int, float], dict[int, float], dict[int, float]]
 
 
 def form_of(text: str) -> str:
-    first = text.lstrip("\n").split("\n", 1)[0].split(",", 1)[0]
+    first = text.lstrip("\r\n").split("\n", 1)[0].split(",", 1)[0]
     return LLVM if _DENSE.fullmatch(first) else FLEETBENCH
 
 
 def read(text: str, where: str) -> Shares:
     """`where` begins each complaint; those say line and column."""
-    lines = text.replace("\r", "").split("\n")
+    lines = [line.rstrip("\r") for line in text.split("\n")]
     if form_of(text) == LLVM:
         return _dense(lines, where), {}, {}
     if any(lines[len(_LINES) :]):

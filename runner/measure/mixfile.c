@@ -30,7 +30,7 @@ static bool parse_line(struct shares *shares, const char *at, bool (*allows)(uin
     double sum = 0;
     size_t room = 1;
     for (const char *comma = at; (comma = strchr(comma, ',')); comma++)
-        room++;
+        room += comma[1] != '\0';
     if (room > MOST_ENTRIES || !(shares->of = calloc(room, sizeof *shares->of)))
         return false;
     while (*at) {
@@ -89,7 +89,8 @@ const char *mixfile_read(struct mixfile *file, const char *path)
     char *text = contents(path), *next = text;
     for (size_t number = 0; next && !problem[0]; number++) {
         char *line = strsep(&next, "\n");
-        line[strcspn(line, "\r")] = '\0';
+        for (size_t length = strlen(line); length > 0 && line[length - 1] == '\r'; length--)
+            line[length - 1] = '\0';
         if (number >= LINES && *line)
             snprintf(problem, sizeof problem, "mix=@%s: has more than three lines (sizes, overlap, alignments)", path);
         /* A line may be left empty, but not the sizes. */

@@ -59,6 +59,8 @@ def _taken(document: object) -> dict[tuple, dict[int, np.ndarray]]:
         values = np.array(entry["ns"], dtype=float)
         if values.ndim != 1 or not np.all(np.isfinite(values) & (values > 0)):
             raise ValueError
+        if not isinstance(entry["process"], int):  # they are put in order
+            raise TypeError
         key = (entry["experiment"], entry["row"], entry["routine"], entry["aa"])
         if len(values):
             found.setdefault(key, {})[entry["process"]] = values
