@@ -97,6 +97,21 @@ def test_a_journal_that_is_damaged(tmp_path):
         whole + b'{"excluded":"slow","seconds":"1"}\n',
         whole + b'{"event":{"event":"rowend","id":0,"pace":[1]},"process":0,"seconds":1}\n',
         whole + b'{"event":{"event":"skip","id":0,"reason":[]},"process":0,"seconds":1}\n',
+        whole + b'{"excluded":"slow","seconds":1' + 400 * b"0" + b"}\n",
+        whole + b'{"problem":{"kind":"skip","routine":1,"message":"x"},"seconds":1}\n',
+        whole + b'{"event":{"event":"start","cpu":[1]},"process":0,"seconds":1}\n',
+        *(
+            whole + b'{"event":{"event":"rowend","id":0,%s},"process":0,"seconds":1}\n' % own
+            for own in (
+                b'"cores":[1%s]' % (400 * b"0"),
+                b'"reasons":{"steal":1e999}',
+                b'"outcomes":[1]',
+            )
+        ),
+        *(
+            whole + b'{"event":{"event":"cell","id":0,%s},"process":0,"seconds":1}\n' % own
+            for own in (b'"ns":[0]', b'"ns":[1e300]', b'"counters":{"cycles":"x"}')
+        ),
         whole + b'{"evnt":{},"process":0,"seconds":1}\n',
         b"\n".join([head, b"x" + lines[0], *lines[1:]]),
         b"\n".join([head, lines[0][:-9], *lines[1:]]),

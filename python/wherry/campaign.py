@@ -170,7 +170,9 @@ class Campaign:
         }
 
     def go_on_from(self, state: dict) -> None:
-        """Takes over what an interrupted campaign of the same rows, seed and method had."""
+        """Takes over what an interrupted campaign of the same rows, seed and method had. ValueError for rows and
+        processes that this one has not."""
+        self._check_places(state)
         self.done = {(process, row) for process, row in state["done"]}
         self.finished_rows = len(self.done)
         self.excluded |= set(state["excluded"])
@@ -186,7 +188,7 @@ class Campaign:
             self.cells[row, routine, twin] = Cell(
                 own["calls"],
                 own["bytes"],
-                {int(process): np.array(ns) for process, ns in own["ns"].items()},
+                {int(process): np.array(ns, dtype=float) for process, ns in own["ns"].items()},
                 own["voided"],
                 own["verified"],
                 set(own["disturbed_in"]),
@@ -198,6 +200,17 @@ class Campaign:
             )
             if not twin:
                 self._done += len(own["ns"])
+
+    def _check_places(self, state: dict) -> None:
+        """Of all that is put together with the rows at the end."""
+        of_row = [row for row, _, _ in (own["cell"] for own in state["cells"])]
+        of_row += state.get("huge", ())
+        of_both = [(process, row) for process, row, *_ in (*state["done"], *state["paces"])]
+        of_process = {int(process) for own in state["cells"] for process in own["ns"]}
+        of_process |= {process for process, _ in of_both}
+        rows = {*of_row, *(row for _, row in of_both)}
+        if not (rows <= {*range(len(self.rows))} and of_process <= {*range(self.processes)}):
+            raise ValueError
 
     def hear(self, event: dict, process: int) -> None:
         """What a runner of this campaign said before it was killed, out of its journal."""

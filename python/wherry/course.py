@@ -88,6 +88,12 @@ def interrupted(run: dict, path: object) -> dict:
     return run["method"]["asked"]
 
 
+def _damaged(experiment: Experiment) -> WherryError:
+    return WherryError(
+        f"what the run file has to go on with {experiment.name} is damaged; begin a new run"
+    )
+
+
 # ---- the course -----------------------------------------------------------------------------------------------------
 
 
@@ -138,7 +144,7 @@ class Course:
         own = self._part
         share = replace(
             budgets.whole(experiment, replace(request, quick=own["quick"])),
-            processes=own["processes"],
+            processes=int(own["processes"]),  # 3.0 is whole in JSON
             planned_rows=own["planned_rows"],
             only=None if own["only"] is None else tuple(own["only"]),
             deadline=share.deadline,
@@ -153,6 +159,8 @@ class Course:
                 f"{experiment.name} is not what it was when the run was interrupted (another peer, mix or "
                 "routine?); begin a new run"
             )
+        if not {*(share.only or ())} <= {*range(len(share.rows))}:
+            raise _damaged(experiment)
         return replace(
             share,
             expected=budgets.cost(
@@ -177,9 +185,7 @@ class Course:
         try:
             campaign.go_on_from(part["state"])
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise WherryError(
-                f"what the run file has to go on with {experiment.name} is damaged; begin a new run"
-            ) from None
+            raise _damaged(experiment) from None
         journal.replay(campaign, part)
 
     def begin(self, experiment: Experiment, campaign: Campaign) -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-import math
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -172,11 +172,22 @@ def _advice(path: Path) -> str:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
+    """One that arithmetic takes; whole numbers of JSON have no bounds."""
+    return isinstance(value, int | float) and abs(value) <= sys.float_info.max
+
+
+def _are_times(value: object) -> bool:
+    """In ns, of rounds: above none, and below thirty years."""
+    return _are_numbers(value, gaps=True) and all(v is None or 0 < v < 1e18 for v in value)
 
 
 def _are_numbers(value: object, *, gaps: bool = False) -> bool:
     return isinstance(value, list) and all(_is_number(v) or (gaps and v is None) for v in value)
+
+
+def _is_told(value: object) -> bool:
+    """Numbers by name; of what could not be counted there is none."""
+    return isinstance(value, dict) and _are_numbers([*value.values()], gaps=True)
 
 
 def _is_pace(value: object) -> bool:
@@ -187,20 +198,33 @@ def _is_pace(value: object) -> bool:
 _FORMS = {
     **dict.fromkeys(("routine", "reason", "message"), lambda value: isinstance(value, str)),
     **dict.fromkeys(("calls", "bytes", "voided", "rounds", "share"), _is_number),
-    **dict.fromkeys(("ns", "tried"), lambda value: _are_numbers(value, gaps=True)),
+    **dict.fromkeys(("ns", "tried"), _are_times),
     **dict.fromkeys(("cores", "memories"), _are_numbers),
-    **dict.fromkeys(("reasons", "counters", "parts"), lambda value: isinstance(value, dict)),
+    **dict.fromkeys(("counters", "parts"), _is_told),
+    "reasons": lambda value: isinstance(value, dict) and _are_numbers([*value.values()]),
     "pace": _is_pace,
-    "outcomes": lambda value: isinstance(value, list),
+    "outcomes": lambda value: (
+        isinstance(value, list) and all(v is None or isinstance(v, str) for v in value)
+    ),
 }
+# The same of the one that a runner begins with, and of what was concluded.
+_BEGINNING = {"cpu": int, "randomised": bool, "layout": str, "apart": bool, "counters": dict}
+_PROBLEM = {"kind": str, "routine": str, "message": str, "row": int, "experiment": str}
 
 
 def _check_form(event: dict) -> None:
-    """ValueError for an event that no runner has said. A start has counters of another kind."""
+    """ValueError for an event that no runner has said."""
     if event["event"] == "start":
+        _check_kinds(event, _BEGINNING)
         return
     for key, fits in _FORMS.items():
         if event.get(key) is not None and not fits(event[key]):
+            raise ValueError
+
+
+def _check_kinds(told: dict, kinds: Mapping[str, type]) -> None:
+    for key, kind in kinds.items():
+        if told.get(key) is not None and not isinstance(told[key], kind):
             raise ValueError
 
 
@@ -266,6 +290,7 @@ def replay(campaign: Hearer, part: dict) -> None:
                 _check_form(event)
                 campaign.hear(event, process)
             elif "problem" in line:
+                _check_kinds(line["problem"], _PROBLEM)
                 campaign.note(line["problem"])
             elif "excluded" in line:
                 if not isinstance(line["excluded"], str):

@@ -69,7 +69,10 @@ class Cpus(click.ParamType):
     name = "cpu"
 
     def convert(self, value, param, ctx):
-        if not isinstance(value, str):
+        if not isinstance(value, str):  # as a run keeps it
+            given = value if isinstance(value, list | tuple) else [value]
+            if not given or not all(isinstance(own, int) for own in given):
+                self.fail(f"{value!r} is no number of a CPU", param, ctx)
             return tuple(value) if isinstance(value, list) else value
         found = numbers("pin", value.split(","), 0, 4095)
         if not found:

@@ -24,8 +24,7 @@ def resume(ctx: click.Context, file: str) -> int:
     parameters = {name: value for name, value in ctx.params.items() if name not in whole.NOT_KEPT}
     if strange := sorted(set(before) - set(parameters)):
         raise WherryError(f"cannot resume {path}: this Wherry has no {', '.join(strange)}")
-    for name, value in before.items():
-        parameters[name] = tuple(value) if isinstance(value, list) else value
+    parameters |= _taken(ctx, before, path)
     parameters |= {
         "seed": run["method"]["seed"],
         "save": str(path),
@@ -33,3 +32,20 @@ def resume(ctx: click.Context, file: str) -> int:
     }
     parameters.pop("markdown", None)
     return benching.bench(Options.of(parameters), asked=before, run=run)
+
+
+def _taken(ctx: click.Context, before: dict, path: Path) -> dict[str, object]:
+    """What was asked for then, held to what the command line holds it to now."""
+    found = {}
+    for parameter in ctx.command.params:
+        if (value := before.get(parameter.name)) is None:
+            continue
+        try:
+            if isinstance(value, list) and None in value:
+                raise TypeError
+            found[parameter.name] = parameter.type_cast_value(ctx, value)
+        except (click.ClickException, TypeError, ValueError, AttributeError):
+            raise WherryError(
+                f"cannot resume {path}: what it says was asked for is damaged ({parameter.name}); begin a new run"
+            ) from None
+    return found
