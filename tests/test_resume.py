@@ -176,6 +176,7 @@ def changed(run, *path, value):
         (("method", "asked", "rounds"), "many", "was asked for is damaged (rounds)"),
         (("method", "asked", "sizes"), 64, "was asked for is damaged (sizes)"),
         (("method", "asked", "routines"), [None], "was asked for is damaged (routines)"),
+        (("method", "seed"), 2.0**70, "was asked for is damaged (seed)"),
         (("method", "asked", "pin"), {}, "was asked for is damaged (pin)"),
         (("method", "asked", "experiments"), [True], "no experiment 'True'"),
     ],

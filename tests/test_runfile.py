@@ -9,6 +9,7 @@ from pathlib import Path
 
 import made_runs
 import pytest
+import report_runs
 from wherry import problems, runfile, schemas
 from wherry.errors import FailedError, WherryError
 from wherry.formats import files
@@ -237,6 +238,30 @@ def test_a_bad_file_is_told_in_one_line(tmp_path, good, case):
         with pytest.raises(WherryError, match=said):
             files.load(path)
     assert "\n" not in str(caught.value) and str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda own: own["total"].update(worst="nowhere"), "has no worst region nowhere"),
+        (lambda own: own["total"].update(worst=None), "has no worst region None"),
+        (lambda own: own["regions"][4].update(base=False), "has no worst region region-4"),
+        (lambda own: own["total"].update(single=None), "a best single peer, and no such peer"),
+        (lambda own: own["regions"][1].update(best=None), "region-1 over no best peer"),
+        (lambda own: own["regions"][1].update(to_best=None), "region-1 over no best peer"),
+        (lambda own: own.update(op="csum"), "'csum' is not one of"),
+    ],
+)
+def test_a_score_that_contradicts_itself(tmp_path, change, said):
+    run = report_runs.every_kind()
+    path = report_runs.write(tmp_path / "r.json", run)
+    assert runfile.read(path)
+    (score,) = (e["score"] for e in run["experiments"] if "score" in e)
+    change(score["ops"][0])
+    report_runs.write(path, run)
+    with pytest.raises(WherryError, match=said) as caught:
+        runfile.read(path)
+    assert "\n" not in str(caught.value)
 
 
 def test_another_tool_may_leave_bytes_untold(tmp_path, good):

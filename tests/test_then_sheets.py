@@ -334,10 +334,12 @@ def test_without_a_measured_clock_it_says_so():
     run = made("sizes", [({"size": 64, "walk": "stream"}, {"libc": 10.0, "x87_fild64": 9})], None)
     clock = clock_of(run)
     assert clock.ghz == 1.0 and not clock.measured and "not measured" in clock.in_words()
-    run["machine"] = {"cpu": {"mhz": None}}
-    (*_, cycles), _ = sheets_of(run, "sizes")
-    assert "not known" in cycles.notes[0]
-    assert not any(c.head.startswith("now") for c in cycles.columns)
+    # Nor is one that no processor has, by which figures would be beyond numbers.
+    for mhz in (None, 0, -3000, 1e-308, 1e300):
+        run["machine"] = {"cpu": {"mhz": mhz}}
+        (*_, cycles), _ = sheets_of(run, "sizes")
+        assert "not known" in cycles.notes[0]
+        assert not any(c.head.startswith("now") for c in cycles.columns)
 
 
 def test_ranks():

@@ -32,9 +32,14 @@ class Clock:
         return None if rate is None or self.ghz is None else rate / (self.ghz * 1e9)
 
 
+# In GHz; no processor's clock is beyond, and figures by one that is would be beyond numbers.
+_SLOWEST, _FASTEST = 0.001, 1000
+
+
 def clock_of(run: dict) -> Clock:
     measured = (run.get("runner") or {}).get("ghz")
-    if isinstance(measured, int | float) and measured > 0:
+    if isinstance(measured, int | float) and _SLOWEST <= measured <= _FASTEST:
         return Clock(float(measured), True)
     mhz = (run["machine"].get("cpu") or {}).get("mhz")
-    return Clock(mhz / 1000 if mhz else None, False)
+    sane = mhz is not None and _SLOWEST * 1000 <= mhz <= _FASTEST * 1000
+    return Clock(mhz / 1000 if sane else None, False)

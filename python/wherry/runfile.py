@@ -77,8 +77,28 @@ def at_odds(rows: Iterable[tuple], cells: Iterable[tuple], imported: bool = Fals
     return None
 
 
+def _score_at_odds(score: dict) -> str | None:
+    """What is said of a region that is not there, or over somebody that is not named."""
+    for own in score["ops"]:
+        ahead_of = {r["name"] for r in own["regions"] if r["base"] and r["best"] and r["to_best"]}
+        total = own["total"]
+        for region in own["regions"]:
+            if (region["verdict"] or region["to_best"]) and not (
+                region["best"] and region["to_best"]
+            ):
+                return (
+                    f"the score of {own['op']} has region {region['name'][:80]} over no best peer"
+                )
+        if total["to_single"] and not total["single"]:
+            return f"the score of {own['op']} has a ratio to a best single peer, and no such peer"
+        if (total["worst"] or total["to_envelope"]) and total["worst"] not in ahead_of:
+            return f"the score of {own['op']} has no worst region {str(total['worst'])[:80]}"
+    return None
+
+
 def _at_odds(run: dict) -> str | None:
-    return at_odds(
+    scores = (_score_at_odds(e["score"]) for e in run["experiments"] if "score" in e)
+    return next(filter(None, scores), None) or at_odds(
         ((r["experiment"], r["row"], r["fastest"], r["tied"]) for r in run["rows"]),
         (
             (c["experiment"], c["row"], c["routine"], c["op"], c["bytes"])

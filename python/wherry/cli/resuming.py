@@ -24,9 +24,8 @@ def resume(ctx: click.Context, file: str) -> int:
     parameters = {name: value for name, value in ctx.params.items() if name not in whole.NOT_KEPT}
     if strange := sorted(set(before) - set(parameters)):
         raise WherryError(f"cannot resume {path}: this Wherry has no {', '.join(strange)}")
-    parameters |= _taken(ctx, before, path)
+    parameters |= _taken(ctx, before | {"seed": run["method"]["seed"]}, path)
     parameters |= {
-        "seed": run["method"]["seed"],
         "save": str(path),
         "as_json": ctx.params["as_json"],
     }

@@ -180,7 +180,7 @@ def _summary(own: dict, score: dict) -> str:
     if total["to_libc"]:
         parts.append(takes(total["to_libc"], "libc's"))
     parts.append(f"{takes(total['to_envelope'], 'the envelope')[:-5]}'s (the best peer of each)")
-    if total["single"]:
+    if total["to_single"]:
         parts.append(
             f"{takes(total['to_single'], total['single'] + chr(39) + 's')}, the best single peer"
         )
