@@ -114,6 +114,12 @@ def test_a_limit_on_addresses(tmp_path: Path):
         assert done.stderr.endswith("lift the limit (ulimit -v unlimited)\n"), done.stderr
 
 
+def test_a_runner_that_is_a_link_to_itself(wherry, tmp_path: Path):
+    (tmp_path / "loop").symlink_to("loop")
+    done = wherry("exec", "true", env={"WHERRY_RUN": "loop"}, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 # A word of its own comes before the words of the command line: what the process begins with.
 BEGUN = "import sys; from wherry.__main__ import main; "
 # As where `ulimit -u`, or a container's pids.max, leaves no room: root has no such limit.

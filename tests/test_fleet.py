@@ -441,6 +441,7 @@ def test_json_loses_no_column_of_two_that_have_one_name(tmp_path, wherry):
         ("SELECT * FROM self", "cannot be answered"),
         ("", "0 statements"),
         ("selec", "not SQL"),
+        ("SELECT '\udcff'", "bytes that are no UTF-8"),
     ],
 )
 def test_a_query_reads_the_run_files_and_nothing_else(tmp_path, sql, said):

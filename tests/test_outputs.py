@@ -220,6 +220,13 @@ def test_two_options_do_not_write_one_file(there, call):
     assert not list(there.glob("x.*"))
 
 
+def test_a_link_to_itself_is_named(there, call):
+    (there / "x.html").symlink_to("x.html")
+    words = "fleet report r.json one.toml --html x.html --bundle x.html"
+    status, _, said = call(*words.split())
+    assert status == 2 and "--bundle x.html: the file of --html goes there" in said
+
+
 def test_the_same_mix_may_be_written_again(there, call):
     """That loses nothing; a file of its form that says something else may be one that was written by hand."""
     assert call("list", "mixes", "gcc.copy", "--export", "m.csv")[0] == 0

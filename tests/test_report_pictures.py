@@ -135,6 +135,15 @@ def test_still_pictures_of_hostile_and_absurd_runs(tmp_path):
             assert not any(e.tag.endswith("script") for e in tree.iter())
 
 
+def test_figures_beyond_all_reason_are_told_by_name(tmp_path, wherry):
+    run = runs.every_kind(experiments=("sizes", "mixes"))
+    for cell in run["cells"]:
+        cell["ns"]["median"] = 1e-308 if cell["experiment"] == "sizes" else 2.0
+    done = wherry("report", runs.write(tmp_path / "r.json", run), "--plot", tmp_path / "p.svg")
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("wherry: experiment sizes could not be drawn: ")
+
+
 def test_several_experiments_get_a_file_each(tmp_path, wherry):
     run = runs.write(tmp_path / "r.json", runs.every_kind())
     result = wherry("report", run, "--plot", tmp_path / "p.svg", "--experiment", "sizes,mixes")

@@ -180,6 +180,8 @@ def test_the_words():
     assert unseen.judged({"entered": 10}, 12) == {"entered": 10, "inside_libc": 0}
     assert "(25.0% of the 400 times" in unseen.in_words({"entered": 400, "inside_libc": 100})
     assert "--unseen counts" in unseen.in_words(None)
+    none = unseen.in_words({"entered": 0, "inside_libc": 0})
+    assert none.startswith("0 copies and sets inside libc itself, ")
 
 
 def test_a_routine_does_the_same_where_it_is_counted(wherry, tmp_path):

@@ -105,7 +105,7 @@ def directories() -> list[Path]:
             raise WherryError(
                 f"{VARIABLE}={given} is not a directory; name one that holds shared objects, or unset it"
             )
-        places.append(Path(given).resolve())
+        places.append(Path(os.path.realpath(given)))
     root = checkout()
     if root is not None and (root / "build" / "peers").is_dir():
         places.append(root / "build" / "peers")

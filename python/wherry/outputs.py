@@ -8,6 +8,7 @@ the name may be a mistake: a source file, a photo, a recording that is read. The
 
 from __future__ import annotations
 
+import os
 import re
 import zlib
 from collections.abc import Callable, Mapping
@@ -202,7 +203,8 @@ def refuse_same(given: Mapping[str, Path | None]) -> None:
     for option, path in given.items():
         if path is None:
             continue
-        other = taken.setdefault(path.resolve(), option)
+        # Path.resolve would raise for a link to itself.
+        other = taken.setdefault(Path(os.path.realpath(path)), option)
         if other != option:
             raise WherryError(f"{option} {path}: the file of {other} goes there; give another name")
 

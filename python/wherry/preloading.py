@@ -32,7 +32,7 @@ def library(name: str = "dropin") -> Path:
     file = f"libwherry-{name}.so"
     places = [Path(str(resources.files("wherry") / "lib" / file))]
     if given := os.environ.get("WHERRY_RUN"):
-        runner = Path(given).resolve().parent
+        runner = Path(os.path.realpath(given)).parent
         built = runner.parent / "preload"
         places = [built / file, built / name / file, runner.parent / "lib" / file, *places]
     for place in places:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import string
 from collections.abc import Callable, Sequence
@@ -80,13 +81,24 @@ def write_page(runs: Sequence[tuple[dict, Path]], path: Path) -> None:
     outputs.write(path, page.page(shown).encode(), outputs.PAGE)
 
 
+def _has_none(run: dict, experiment: str) -> bool:
+    """Whether there is nothing to draw; of figures beyond all reason drawing tells what is wrong."""
+    from wherry.report import pictures
+    from wherry.report.words import ABSURD
+
+    try:
+        return not pictures.of(run, experiment)
+    except ABSURD:
+        return False
+
+
 def draw(run: dict, path: Path, experiments: Sequence[str], named: bool = False) -> list[str]:
     """A picture of each of the experiments; lines that say where they are. One with nothing to draw is an error only
     when it was asked for by name, or when no other has."""
-    from wherry.report import pictures, still
+    from wherry.report import still
 
     said = []
-    empty = [] if named else [name for name in experiments if not pictures.of(run, name)]
+    empty = [] if named else [name for name in experiments if _has_none(run, name)]
     for name, target in still.paths(path, list(experiments)).items():
         if name in empty and len(empty) < len(experiments):
             said.append(f"No plot: {name} has nothing to draw in this run")
@@ -230,7 +242,7 @@ def check_beside(run: Path, picture: Path | None, page: bool, experiments: Seque
         from wherry.report import still
 
         for target in still.paths(picture, list(experiments)).values():
-            if target.resolve() == run.resolve():
+            if os.path.realpath(target) == os.path.realpath(run):
                 raise WherryError(f"--plot {target}: the run file goes there; give another name")
             outputs.check(target, outputs.PICTURE)
     if page:

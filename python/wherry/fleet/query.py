@@ -136,6 +136,10 @@ def _answer(fleet: Fleet, sql: str, begins: Callable[[], None]) -> Answer:
         _fill(connection, fleet)
         _lock(connection)
         try:
+            sql.encode()
+        except UnicodeEncodeError:
+            raise WherryError("the query is not text: it has bytes that are no UTF-8") from None
+        try:
             statements = connection.extract_statements(sql)
         except duckdb.Error as error:
             raise WherryError(f"the query is not SQL that DuckDB knows: {_line(error)}") from None

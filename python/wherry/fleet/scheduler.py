@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import re
 from collections.abc import Callable
 from pathlib import Path
 
+from wherry import named_files
 from wherry.errors import FailedError, WherryError
 from wherry.fleet import missing
 
@@ -15,6 +17,25 @@ from wherry.fleet import missing
 CONNECT = 15.0
 # Host and port, also of IPv6. A host may be missing: this one, as Dask has it.
 _PLACE = re.compile(r"(?:\[[^\[\]/]+\]|[^\[\]:/\s]*):(\d{1,5})/?", re.ASCII)
+
+
+# Of a file that tells of a scheduler; it has a few hundred bytes.
+_MOST = 1 << 20
+
+
+def _check_file(name: str) -> None:
+    """Dask would find out with an assertion, or wait for what never comes."""
+    try:
+        found = json.loads(named_files.at_most(Path(name), _MOST))
+    except OSError as error:
+        raise WherryError(f"--scheduler {name}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not isinstance(found.get("address"), str):
+        raise WherryError(
+            f"--scheduler {name} is no scheduler file; give one that dask scheduler --scheduler-file writes, or an "
+            "address (tcp://HOST:PORT, tls://HOST:PORT)"
+        )
 
 
 def client(scheduler: str, options: dict):
@@ -56,6 +77,7 @@ def client(scheduler: str, options: dict):
             require_encryption=True,
         )
     if Path(scheduler).is_file():
+        _check_file(scheduler)
         how["scheduler_file"] = scheduler
     else:
         how["address"] = scheduler

@@ -84,5 +84,7 @@ def in_words(unseen: Mapping | None) -> str:
     if "error" in unseen:
         return f"copies inside libc itself, {inlined}, and {PAST}; not counted: {unseen['error']}"
     entered, inside = unseen["entered"], unseen["inside_libc"]
-    share = f" ({inside / entered:.1%} of the {entered:,} times that its routines were entered)"
-    return f"{inside:,} copies and sets inside libc itself{share if entered else ''}, {PAST} among them; and {inlined}"
+    share = ""
+    if entered:
+        share = f" ({inside / entered:.1%} of the {entered:,} times that its routines were entered)"
+    return f"{inside:,} copies and sets inside libc itself{share}, {PAST} among them; and {inlined}"
