@@ -355,15 +355,16 @@ FILES = {
         ("tcp://127.0.0.1:1", "no scheduler answers", 1),
         ("nonsense://x", "no address of a scheduler", 2),
         ("gone.json", "there is no scheduler file of that name", 2),
-        *((name, "is no scheduler file", 2) for name in FILES),
+        *((name, "json is no scheduler file; give one that dask", 2) for name in FILES),
         ("file:/gone.json", "names no host with a port", 2),
         ("tcp://host", "give tcp://HOST:PORT", 2),
         ("tls://host:99999", "a port from 1 to 65535; give tls://HOST:PORT", 2),
     ],
 )
 def test_no_scheduler(wherry, tmp_path, address, said, status):
-    for name, text in FILES.items():
-        (tmp_path / name).write_text(text)
+    if address in FILES:
+        (tmp_path / address).write_text(FILES[address])
+        address = str(tmp_path / address)
     brief = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
     done = wherry("fleet", "doctor", "--scheduler", address, "--out", str(tmp_path), env=brief)
     assert done.returncode == status
