@@ -431,6 +431,16 @@ def test_two_starts_do_not_build_at_once(tmp_path: Path):
     assert [process.wait(60) for process in at_once] == [7, 7, 7]
 
 
+def test_a_change_of_the_build_needs_no_other_ninja(tmp_path: Path):
+    """Meson, which ninja starts then, goes by NINJA, and not by where it was called from."""
+    _with_ninja(tmp_path, 'cd / && exec "$NINJA.said"')
+    said = tmp_path / ".venv/bin/ninja.said"
+    said.write_text("#!/bin/sh\necho said\n")
+    said.chmod(0o755)
+    env = {name: value for name, value in os.environ.items() if name != "NINJA"}
+    assert run("tools/ninja", cwd=tmp_path, env=env).stdout == "said\n"
+
+
 # As the editable package starts it: its output goes to a log.
 START = """
 import subprocess, sys
