@@ -205,8 +205,8 @@ OF_ITS_OWN = (
     ),
 )
 # And how it is found out whether such a copy might reach into another page: for Intel, and for AMD's, where the library
-# asks for the size at once.
-AT_PAGE_END = {
+# asks for the size at once, and the drop-in for the source's last line.
+BY_CPU = {
     False: (
         (
             ["lea    0x40(%rsi),%ecx", "test   $0xfc0,%ecx"],
@@ -228,6 +228,7 @@ AT_PAGE_END = {
         ),
         (["cmp    $0x20,%edx", "jae    <move_halves>"], []),
         (["jmp    <move_small_blocks>"], ["jmp    <move_halves>"]),
+        (["prefetcht0 -0x1(%rsi,%rdx,1)"], []),
     ),
 }
 FILL = re.compile(r"(data16 |cs )*(nop\w*|xchg +%ax,%ax)\b")
@@ -246,7 +247,7 @@ def test_it_is_the_code_of_the_library(build_dir: Path, dropin: Path):
     small = any("<move_near_page_end>" in line for line in others["memcpy"])
     for name in ("memcpy", "memmove") if small else ():
         at_once = "jmp    <move_halves>" in others[name]
-        for own, other in OF_ITS_OWN + AT_PAGE_END[at_once]:
+        for own, other in OF_ITS_OWN + BY_CPU[at_once]:
             places = [i for i in range(len(mine[name])) if mine[name][i : i + len(own)] == own]
             assert len(places) == 1, own
             mine[name][places[0] : places[0] + len(own)] = other

@@ -67,6 +67,9 @@ move_small_blocks:
 #endif
 #if SECOND_HALF_IN_PLACE
     PREFETCH_MASKED_COPY
+#if !WHERRY_EDGE_BRANCH
+    prefetcht0 -1(%rsi,%rdx)        /* programs that join strings: docs/performance.md, "Masks in memory" */
+#endif
     PREFETCH_LAST_LINE
     movq    $-1, %rcx
     bzhiq   %rdx, %rcx, %rcx
