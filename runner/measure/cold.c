@@ -111,21 +111,9 @@ double cold_calls(const struct cold *cold, loop_fn *fn, struct walk *walk, uint6
 {
     uint64_t spent = 0, begin_ns = clock_ns(), begin = __builtin_ia32_rdtsc();
     for (uint64_t left = calls; left; left--) {
-        const char *src = walk->src + ((size_t)walk->slot->src << 6);
-        char *dst = walk->dst + ((size_t)walk->slot->dst << 6);
-        size_t n = 0;
-        if (walk->placed) {
-            src = placed_src(walk, walk->slot, walk->place);
-            dst = placed_dst(walk, walk->slot, walk->place, src);
-            n = walk->place->size;
-            walk->place = walk->place + 1 == walk->placed_end ? walk->placed : walk->place + 1;
-        } else {
-            n = *walk->size;
-            walk->size = walk->size + 1 == walk->sizes_end ? walk->sizes : walk->size + 1;
-        }
-        walk->slot = walk->slot + 1 == walk->slots_end ? walk->slots : walk->slot + 1;
+        const struct one_call call = walk_next(walk);
         cold->stretch(random_next(random));
-        spent += cold_time_call(fn, dst, src, n);
+        spent += cold_time_call(fn, call.dst, call.src, call.n);
     }
     /* The counter's own rate, from the whole of this sample. */
     double tick_ns = (double)(clock_ns() - begin_ns) / (double)(__builtin_ia32_rdtsc() - begin);

@@ -78,6 +78,30 @@ static inline char *placed_dst(const struct walk *walk, const struct slot *slot,
                     (uintptr_t)(intptr_t)call->dst);
 }
 
+struct one_call {
+    char *dst;
+    const char *src;
+    size_t n;
+};
+
+/* For those who time each call by itself, so that finding the next one is in no figure. */
+static inline struct one_call walk_next(struct walk *walk)
+{
+    struct one_call next = {.dst = walk->dst + ((size_t)walk->slot->dst << 6),
+                            .src = walk->src + ((size_t)walk->slot->src << 6)};
+    if (walk->placed) {
+        next.src = placed_src(walk, walk->slot, walk->place);
+        next.dst = placed_dst(walk, walk->slot, walk->place, next.src);
+        next.n = walk->place->size;
+        walk->place = walk->place + 1 == walk->placed_end ? walk->placed : walk->place + 1;
+    } else {
+        next.n = *walk->size;
+        walk->size = walk->size + 1 == walk->sizes_end ? walk->sizes : walk->size + 1;
+    }
+    walk->slot = walk->slot + 1 == walk->slots_end ? walk->slots : walk->slot + 1;
+    return next;
+}
+
 /* Returns at once: what the loop and the call cost by themselves. */
 loop_fn call_floor;
 

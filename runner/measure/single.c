@@ -99,20 +99,8 @@ static double percentile_of(const uint32_t *sorted, uint64_t count, double perce
 
 static uint64_t next_call(single_call *time_call, loop_fn *fn, struct walk *walk)
 {
-    const char *src = walk->src + ((size_t)walk->slot->src << 6);
-    char *dst = walk->dst + ((size_t)walk->slot->dst << 6);
-    size_t n = 0;
-    if (walk->placed) {
-        src = placed_src(walk, walk->slot, walk->place);
-        dst = placed_dst(walk, walk->slot, walk->place, src);
-        n = walk->place->size;
-        walk->place = walk->place + 1 == walk->placed_end ? walk->placed : walk->place + 1;
-    } else {
-        n = *walk->size;
-        walk->size = walk->size + 1 == walk->sizes_end ? walk->sizes : walk->size + 1;
-    }
-    walk->slot = walk->slot + 1 == walk->slots_end ? walk->slots : walk->slot + 1;
-    return time_call(fn, dst, src, n);
+    const struct one_call call = walk_next(walk);
+    return time_call(fn, call.dst, call.src, call.n);
 }
 
 double single_calls(const struct single *single, loop_fn *fn, struct walk *walk, uint64_t calls, double percentile,
