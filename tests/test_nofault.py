@@ -131,7 +131,7 @@ def test_exact_natively_and_under_valgrind(build_dir: Path):
 
 
 SANDBOXES = (
-    *("pipe", "nothing", "readv_alone", "trapped", "killing", "rearmed_between", "handed_between"),
+    *("pipe", "nothing", "readv_alone", "trapped", "killing", "rearmed_between"),
     *("before", "later", "later_taken", "no_descriptor", "no_read"),
 )
 

@@ -128,13 +128,12 @@ static void hand_on(struct previous *to, int signo, siginfo_t *info, void *ucont
     ((void (*)(int, siginfo_t *, void *))handler)(signo, info, ucontext);
 }
 
-/* Ours has been called by the very handler that it leads to: one that was installed anew over ours, without a word; or
- * for which another thread has installed ours anew since `turn` was read. */
-static bool is_circle(const struct previous *own, unsigned turn, int signo, const void *caller)
+/* Ours has been called by the very handler that it leads to: one that was installed anew over ours, without a word. */
+static bool is_circle(const struct previous *own, int signo, const void *caller)
 {
     struct kernel_action now;
     return caller != (const void *)wherry_guard_sigaction_return && kernel_sigaction(signo, NULL, &now) == 0 &&
-           (now.handler == own->handler || atomic_load(&own->turn) != turn);
+           now.handler == own->handler;
 }
 
 static uintptr_t handler_number(unsigned handler);
@@ -155,8 +154,8 @@ static void on_signal(unsigned handler, int signo, siginfo_t *info, void *uconte
         return;
     struct previous *own = &previous[signo == SIGBUS][handler / EACH];
     const unsigned turn = atomic_load(&own->turn);
-    const bool leads = turn % EACH == handler % EACH ? !is_circle(own, turn, signo, caller)
-                                                     : is_late(own, turn, handler, signo, caller);
+    const bool leads =
+        turn % EACH == handler % EACH ? !is_circle(own, signo, caller) : is_late(own, turn, handler, signo, caller);
     hand_on(leads ? own : own->before, signo, info, ucontext);
 }
 
