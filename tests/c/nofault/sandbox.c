@@ -109,13 +109,6 @@ static void rearm_thrice(void)
     rearm();
 }
 
-/* As the kernel has it: the C library's sigaction puts a return of its own there. */
-struct action_of_kernel {
-    void (*handler)(int, siginfo_t *, void *);
-    unsigned long flags;
-    void (*restorer)(void);
-    uint64_t mask;
-};
 static struct action_of_kernel change(const struct action_of_kernel *to)
 {
     struct action_of_kernel found;

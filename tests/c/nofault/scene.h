@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,6 +149,14 @@ static inline struct wherry_nofault_status status_now(void)
     CHECK(status.message && message_fits(&status));
     return status;
 }
+
+/* As the kernel has it: the C library's sigaction puts a return of its own there. */
+struct action_of_kernel {
+    void (*handler)(int, siginfo_t *, void *);
+    unsigned long flags;
+    void (*restorer)(void);
+    uint64_t mask;
+};
 
 static inline void own(int signo, void (*handler)(int, siginfo_t *, void *), int flags)
 {
