@@ -138,7 +138,9 @@ def _answer(fleet: Fleet, sql: str, begins: Callable[[], None]) -> Answer:
         try:
             sql.encode()
         except UnicodeEncodeError:
-            raise WherryError("the query is not text: it has bytes that are no UTF-8") from None
+            raise WherryError(
+                "the query is not text: it has bytes that are no UTF-8; write it in UTF-8"
+            ) from None
         try:
             statements = connection.extract_statements(sql)
         except duckdb.Error as error:
