@@ -352,7 +352,7 @@ MISUSE = [
     (["bench", "--save", "."], "directory"),
     (
         ["bench", "--op", "copy"],
-        "sizes does not take --op; cells, mixes, percentiles and scoreboard do",
+        "sizes does not take --op; cells, handover, mixes, percentiles and scoreboard do",
     ),
     (["bench", "--show", "none.json"], "No such file"),
     (["bench", "--show", "text.so"], "is not a run file"),

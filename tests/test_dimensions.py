@@ -190,8 +190,39 @@ DIMENSIONS = {
         "1 to",
         beside=("--mix", "uniform:0-64"),
     ),
+    "ascending": Dimension(
+        ("source", "both"),
+        ("ascending=source", "ascending=both"),
+        "ascending",
+        ("source", "both"),
+        "ascending",
+        "both ascending",
+        "up",
+        "none, source",
+    ),
+    "handed": Dimension(
+        ("source", "both"),
+        ("handed=source", "handed=both"),
+        "handed",
+        ("source", "both"),
+        "handed",
+        "both sides used last by another CPU",
+        "sink",
+        "none, source",
+    ),
+    "handed-by": Dimension(
+        tuple(map(str, PAIR)),
+        tuple(f"handed_by={cpu}" for cpu in PAIR),
+        "handed_by",
+        PAIR,
+        "handed by CPU",
+        f"by CPU {PAIR[1]}",
+        "4096",
+        "0 to 4095",
+        beside=("--handed", "source", "--size", "4K"),
+    ),
 }
-TWO_CPUS = ("threads", "pin")
+TWO_CPUS = ("threads", "pin", "handed-by")
 # What stands beside every cell anyway.
 REFERENCES = {"libc", "wherry"}
 
@@ -317,7 +348,28 @@ def test_any_delta_is_recorded_by_none(call):
     assert "any" in out
 
 
-@pytest.mark.parametrize("name", ["alignment", "checksum", "scoreboard", "sizes", "small", "zero"])
+@pytest.mark.parametrize(
+    ("words", "label"),
+    [
+        (("--ascending", "none,both"), "in no order"),
+        (("--handed", "none,both"), "used by no other CPU"),
+        (("--code", "warm,cold"), "warm code"),
+        (("--op", "zero", "--content", "any,dirty"), "any pages"),
+        (("--delta", "any,0"), "destination − source moved about"),
+        (("--op", "move", "--overlap", "apart,8"), "apart"),
+    ],
+)
+def test_rows_of_the_usual_value_have_a_name_that_their_sizes_share(call, words, label):
+    """Rows that leave a dimension at its default lack it."""
+    run, _ = bench(call, "both.json", "--size", "64-1K:x2", *words)
+    differ = dimensions.varying(run["rows"]) - {"size"}
+    labels = {dimensions.label(row, differ) for row in run["rows"]}
+    assert label in labels and len(labels) == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["alignment", "checksum", "handover", "scoreboard", "sizes", "small", "zero"]
+)
 def test_no_experiment_measures_a_cell_twice(name):
     """What two rows have alike in everything that is recorded nobody can tell apart afterwards."""
     rows = experiments.load(name).rows(Request())

@@ -134,6 +134,9 @@ _LACKING = {
     "delta": "destination − source moved about",
     "overlap": "apart",
     "content": "any pages",
+    "ascending": "in no order",
+    "handed": "used by no other CPU",
+    "code": "warm code",
 }
 
 
@@ -218,6 +221,10 @@ def _other(key: str, value: object) -> str:
         "cpu": "CPU {}",
         "content": "{} pages",
         "ascending": "{} ascending",
+        "handed": "both sides used last by another CPU"
+        if value == "both"
+        else "{} used last by another CPU",
+        "handed_by": "by CPU {}",
         "code": "{} code",
         "name": "{}",
     }

@@ -45,6 +45,8 @@ class Product:
     codes: tuple[str, ...] = ()
     contents: tuple[str, ...] = ()
     ascending: tuple[str, ...] = ()
+    handed: tuple[str, ...] = ()
+    handed_by: tuple[int, ...] = ()
     pins: tuple[int, ...] = ()
 
     # ---- what cannot be --------------------------------------------------------------------------------------------
@@ -77,6 +79,7 @@ class Product:
         if single:
             self._check_single(single)
         self._check_content()
+        self._check_handed(states)
 
     def _check_sizes(self) -> None:
         if self.sizes and self.mixes:
@@ -102,12 +105,14 @@ class Product:
             _refuse(f"--mode fresh stores into the source, and {op} has none", "another --op")
         if any(self.dst_offs) and op in READS:
             _refuse(f"--dst-off: {op} has no destination", "--src-off, or another --op")
-        sides = {side for side in self.ascending if side != "none"}
-        if sides & {"source", "both"} and op in FILLS:
-            _refuse(f"--ascending: {op} has no source", "--ascending destination")
-        if sides & {"destination", "both"} and op in READS:
-            _refuse(f"--ascending: {op} has no destination", "--ascending source")
-        if sides & {"destination", "both"} and any(o is not None for o in self.overlaps):
+        for option, given in (("--ascending", self.ascending), ("--handed", self.handed)):
+            if {"source", "both"} & set(given) and op in FILLS:
+                _refuse(f"{option}: {op} has no source", f"{option} destination")
+            if {"destination", "both"} & set(given) and op in READS:
+                _refuse(f"{option}: {op} has no destination", f"{option} source")
+        if {"destination", "both"} & set(self.ascending) and any(
+            o is not None for o in self.overlaps
+        ):
             _refuse(
                 "--ascending: with --overlap the destination lies where the source does",
                 "--ascending source",
@@ -163,6 +168,37 @@ class Product:
         if self.mixes or 0 in self.sizes:
             _refuse("--content takes sizes from 1 byte on, and no mix", "--size")
 
+    def _check_handed(self, states: Sequence[tuple[str, str]]) -> None:
+        sides = [side for side in self.handed if side != "none"]
+        if self.handed_by and not sides:
+            _refuse(
+                "--handed-by is the CPU that hands lines over, and none are",
+                "--handed source, destination or both with it",
+            )
+        if not sides:
+            return
+        if "iszero" in self.ops:
+            _refuse("--handed is for what copies, sums or fills, not for iszero", "another --op")
+        for value, why in (
+            (self.overlaps, "--overlap: both sides share their lines"),
+            (self.contents, "--content: both say what a call finds"),
+            (self.codes, "--code cold: both prepare each call in their own way"),
+        ):
+            if any(own not in (None, "any", "warm") for own in value):
+                _refuse(f"--handed cannot be had with {why}", "one of them")
+        other = next((mode for mode in self.modes if mode not in ("throughput", "latency")), None)
+        if other:
+            _refuse(f"--handed has no --mode {other}", "throughput or latency")
+        if any(count != 1 for count in self.threads):
+            _refuse("--handed: the other CPU hands lines to one thread", "--threads 1")
+        for side in sides:
+            for source, destination in states:
+                own = [source] * (side != "destination") + [destination] * (side != "source")
+                if "DRAM" in own:
+                    _refuse(
+                        f"--handed {side}: what lies in DRAM no CPU hands over", "--state L2 or L3"
+                    )
+
     # ---- what there is ---------------------------------------------------------------------------------------------
 
     def rows(self, experiment: str, names, states, rounds: int) -> Iterator[Row]:
@@ -179,13 +215,15 @@ class Product:
             self.overlaps or (None,),
             self.contents or ("any",),
             self.ascending or ("none",),
+            self.handed or ("none",),
+            self.handed_by or (None,),
             self.codes or ("warm",),
             self.modes or ("throughput",),
             self.threads or (1,),
             self.huges or (0,),
             self.pins or (None,),
         ):
-            content, ascending, code, mode, threads, huge, pin = rest
+            content, ascending, handed, handed_by, code, mode, threads, huge, pin = rest
             source, destination = state
             if op in FILLS:
                 source = destination
@@ -213,6 +251,8 @@ class Product:
                 dst_state=destination,
                 content=content,
                 ascending=ascending,
+                handed=handed,
+                handed_by=None if handed == "none" else handed_by,
                 code=code,
                 mode=mode,
                 threads=threads,

@@ -38,6 +38,8 @@ class Row:
     dst_state: str = "L1"
     content: str = "any"
     ascending: str = "none"  # the sides whose slots are visited in the order of their addresses
+    handed: str = "none"  # the sides whose lines another CPU has used last
+    handed_by: int | None = None  # which CPU; None: the runner chooses one of another core
     code: str = "warm"
     mode: str = "throughput"
     threads: int = 1
@@ -78,6 +80,10 @@ class Row:
             own["content"] = self.content
         if self.ascending != "none":
             own["ascending"] = self.ascending
+        if self.handed != "none":
+            own["handed"] = self.handed
+        if self.handed_by is not None:
+            own["handed_by"] = self.handed_by
         if self.code != "warm":
             own["code"] = self.code
         if self.delta is not None:

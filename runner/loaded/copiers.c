@@ -87,33 +87,14 @@ static void wait_for_rest(void)
     pthread_mutex_unlock(&lock);
 }
 
-static long topology(unsigned cpu, const char *name)
-{
-    char path[96];
-    long number = -1;
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/topology/%s", cpu, name);
-    FILE *file = fopen(path, "re");
-    if (file && fscanf(file, "%ld", &number) != 1)
-        number = -1;
-    if (file)
-        fclose(file);
-    return number;
-}
-
-static bool is_same_core(unsigned cpu, unsigned other)
-{
-    const long core = topology(cpu, "core_id"), package = topology(cpu, "physical_package_id");
-    return core >= 0 && core == topology(other, "core_id") && package == topology(other, "physical_package_id");
-}
-
 static void choose_cpus(const struct host *host, unsigned wanted)
 {
     for (unsigned i = 1; i < host->cpu_count && count < wanted; i++)
-        if (!is_same_core(host->cpu, host->cpus[i]))
+        if (!cpus_share_core(host->cpu, host->cpus[i]))
             copiers[count++] = (struct copier){.cpu = host->cpus[i]};
     const unsigned apart = count;
     for (unsigned i = 1; i < host->cpu_count && count < wanted; i++)
-        if (is_same_core(host->cpu, host->cpus[i]))
+        if (cpus_share_core(host->cpu, host->cpus[i]))
             copiers[count++] = (struct copier){.cpu = host->cpus[i]};
     same_core = count - apart;
 }

@@ -88,6 +88,9 @@ static const char *prepare(struct work *work)
         return warm_only;
     if (row->percentile > 0)
         single_make(&bench->single);
+    const char *nobody = NULL;
+    if (row->handed && !(work->handover = handover_to(&bench->host, row, &nobody)))
+        return nobody;
     if (row->threads > 1 && !(work->crew = crew_start(row->threads, bench->host.cpus)))
         return "cannot start its threads";
     for (unsigned lane = 0; lane < row->threads && row->percentile > 0; lane++)
@@ -168,13 +171,14 @@ static const char *too_short(const struct work *work, const struct result *resul
     for (size_t i = 0; i < result->cell_count; i++)
         if (!result->cells[i].left_out && result->cells[i].target)
             fastest = fmin(fastest, result->cells[i].call_ns);
-    uint64_t pass = work->row->content == CONTENT_ANY ? UINT64_MAX : pool_pass(&work->bench->pools[0], work->row);
+    const struct row *row = work->row;
+    const uint64_t pass = row_is_by_passes(row) ? pool_pass(&work->bench->pools[0], row) : UINT64_MAX;
     if ((double)pass * fastest >= needed)
         return NULL;
     snprintf(reason, sizeof reason,
-             "its content lasts for one pass of %llu calls, %.0f ns, and %.0f ns are needed to time it; choose a state "
-             "further out or a larger buffer",
-             (unsigned long long)pass, (double)pass * fastest, needed);
+             "%s for one pass of %llu calls, %.0f ns, and %.0f ns are needed to time it; choose a state further out%s",
+             row->handed ? "what another CPU hands over lasts" : "its content lasts", (unsigned long long)pass,
+             (double)pass * fastest, needed, row->handed ? "" : " or a larger buffer");
     return reason;
 }
 
@@ -299,7 +303,8 @@ int bench_row(struct bench *bench, const struct row *row, const struct listener 
     result->bytes = row->mean;
     random_next(&bench->random);
     const char *reason = prepare(&work);
-    tell->row(tell->context, row, reason ? NULL : &bench->pools[0]);
+    tell->row(tell->context, row, reason ? NULL : &bench->pools[0],
+              work.handover ? (int)handover_cpu(work.handover) : -1);
     int status = EXIT_OK;
     if (reason)
         tell->skip(tell->context, row, NULL, reason);

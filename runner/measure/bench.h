@@ -58,10 +58,11 @@ struct result {
     unsigned *kept; /* numbers of the rounds in ns */
 };
 
-/* Told as things happen. A routine of NULL means the whole row, a pool of NULL that none was made. */
+/* Told as things happen. A routine of NULL means the whole row, a pool of NULL that none was made. handed_by: the CPU
+ * that hands lines over; -1: none does. */
 struct listener {
     void *context;
-    void (*row)(void *context, const struct row *row, const struct pool *pool);
+    void (*row)(void *context, const struct row *row, const struct pool *pool, int handed_by);
     void (*trying)(void *context, const struct row *row, const char *routine);
     void (*skip)(void *context, const struct row *row, const char *routine, const char *reason);
     void (*wrong)(void *context, const struct row *row, const char *routine, const char *message);

@@ -64,6 +64,25 @@ bool thread_pin(unsigned cpu)
     return done;
 }
 
+static long topology(unsigned cpu, const char *name)
+{
+    char path[96];
+    long number = -1;
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/topology/%s", cpu, name);
+    FILE *file = fopen(path, "re");
+    if (file && fscanf(file, "%ld", &number) != 1)
+        number = -1;
+    if (file)
+        fclose(file);
+    return number;
+}
+
+bool cpus_share_core(unsigned cpu, unsigned other)
+{
+    const long core = topology(cpu, "core_id"), package = topology(cpu, "physical_package_id");
+    return core >= 0 && core == topology(other, "core_id") && package == topology(other, "physical_package_id");
+}
+
 static void list_cpus(struct host *host, unsigned first)
 {
     cpu_set_t *set = CPU_ALLOC(HOST_CPUS);

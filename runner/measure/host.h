@@ -29,6 +29,9 @@ void host_put_start(const struct host *host, uint64_t seed);
 /* Pins the calling thread. */
 bool thread_pin(unsigned cpu);
 
+/* Do two CPUs belong to one core, as the kernel tells? False where it does not. */
+bool cpus_share_core(unsigned cpu, unsigned other);
+
 enum disturbance { UNDISTURBED, MIGRATED, DESCHEDULED, STOLEN, CONTENDED, DISTURBANCE_COUNT };
 extern const char *const disturbance_names[DISTURBANCE_COUNT];
 

@@ -25,7 +25,7 @@ static void put_event(const char *event, const struct row *row, const char *rout
     json_string("routine", routine);
 }
 
-static void on_row(void *context, const struct row *row, const struct pool *pool)
+static void on_row(void *context, const struct row *row, const struct pool *pool, int handed_by)
 {
     (void)context;
     json_begin("row");
@@ -33,6 +33,8 @@ static void on_row(void *context, const struct row *row, const struct pool *pool
     json_uint("pool_bytes_src", pool ? pool->src_side.bytes : 0);
     json_uint("pool_bytes_dst", pool ? (row->overlaps ? pool->src_side.bytes : pool->dst_side.bytes) : 0);
     json_bool("huge", pool && row->huge && pool_is_huge(pool));
+    if (handed_by >= 0)
+        json_int("handed_by", handed_by);
     json_end();
 }
 
@@ -250,7 +252,8 @@ static const char help[] =
     "  --raw                      tell every round, with those that were thrown away\n"
     "  --pace CORE,MEMORY         the best `pace` that an earlier process told, to know a slow phase by\n\n"
     "Keys of a row: id op routines size mix table src_off dst_off delta walk buffer src_state dst_state content\n"
-    "ascending code overlap mode threads huge rounds batch_us calls aa; docs/runner-protocol.md tells them.\n\n"
+    "ascending handed handed_by code overlap mode threads huge rounds batch_us calls aa; docs/runner-protocol.md tells "
+    "them.\n\n"
     "Example: echo 'id=1 op=copy routines=libc,wherry size=1024' | wherry-run measure\n";
 
 int command_measure(int argc, char **argv)

@@ -69,7 +69,7 @@ static bool side_plan(struct side *side, const struct row *row, bool is_dst, con
     /* A page that one call has touched is no new one for another. */
     const bool fresh = is_dst && row->content == CONTENT_NEW;
     side->paged = placed || off >= LINE || pages || fresh;
-    side->ascending = row->ascending & (is_dst ? ASCENDING_DESTINATION : ASCENDING_SOURCE);
+    side->ascending = row->ascending & (is_dst ? SIDES_DESTINATION : SIDES_SOURCE);
     side->span = most(up(off % LINE + largest + distance, LINE), LINE);
     /* What lies between two sides that do not meet is never touched. */
     const size_t reach = is_dst ? row->reach : 0;
@@ -85,8 +85,11 @@ static bool side_plan(struct side *side, const struct row *row, bool is_dst, con
     }
     if (target == 0)
         return false;
-    /* Slots of a mix may overlap each other: what counts is how much is touched between two visits. */
-    size_t pace = row->table > 1 ? up(off % LINE + mean + least(distance, mean), LINE) : side->span;
+    /* Slots of a mix may overlap each other: what counts is how much is touched between two visits. But a line that an
+     * earlier call of the pass has used is no longer as another CPU left it. */
+    size_t pace = row->table == 1 ? side->span
+                  : row->handed   ? touched
+                                  : up(off % LINE + mean + least(distance, mean), LINE);
     side->stride = side->paged ? up(within + pace, PAGE) : pace;
     if (fresh && row->huge)
         side->stride = up(MARGIN + within + pace, HUGE_PAGE_BYTES);

@@ -49,7 +49,7 @@ void choose_calls(const struct work *work, struct result *result)
     }
     const struct walk *walk = &work->bench->pools[0].walk;
     uint64_t pass = row->stream && row->size ? walk->span / walk->step : 1;
-    uint64_t portion = row->content == CONTENT_ANY ? UINT64_MAX : pool_pass(&work->bench->pools[0], row);
+    uint64_t portion = row_is_by_passes(row) ? pool_pass(&work->bench->pools[0], row) : UINT64_MAX;
     for (size_t i = 0; i < result->cell_count; i++) {
         struct cell *cell = &result->cells[i];
         double least = cell->target ? fastest : cell->call_ns, most = cell->target ? slowest : cell->call_ns;

@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "calls.h"
+#include "contradictions.h"
+#include "host.h"
 #include "mix.h"
-#include "single.h"
 
 const char *const state_names[STATE_COUNT] = {"L1", "L2", "L3", "DRAM"};
 
@@ -16,11 +17,14 @@ enum { MODE_NAMES = MODE_COUNT + 5 };
 static const char *const mode_names[MODE_NAMES] = {"throughput", "latency", "fresh", "p50",
                                                    "p90",        "p99",     "p99.9", "p99.99"};
 
+const char *const side_names[SIDES_COUNT] = {"none", "source", "destination", "both"};
+
 static char problem[1024];
 
 void row_init(struct row *row)
 {
-    *row = (struct row){.table = 65536, .delta = -1, .buffer = 4194304, .threads = 1, .rounds = 15, .batch_us = 200};
+    *row = (struct row){
+        .table = 65536, .delta = -1, .handed_by = -1, .buffer = 4194304, .threads = 1, .rounds = 15, .batch_us = 200};
 }
 
 static bool parse_int(const char *text, int64_t low, int64_t high, int64_t *value)
@@ -60,6 +64,8 @@ enum key {
     KEY_dst_state,
     KEY_content,
     KEY_ascending,
+    KEY_handed,
+    KEY_handed_by,
     KEY_code,
     KEY_overlap,
     KEY_mode,
@@ -95,6 +101,8 @@ static const struct {
     [KEY_dst_state] = {"dst_state", 0, 0, "L1, L2, L3 or DRAM"},
     [KEY_content] = {"content", 0, 0, "any, dirty, zero, mixed or new"},
     [KEY_ascending] = {"ascending", 0, 0, "none, source, destination or both"},
+    [KEY_handed] = {"handed", 0, 0, "none, source, destination or both"},
+    [KEY_handed_by] = {"handed_by", 0, HOST_CPUS - 1, NULL},
     [KEY_code] = {"code", 0, 0, "warm or cold"},
     [KEY_overlap] = {"overlap", -LARGEST, LARGEST, NULL},
     [KEY_mode] = {"mode", 0, 0, "throughput, latency, fresh, p50, p90, p99, p99.9 or p99.99"},
@@ -196,9 +204,12 @@ static const char *take(struct row *row, enum key key, char *value, unsigned cpu
         row->content = (enum content)word;
         break;
     case KEY_ascending:
-        word = choice(value, (const char *const[ASCENDING_COUNT]){"none", "source", "destination", "both"},
-                      ASCENDING_COUNT);
-        row->ascending = (enum ascending)word;
+    case KEY_handed:
+        word = choice(value, side_names, SIDES_COUNT);
+        *(key == KEY_ascending ? &row->ascending : &row->handed) = (enum sides)word;
+        break;
+    case KEY_handed_by:
+        row->handed_by = (int)number;
         break;
     case KEY_code:
         word = choice(value, (const char *const[]){"warm", "cold"}, 2);
@@ -235,100 +246,6 @@ static const char *take(struct row *row, enum key key, char *value, unsigned cpu
         break;
     }
     return word < 0 ? bad_value(key, original, high) : NULL;
-}
-
-static const char *say(const char *text)
-{
-    snprintf(problem, sizeof problem, "%s", text);
-    return problem;
-}
-
-static const char *contradiction_of_content(const struct row *row, bool mixed)
-{
-    if (row->content == CONTENT_NEW && (row_only_reads(row) || row->op == WHERRY_OP_iszero))
-        return say("content=new needs an op that writes; give another op");
-    if (row->content == CONTENT_NEW && row->overlaps)
-        return say("content=new and overlap cannot be had together: the destination lies where the source does");
-    if (row->content != CONTENT_ANY && row->content != CONTENT_NEW && row_has_source(row))
-        return say("content=dirty, zero and mixed are for ops with a destination alone; give op=zero");
-    if ((row->content == CONTENT_ZERO || row->content == CONTENT_MIXED) && row->op == WHERRY_OP_set)
-        return say("content=zero and mixed need op=zero, iszero or pagezero: op=set leaves no zeros behind");
-    if (row->content != CONTENT_ANY && (mixed || row->size == 0))
-        return say("content takes one size, from 1 byte on, and no mix: slots of a mix overlap each other");
-    return NULL;
-}
-
-/* Calls that are timed one by one. */
-static const char *contradiction_of_single(const struct row *row)
-{
-    if (row->stream)
-        return say("calls that are timed one by one (mode=p50 and so on) take walk=pool");
-    if (row->content != CONTENT_ANY)
-        return say("calls that are timed one by one (mode=p50 and so on) and content cannot be had together; give one "
-                   "of them");
-    if (!op_is_plain(row->op))
-        return say("calls that are timed one by one (mode=p50 and so on) take op=copy, move, set or zero");
-    if (row->calls && (row->calls > SINGLE_MOST || row->calls < single_least(row->percentile))) {
-        snprintf(problem, sizeof problem, "calls=%llu: give 0, or for this percentile %llu to %d",
-                 (unsigned long long)row->calls, (unsigned long long)single_least(row->percentile), SINGLE_MOST);
-        return problem;
-    }
-    return NULL;
-}
-
-/* Keys that are good alone but not together. */
-static const char *contradiction(struct row *row, const bool *given, bool mixed)
-{
-    if (given[KEY_size] == mixed)
-        return say("give one of size and mix");
-    if (!row->aa)
-        row->aa = row->routines[0];
-    bool known = false;
-    for (size_t i = 0; i < row->routine_count; i++)
-        known = known || strcmp(row->aa, row->routines[i]) == 0;
-    if (!known)
-        return bad_value(KEY_aa, row->aa, 0);
-    if (row->overlaps && row->op != WHERRY_OP_move)
-        return say("overlap needs op=move");
-    if (row->overlaps && row->src_state != row->dst_state)
-        return say("overlap needs src_state and dst_state to be the same: both sides share their bytes");
-    if (row->overlaps && (row->delta >= 0 || row->dst_off))
-        return say("overlap says where dst lies; give no delta and no dst_off with it");
-    if (row->delta >= 0 && (!row_has_source(row) || row_only_reads(row))) {
-        snprintf(problem, sizeof problem, "delta needs a source and a destination; op=%s lacks one",
-                 wherry_op_names[row->op]);
-        return problem;
-    }
-    if (row->delta >= 0 && row->dst_off)
-        return say("delta says where dst lies; give no dst_off with it");
-    if (row->stream && (mixed || row->overlaps))
-        return say("walk=stream takes one size and two buffers of its own; give no mix and no overlap");
-    if (row->stream && row->ascending)
-        return say("walk=stream ascends by itself; give no ascending with it");
-    if (row->ascending & ASCENDING_SOURCE && !row_has_source(row)) {
-        snprintf(problem, sizeof problem, "ascending=%s: op=%s has no source; give destination or none",
-                 row->ascending == ASCENDING_BOTH ? "both" : "source", wherry_op_names[row->op]);
-        return problem;
-    }
-    if (row->ascending & ASCENDING_DESTINATION && (row_only_reads(row) || row->overlaps)) {
-        snprintf(problem, sizeof problem, "ascending: %s; give source or none",
-                 row->overlaps ? "the destination lies where the source does, by overlap" : "there is no destination");
-        return problem;
-    }
-    if (row->stream && row->size > row->buffer)
-        return say("size is larger than buffer; give a buffer of at least the size");
-    if (row->mode == MODE_FRESH && !row_has_source(row)) {
-        snprintf(problem, sizeof problem, "mode=fresh stores into the source, which op=%s lacks; give another mode",
-                 wherry_op_names[row->op]);
-        return problem;
-    }
-    if (row->cold && (row->stream || row->mode != MODE_THROUGHPUT || row->percentile > 0))
-        return say("code=cold takes walk=pool and mode=throughput: each of its calls is timed alone");
-    if (row->cold && row->content != CONTENT_ANY)
-        return say("code=cold and content cannot be had together; give one of them");
-    if (row->cold && !op_is_plain(row->op))
-        return say("code=cold takes op=copy, move, set or zero");
-    return row->percentile > 0 ? contradiction_of_single(row) : contradiction_of_content(row, mixed);
 }
 
 static int ascending(const void *a, const void *b)
@@ -378,7 +295,7 @@ static const char *draw(struct row *row, const char *spec, uint64_t seed)
         row->table = 1;
     row->sizes = malloc(row->table * sizeof *row->sizes);
     if (!row->sizes)
-        return say("out of memory");
+        return "out of memory";
     row->sizes[0] = row->size;
     if (spec) {
         struct mix mix = {.sources = row_has_source(row),
@@ -393,19 +310,27 @@ static const char *draw(struct row *row, const char *spec, uint64_t seed)
             return wrong;
     }
     if (row->placed && (row->src_off || row->dst_off || row->delta >= 0))
-        return say("the mix says how each call is aligned; give no src_off, dst_off or delta with it, or only the "
-                   "first line of its file");
+        return "the mix says how each call is aligned; give no src_off, dst_off or delta with it, or only the "
+               "first line of its file";
     for (size_t i = 0; row->placed && row->overlaps && i < row->table; i++) {
         row->placed[i].dst = row->placed[i].src; /* the bases are apart by the overlap already */
         row->placed[i].meets = 0;
     }
     /* Destinations that follow each other keep their places in their lines, not those in their pages. */
-    for (size_t i = 0; row->placed && row->ascending & ASCENDING_DESTINATION && i < row->table; i++)
+    for (size_t i = 0; row->placed && row->ascending & SIDES_DESTINATION && i < row->table; i++)
         if (row->placed[i].meets == IN_PAGE) {
             row->placed[i].meets = 63;
             row->placed[i].dst &= 63;
         }
-    return survey(row) ? NULL : say("out of memory");
+    return survey(row) ? NULL : "out of memory";
+}
+
+static bool names(const struct row *row, const char *routine)
+{
+    for (size_t i = 0; i < row->routine_count; i++)
+        if (strcmp(row->routines[i], routine) == 0)
+            return true;
+    return false;
 }
 
 const char *row_parse(struct row *row, const char *line, unsigned cpus, uint64_t seed)
@@ -443,7 +368,13 @@ const char *row_parse(struct row *row, const char *line, unsigned cpus, uint64_t
             snprintf(problem, sizeof problem, "%s is missing", keys[key].name);
             return problem;
         }
-    const char *wrong = contradiction(row, given, mix != NULL);
+    if (given[KEY_size] == (mix != NULL))
+        return "give one of size and mix";
+    if (!row->aa)
+        row->aa = row->routines[0];
+    if (!names(row, row->aa))
+        return bad_value(KEY_aa, row->aa, 0);
+    const char *wrong = row_contradiction(row, mix != NULL);
     if (wrong)
         return wrong;
     if (row_only_reads(row)) { /* as if the destination lay on the source */

@@ -18,8 +18,8 @@ extern const char *const state_names[STATE_COUNT];
  */
 enum content { CONTENT_ANY, CONTENT_DIRTY, CONTENT_ZERO, CONTENT_MIXED, CONTENT_NEW, CONTENT_COUNT };
 
-/* Which sides' slots are visited in the order of their addresses; the others are shuffled. */
-enum ascending { ASCENDING_NONE, ASCENDING_SOURCE, ASCENDING_DESTINATION, ASCENDING_BOTH, ASCENDING_COUNT };
+extern const char *const side_names[]; /* none, source, destination, both */
+enum sides { SIDES_NONE, SIDES_SOURCE, SIDES_DESTINATION, SIDES_BOTH, SIDES_COUNT }; /* bits: one a side */
 
 struct row {
     int64_t id;
@@ -43,7 +43,9 @@ struct row {
     size_t buffer;
     enum state src_state, dst_state;
     enum content content;
-    enum ascending ascending; /* bits: one a side */
+    enum sides ascending; /* whose slots are visited in the order of their addresses; the others are shuffled */
+    enum sides handed;    /* that another CPU has used last */
+    int handed_by;        /* the CPU; -1: any of another core */
     bool overlaps;
     int64_t overlap;
     enum mode mode;
@@ -67,6 +69,9 @@ static inline bool row_has_source(const struct row *row)
 {
     return op_copies(row->op) || (op_reads(row->op) && row->op != WHERRY_OP_iszero);
 }
+
+/* Do calls depend on what a pass over the pool finds there, so that each pass has to be prepared? */
+static inline bool row_is_by_passes(const struct row *row) { return row->content != CONTENT_ANY || row->handed; }
 
 /* A source and nothing else. */
 static inline bool row_only_reads(const struct row *row) { return row_has_source(row) && op_reads(row->op); }

@@ -127,10 +127,11 @@ static void job_sample(unsigned lane, void *context)
         walk->copy = (loop_fn *)work->cell->target->fn;
         walk->sum = (loop_fn *)work->cell->second->fn;
     }
-    /* Where the content matters: portions of at most a pass, so that every call finds what the refill has left and no
-     * other call's work. The clock's own time is taken off then, since portions may be short. */
+    /* Where it matters what a call finds, content or who used its lines last: portions of at most a pass, so that no
+     * call finds another one's work. The clock's own time is taken off then, since portions may be short. */
     bool refilled = work->row->content != CONTENT_ANY;
-    uint64_t most = refilled ? pool_pass(pool, work->row) : work->calls;
+    const bool by_passes = row_is_by_passes(work->row);
+    uint64_t most = by_passes ? pool_pass(pool, work->row) : work->calls;
     uint64_t warm = work->calls / 16 < WARM_CALLS ? work->calls / 16 : WARM_CALLS;
     warm = warm < most ? warm : most;
     if (work->row->cold && work->cell->call_ns < RECORDED_NS)
@@ -158,20 +159,26 @@ static void job_sample(unsigned lane, void *context)
         for (int i = 0; i < COUNTERS; i++)
             work->figures.counts[i] = !batches || !counters->thread ? NAN : 0;
     }
+    if (work->handover)
+        handover_begin(work->handover);
     for (uint64_t left = batches ? work->calls : 0, portion; left; left -= portion) {
         portion = left < most ? left : most;
         if (refilled)
             pool_refill(pool, work->row, portion);
+        if (work->handover)
+            handover_lines(work->handover, walk, work->row->handed, portion);
         if (work->crew)
             crew_meet(work->crew);
         if (counters && counters->thread)
             counters_begin(counters);
         uint64_t begin = clock_ns();
         work->cell->loop(work->cell->fn, walk, portion);
-        spent += fmax((double)(clock_ns() - begin) - (refilled ? work->bench->clock_ns : 0), 0);
+        spent += fmax((double)(clock_ns() - begin) - (by_passes ? work->bench->clock_ns : 0), 0);
         if (counters && counters->thread)
             counters_end(counters, work->figures.counts);
     }
+    if (work->handover)
+        handover_end(work->handover);
     if (lane == 0 && !began_in_use && upper_in_use(work->bench))
         work->cell->upper_in_use = true;
     work->elapsed[lane] = (uint64_t)fmax(spent, 1);

@@ -35,9 +35,9 @@ struct table {
     size_t wherry_rows;
 };
 
-static void on_row(void *context, const struct row *row, const struct pool *pool)
+static void on_row(void *context, const struct row *row, const struct pool *pool, int handed_by)
 {
-    (void)context, (void)row, (void)pool;
+    (void)context, (void)row, (void)pool, (void)handed_by;
 }
 
 static void on_trying(void *context, const struct row *row, const char *routine)

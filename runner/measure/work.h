@@ -4,13 +4,15 @@
 
 #include "bench.h"
 #include "crew.h"
+#include "handover.h"
 
 /* What one row needs while it is measured. */
 struct work {
     struct bench *bench;
     const struct row *row;
-    struct crew *crew; /* NULL: one thread, this one */
-    unsigned limit_ms; /* for anything that is not a sample of known length */
+    struct crew *crew;         /* NULL: one thread, this one */
+    struct handover *handover; /* NULL: nobody else uses the row's lines */
+    unsigned limit_ms;         /* for anything that is not a sample of known length */
     /* of the step under way */
     struct cell *cell;
     uint64_t calls;

@@ -44,7 +44,7 @@ from wherry.cli import dimensions, reporting, whole
     "ops",
     multiple=True,
     metavar="OP,...",
-    help="scoreboard, mixes, percentiles, cells: only copy, move or set; cells: or another op. Repeatable.",
+    help="scoreboard, mixes, percentiles, handover, cells: only copy, move or set; cells: or another op. Repeatable.",
 )
 @click.option(
     "--region",
@@ -56,14 +56,15 @@ from wherry.cli import dimensions, reporting, whole
 @click.option(
     "--isa",
     metavar="TIER",
-    help="scoreboard, mixes, percentiles, cells: hold Wherry to sse2, avx2, avx512, avx512_ladder or avx512_together.",
+    help="scoreboard, mixes, percentiles, handover, cells: hold Wherry to sse2, avx2, avx512, avx512_ladder or "
+    "avx512_together.",
 )
 @click.option(
     "--mix",
     "mixes",
     multiple=True,
     metavar="MIX",
-    help="scoreboard, mixes, percentiles, cells: also these sizes: uniform:LO-HI, log:LO-HI, a file "
+    help="scoreboard, mixes, percentiles, handover, cells: also these sizes: uniform:LO-HI, log:LO-HI, a file "
     "(size:probability,..., or as in LLVM libc) or a directory.",
 )
 @click.option(

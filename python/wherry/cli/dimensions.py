@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from wherry.experiments import Experiment
 
 COUNTER_SETS = ("hardware", "software", "none")
+SIDES = ("none", "source", "destination", "both")
 # A word may stand for so many values; more are a slip of the finger.
 MOST_VALUES = 4096
 _LARGEST_OVERLAP = 1 << 30
@@ -52,6 +53,13 @@ _OPTIONS = (
         "SIDE,...",
         "cells: calls go upwards in memory on that side: none, source, destination, both.",
     ),
+    (
+        "handed",
+        "handed",
+        "SIDE,...",
+        "cells: another CPU has just written the source, read the destination, or both; none: neither.",
+    ),
+    ("handed-by", "handed_by", "CPU,...", "cells: which CPU; else one of another core."),
     (
         "content",
         "contents",
@@ -250,9 +258,9 @@ def product(
         tables=numbers("table", given.get("tables", ()), 1, 1 << 24),
         codes=_choices("code", given.get("codes", ()), ("warm", "cold")),
         contents=_choices("content", given.get("contents", ()), ("any", "dirty", "zero", "new")),
-        ascending=_choices(
-            "ascending", given.get("ascending", ()), ("none", "source", "destination", "both")
-        ),
+        ascending=_choices("ascending", given.get("ascending", ()), SIDES),
+        handed=_choices("handed", given.get("handed", ()), SIDES),
+        handed_by=numbers("handed-by", given.get("handed_by", ()), 0, 4095),
         pins=pin if isinstance(pin, tuple) else (),
     )
 
@@ -263,6 +271,8 @@ def check_pins(pin: int | tuple[int, ...] | None, own: Product | None) -> int | 
 
     for cpu in pin if isinstance(pin, tuple) else (pin,):
         names.check_pin(cpu)
+    for cpu in own.handed_by if own else ():
+        names.check_pin(cpu, "--handed-by")
     if isinstance(pin, tuple):
         if own is None:
             raise WherryError("several CPUs (--pin) are for cells; give one of them")

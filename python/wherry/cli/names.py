@@ -112,13 +112,13 @@ def check_isa(isa: str | None, cpu: dict) -> None:
         )
 
 
-def check_pin(cpu: int | None) -> None:
+def check_pin(cpu: int | None, option: str = "--pin") -> None:
     if cpu is None:
         return
     usable = sorted(os.sched_getaffinity(0))
     if cpu not in usable:
         raise WherryError(
-            f"CPU {cpu} is not there for this process; it may run on {ranges(usable)} (--pin)"
+            f"CPU {cpu} is not there for this process; it may run on {ranges(usable)} ({option})"
         )
 
 

@@ -23,15 +23,16 @@ _HEADS = {
     "delta": ("dst-src", "mod 4096"),
     "overlap": ("overlap", "bytes"),
     "threads": ("threads", ""),
+    "handed_by": ("handed by", "CPU"),
     "huge": ("huge", "pages"),
     "cpu": ("CPU", ""),
 }
 _ORDER = ("op", "size", "mix", "table", "src_off", "dst_off", "delta", "overlap", "state")
-_ORDER += ("ascending", "content", "code", "mode", "threads", "huge", "cpu")
+_ORDER += ("ascending", "handed", "handed_by", "content", "code", "mode", "threads", "huge", "cpu")
 
 
 _USUAL = {"delta": "any", "overlap": "apart", "content": "any", "code": "warm"}
-_USUAL |= {"ascending": "none"}
+_USUAL |= {"ascending": "none", "handed": "none"}
 
 
 def _value(row: dict, key: str) -> str:
@@ -52,7 +53,7 @@ def _value(row: dict, key: str) -> str:
 class Cells(Experiment):
     takes = frozenset({"product", "routines", "sizes", "states", "ops", "mixes", "isa"}) | {
         *("src_offs", "dst_offs", "deltas", "overlaps", "modes", "threads", "huges", "tables"),
-        *("codes", "contents", "ascending"),
+        *("codes", "contents", "ascending", "handed", "handed_by"),
     }
     weight = 0.0  # there is nothing to measure unless somebody says what
     quick_processes = 2
@@ -65,7 +66,7 @@ class Cells(Experiment):
             ops=asked.ops or ("copy",),
             sizes=asked.sizes or (() if asked.mixes else SIZES),
         )
-        states = request.states or (("L1", "L1"),)
+        states = request.states or (("L1", "L1") if set(own.handed) <= {"none"} else ("L2", "L2"),)
         own.check(states)
         routines = {op: self._names(request, op) for op in own.ops}
         self._check_routines(request, routines)

@@ -11,13 +11,13 @@ from wherry.dimensions import clean
 
 # All that tells one cell from another, in a fixed order; a cell that lacks one has None there.
 _NUMBERS = ("size", "src_off", "dst_off", "delta", "overlap", "buffer", "threads", "huge", "table")
-_NUMBERS += ("members", "offset", "cpu", "block", "others")
+_NUMBERS += ("members", "offset", "cpu", "block", "others", "handed_by")
 KEYS = (
     *("experiment", "op", "routine", "name", "size", "mix", "src_off", "dst_off", "delta"),
     *("overlap", "walk", "buffer", "src_state", "dst_state", "content", "mode", "threads", "huge"),
     *("table", "code", "via", "partners", "place", "live", "who", "cache", "mapping", "raid"),
     *("members", "from", "offset", "offload", "stack", "cpu", "ends", "beside", "ascending"),
-    *("block", "others"),
+    *("block", "others", "handed", "handed_by"),
 )
 AT = {name: i for i, name in enumerate(KEYS)}
 NUMBERS = frozenset(_NUMBERS)

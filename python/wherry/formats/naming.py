@@ -42,6 +42,7 @@ _USUAL = {
     "walk": "pool",
     "content": "any",
     "ascending": "none",
+    "handed": "none",
     "code": "warm",
     "threads": 1,
     "table": 65536,
@@ -126,6 +127,7 @@ _ALLOWED = {
     "mode": ("throughput", "latency", "fresh", *PERCENTILES),
     "content": ("any", "dirty", "zero", "mixed", "new"),
     "ascending": ("none", "source", "destination", "both"),
+    "handed": ("none", "source", "destination", "both"),
     "code": ("warm", "cold"),
     "huge": ("0", "1"),
 }
@@ -139,6 +141,7 @@ _BOUNDS = {
     "buffer": (1, _LARGEST),
     "threads": (1, _LARGEST),
     "table": (1, _LARGEST),
+    "handed_by": (0, 4095),
 }
 
 
@@ -222,7 +225,9 @@ def read(name: str, sign: str, size: float | None = None, ours: bool = False) ->
         told.dimensions.pop("size", None)
     if ours and told.experiment and told.op not in SCENES:
         usual = {
-            k: v for k, v in _USUAL.items() if k not in ("content", "ascending", "code", "table")
+            k: v
+            for k, v in _USUAL.items()
+            if k not in ("content", "ascending", "handed", "code", "table")
         }
         told.dimensions = usual | told.dimensions
     return told

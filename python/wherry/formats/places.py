@@ -15,6 +15,7 @@ _USUAL = {
     "huge": False,
     "content": "any",
     "ascending": "none",
+    "handed": "none",
     "code": "warm",
 }
 _WORDS = {
@@ -26,6 +27,8 @@ _WORDS = {
     "others": "{} copying",
     "content": "{} pages",
     "ascending": "{} ascending",
+    "handed": "{} of another CPU",
+    "handed_by": "CPU {}'s",
     "code": "{} code",
     "mode": "{}",
     "name": "{}",
