@@ -190,11 +190,16 @@ def made(times: dict[tuple[int, str], dict[str, float]], step: float) -> dict:
     for number, ((size, mode), took) in enumerate(times.items()):
         row = {"experiment": "percentiles", "row": number, "op": "copy", "size": size}
         row |= {"mode": mode, "src_state": "L1", "dst_state": "L1", "fastest": None, "tied": []}
-        row |= {"lead": None}
+        row |= {"lead": None, "src_off": 0, "dst_off": 0}
         rows.append(row)
         for name, ns in took.items():
-            cell = row | {"routine": name, "aa": False, "ns": {"median": ns}, "ratio": None}
-            own.append(cell | {"parts": {"step_ns": step}})
+            cell = row | {
+                "routine": name,
+                "aa": False,
+                "ns": {"median": ns, "q25": ns, "q75": ns},
+                "ratio": None,
+            }
+            own.append(cell | {"bytes": size, "rounds": 1, "parts": {"step_ns": step}})
     return {"rows": rows, "cells": own, "noise": {"floor": 0.01}}
 
 
@@ -237,7 +242,11 @@ def test_as_a_user_runs_it(wherry, tmp_path: Path):
     assert all(cell["parts"]["step_ns"] > 0 for cell in found["cells"])
     again = wherry("bench", "--show", "r.json", cwd=tmp_path)
     assert again.returncode == 0 and "timed one by one" in again.stdout
-    picture = pictures.of(found, "percentiles")[0]
+    drawn = pictures.of(found, "percentiles")
+    assert [own.title for own in drawn] == [f"By percentile: copy, in {s}" for s in ("L1", "L2")]
+    picture = drawn[0]
+    assert set(picture.columns["panel"]) == {"8 B", "64 B", "1 KiB"}
+    assert sorted(set(picture.columns["x"])) == [2, 10, 100, 1000]
     assert {view.name for view in picture.views} == {"time per call", "time over libc's"}
     page = wherry("report", "r.json", "-o", "r.html", cwd=tmp_path)
     assert page.returncode == 0 and "p99.9" in (tmp_path / "r.html").read_text()
@@ -252,6 +261,23 @@ def test_as_a_user_runs_it(wherry, tmp_path: Path):
             assert back.returncode == 0, back.stderr
             read = json.loads((tmp_path / f"{form}.json").read_text())
             assert {row["mode"] for row in read["rows"]} == set(TOLD)
+
+
+def test_curves_along_percentiles_have_mixes_beside_sizes_and_other_modes_apart():
+    names = ("p50", "p90", "p99")
+    found = made({(64, name): {"libc": 21.0 + i} for i, name in enumerate(names)}, 10.0)
+    for row in [*found["rows"]]:
+        number = len(found["rows"])
+        found["rows"].append({k: v for k, v in row.items() if k != "size"})
+        found["rows"][-1] |= {"row": number, "mix": "uniform:0-64", "table": 65536}
+        found["cells"].append(found["cells"][row["row"]] | {"row": number})
+    found["rows"].append(found["rows"][0] | {"row": number + 1, "mode": "throughput"})
+    found["cells"].append(found["cells"][0] | {"row": number + 1})
+    found |= {"experiments": [], "machine": {}}
+    along, rest = pictures.of(found, "percentiles")
+    assert along.title.startswith("By percentile: ") and along.points == 6
+    assert set(along.columns["panel"]) == {"64 B", "uniform:0-64, table of 65,536"}
+    assert rest.points == 1
 
 
 def test_any_cell(wherry, tmp_path: Path):

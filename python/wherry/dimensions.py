@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from wherry.formats.naming import sides
+from wherry.row import PERCENTILES
 from wherry.units import size_in_words
 from wherry.yardsticks import LIMITS
 
@@ -14,6 +15,7 @@ from wherry.yardsticks import LIMITS
 _OTHER = {"experiment", "row", "fastest", "tied", "unsure", "lead", "undecided", "huge_obtained"}
 # Figures that a curve can go along, in the order of preference, with the title of the axis.
 AXES = {
+    "mode": "percentile, rarer calls to the right",
     "size": "size of one call, bytes",
     "threads": "threads",
     "members": "members of the stripe",
@@ -23,6 +25,8 @@ AXES = {
     "src_off": "source's offset, bytes",
     "dst_off": "destination's offset, bytes",
 }
+# Where a percentile lies on such an axis: the slowest of so many calls.
+RARITY = {mode: round(100 / (100 - float(mode[1:]))) for mode in PERCENTILES}
 STATES = ("L1", "L2", "L3", "DRAM")
 # Fewer points are no curve.
 LEAST_POINTS = 3
@@ -43,6 +47,11 @@ def clean(value: object, longest: int = LONGEST) -> str:
     if not (len(text) <= _SHORT and text.isascii() and text.isprintable()):
         text = _ENDLESS.sub(r"\1…", _UNSEEN.sub("?", text))
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def along(row: dict, axis: str) -> float | None:
+    """The row's place on an axis; None where it has none."""
+    return RARITY.get(row.get("mode", "")) if axis == "mode" else number(row.get(axis))
 
 
 def number(value: object) -> float | None:

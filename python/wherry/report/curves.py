@@ -49,7 +49,7 @@ def picture(
     differ = dimensions.varying(rows) - {axis}
     points, panels, rate = [], [], counted.rate(rows)
     for row in sorted(rows, key=dimensions.state_order):
-        x = number(row[axis])
+        x = dimensions.along(row, axis)
         panel = dimensions.label(row, differ) if differ else ""
         if x is None:
             continue
@@ -72,6 +72,8 @@ def picture(
     waiting = any(row.get("mode") in RATELESS for row in rows)
     zero = axis == "size" and bool(xs) and xs[0] <= 0
     scale = {"type": "log", "base": 2} if xs and xs[0] > 0 else {"type": "linear", "zero": False}
+    if axis == "mode":
+        scale = {"type": "log"}
     if zero:
         # 0 has no logarithm: along log(1 + size) it has a place, a doubling before 1.
         scale = {"type": "symlog", "constant": 1}
@@ -84,7 +86,7 @@ def picture(
             continue  # an op that libc lacks
         extent = _extent(points, name)
         views.append(_view(name, axis, xs, scale, series, panels, caches, extent))
-    what = {"size": "size"}.get(axis, dimensions.AXES[axis].split(",")[0])
+    what = "size" if axis == "size" else dimensions.AXES[axis].split(",")[0]
     return Picture(
         key=f"curves {axis} {dimensions.common(rows)}",
         title=f"By {what}: {dimensions.common(rows)}",
@@ -105,6 +107,10 @@ def _how(points: Sequence[dict], axis: str, zero: bool, caches: bool) -> str:
     said = []
     if axis == "size":
         said.append(f"Both axes are logarithmic{', with a place for size 0' if zero else ''}")
+    if axis == "mode":
+        said.append(
+            "Both axes are logarithmic; p99 is one call of a hundred, p99.9 one of a thousand"
+        )
     if any(p.get("q25") is not None and p.get("q75") is not None for p in points):
         said.append("A band is the middle half of the rounds")
     grey = any(look.is_yardstick(p["routine"]) for p in points)
@@ -118,6 +124,8 @@ def _how(points: Sequence[dict], axis: str, zero: bool, caches: bool) -> str:
 
 
 def _tip(axis: str) -> tuple[str, str]:
+    if axis == "mode":
+        return "slowest of", "count"
     return ("size", "size") if axis == "size" else (dimensions.AXES[axis].split(",")[0], "count")
 
 
@@ -269,6 +277,10 @@ def _ticks(axis: str, xs: Sequence[float]) -> dict:
             "values": [k * step for k in range(first, math.floor(xs[-1] / step) + 1)],
             "format": ",d",
         }
+    if axis == "mode":
+        names = {place: name for name, place in dimensions.RARITY.items()}
+        tests = [f"datum.value < {1.5 * place} ? '{name}'" for place, name in names.items()]
+        return {"values": list(xs), "labelExpr": " : ".join([*tests, "''"])}
     if axis != "size":
         return {"format": FORMAT, "tickCount": min(len(xs), 8)}
     zero = [0.0] if xs and xs[0] <= 0 else []

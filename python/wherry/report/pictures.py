@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from wherry import dimensions, tables
-from wherry.dimensions import AXES, LEAST_POINTS, number
+from wherry.dimensions import AXES, LEAST_POINTS
 from wherry.report import bars, counted, curves, heatmaps, regions, thennow, ticks
 from wherry.report.picture import Picture
 
@@ -30,10 +30,13 @@ def of(run: dict, experiment: str) -> list[Picture]:
         maps, left = _maps(left)
         for group in maps:
             found += heatmaps.pictures(group, cells)
+        groups, both = _along([*left, *mixes], "mode", ("size", "mix", "table"))
+        found += [curves.picture(run, group, cells, "mode") for group in groups]
+        mixes, left = ([row for row in both if ("mix" in row) == mixed] for mixed in (True, False))
         for axis in AXES:
             # One picture of all panels, unless they differ in more than a place: then what they share says little.
-            groups, left = _along(left, axis)
-            by_mix, mixes = _along(mixes, axis)
+            groups, left = _along(left, axis, _PANELS)
+            by_mix, mixes = _along(mixes, axis, _PANELS)
             found += [
                 counted.renamed(curves.picture(run, group, cells, axis), group)
                 for group in (*groups, *by_mix)
@@ -74,11 +77,13 @@ _PANELS = ("src_state", "dst_state", "walk", "buffer", "content", "ascending", "
 _PANELS += ("handed_by", "mix", "cpu", "huge", "threads")
 
 
-def _along(rows: Sequence[dict], axis: str) -> tuple[list[list[dict]], list[dict]]:
+def _along(
+    rows: Sequence[dict], axis: str, panels: Sequence[str]
+) -> tuple[list[list[dict]], list[dict]]:
     """Rows that make curves along this axis, and the rest; those that lack it are of the rest."""
-    found, left = [], [row for row in rows if number(row.get(axis)) is None]
-    there = [row for row in rows if number(row.get(axis)) is not None]
+    found, left = [], [row for row in rows if dimensions.along(row, axis) is None]
+    there = [row for row in rows if dimensions.along(row, axis) is not None]
     for group in _grouped(there, lambda row: dimensions.without(row, (axis,))):
-        values = {number(row[axis]) for row in group}
+        values = {dimensions.along(row, axis) for row in group}
         (found if len(values) >= LEAST_POINTS else left).extend(group)
-    return _grouped(found, lambda row: dimensions.without(row, (axis, *_PANELS))), left
+    return _grouped(found, lambda row: dimensions.without(row, (axis, *panels))), left
