@@ -444,7 +444,9 @@ def test_the_runners_page_knows_every_option(wherry_run: Path):
 
 def test_the_protocol_and_the_help_have_the_same_options(wherry_run: Path):
     """Each command with its options as the protocol writes it, but for those of which it says [options]."""
-    page = (ROOT / "docs/runner-protocol.md").read_text()
+    page = "".join(
+        (ROOT / f"docs/runner-{part}.md").read_text() for part in ("protocol", "systems")
+    )
     for command in ("measure", "system", "hold", "timed", "entered", "sizes", "verify"):
         written = " ".join(re.findall(rf"`\s*wherry-run {command}\b([^`]*)`", page))
         said = run(wherry_run, command, "--help").stdout

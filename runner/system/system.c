@@ -1,4 +1,4 @@
-/* wherry-run system: rows in from standard input, events out, as measure has them; docs/runner-protocol.md. */
+/* wherry-run system: rows in from standard input, events out, as measure has them; docs/runner-systems.md. */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -384,7 +384,7 @@ static const char help[] =
     "  --pin CPU                  the CPU to measure on (default: the one it starts on)\n"
     "  --seed N                   of the order (default: from the clock)\n"
     "  --peer NAME=PATH[:PREFIX]  copies of a shared object may be named, too\n\n"
-    "Keys of every row: id op routines rounds within batch_us calls. docs/runner-protocol.md tells those of each op:\n";
+    "Keys of every row: id op routines rounds within batch_us calls. docs/runner-systems.md tells those of each op:\n";
 
 static int put_help(void)
 {

@@ -1,6 +1,6 @@
 /* Experiments on whole systems: a switch from process to process, bytes through a network, files read, loads that wait
  * for each other. A row is a set of cells that differ in one name (the routines of the row) and are measured
- * interleaved, as in measure/; what a call is and what may be said of it is the scene's own. docs/runner-protocol.md
+ * interleaved, as in measure/; what a call is and what may be said of it is the scene's own. docs/runner-systems.md
  * has the words. */
 #ifndef RUNNER_SYSTEM_H
 #define RUNNER_SYSTEM_H

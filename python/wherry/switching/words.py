@@ -1,4 +1,4 @@
-"""The words of the experiment `switch`, as docs/runner-protocol.md has them."""
+"""The words of the experiment `switch`, as docs/runner-systems.md has them."""
 
 from __future__ import annotations
 
