@@ -22,9 +22,19 @@ HELPER = "tests/c/handover-test"
 FAST = ("--processes", "1", "--rounds", "2")
 ROW = "id=1 rounds=2 batch_us=20"
 
-two_cpus = pytest.mark.skipif(
-    len(os.sched_getaffinity(0)) < 2,
-    reason="one CPU: needs a second one, which hands lines over",
+
+def core_of(cpu: int) -> tuple[str, ...]:
+    own = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology")
+    try:
+        return tuple((own / f).read_text() for f in ("physical_package_id", "core_id"))
+    except OSError:
+        return (str(cpu),)
+
+
+CPUS = sorted(os.sched_getaffinity(0))
+two_cores = pytest.mark.skipif(
+    len(set(map(core_of, CPUS))) < 2,
+    reason="one core: needs a CPU of another one, which hands lines over",
 )
 
 
@@ -89,7 +99,7 @@ def test_which_cpu(build_dir, asked, told):
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
 
-@two_cpus
+@two_cores
 @pytest.mark.parametrize(
     "words",
     [
@@ -108,12 +118,12 @@ def test_events_of_a_row(wherry_run, words):
     events, said = measure(wherry_run, [row])
     assert said == "" and not of(events, "skip") and not of(events, "wrong")
     (told,) = of(events, "row")
-    assert told["handed_by"] in os.sched_getaffinity(0) - {events[0]["cpu"]}
+    assert told["handed_by"] in set(CPUS) - {events[0]["cpu"]}
     cells = of(events, "cell")
     assert len(cells) == 2 and all(min(cell["ns"]) > 0 for cell in cells)
 
 
-@two_cpus
+@two_cores
 def test_a_row_that_nobody_hands_over_follows_one_that_somebody_does(wherry_run):
     rows = [
         f"id={i} op=copy size=64 routines=libc src_state=L2 dst_state=L2 rounds=1 {words}"
@@ -155,7 +165,7 @@ void *memcpy(void *d, const void *s, size_t n)
 """
 
 
-@two_cpus
+@two_cores
 @pytest.mark.parametrize(("handed", "share"), [("source", 0.9), ("destination", 0)])
 def test_every_timed_call_finds_what_another_cpu_has_just_written(
     wherry_run, tmp_path: Path, monkeypatch, handed, share
@@ -200,7 +210,7 @@ def test_bad_row(wherry_run, words, hint):
     assert said.count("\n") == 1 and hint in said
 
 
-@two_cpus
+@pytest.mark.skipif(len(CPUS) < 2, reason="one CPU: two threads are refused by their number")
 def test_several_threads_are_refused(wherry_run):
     row = "id=1 op=copy routines=libc size=8 handed=source threads=2"
     _, said = measure(wherry_run, [row], status=2)
@@ -208,7 +218,7 @@ def test_several_threads_are_refused(wherry_run):
 
 
 def test_one_cpu_is_not_enough(wherry_run):
-    cpu = min(os.sched_getaffinity(0))
+    cpu = CPUS[0]
     row = "id=1 op=copy routines=libc size=64 src_state=L2 dst_state=L2 handed=source"
     done = run("taskset", "-c", str(cpu), wherry_run, "measure", input=row)
     assert done.returncode == 0
@@ -232,7 +242,7 @@ def test_rows():
         EXPERIMENT.rows(Request(states=(("DRAM", "L2"),)))
 
 
-@two_cpus
+@two_cores
 def test_bench(wherry, tmp_path: Path):
     saved = tmp_path / "run.json"
     done = wherry(
@@ -261,10 +271,10 @@ def test_bench(wherry, tmp_path: Path):
     assert len(told) == 3
 
 
-@two_cpus
+@two_cores
 def test_cells(wherry, tmp_path: Path):
-    other = max(os.sched_getaffinity(0))
-    own = min(os.sched_getaffinity(0))
+    own = CPUS[0]
+    other = next(cpu for cpu in reversed(CPUS) if core_of(cpu) != core_of(own))
     saved = tmp_path / "run.json"
     words = ("--handed", "none,both", "--handed-by", str(other), "--pin", str(own), "--size", "256")
     done = wherry("bench", "cells", *FAST, *words, "--save", saved)
@@ -294,8 +304,8 @@ REFUSED = {
     "--handed source --code cold": "--code cold",
     "--op move --handed source --overlap 8": "--overlap",
     "--op set --handed destination --content dirty": "--content",
-    "--handed-by 0": "--handed source, destination or both with it",
-    "--handed none --handed-by 0": "--handed source, destination or both with it",
+    "--handed-by %d": "--handed source, destination or both with it",
+    "--handed none --handed-by %d": "--handed source, destination or both with it",
     "--handed source --handed-by 4095": "not there",
     "--handed source --threads all": "--threads 1",
 }
@@ -303,8 +313,8 @@ REFUSED = {
 
 @pytest.mark.parametrize("words", REFUSED)
 def test_contradictions_are_refused_before_anything_is_measured(wherry, words):
-    if "--threads" in words and len(os.sched_getaffinity(0)) < 2:
+    if "--threads" in words and len(CPUS) < 2:
         pytest.skip("one CPU: all are one thread")
-    done = wherry("bench", "cells", *words.split())
+    done = wherry("bench", "cells", *words.replace("%d", str(CPUS[0])).split())
     assert done.returncode == 2
     assert REFUSED[words] in done.stderr.replace("\n", " ") and done.stderr.count("\n") == 1
