@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from wherry.scoreboard import regions
+from wherry.scoreboard import listed
 
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -123,7 +123,7 @@ def test_the_figures_of_a_scoreboard(cpu: str, libc: str, envelope: str, single:
     (row,) = re.findall(
         rf"^\| {re.escape(cpu)} \| ([^|]*) regions[^|]*\|[^|]*\|$", README, re.MULTILINE
     )
-    of = "|".join(re.escape(region.name) for region in regions.REGIONS if region.base)
+    of = "|".join(re.escape(region.name) for region in listed.REGIONS if region.base)
     behind = re.findall(rf"^ +(?:{of}) .* behind +[\d.]+ +\S+$", text, flags=re.MULTILINE)
     told = {"one": 1}.get(row.split()[0]) or int(row.split()[0])
     assert told == len(behind)

@@ -17,7 +17,7 @@ from wherry.experiments.scoreboard import EXPERIMENT
 from wherry.found_peers import Peer
 from wherry.report import regions as report_regions
 from wherry.report import words
-from wherry.scoreboard import regions, show
+from wherry.scoreboard import listed, regions, show
 
 FAKE = Path(__file__).with_name("fake_runner.py")
 CACHES = {"L1": 48 << 10, "L2": 1 << 20, "L3": 32 << 20}
@@ -311,7 +311,7 @@ def test_rows_are_measured_once_and_words_are_the_protocols():
     assert {row.ascending for row in rows(ops=("set",))} == {"none", "destination"}
     assert all(row.overlap is None or row.src_state == row.dst_state for row in every)
     assert all(
-        "src_off" not in c for r in regions.REGIONS for c in regions.measured(r, "set", False)
+        "src_off" not in c for r in listed.REGIONS for c in regions.measured(r, "set", False)
     )
 
 
@@ -327,7 +327,7 @@ def test_states_follow_the_caches():
 def test_quick_has_few_rows_and_every_base_region():
     quick, every = rows(quick=True), rows()
     assert len(quick) < len(every) / 3
-    assert all(region.few for region in regions.REGIONS if region.base)
+    assert all(region.few for region in listed.REGIONS if region.base)
     assert {row.rounds for row in quick} <= {5, 6} and max(row.rounds for row in every) == 9
 
 

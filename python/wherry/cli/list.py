@@ -160,7 +160,7 @@ def _experiments(as_json: bool) -> None:
 def _regions(as_json: bool) -> None:
     from wherry.cli.printer import Printer
     from wherry.runfile import encode
-    from wherry.scoreboard.regions import FUNCTIONS, OPS, REGIONS
+    from wherry.scoreboard.listed import FUNCTIONS, OPS, REGIONS
 
     printer = Printer()
     if as_json:

@@ -9,7 +9,8 @@ from wherry.cli import streams
 from wherry.errors import WherryError, unknown
 from wherry.found_peers import CHOICES, TIERS, tier_rank
 from wherry.mixes import Mix
-from wherry.scoreboard.regions import FUNCTIONS, OPS, every
+from wherry.scoreboard.listed import FUNCTIONS, OPS
+from wherry.scoreboard.regions import every
 
 STATES = ("L1", "L2", "L3", "DRAM")
 

@@ -7,7 +7,7 @@ from wherry import dimensions, mixes, product, sentences, tables
 from wherry.campaign import Row
 from wherry.errors import WherryError
 from wherry.experiments import Experiment, Request
-from wherry.scoreboard.regions import FUNCTIONS
+from wherry.scoreboard.listed import FUNCTIONS
 from wherry.units import size_label
 
 SIZES = (64, 256, 1024, 4096, 16384, 65536)

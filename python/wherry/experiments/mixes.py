@@ -6,7 +6,8 @@ from __future__ import annotations
 from wherry import mixes, sentences, tables
 from wherry.campaign import Row
 from wherry.experiments import Experiment, Request
-from wherry.scoreboard.regions import FUNCTIONS, OPS, home, with_overlaps
+from wherry.scoreboard.listed import FUNCTIONS, OPS
+from wherry.scoreboard.regions import home, with_overlaps
 from wherry.yardsticks import YARDSTICKS
 
 OWN = ("rep_movsb", "rep_stosb_set", "avx512_loop", "avx2_loop", "sse2_loop")

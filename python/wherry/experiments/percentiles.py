@@ -10,7 +10,7 @@ from wherry import dimensions, mixes, sentences, tables
 from wherry.campaign import Row
 from wherry.experiments import Experiment, Request
 from wherry.row import PERCENTILES
-from wherry.scoreboard.regions import FUNCTIONS
+from wherry.scoreboard.listed import FUNCTIONS
 from wherry.units import size_label
 from wherry.yardsticks import YARDSTICKS
 

@@ -1,5 +1,6 @@
 """Wherry against libc and every peer, region by region: who is best there, how far Wherry is from the best, and what
-the machine would allow. The regions are in wherry.scoreboard.regions, the arithmetic in score, the tables in show."""
+the machine would allow. The regions are in wherry.scoreboard.listed, what of them is measured in regions, the
+arithmetic in score, the tables in show."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from wherry import sentences, stats, tables
 from wherry.campaign import Campaign, Row
 from wherry.experiments import Experiment, Request
 from wherry.found_peers import tier_rank
-from wherry.scoreboard import regions, score, show
+from wherry.scoreboard import listed, regions, score, show
 from wherry.yardsticks import YARDSTICKS
 
 LIBC = "libc"
@@ -35,14 +36,14 @@ class Scoreboard(Experiment):
     quick_rounds = QUICK["rounds"]
 
     def rows(self, request: Request) -> list[Row]:
-        ops = request.ops or regions.OPS
+        ops = request.ops or listed.OPS
         self.check_named(request, ops, sentences.join(list(ops)))
         return [line.row for line in self._lines(request)]
 
     def _lines(self, request: Request) -> list[_Line]:
         lines = []
         wanted = regions.chosen(request.regions, request.mixes, request.quick)
-        for op in request.ops or regions.OPS:
+        for op in request.ops or listed.OPS:
             names = (
                 LIBC,
                 request.wherry(),
@@ -72,7 +73,7 @@ class Scoreboard(Experiment):
         lines = self._lines(request)
         wherry = request.wherry()
         # Checksums of others are found, too, and take no part.
-        offered = {peer for op in request.ops or regions.OPS for peer in request.contenders(op)}
+        offered = {peer for op in request.ops or listed.OPS for peer in request.contenders(op)}
         # Who does not come back from one call is not measured by those that it did come back from.
         failed = {own.routine for own in campaign.problems if own.kind in ("crash", "hang")}
         peers = tuple(p for p in request.contenders() if p in offered and p not in failed)
@@ -97,7 +98,7 @@ class Scoreboard(Experiment):
         floor = score.region_floor(judge, twins, list(of_region.values()), LIBC)
         limits = _limits(campaign, lines)
         scored: dict[tuple[str, str], score.Scored] = {}
-        for op in request.ops or regions.OPS:
+        for op in request.ops or listed.OPS:
             beside = [*_beside(request, op), LIBC]
             for region in regions.every(request.mixes):
                 planned = of_region.get((op, region.name), [])
@@ -116,7 +117,7 @@ class Scoreboard(Experiment):
         settled = score.settled(list(scored.values()), wherry=wherry, floor=floor)
         scored = dict(zip(scored, settled, strict=True))
         by_op, totals = [], []
-        for op in request.ops or regions.OPS:
+        for op in request.ops or listed.OPS:
             found, told = [], []
             for region in regions.every(request.mixes):
                 one = scored.get((op, region.name))
@@ -144,7 +145,7 @@ class Scoreboard(Experiment):
             "best_by": "processes" if campaign.processes > 1 else "rounds",
             "envelope": list(envelope),
             "about": {peer: request.about(peer) for peer in peers if request.about(peer)},
-            "left_out": list(request.left_out(request.ops or regions.OPS)),
+            "left_out": list(request.left_out(request.ops or listed.OPS)),
             "upper_in_use": sorted(
                 {name for (_, name, _), cell in campaign.cells.items() if cell.upper_in_use}
             ),
@@ -201,7 +202,7 @@ def _figure(campaign: Campaign, rows: list[int], name: str, rate: bool) -> float
     return _six(float(np.exp(np.mean(logs)))) if logs else None
 
 
-def _told(campaign: Campaign, region: regions.Region, scored: score.Scored, names) -> dict:
+def _told(campaign: Campaign, region: listed.Region, scored: score.Scored, names) -> dict:
     """A region for the run file."""
     figures = {name: _figure(campaign, list(scored.rows), name, region.rate) for name in names}
     own = {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from wherry import sentences, tables
 from wherry.mixes import in_words, of_name
-from wherry.scoreboard import regions
+from wherry.scoreboard import listed, regions
 from wherry.scoreboard.score import AHEAD, BEHIND, TIE, UNDECIDED
 from wherry.tables import Block, Column, Figure
 from wherry.units import ns_label, percent, plural
@@ -43,7 +43,7 @@ def blocks(score: dict, records: Sequence[dict], width: int) -> list[Block]:
     found = []
     told = {record["name"]: record for record in records}
     for own in score["ops"]:
-        function = regions.FUNCTIONS[own["op"]]
+        function = listed.FUNCTIONS[own["op"]]
         base = [r for r in own["regions"] if r["base"]]
         mixes = [r for r in own["regions"] if "mix" in r]
         extra = [r for r in own["regions"] if not r["base"] and "mix" not in r]
@@ -359,7 +359,7 @@ def _totals(score: dict, width: int) -> Block | None:
             whom = "best" if against == "best" else limit
             body.append(line(f"{name} against {whom}", values, f"{aim:.2f}"))
     columns = [Column("Wherry's time", left=True)]
-    columns += [Column(regions.FUNCTIONS[own["op"]]) for own in ops]
+    columns += [Column(listed.FUNCTIONS[own["op"]]) for own in ops]
     columns += [Column("aim")]
     return Block("scoreboard: the score", tables.layout(columns, body, width))
 
