@@ -47,6 +47,10 @@ class Mix:
     sha256: str = ""  # of a file's content
     shares: Shares = field(default=({}, {}, {}), compare=False, repr=False)
 
+    def of_row(self) -> dict[str, str]:
+        """What a row of it has; a range has no name beside what it is."""
+        return {"mix": self.spec, "mix_name": f"@{self.name}" if self.sha256 else ""}
+
     def record(self) -> dict[str, object]:
         """What the run file keeps, since the file itself stays behind."""
         own = {

@@ -229,15 +229,7 @@ class Product:
                 source = destination
             elif op in READS:
                 destination = source
-            sized = (
-                {
-                    "mix": call.spec,
-                    "mix_name": f"@{call.name}" if call.sha256 else "",
-                    "table": table,
-                }
-                if self.mixes
-                else {"size": call}
-            )
+            sized = call.of_row() | {"table": table} if self.mixes else {"size": call}
             row = Row(
                 experiment,
                 op,

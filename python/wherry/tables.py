@@ -17,7 +17,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from wherry.errors import escaped
-from wherry.units import ns_label
+from wherry.units import ns_label, size_label
 
 # rich drops blanks at the end of what it aligns to the right; where the blank counts, this
 # character, which is nobody's, stands for it until the text is written.
@@ -102,6 +102,11 @@ def figure(text: str, name: str, row: dict) -> Figure:
     if name in (row.get("unsure") or ()):
         return Figure(text, UNSURE, "unsure")
     return Figure(text)
+
+
+def call(row: dict) -> str:
+    """Its mix or its size."""
+    return row["mix"].removeprefix("@") if "mix" in row else size_label(row["size"])
 
 
 def time(cells: Mapping[str, dict], name: str, row: dict) -> Figure:

@@ -14,7 +14,7 @@ from typing import ClassVar
 from wherry.campaign import Campaign, Row
 from wherry.errors import WherryError
 from wherry.found_peers import TIERS, Peer, tier_rank
-from wherry.mixes import Mix
+from wherry.mixes import Mix, for_op, from_range
 from wherry.product import Product
 from wherry.tables import Block
 from wherry.yardsticks import YARDSTICKS
@@ -50,6 +50,12 @@ class Request:
 
     def wherry(self) -> str:
         return f"wherry@{self.isa}" if self.isa else "wherry"
+
+    def calls(self, op: str, sizes: Sequence[int], mix: str) -> list[dict[str, object]]:
+        """Sizes and mixes of the op, as a row has them: those asked for, else these sizes and the mix of this range."""
+        given = self.mixes or (() if self.sizes else (from_range(mix),))
+        own = self.sizes or (() if self.mixes else sizes)
+        return [*({"size": size} for size in own), *(mix.of_row() for mix in for_op(given, op))]
 
     def contenders(self, op: str | None = None) -> tuple[str, ...]:
         """Peers given and found, without those found ones that lack the op or use more than the tier."""

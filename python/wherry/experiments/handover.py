@@ -3,12 +3,11 @@ data to another. The lines then lie in the caches of that CPU, or of both, which
 
 from __future__ import annotations
 
-from wherry import dimensions, mixes, product, sentences, tables
+from wherry import dimensions, product, sentences, tables
 from wherry.campaign import Row
 from wherry.errors import WherryError
 from wherry.experiments import Experiment, Request
 from wherry.scoreboard.listed import FUNCTIONS
-from wherry.units import size_label
 
 SIZES = (64, 256, 1024, 4096, 16384, 65536)
 MIX = "log:1-4096"
@@ -29,8 +28,6 @@ class Handover(Experiment):
     quick_rounds = 5
 
     def rows(self, request: Request) -> list[Row]:
-        sized = [{"size": size} for size in request.sizes or ((), SIZES)[not request.mixes]]
-        given = request.mixes or (() if request.sizes else (mixes.from_range(MIX),))
         ops = request.ops or ("copy",)
         states = request.states or (("L2", "L2"),)
         self.check_named(request, ops, sentences.join(list(ops)))
@@ -40,10 +37,6 @@ class Handover(Experiment):
             )
         rows = []
         for op in ops:
-            mixed = [
-                {"mix": mix.spec, "mix_name": f"@{mix.name}" if mix.sha256 else ""}
-                for mix in mixes.for_op(given, op)
-            ]
             names = self._names(request, op)
             rows += [
                 Row(
@@ -58,7 +51,7 @@ class Handover(Experiment):
                 )
                 for source, destination in states
                 for sides in (("none", "destination") if op in product.FILLS else SIDES)
-                for call in (*sized, *mixed)
+                for call in request.calls(op, SIZES, MIX)
             ]
         return list(dict.fromkeys(rows))
 
@@ -80,10 +73,6 @@ class Handover(Experiment):
         ]
 
 
-def _call(row: dict) -> str:
-    return row["mix"].removeprefix("@") if "mix" in row else size_label(row["size"])
-
-
 def _block(key, rows, undisturbed, cells, run, width) -> tables.Block:
     op, state, sides = key
     names = tables.routines_in({row["row"]: cells[row["row"]] for row in rows})
@@ -91,14 +80,14 @@ def _block(key, rows, undisturbed, cells, run, width) -> tables.Block:
     columns += [tables.Column(tables.stacked(name), "ns") for name in names]
     body = [
         [
-            tables.Figure(_call(row), style="title"),
+            tables.Figure(tables.call(row), style="title"),
             *(tables.time(cells[row["row"]], name, row) for name in names),
         ]
         for row in rows
     ]
     said = [
-        sentences.leaders(rows, _call),
-        sentences.libc_loss(rows, cells, _call, run["noise"]["floor"] or 0),
+        sentences.leaders(rows, tables.call),
+        sentences.libc_loss(rows, cells, tables.call, run["noise"]["floor"] or 0),
         "" if sides == "none" else _cost(rows, undisturbed, cells),
     ]
     return tables.Block(
@@ -110,10 +99,10 @@ def _block(key, rows, undisturbed, cells, run, width) -> tables.Block:
 
 def _cost(rows: list[dict], undisturbed: list[dict], cells: dict) -> str:
     """How many times as long the quickest of each size takes as the quickest where nobody else uses the lines."""
-    before = {_call(row): row for row in undisturbed}
+    before = {tables.call(row): row for row in undisturbed}
     parts = []
     for row in rows:
-        call = _call(row)
+        call = tables.call(row)
         if call not in before:
             continue
         own, other = (

@@ -6,12 +6,11 @@ from __future__ import annotations
 from dataclasses import replace
 from statistics import median
 
-from wherry import dimensions, mixes, sentences, tables
+from wherry import dimensions, sentences, tables
 from wherry.campaign import Row
 from wherry.experiments import Experiment, Request
 from wherry.row import PERCENTILES
 from wherry.scoreboard.listed import FUNCTIONS
-from wherry.units import size_label
 from wherry.yardsticks import YARDSTICKS
 
 FLOOR = "call_floor"
@@ -30,19 +29,13 @@ class Percentiles(Experiment):
     quick_rounds = 5
 
     def rows(self, request: Request) -> list[Row]:
-        sized = [{"size": size} for size in request.sizes or ((), SIZES)[not request.mixes]]
-        given = request.mixes or (() if request.sizes else (mixes.from_range(MIX),))
         ops = request.ops or ("copy",)
         self.check_named(request, ops, sentences.join(list(ops)))
         rows = []
         for op in ops:
-            mixed = [
-                {"mix": mix.spec, "mix_name": f"@{mix.name}" if mix.sha256 else ""}
-                for mix in mixes.for_op(given, op)
-            ]
             names = self._names(request, op)
             for source, destination in request.states or STATES:
-                for call in (*sized, *mixed):
+                for call in request.calls(op, SIZES, MIX):
                     own = Row(
                         self.name,
                         op,
@@ -73,12 +66,8 @@ class Percentiles(Experiment):
         return found
 
 
-def _call(row: dict) -> str:
-    return row["mix"].removeprefix("@") if "mix" in row else size_label(row["size"])
-
-
 def _label(row: dict) -> str:
-    return f"{_call(row)} {row['mode']}"
+    return f"{tables.call(row)} {row['mode']}"
 
 
 def _block(op, state, rows, cells, run, width) -> tables.Block:
@@ -88,7 +77,7 @@ def _block(op, state, rows, cells, run, width) -> tables.Block:
     columns += [tables.Column(tables.stacked(name), "ns") for name in names]
     body, last = [], ""
     for row in rows:
-        call = _call(row)
+        call = tables.call(row)
         body.append(
             [
                 tables.Figure("" if call == last else call, style="title"),
@@ -113,7 +102,7 @@ def _spread(rows: list[dict], cells: dict, names: list[str]) -> str:
     """How much longer than the median the slowest take that are told."""
     by_call: dict[str, list[dict]] = {}
     for row in rows:
-        by_call.setdefault(_call(row), []).append(row)
+        by_call.setdefault(tables.call(row), []).append(row)
     parts = []
     for call, own in by_call.items():
         first, last = own[0], own[-1]
