@@ -85,6 +85,44 @@ def test_one_cell_far_out_is_named(tmp_path):
     }
 
 
+def host_runs(tmp_path, hosts, cells, kept, slow=None, noise=0.01):
+    """Run files of one model that differ by chance; of host number i the first kept(i) cells. `slow`: a host and its
+    cell that takes three times as long."""
+    rng = np.random.default_rng(6)
+    layout = fleet_runs.Layout(cells)
+    run = json.loads(fleet_runs.run(layout, 0, rng, None, models=1))
+    for number in range(hosts):
+        own = json.loads(json.dumps(run))
+        own["machine"] |= {"host": f"h{number}", "boot": f"{number:016x}"}
+        own["cells"] = own["cells"][: kept(number)]
+        own["rows"] = own["rows"][: math.ceil(kept(number) / len(fleet_runs.ROUTINES))]
+        for place, cell in enumerate(own["cells"]):
+            factor = np.exp(rng.normal(0, noise)) * (3 if (number, place) == slow else 1)
+            cell["ns"] = {name: ns * factor for name, ns in cell["ns"].items()}
+        (tmp_path / f"{number}.json").write_text(json.dumps(own))
+    return loading.read(loading.expand([str(tmp_path)]))
+
+
+@pytest.mark.parametrize(("having", "found"), [(3, {}), (12, {"h2": {"single cells"}})])
+def test_a_cell_that_few_hosts_have_is_not_judged(tmp_path, having, found):
+    """Fewer than five do not tell what is usual for it, however many the group has."""
+    fleet = host_runs(
+        tmp_path, 12, 600, lambda number: 600 if number < having else 60, slow=(2, 100)
+    )
+    assert found_in(fleet) == found
+
+
+def test_a_host_that_measured_far_more_than_the_others(tmp_path):
+    """What it alone has is no figure of how cells scatter."""
+    fleet = host_runs(tmp_path, 6, 5000, lambda number: 5000 if number == 2 else 10)
+    assert found_in(fleet) == {}
+
+
+def test_hosts_that_are_alike_to_the_last_digit(tmp_path):
+    fleet = host_runs(tmp_path, 6, 600, lambda number: 600, slow=(3, 4), noise=0)
+    assert found_in(fleet) == {"h3": {"single cells"}}
+
+
 def test_few_hosts_are_not_judged(tmp_path):
     for seed in range(3):
         usual(seed, clock=(1, 1, 5)[seed], host=f"h{seed}", boot=str(seed)).save(

@@ -26,6 +26,9 @@ USUAL = 0.8
 LEAST_CELLS = 3
 # A single cell that lies out by less than this (a ratio) interests nobody.
 CELL_RATIO = 1.25
+# Of normal deviations one in a hundred lies further out than the first, one in a thousand than the second; no tail is
+# taken to be lighter, where most figures are alike to the last digit.
+NORMAL = (2.576, 3.291)
 
 
 @dataclasses.dataclass
@@ -193,7 +196,7 @@ def _by_figures(seen: list[Seen]) -> list[Finding]:
 
 def _far_bar(z: np.ndarray, share: float) -> float:
     """How far out a cell must lie: the tail between one in a hundred and one in a thousand, gone on with as a power."""
-    near, far = np.quantile(z, [0.99, 0.999])
+    near, far = np.maximum(np.quantile(z, [0.99, 0.999]), NORMAL)
     power = math.log(10) / max(math.log(far / near), 0.02)
     return far * max(1e-3 / share, 1.0) ** (1 / power)
 
@@ -205,25 +208,27 @@ def _by_cells(fleet: Fleet, seen: list[Seen], named: set[int]) -> list[Finding]:
     found = []
     for s in seen:
         left = [i for i, host in enumerate(s.group.hosts) if id(host) not in named]
-        if len(left) < LEAST_HOSTS or not len(s.columns):
+        common = np.flatnonzero(np.isfinite(s.rest).sum(axis=0) >= LEAST_HOSTS)
+        if len(left) < LEAST_HOSTS or not len(common):
             continue
-        scales = np.maximum(s.scales, chance.LEAST_SCALE)
+        columns, rest = s.columns[common], s.rest[:, common]
+        scales = np.maximum(s.scales[common], chance.LEAST_SCALE)
         rows = rng.choice(left, 200_000)
-        at = rng.integers(0, len(s.columns), 200_000)
-        drawn = np.abs(s.rest[rows, at] / scales[at])
+        at = rng.integers(0, len(columns), 200_000)
+        drawn = np.abs(rest[rows, at] / scales[at])
         drawn = drawn[np.isfinite(drawn)]
         if not len(drawn):
             continue
-        bar = _far_bar(drawn, chance.FALSE_ALARMS / PARTS / len(s.columns))
-        z = np.abs(s.rest) / scales
+        bar = _far_bar(drawn, chance.FALSE_ALARMS / PARTS / len(columns))
+        z = np.abs(rest) / scales
         for i in left:
-            own = np.flatnonzero((z[i] > bar) & (np.abs(s.rest[i]) >= math.log(CELL_RATIO)))
+            own = np.flatnonzero((z[i] > bar) & (np.abs(rest[i]) >= math.log(CELL_RATIO)))
             if not len(own):
                 continue
-            worst = own[np.argmax(np.abs(s.rest[i, own]))]
+            worst = own[np.argmax(np.abs(rest[i, own]))]
             more = f" and {len(own) - 1:,} more" if len(own) > 1 else ""
-            ratio = math.exp(float(np.clip(s.rest[i, worst], -50, 50)))
-            words = f"{cell_words(fleet.keys[s.columns[worst]])} {ratio:.2f} × the model's{more}"
+            ratio = math.exp(float(np.clip(rest[i, worst], -50, 50)))
+            words = f"{cell_words(fleet.keys[columns[worst]])} {ratio:.2f} × the model's{more}"
             found.append(
                 Finding(s.group.hosts[i], s.group, "single cells", words, ratio, float(z[i, worst]))
             )
