@@ -164,6 +164,49 @@ def test_no_more_than_the_ceiling_is_claimed():
     assert predict.within_ceiling(own, ceiling | {"at_most": 0.1, "incomplete": True}) == own
 
 
+@pytest.mark.parametrize("longer", [1, 4])
+def test_of_a_longer_run_that_took_more_of_all_the_same_is_told(longer):
+    ceiling = MIX["ceiling"] | {"cpu_s": 1.0 * longer}
+    found = {}
+    for kind in ("timed", "timed_rest"):
+        interval = stats.Ratio(0.7, 0.69, 0.71)
+        found[kind] = {
+            "libc": Total("libc", kind, 0.5 * longer, None, 0.01, 1.0),
+            "wherry": Total("wherry", kind, 0.35 * longer, interval, 0.01, 1e-6),
+        }
+    assert predict.shares(ceiling, found) == {"timed": 0.5}
+    own = predict.predict("wherry", ceiling, found)
+    assert (own.change, own.low, own.high) == pytest.approx((-0.15, -0.155, -0.145))
+    tried = Change(longer * np.array([-0.05, -0.1, -0.15]), np.full(3, 0.5 * longer))
+    half = (tried.half / longer) ** 2 + 0.005**2
+    own = predict.predict("wherry", ceiling, found, tried=[tried])
+    assert own.change == pytest.approx(-0.1 - 0.15)
+    assert own.high - own.change == pytest.approx(half**0.5) == own.change - own.low
+    turned = Turned("calls", 100, 0.6, 0.01, 0.02, lasting=0.1)
+    own = predict.of_turns("wherry", turned, predict.NOISE, tried, ceiling["cpu_s"])
+    # Of the half of the run that such calls took a tenth was seen, and of its gain as much may not last.
+    assert own.change == pytest.approx(0.01 - 0.1 * 0.8)
+    half = (0.02**2 + (0.8 * tried.half / longer) ** 2) ** 0.5
+    assert own.low == pytest.approx(own.change - half)
+    assert own.high == pytest.approx(own.change + half + predict.LASTING_SPREAD * 0.07 * 0.8)
+
+
+def test_a_tie_may_be_a_gain_or_a_loss_of_the_noise():
+    for ratio, ends in (((1.0, 0.999, 1.001), (1 / 1.03, 1.03)), ((1.0, 0.9, 1.1), (0.9, 1.1))):
+        total = Total("wherry", "timed", 0.5, stats.Ratio(*ratio), 0.03, 0.5)
+        found = {"timed": {"libc": replace(total, ratio=None), "wherry": total}}
+        own = predict.predict("wherry", MIX["ceiling"], found)
+        assert (own.low, own.high) == pytest.approx(tuple(0.5 * (end - 1) for end in ends))
+
+
+def test_loading_is_added_with_what_is_not_known_of_it():
+    own = predict.Prediction("wherry", -0.1, -0.13, -0.06, True)
+    paid = predict.with_loading(own, Cost(0.02, 0.016, 0.023))
+    assert paid.change == pytest.approx(-0.08) and paid.measurable
+    assert paid.low == pytest.approx(-0.08 - (0.03**2 + 0.004**2) ** 0.5)
+    assert paid.high == pytest.approx(-0.08 + (0.04**2 + 0.003**2) ** 0.5)
+
+
 def test_the_share_is_never_above_the_ceiling():
     assert predict.shares({"likely": 0.5, "at_most": 0.6}, totals(1, 1)) == {
         "hot": 0.5,

@@ -70,6 +70,29 @@ def test_interval_of_few_processes_covers_the_truth(processes):
     assert held >= 182
 
 
+@pytest.mark.parametrize("rounds", [(3, 9, 6), (8, 4), (12,), (1, 5)])
+def test_an_interval_is_that_of_medians_drawn_one_by_one(rounds):
+    """Processes first, then as many rounds of each as the longest has."""
+    rng = np.random.default_rng(SEED)
+    own = [rng.normal(0.4 * place, 0.3, n) for place, n in enumerate(rounds)]
+    drawn = [
+        np.median([rng.choice(own[p], max(rounds)) for p in rng.integers(len(own), size=len(own))])
+        for _ in range(4000)
+    ]
+    found = stats.bootstrap(own, rng, 4000)
+    assert found.median == pytest.approx(np.exp(np.median(np.concatenate(own))))
+    ends = np.quantile(drawn, (0.025, 0.975))
+    assert np.log([found.low, found.high]) == pytest.approx(ends, abs=0.05)
+
+
+def test_rounds_that_one_of_two_lacks_are_left_out():
+    pairs = stats.log_ratios(
+        {0: np.array([2.0, 4.0, 8.0]), 1: np.array([]), 2: np.array([6.0])},
+        {0: np.array([1.0, 1.0]), 1: np.array([1.0]), 2: np.array([2.0, 1.0])},
+    )
+    assert [np.exp(own).tolist() for own in pairs] == [pytest.approx([2, 4]), pytest.approx([3])]
+
+
 def test_processes_of_different_length():
     ratio = stats.bootstrap([np.zeros(3), np.zeros(7), np.zeros(1)], np.random.default_rng(SEED))
     assert (ratio.low, ratio.median, ratio.high) == (1, 1, 1)
@@ -118,6 +141,28 @@ def test_equal_routines_seldom_get_a_winner():
     assert crowned <= 1
 
 
+def test_the_fastest_is_picked_on_one_half_of_the_rounds_and_judged_on_the_other():
+    rng = np.random.default_rng(SEED)
+    # Ahead in the first round, the third and so on, behind in the others.
+    cells = {"lucky": {0: np.array([9.0, 11.0] * 4)}, "b": {0: np.full(8, 9.9)}}
+    found = stats.race(cells, rng)
+    ratio, units = found.others["b"]
+    assert found.best == "lucky" and ratio.median == pytest.approx(9.9 / 11) and len(units) == 4
+    # With fewer rounds, or where one half has hardly any, it is picked and judged on all.
+    few = {name: {0: own[0][:7]} for name, own in cells.items()}
+    single = {
+        name: {p: own[0][p : p + 1] for p in range(7)} | {7: own[0][:2]}
+        for name, own in cells.items()
+    }
+    for own in (few, single):
+        found = stats.race(own, rng)
+        assert found.best == "lucky" and found.others["b"][0].median == pytest.approx(9.9 / 9)
+    enough = {p: np.ones(2 if p < 3 else 1) for p in range(5)}
+    assert stats.can_halve([{0: np.ones(8)}, enough])
+    assert not stats.can_halve([{0: np.ones(8)}, {0: np.ones(7)}])
+    assert not stats.can_halve([single["b"] | {7: np.ones(1)}, {0: np.ones(8)}])
+
+
 def test_a_row_of_one_or_none_has_no_race():
     rng = np.random.default_rng(SEED)
     assert stats.verdict({}, 0.01, rng).fastest is None
@@ -145,6 +190,22 @@ def test_one_sample_has_no_interval_and_no_verdict():
     # Whoever has one where others have more runs in no race.
     others = {"libc": noisy(rng, 10), "wherry": noisy(rng, 8), "x": one["x"]}
     assert stats.verdict(others, 0.01, rng).fastest == "wherry"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "said"),
+    [
+        ((1.06, 1.04, 1.08), "slower"),
+        ((1.06, 0.99, 1.08), "tie"),  # the interval holds 1
+        ((1.04, 1.03, 1.06), "tie"),  # within the noise floor
+        ((0.94, 0.92, 0.96), "faster"),
+        ((0.94, 0.92, 1.01), "tie"),
+        ((0.96, 0.94, 0.97), "tie"),
+    ],
+)
+def test_what_is_called_so_survives_all_three(ratio, said):
+    assert stats.call(stats.Ratio(*ratio), 0.05, 0.04) == said
+    assert stats.call(stats.Ratio(*ratio), 0.05, 0.06) == "tie"
 
 
 def test_what_takes_many_times_as_long_is_no_tie():
