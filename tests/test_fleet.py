@@ -175,6 +175,24 @@ def test_a_change_is_seen_host_by_host(tmp_path):
     assert ratio == pytest.approx(0.8, rel=0.02)
 
 
+@pytest.mark.parametrize("hosts", [3, 5, 10, 19, 20, 60])
+def test_hosts_that_did_not_change_are_seldom_said_to_have(hosts):
+    """One in 200 of ten comparisons each, as all ten together are to be wrong in one of 20 fleets."""
+    rng = np.random.default_rng(8)
+    told = [summary._change("x", rng.normal(0, 0.03, hosts), 10).verdict for _ in range(2000)]
+    assert told.count("faster") + told.count("slower") <= 20
+    # A change of five times their scatter is seen, but by a few hosts alone.
+    seen = summary._change("x", rng.normal(0.15, 0.03, hosts), 10)
+    assert seen.verdict == ("slower" if hosts >= 10 else "no change seen")
+
+
+def test_a_few_odd_hosts_do_not_hide_a_change():
+    rng = np.random.default_rng(8)
+    logs = rng.normal(0.1, 0.02, 30)
+    logs[:3] += 3.0
+    assert summary._change("x", logs, 10).verdict == "slower"
+
+
 def test_a_change_that_nobody_could_judge_is_not_called_none(tmp_path, wherry):
     """One host is too few for a change and for what is usual; with the same file on both sides there is none at all."""
     paths = [str(tmp_path / name) for name in ("a.json", "b.json")]

@@ -18,6 +18,8 @@ INNER, OUTER = 0.80, 0.92
 ENOUGH = 100
 # No scatter between hosts is smaller than this (a fraction): clocks, and the digits of a file.
 LEAST_SCALE = 0.003
+# The median distance knows as much as this share of the deviations.
+EFFICIENCY = 0.37
 # What the other groups' scatter counts, in hosts of a group's own.
 PRIOR = 4.0
 # Distances, as their inverse hyperbolic sine: close where most hosts are, and far enough out for any.
@@ -47,8 +49,7 @@ def moderated(own: list[float], sizes: list[int]) -> list[tuple[float, float]]:
     common = float(np.median(usable)) if len(usable) > 1 else None
     found = []
     for s, n in zip(own, sizes, strict=True):
-        # The median distance is 37 % efficient: it knows as much as so many deviations.
-        freedom = max(0.37 * (n - 1), 0.5)
+        freedom = max(EFFICIENCY * (n - 1), 0.5)
         if not math.isfinite(s):
             s = 0.0
         if common is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from wherry import significance
 from wherry.fleet import chance, grouping, outliers
 from wherry.fleet.cells import AT
 from wherry.fleet.grouping import Group
@@ -18,6 +19,11 @@ SHOWN = ("libc", "wherry")
 LEAST_POINTS = 3
 # The verdict where nothing was judged.
 TOO_FEW = "too few hosts"
+# From so many hosts on the median distance tells how far they scatter, which a few odd ones do not move. Of fewer it is
+# too often near 0.
+MANY = 20
+# Of a median, over that of a mean.
+MEDIAN_ERROR = 1.25
 _SIZE = AT["size"]
 
 
@@ -154,11 +160,13 @@ def _change(title: str, logs: np.ndarray, compared: int) -> Change:
     centre = float(np.median(logs))
     if len(logs) < 3:
         return Change(title, len(logs), math.exp(centre), math.nan, math.nan, TOO_FEW)
-    from statistics import NormalDist
-
-    error = 1.25 * max(float(chance.scale((logs - centre)[:, None])[0]), chance.LEAST_SCALE)
-    bar = NormalDist().inv_cdf(1 - 0.025 / compared) * (1 + 2 / len(logs))
-    half = bar * error / math.sqrt(len(logs))
+    if len(logs) < MANY:
+        scale, freedom = float(np.std(logs, ddof=1)), float(len(logs) - 1)
+    else:
+        scale = float(chance.scale((logs - centre)[:, None])[0])
+        freedom = chance.EFFICIENCY * (len(logs) - 1)
+    error = MEDIAN_ERROR * max(scale, chance.LEAST_SCALE) / math.sqrt(len(logs))
+    half = error * significance.t_within(freedom, significance.LEVEL / compared)
     low, high = math.exp(centre - half), math.exp(centre + half)
     verdict = "slower" if low > 1 else "faster" if high < 1 else "no change seen"
     return Change(title, len(logs), math.exp(centre), low, high, verdict)
