@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from wherry.ab import figures, sides, verdict
@@ -23,6 +25,8 @@ def test_a_difference_is_told_from_noise():
         assert own.call == call
         assert own.ratio.low < factor < own.ratio.high
         assert 0.005 <= own.floor < 0.03
+        # A part of the time that all runs have is judged alike.
+        assert figures.of(made(rng, factor, 0.02), "user", 0).call == call
 
 
 def test_noise_is_called_a_difference_seldom():
@@ -61,6 +65,61 @@ def test_the_noise_floor_grows_with_the_noise():
         for noise in (0.001, 0.02, 0.2)
     ]
     assert floors[0] == 0.005 and floors[0] < floors[1] < floors[2]
+
+
+def test_a_round_is_the_ratio_of_its_geometric_means():
+    def ran(seconds: float) -> Ran:
+        return Ran(0, seconds, seconds, 0.0, int(1e6 * seconds), 1, "")
+
+    own = figures.of([tuple(map(ran, (2.0, 2.4, 3.0, 3.9)))] * 5, "elapsed", 0)
+    assert (own.a, own.b) == pytest.approx((2.2, 3.45))
+    assert own.ratio.median == pytest.approx((3.0 * 3.9 / (2.0 * 2.4)) ** 0.5)
+    assert own.rounds == pytest.approx([np.log(own.ratio.median)] * 5)
+    assert [own.alike[side][4] for side in (0, 1)] == pytest.approx(np.log([2 / 2.4, 3 / 3.9]))
+    peak = figures.of([tuple(map(ran, (2.0, 2.4, 3.0, 3.9)))] * 5, "peak", 0)
+    assert (peak.a, peak.b) == pytest.approx((2.2e6, 3.45e6))
+
+
+def test_the_noise_floor_is_that_of_rounds_whose_sides_are_one():
+    rng = np.random.default_rng(7)
+    a, b = rng.normal(0.03, 0.02, 9), rng.normal(0, 0.06, 9)
+    null = []
+    for _ in range(20_000):
+        rounds = [
+            (rng.choice((-1, 1)) * a[i] + rng.choice((-1, 1)) * b[i]) / 2
+            for i in rng.integers(9, size=9)
+        ]
+        null.append(abs(np.median(rounds)))
+    floor = figures.noise_floor(a, b, rng)
+    assert floor == pytest.approx(np.expm1(np.quantile(null, 0.95)), rel=0.06)
+
+
+def test_what_a_reader_should_know_beside_the_verdict():
+    def said(seconds=1.0, stolen=None, b="dropin", **calls) -> str:
+        rounds = made(np.random.default_rng(5), 1.0, 0.02)
+        found = {metric: figures.of(rounds, metric, 0) for metric in figures.METRICS}
+        for metric, call in calls.items():
+            found[metric] = replace(found[metric], call=call)
+        found["elapsed"] = replace(found["elapsed"], a=seconds, b=2 * seconds)
+        pair = [sides.Side(name, name, {}, name == "dropin") for name in ("libc", b)]
+        return " ".join(verdict.remarks(*pair, found, stolen))
+
+    assert "A run lasts 12.0 ms: loading one more object" in said(0.012)
+    # Both load as many, or it is little beside the run.
+    assert "loading" not in said(0.012, b="A=1") and "loading" not in said(0.021)
+    assert "The hypervisor took 3.0 % of the machine's time" in said(stolen=0.03)
+    assert "hypervisor" not in said(stolen=0.01) and "hypervisor" not in said()
+    assert "do not agree" in said(cpu="slower", elapsed="faster")
+    assert "do not agree" not in said(cpu="slower", elapsed="tie")
+    # What is decided needs no other way to tell it.
+    assert "wherry record" in said() and "wherry record" not in said(cpu="slower")
+
+
+def test_to_stay_with_is_the_side_that_is_held_against():
+    own = figures.of(made(np.random.default_rng(1), 1.1, 0.01), "cpu", 0)
+    libc, other = (sides.Side(name, name, {}, False) for name in ("libc", "A=1"))
+    assert verdict.sentence(libc, other, own, 20).endswith("; keep libc.")
+    assert verdict.sentence(other, libc, own, 20).endswith("; keep A=1.")
 
 
 def test_no_difference_names_what_tells_more():
