@@ -391,6 +391,70 @@ def test_the_ceiling_is_what_was_timed():
     assert ceiling.cost(costs, "copy", ceiling.Timed(cheap), 4096).likely == 1.0
 
 
+FLAT = {op: {"0": 2.0, "16777216": 2.0} for op in ceiling.OPS}
+ALIKE = dict.fromkeys(ceiling.KINDS, FLAT)
+
+
+@pytest.mark.parametrize("cpu_s", [1.0, 1e-7])
+def test_the_parts_of_a_ceiling_are_those_of_its_classes(cpu_s):
+    sizes = [[0, 0, 5, 0], [16, 16, 100, 1600], [17, 17, 10, 170], [64, 64, 10, 640]]
+    sizes += [[1 << 20, 1 << 20, 3, 3 << 20], [(1 << 20) + 1, 2 << 20, 2, 3 << 20]]
+    ops = {"copy": {"sizes": sizes}, "set": {"sizes": [[16, 16, 0, 0], [65, 65, 20, 1300]]}}
+    found = ceiling.of(ops, cpu_s, ALIKE)
+    calls = {(own["op"], own["up_to"]): own["calls"] for own in found["parts"]}
+    assert calls == {
+        ("copy", 16): 105,
+        ("copy", 64): 20,
+        ("copy", 1 << 20): 3,
+        ("copy", None): 2,
+        ("set", 256): 20,
+    }
+    # In proportion to their times they are what is likely, and none is at most more than all.
+    whole = 150 * 2e-9
+    assert found["likely_s"] == pytest.approx(min(whole, cpu_s))
+    for own in found["parts"]:
+        took = own["calls"] * 2e-9
+        assert own["likely_s"] == pytest.approx(took * found["likely_s"] / whole, abs=2e-9)
+        assert own["at_most_s"] == pytest.approx(min(took, cpu_s), abs=2e-9)
+
+
+def test_of_a_class_that_few_were_timed_of_its_neighbours_tell():
+    def row(size: int, calls: int, ns: float) -> list:
+        return [size, size, calls, size * calls, ns * calls, calls, 0, 3.0 * calls, 0, [0] * 9]
+
+    timed = ceiling.Timed([row(64, 4, 10.0), row(192, 4, 40.0), row(4096, 100, 500.0)])
+    # By lines: 64 bytes are two, 192 are four.
+    whole, added, faults, calls = timed.near(64)
+    assert calls == 8 and whole == pytest.approx((10 + 40 / 2) / 2)
+    assert (added, faults) == pytest.approx(((1 + 1 / 2) / 2, (3 + 3 / 2) / 2))
+    assert timed.near(4096)[::3] == pytest.approx((500, 100))
+    # The nearest is that of the least ratio.
+    assert ceiling.Timed([row(64, 8, 10.0), row(256, 8, 40.0)]).near(130)[3] == 8
+    assert ceiling.Timed([row(64, 8, 10.0), row(256, 8, 40.0)]).near(130)[0] == pytest.approx(
+        40 * (130 + 64) / (256 + 64)
+    )
+    assert ceiling.Timed([row(64, 8, 10.0), row(256, 8, 40.0)]).near(126)[0] == pytest.approx(
+        10 * (126 + 64) / (64 + 64)
+    )
+
+
+@pytest.mark.parametrize(
+    ("size", "calls", "factor"), [(8192, 100, 2), (8192, 200, 2), (4095, 500, 1)]
+)
+def test_of_large_calls_that_hardly_any_was_timed_of_the_ceiling_is_twice_as_high(
+    size, calls, factor
+):
+    times = [[size, size, 2, 2 * size, 2000.0, 0.0, 0, 0.0, 0, [0] * 9]]
+    ops = {"copy": {"sizes": [[size, size, calls, size * calls]], "times": times}}
+    found = ceiling.of(ops, 1.0, ALIKE, system_s=0.01)
+    own = factor * calls * 1e-6 * (1 + 2 / 2**0.5)
+    assert found["likely_s"] == pytest.approx(calls * 1e-6)
+    # So many bytes may have been new pages, too.
+    many = factor == 2 and size * calls >= 1 << 20
+    assert found["at_most_s"] == pytest.approx(own + (0.01 if many else 0))
+    assert found.get("few_timed", False) is many
+
+
 def test_what_goes_upwards():
     order = [[4096, 100, 90, 10], [8192, 100, 90, 90], [None, 10, 0, 10]]
     document = {"ops": {"copy": {"order": order}, "set": {"order": order}}}
@@ -442,6 +506,10 @@ def test_a_damaged_cache_of_costs_is_measured_again(tmp_path, monkeypatch):
     for text in (
         *(None, "", "[]", deep, '{"key": "key"}', '{"kept": [1]}', '{"kept": {"key": 3}}'),
         *('{"kept": {"key": {"hot": 1}}}', '{"kept": {"key": {"hot": {"copy": {"x": "y"}}}}}'),
+        *(
+            json.dumps({"kept": {"key": good | {"hot": good["hot"] | {"set": wrong}}}})
+            for wrong in ({}, {"64": 0}, {"64": 1e12}, {"64": "2"}, {"-1": 2.0})
+        ),
     ):
         if text is not None:
             path.write_text(text)
