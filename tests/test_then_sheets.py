@@ -202,6 +202,25 @@ def test_alignment_worked_out():
     assert "mmx_movq" in then.widened(experiments.load("alignment")).routines
 
 
+@pytest.mark.parametrize(
+    ("ns", "floor", "said"),
+    [
+        (25.0, 0.01, "would still help: cached and misaligned it takes 0.833 times"),
+        (30.2, 0.01, "would make no difference now that can be told: cached"),
+        (29.8, 0.01, "would make no difference now that can be told: cached"),
+        (30.2, None, "would do harm now"),
+        (30.1, None, "would make no difference now"),
+    ],
+)
+def test_alignment_claims_nothing_within_the_noise(ns, floor, said):
+    own = {"size": 1448, "src_off": 1, "dst_off": 0, "src_state": "L1", "dst_state": "L1"}
+    run = made("alignment", [(own, {"rep_movsl": 30.0, "int_prefetch64_from": ns})])
+    for experiment in run["experiments"]:
+        experiment["noise_floor"] = floor
+    _, words = sheets_of(run, "alignment")
+    assert said in words
+
+
 @pytest.mark.parametrize("ghz", [4.0, None])
 def test_alignment_counts_the_same_cycles_in_its_own_table_as_beside_the_mail(ghz):
     """By the clock that was measured; what the kernel says (1 GHz here) only where nothing else is known."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from statistics import median
 
-from wherry import history, sentences, tables
+from wherry import history, reading, sentences, tables
 from wherry.clock import Clock
 from wherry.experiments.alignment import state_name
+from wherry.stats import LEAST_FLOOR
 from wherry.then.sheet import MISSING, Sheet, count, figures, span
 from wherry.units import ns_label, percent
 
@@ -44,7 +45,7 @@ def sheets(run: dict, clock: Clock) -> list[Sheet]:
     now = medians(run, table.where)
     if not now:
         return []
-    return [_cycles(table, now, clock), _costs(table, now)]
+    return [_cycles(table, now, clock), _costs(table, now, reading.floor(run, "alignment"))]
 
 
 def _then(table: history.Table) -> dict[tuple[str, bool], float]:
@@ -97,7 +98,7 @@ def _cycles(table: history.Table, now: dict[State, dict[str, Medians]], clock: C
     )
 
 
-def _costs(table: history.Table, now: dict[State, dict[str, Medians]]) -> Sheet:
+def _costs(table: history.Table, now: dict[State, dict[str, Medians]], floor: float) -> Sheet:
     then = _then(table)
     names = list(dict.fromkeys(name for of in now.values() for name in of))
     columns = [tables.Column("misaligned / aligned", left=True)]
@@ -112,7 +113,7 @@ def _costs(table: history.Table, now: dict[State, dict[str, Medians]]) -> Sheet:
     for state, of in now.items():
         line = [f"now, {state_name(state)}"]
         rows.append(line + [figures(_cost(of.get(name, {}))) for name in names])
-    said = [_said_then(table, old), _said_now(now), _integers(table, now), _mmx(now)]
+    said = [_said_then(table, old), _said_now(now), _integers(table, now, floor), _mmx(now)]
     return Sheet(
         f"alignment, what stays comparable: time of a misaligned copy of {table.size} bytes over an aligned one",
         columns,
@@ -154,7 +155,7 @@ def _said_now(now: dict[State, dict[str, Medians]]) -> str:
     return f"Now a misaligned copy takes, {states}, so many times as long as an aligned one: {sentences.join(parts)}."
 
 
-def _integers(table: history.Table, now: dict[State, dict[str, Medians]]) -> str:
+def _integers(table: history.Table, now: dict[State, dict[str, Medians]], floor: float) -> str:
     warm = now.get(CACHED, {})
     pair = [warm.get(name, {}).get(False) for name in ("int_prefetch64_from", "rep_movsl")]
     if None in pair:
@@ -162,7 +163,10 @@ def _integers(table: history.Table, now: dict[State, dict[str, Medians]]) -> str
     ratio = pair[0] / pair[1]
     then = _then(table)
     old = then["int_prefetch64_from", False] / then["rep_movsl", False]
-    verdict = "would still help" if ratio < 1 else "would do harm now"
+    least = 1 + max(floor, LEAST_FLOOR)
+    verdict = "would make no difference now that can be told"
+    if not 1 / least <= ratio <= least:
+        verdict = "would still help" if ratio < 1 else "would do harm now"
     return (
         f"Her patch, integer registers where addresses are misaligned, {verdict}: cached and misaligned it takes "
         f"{figures(ratio)} times as long as movsl, {figures(old)} times then."
