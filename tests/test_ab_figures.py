@@ -95,16 +95,19 @@ def test_the_noise_floor_is_that_of_rounds_whose_sides_are_one():
 
 
 def test_what_a_reader_should_know_beside_the_verdict():
-    def said(seconds=1.0, stolen=None, b="dropin", **calls) -> str:
+    def said(seconds=1.0, works=1.0, stolen=None, b="dropin", **calls) -> str:
         rounds = made(np.random.default_rng(5), 1.0, 0.02)
         found = {metric: figures.of(rounds, metric, 0) for metric in figures.METRICS}
         for metric, call in calls.items():
             found[metric] = replace(found[metric], call=call)
         found["elapsed"] = replace(found["elapsed"], a=seconds, b=2 * seconds)
+        found["cpu"] = replace(found["cpu"], a=works, b=2 * works)
         pair = [sides.Side(name, name, {}, name == "dropin") for name in ("libc", b)]
         return " ".join(verdict.remarks(*pair, found, stolen))
 
     assert "A run lasts 12.0 ms: loading one more object" in said(0.012)
+    # As it is of one that waits for the most part.
+    assert "A run takes 1.2 ms of CPU time: loading one more object" in said(works=0.0012)
     # Both load as many, or it is little beside the run.
     assert "loading" not in said(0.012, b="A=1") and "loading" not in said(0.021)
     assert "The hypervisor took 3.0 % of the machine's time" in said(stolen=0.03)

@@ -12,7 +12,8 @@ from wherry.ab.sides import Side
 from wherry.stats import Ratio
 from wherry.units import percent
 
-# A run shorter than this is mostly the loader's work, of which a preloaded object is a part.
+# A run that lasts no longer than this, or works no longer, is mostly the loader's work, of which a preloaded object is a
+# part.
 SHORT = 0.02
 MANY_STOLEN = 0.02
 
@@ -71,11 +72,16 @@ def word(own: Figure, rounds: int) -> str:
 def remarks(a: Side, b: Side, found: dict[str, Figure], stolen: float | None) -> list[str]:
     """What a reader should know beside the verdict."""
     said = []
-    elapsed = found["elapsed"]
-    if min(elapsed.a, elapsed.b) < SHORT and a.preloads != b.preloads:
+    lasts, works = (min(found[metric].a, found[metric].b) for metric in ("elapsed", "cpu"))
+    if min(lasts, works) < SHORT and a.preloads != b.preloads:
+        # One that waits may take long and have as little to do.
+        run = (
+            f"lasts {lasts * 1e3:.1f} ms"
+            if lasts < SHORT
+            else f"takes {works * 1e3:.1f} ms of CPU time"
+        )
         said.append(
-            f"A run lasts {min(elapsed.a, elapsed.b) * 1e3:.1f} ms: loading one more object is part of the difference. "
-            "Give the program more to do."
+            f"A run {run}: loading one more object is part of the difference. Give the program more to do."
         )
     if stolen is not None and stolen > MANY_STOLEN:
         said.append(
