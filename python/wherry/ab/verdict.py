@@ -12,8 +12,7 @@ from wherry.ab.sides import Side
 from wherry.stats import Ratio
 from wherry.units import percent
 
-# A run that lasts no longer than this, or works no longer, is mostly the loader's work, of which a preloaded object is a
-# part.
+# A run that lasts or works no longer than this is mostly the loader's work, of which a preloaded object is a part.
 SHORT = 0.02
 MANY_STOLEN = 0.02
 
