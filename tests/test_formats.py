@@ -309,6 +309,25 @@ def test_benchtests_are_read(tmp_path):
     assert run["experiments"][0]["name"] == "glibc memcpy default"
 
 
+@pytest.mark.parametrize(
+    ("number", "said"), [(1, "1 timing"), (2, "2 timings"), (1100, "1,100 timings")]
+)
+def test_timings_of_benchtests_that_are_none_are_counted(tmp_path, number, said):
+    none = [
+        {"length": size, "align1": 0, "align2": 0, "timings": [0, 4.0]} for size in range(number)
+    ]
+    run = files.load(saved(tmp_path / "b.out", glibc(results=none)))
+    assert f"{said} left out: not above 0" in run["source"]["notes"]
+    assert {cell["routine"] for cell in run["cells"]} == {"memcpy"}
+
+
+def test_variants_of_benchtests_without_a_mean_are_counted(tmp_path):
+    own = {"functions": {"memcpy": {"a": {"mean": 0}, "b": {"mean": 2.0}, "c": {}}}}
+    run = files.load(saved(tmp_path / "b.out", own))
+    assert "2 variants left out: no mean above 0" in run["source"]["notes"]
+    assert [cell["name"] for cell in run["cells"]] == ["b"]
+
+
 def test_benchtests_in_ticks_stay_ticks_unless_told(tmp_path, call):
     path = saved(tmp_path / "b.out", glibc(timing="hp_timing"))
     run = files.load(path)

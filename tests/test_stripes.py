@@ -427,3 +427,24 @@ def test_fio_under_the_drop_in(disk: Path, wherry_run: Path, monkeypatch):
     assert found[2]["what"].endswith("drop-in") and found[2]["runs"] == 2
     monkeypatch.setattr(fio.shutil, "which", lambda _: None)
     assert "Debian package fio" in fio.check(nothing, [], quick=True)[0]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("rate", "said"),
+    [
+        (
+            98.5,
+            "no difference to fio's mmap engine that can be told from the spread of its runs (2.0 %): −1.5 %.",
+        ),
+        (99.98, "(2.0 %): 0.0 %."),
+        (110.0, "Under the drop-in fio's mmap engine reads 10 % more a second."),
+        (90.0, "Under the drop-in fio's mmap engine reads 10 % less a second."),
+        (None, ""),
+    ],
+)
+def test_what_the_dropin_makes_of_fio(rate, said):
+    own = [{"what": "mmap engine, cached", "bytes_per_s": 100.0, "spread": 0.01}]
+    if rate is not None:
+        own.append({"what": "mmap engine, cached, drop-in", "bytes_per_s": rate, "spread": 0.02})
+    found = report._dropin(SimpleNamespace(cross_check=own))
+    assert found.endswith(said) and bool(found) is bool(said)

@@ -7,6 +7,7 @@ import re
 
 from wherry.errors import WherryError
 from wherry.formats.foreign import Cell, Source, build, positive
+from wherry.units import plural
 
 TOOL = "glibc-benchtests"
 # (op, whether source and destination lie in one buffer)
@@ -66,7 +67,7 @@ def _strings(function: str, own: dict, scale: float, source: Source) -> list[Cel
         for name, value in zip(names, timings, strict=True):
             time = positive(value)
             if time is None:
-                _count(source, "timings left out: not above 0")
+                _count(source, "timing", "left out: not above 0")
                 continue
             cell = _cell(function, variant, name, result)
             key = (name, *cell.place())
@@ -78,12 +79,14 @@ def _names(names: object) -> bool:
     return isinstance(names, list) and bool(names) and all(isinstance(n, str) and n for n in names)
 
 
-def _count(source: Source, what: str) -> None:
+def _count(source: Source, what: str, why: str) -> None:
+    """One more of them in a note."""
     for i, note in enumerate(source.notes):
-        if note.endswith(what):
-            source.notes[i] = f"{int(note.split(' ')[0]) + 1} {what}"
+        if note.endswith(why):
+            number = int(note.partition(" ")[0].replace(",", ""))
+            source.notes[i] = f"{plural(number + 1, what)} {why}"
             return
-    source.notes.append(f"1 {what}")
+    source.notes.append(f"{plural(1, what)} {why}")
 
 
 def _cell(function: str, variant: str, name: str, result: dict) -> Cell:
@@ -142,7 +145,7 @@ def _variants(function: str, own: dict, scale: float, source: Source) -> list[Ce
         found = {key: positive(figures.get(key)) for key in ("mean", "min", "max", "latency")}
         mean = found["mean"] or positive(figures.get("reciprocal-throughput"))
         if mean is None:
-            _count(source, "variants left out: no mean above 0")
+            _count(source, "variant", "left out: no mean above 0")
             continue
         summary = {"mean": mean * scale}
         summary |= {k: found[k] * scale for k in ("min", "max") if found[k] is not None}

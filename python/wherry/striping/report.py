@@ -20,7 +20,7 @@ from wherry.striping.words import (
     way_words,
 )
 from wherry.tables import Block, Column, Figure
-from wherry.units import percent, size_label
+from wherry.units import percent, signed, size_label
 
 PLAIN = {"raid": "none", "mapping": "fresh"}
 # Sources of bytes: heading, words.
@@ -208,7 +208,7 @@ def _dropin(found: Found) -> str:
     if abs(ratio - 1) <= noise:
         return (
             f"The drop-in makes no difference to fio's mmap engine that can be told from the spread of its runs "
-            f"({percent(noise)}): {percent(ratio - 1)}."
+            f"({percent(noise)}): {signed(ratio - 1)} %."
         )
     more = f"{percent(abs(ratio - 1))} {'more' if ratio > 1 else 'less'}"
     return f"Under the drop-in fio's mmap engine reads {more} a second."
