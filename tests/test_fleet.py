@@ -156,6 +156,45 @@ def test_tails_are_measured():
     assert chance.heaviness(heavy) > 1.5
 
 
+def test_a_surprise_is_the_chance_of_being_so_far_out():
+    z = np.array([1.96, -1.96, 0.0, math.nan])
+    both = chance.surprises(z, 1e6)
+    assert both[:3] == pytest.approx([-math.log(0.05)] * 2 + [0], abs=2e-3)
+    # On one side alone it is half of that, on the other no surprise at all.
+    one = chance.surprises(z, 1e6, 1)
+    assert one[:3] == pytest.approx([-math.log(0.025), 0, 0], abs=2e-3)
+    assert math.isnan(both[3]) and math.isnan(one[3])
+    # Of Student's t with three degrees of freedom one in twenty is beyond 3.182.
+    assert chance.surprises(np.array([3.182]), 3.0) == pytest.approx(-math.log(0.05), abs=2e-3)
+    # What is further out than four of five counts for less where tails are heavy.
+    inner = -math.log(0.2)
+    assert chance.calibrated(np.array([inner + 2, 1.0]), 2.0) == pytest.approx([inner + 1, 1.0])
+    assert chance.heaviness(np.linspace(0, 50, chance.ENOUGH - 1)) == 1.0
+
+
+def test_the_scatter_of_a_small_group_is_drawn_towards_the_usual():
+    (small, freedom), (large, more) = chance.moderated([0.01, 0.03], [3, 101])
+    assert (freedom, more) == pytest.approx((0.74 + 4, 37 + 4))
+    assert small == pytest.approx(((0.74 * 0.01**2 + 4 * 0.02**2) / 4.74) ** 0.5)
+    assert large == pytest.approx(((37 * 0.03**2 + 4 * 0.02**2) / 41) ** 0.5)
+    # One group has nothing but its own; two hosts, and what is not known, tell nothing of what is usual.
+    assert chance.moderated([0.01], [5]) == [(0.01, pytest.approx(1.48))]
+    for own, sizes in (([9.0, 0.01, 0.01], [2, 5, 5]), ([math.nan, 0.01, 0.01], [5, 5, 5])):
+        assert chance.moderated(own, sizes)[1] == pytest.approx((0.01, 5.48))
+    assert chance.moderated([1e-6], [50])[0][0] == chance.LEAST_SCALE
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 6])
+def test_a_middle_passes_over_what_is_missing(count):
+    rng = np.random.default_rng(3)
+    values = np.full((8, 3), math.nan)
+    values[:count, 0] = rng.normal(0, 1, count)
+    values[:, 1] = rng.normal(0, 1, 8)
+    found = chance.middle(values)
+    assert found[:2] == pytest.approx([np.median(values[:count, 0]), np.median(values[:, 1])])
+    assert math.isnan(found[2]) and np.isnan(chance.middle(values[:0])).all()
+
+
 # ---- before and after, plans ---------------------------------------------------------------------------------------
 
 
