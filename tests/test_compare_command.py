@@ -32,6 +32,26 @@ def test_packets_of_an_older_run_are_told_to_have_no_partner(tmp_path, call):
         assert "are packets" not in " ".join(call("compare", own, own)[1].split())
 
 
+@pytest.mark.parametrize(
+    ("limit", "named"), [("slower:5%", "1.02x"), ("faster:5%", "0.61x"), ("changed:90%", "0.61x")]
+)
+def test_what_has_no_interval_may_be_beyond_any_limit(tmp_path, call, limit, named):
+    """Of a single sample nobody knows how far it is from the truth."""
+    paths = []
+    for name, times in (("a", (10.0, 10.0)), ("b", (10.2, 6.1))):
+        made = Made(floor=None, noise=0)
+        for size, ns in zip((64, 128), times, strict=True):
+            made.row("cells", {"libc": ns}, size=size)
+        for cell in made.run["cells"]:
+            cell |= {"rounds": 1, "processes": 1}
+        paths.append(made.save(tmp_path / f"{name}.json"))
+    status, out, _ = call("compare", *paths, "--fail-on", limit)
+    said = " ".join(out.split())
+    assert status == 0 and f"Undecided for {limit}: 2 cells may be beyond it" in said
+    # What went furthest that way.
+    assert f"({named}); measure again" in said
+
+
 def test_it_tells_in_words_and_in_json(tmp_path, call):
     a = usual(1).save(tmp_path / "a.json")
     b = usual(2, {("wherry", 64): 1.31, ("wherry", 8): 1.2}).save(tmp_path / "b.json")

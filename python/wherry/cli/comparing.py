@@ -150,7 +150,7 @@ def _limits(printer: Printer, own: Comparison, given: list[Limit]) -> None:
         else:
             printer.paragraph(f"Passed {limit.text}: no cell is told to be beyond it.")
         if possible:
-            most = max(possible, key=lambda c: max(c.ratio, 1 / c.ratio))
+            most = max(possible, key=limit.towards)
             printer.paragraph(
                 f"Undecided for {limit.text}: {words.count(len(possible))} may be beyond it, such as "
                 f"{most.a['routine']} at {place(most.a)} ({words.times(most.ratio)}); "

@@ -18,22 +18,25 @@ class Limit:
     kind: str
     share: float  # 0.05: five per cent longer, or the same less
 
-    def _beyond(self, ratio: float | None) -> bool:
-        if ratio is None:
-            return False
+    def _beyond(self, ratio: float) -> bool:
         longer, shorter = ratio > 1 + self.share, ratio < 1 / (1 + self.share)
         return (longer and self.kind != "faster") or (shorter and self.kind != "slower")
+
+    def towards(self, change: Change) -> float:
+        """How far it went the way that the limit is about."""
+        longer, shorter = change.ratio, 1 / change.ratio
+        return {"slower": longer, "faster": shorter}.get(self.kind, max(longer, shorter))
 
     def failing(self, found: Comparison) -> list[Change]:
         """Told to have changed, and by more than the limit. What lies within the noise is never among them."""
         return [c for c in found.of(*_KINDS[self.kind]) if self._beyond(c.ratio)]
 
     def possible(self, found: Comparison) -> list[Change]:
-        """Undecided ones that may be beyond it; without an interval nobody knows."""
+        """Undecided ones that may be beyond it: without an interval any."""
         return [
             c
             for c in found.of(UNDECIDED)
-            if self._beyond(c.ratio) or self._beyond(c.low) or self._beyond(c.high)
+            if c.low is None or any(map(self._beyond, (c.ratio, c.low, c.high)))
         ]
 
     def unseen(self, found: Comparison) -> float | None:
