@@ -88,12 +88,25 @@ def test_limits_give_the_exit_status(tmp_path, call, limit, status):
     assert got == status and ("FAILED" in out) == bool(status)
 
 
+@pytest.mark.parametrize(
+    ("limit", "status"),
+    [("faster:20%", 1), ("changed:20%", 1), ("faster:60%", 0), ("faster:38%", 0), ("slower", 0)],
+)
+def test_limits_of_what_takes_less_time(tmp_path, call, limit, status):
+    """By as much as the other would be slower: 0.73 of the time is 37 % faster."""
+    a = usual(1).save(tmp_path / "a.json")
+    b = usual(2, {("wherry", 64): 0.73}).save(tmp_path / "b.json")
+    got, out, _ = call("compare", a, b, "--fail-on", limit)
+    assert got == status and ("FAILED" in out) == bool(status)
+
+
 def test_the_noise_floor_is_the_bar(tmp_path, call):
     """However small the limit: what lies within the noise fails nobody, and the user is told that it hides more."""
     a = usual(1, floor=0.1).save(tmp_path / "a.json")
     b = usual(2, {"wherry": 1.08}, floor=0.1).save(tmp_path / "b.json")
     status, out, _ = call("compare", a, b, "--fail-on", "slower:1%")
-    assert status == 0 and "noise floor is 14 %" in out
+    assert status == 0 and "The noise floor is 14 % at most: below it slower:1% sees" in out
+    assert "sees nothing" not in call("compare", a, b, "--fail-on", "slower:20%")[1]
 
 
 def test_an_undecided_cell_is_told(tmp_path, call):

@@ -456,3 +456,16 @@ def test_a_gain_that_is_more_than_the_ceiling_is_doubted(change, ceiling, doubte
     ceiling = ceiling and {"cpu_s": 0.3, **ceiling}
     words = turns.in_words({"trial": trial, "ceiling": ceiling, "ops": {}})
     assert ("would gain 0.9 % at most, so it is not theirs" in words) == doubted
+
+
+def test_groups_of_pairs_tell_of_phases():
+    """As twelve independent figures would, each by its time."""
+    rng = np.random.default_rng(4)
+    ratio = np.repeat(rng.normal(0, 0.1, 12), 4)
+    even = turns._grouped_error(ratio, np.ones(48), ratio.mean())
+    assert even == pytest.approx(np.std(ratio[::4], ddof=1) / 12**0.5)
+    heavy = np.repeat(rng.uniform(1, 2, 12), 4)
+    value = np.average(ratio, weights=heavy)
+    own = (((heavy * (ratio - value))[::4] ** 2).sum() ** 0.5) / heavy[::4].sum()
+    assert turns._grouped_error(ratio, heavy, value) == pytest.approx(own * (12 / 11) ** 0.5)
+    assert turns._grouped_error(ratio[:47], np.ones(47), 0.0) == 0.0
