@@ -458,6 +458,31 @@ def test_a_gain_that_is_more_than_the_ceiling_is_doubted(change, ceiling, doubte
     assert ("would gain 0.9 % at most, so it is not theirs" in words) == doubted
 
 
+@pytest.mark.parametrize(("cpu", "elapsed"), [(1, 1), (4, 1), (1, 4)])
+def test_a_change_is_of_the_part_of_the_run_that_turns_cover(cpu, elapsed):
+    """Of what one thread can have: several have more than there is, and one that waits less."""
+    runs = [[made(50, effect, 1, spread=0)] for effect in (-0.1, -0.3)]
+    whole_s = 2 * 100 * 2 * TURN / TICKS_PER_NS / 1e9  # twice the time of all turns
+    found = turns.summed(runs, TICKS_PER_NS, whole_s * cpu, whole_s * elapsed)
+    assert found["covered"] == pytest.approx(0.5) and found["pairs"] == 100
+    assert found["runs"] == pytest.approx([-0.05, -0.15], abs=1e-3)
+    # In the mean of the logarithms.
+    assert found["change"] == pytest.approx(0.5 * ((0.9 * 0.7) ** 0.5 - 1), abs=1e-3)
+
+
+def test_what_is_covered_twice_counts_in_proportion():
+    """What was before turns that last is guessed from them, and may be what the short ones tell of."""
+    short, long = made(40, -0.1, 1, spread=0), made(8, -0.4, 1, spread=0)
+    long[:, :, 0] *= 10
+    whole_s = 1.25 * 8 * 2 * 10 * TURN / TICKS_PER_NS / 1e9
+    # The ones cover 2 / 1.25 of it and no more than all, the others 0.4.
+    found = turns.summed([[short]], TICKS_PER_NS, whole_s, whole_s, [[long]])
+    assert found["covered"] == 1 and found["lasting"] == pytest.approx(1 / 1.4, abs=1e-4)
+    change = (-0.4 - 0.4 * 0.1) / 1.4
+    assert found["change"] == pytest.approx(change, abs=1e-3)
+    assert found["runs"] == pytest.approx([change], abs=1e-3) and found["pairs"] == 48
+
+
 def test_groups_of_pairs_tell_of_phases():
     """As twelve independent figures would, each by its time."""
     rng = np.random.default_rng(4)
