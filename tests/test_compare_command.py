@@ -10,6 +10,7 @@ from made_runs import Made, usual
 from wherry import tables
 from wherry.compare import judge, limits, words
 from wherry.compare.judge import SLOWER, UNCHANGED, UNDECIDED
+from wherry.compare.sides import Side
 from wherry.formats import files
 from wherry.formats.places import place
 from wherry.formats.samples import Raw
@@ -107,6 +108,33 @@ def test_the_noise_floor_is_the_bar(tmp_path, call):
     status, out, _ = call("compare", a, b, "--fail-on", "slower:1%")
     assert status == 0 and "The noise floor is 14 % at most: below it slower:1% sees" in out
     assert "sees nothing" not in call("compare", a, b, "--fail-on", "slower:20%")[1]
+
+
+@pytest.mark.parametrize(
+    ("clock", "times"), [(0.9, "0.90x"), (1.1, "1.10x"), (0.97, None), (1.03, None)]
+)
+def test_of_a_clock_so_much_is_taken_out_and_no_more(tmp_path, call, clock, times):
+    """Beyond that it is a change, and told, whichever way it went."""
+    a = usual(1).save(tmp_path / "a.json")
+    b = usual(2, clock=clock).save(tmp_path / "b.json")
+    said = " ".join(call("compare", a, b)[1].split())
+    assert ("whose code is the same" in said) == (times is not None)
+    assert times is None or f"whose code is the same, took {times} the time" in said
+    assert (" 0 slower, 0 faster" in said) == (times is None)
+
+
+@pytest.mark.parametrize(
+    ("log", "error", "verdict"),
+    [
+        (0.01, 0.01, UNCHANGED),
+        (0.01, 0.06, UNDECIDED),
+        (0.07, 0.001, SLOWER),
+        (0.07, 0.03, UNDECIDED),
+    ],
+)
+def test_unchanged_is_what_could_not_be_much_more_than_the_noise(log, error, verdict):
+    own = judge._change({}, {}, Side(log, error, 10.0, False), 0.05, 0.0, (2.0, 3.0))
+    assert own.verdict == verdict
 
 
 def test_an_undecided_cell_is_told(tmp_path, call):
