@@ -1,7 +1,7 @@
 """Recorded mixes: what a program copied, as `wherry record` wrote it down (docs/mix.md).
 
 recording = recordings.read(Path("gcc.mix.json"))      # or recordings.shipped("gcc")
-recording.calls("copy"), recording.bytes("copy"), recording.document["ceiling"]
+recording.calls("copy"), recording.sizes("copy"), recording.document["ceiling"]
 """
 
 from __future__ import annotations
@@ -50,9 +50,6 @@ class Recording:
 
     def calls(self, op: str) -> int:
         return self._of(op).get("calls", 0)
-
-    def bytes(self, op: str) -> int:
-        return self._of(op).get("bytes", 0)
 
     def sizes(self, op: str) -> list[tuple[int, int, int, int]]:
         """(least, greatest, calls, bytes) of each class of sizes."""

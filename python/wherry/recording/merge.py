@@ -230,10 +230,6 @@ class Merger:
 
     # ---- the document ----------------------------------------------------------------------------------------------
 
-    @property
-    def calls(self) -> int:
-        return int(self._sizes.sum())
-
     def ops(self) -> dict[str, dict]:
         return {
             op: self._op(number, op)
