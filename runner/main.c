@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "surroundings.h"
 #include "target.h"
 #include "wherry.h"
 
@@ -104,7 +105,9 @@ static int run(int argc, char **argv)
 /* What a command printed may still wait to be written; a disk that is full shows itself only now. */
 int main(int argc, char **argv)
 {
+    surroundings_speak_plainly();
     int status = run(argc, argv);
+    peers_end_with_us();
     bool lost = ferror(stdout);
     errno = 0;
     if (fflush(stdout) == 0 && !lost)

@@ -21,6 +21,7 @@
 #include "exported.h"
 #include "measure/yardsticks.h"
 #include "parent.h"
+#include "surroundings.h"
 #include "target_internal.h"
 
 static char message[9600];
@@ -101,51 +102,6 @@ static const char *look_at_file(const char *name, const char *path)
     return message;
 }
 
-/* What constructors may change for the whole process and what is put back after them. */
-struct surroundings {
-    int standard[3], directory; /* duplicates; -1: it was not open, -2: no room for a duplicate */
-    sigset_t blocked;
-    cpu_set_t cpus;
-    struct sigaction actions[32];
-};
-
-static void surroundings_keep(struct surroundings *s)
-{
-    fflush(stdout);
-    for (int fd = 0; fd < 3; fd++) {
-        s->standard[fd] = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-        if (s->standard[fd] < 0 && errno != EBADF)
-            s->standard[fd] = -2;
-    }
-    s->directory = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    sigprocmask(SIG_SETMASK, NULL, &s->blocked);
-    sched_getaffinity(0, sizeof s->cpus, &s->cpus);
-    for (int signo = 1; signo < 32; signo++)
-        sigaction(signo, NULL, &s->actions[signo]);
-}
-
-static void surroundings_restore(struct surroundings *s)
-{
-    fflush(stdout); /* what a constructor has printed goes where its own descriptor 1 went */
-    clearerr(stdout);
-    for (int fd = 0; fd < 3; fd++) {
-        if (s->standard[fd] == -1)
-            close(fd);
-        else if (dup2(s->standard[fd], fd) >= 0)
-            close(s->standard[fd]);
-    }
-    if (s->directory >= 0) {
-        if (fchdir(s->directory) != 0)
-            perror("wherry-run: cannot go back to the directory it was started in");
-        close(s->directory);
-    }
-    for (int signo = 1; signo < 32; signo++)
-        if (signo != SIGKILL && signo != SIGSTOP)
-            sigaction(signo, &s->actions[signo], NULL);
-    sched_setaffinity(0, sizeof s->cpus, &s->cpus);
-    sigprocmask(SIG_SETMASK, &s->blocked, NULL);
-}
-
 /* What constructors print must not mix with our lines, and what they read is not theirs. */
 static void without_input_and_output(int errors)
 {
@@ -168,7 +124,8 @@ enum { HOW_TO_LOAD = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND };
 /* Below the time that callers give to the whole of loading. */
 enum { TRIAL_MS = 8000 };
 
-static _Noreturn void trial_child(const char *path, int errors, volatile bool *returned, pid_t parent)
+static _Noreturn void trial_child(const char *path, const char *prefix, int errors, volatile bool *returned,
+                                  pid_t parent)
 {
     if (!die_with(parent))
         _exit(1);
@@ -179,7 +136,10 @@ static _Noreturn void trial_child(const char *path, int errors, volatile bool *r
         signal(signo, SIG_DFL);
     fflush(stdout);
     without_input_and_output(errors);
-    dlopen(path, HOW_TO_LOAD);
+    void *handle = dlopen(path, HOW_TO_LOAD);
+    struct target_list found = {0};
+    if (handle) /* whoever chooses among several functions does so when one is looked up */
+        target_add_peer_functions(&found, "", "", prefix, handle);
     *returned = true;
     _exit(0);
 }
@@ -196,7 +156,7 @@ static void first_words(int errors, char *words, size_t room)
 
 /* Loads the object in a child. Returns when that came back, with or without success; otherwise says how it did not and
  * ends the process: no caller can go on with this peer, and only the caller's caller knows what to do without it. */
-static void try_loading(const char *name, const char *path)
+static void try_loading(const char *name, const char *path, const char *prefix)
 {
     volatile bool *returned = mmap(NULL, sizeof *returned, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (returned == MAP_FAILED)
@@ -206,7 +166,7 @@ static void try_loading(const char *name, const char *path)
     const pid_t own = getpid();
     pid_t pid = fork();
     if (pid == 0)
-        trial_child(path, errors, returned, own);
+        trial_child(path, prefix, errors, returned, own);
     int status = 0;
     bool ended = pid < 0;
     const struct timespec moment = {.tv_nsec = 1000000};
@@ -258,16 +218,51 @@ static void let_begin(void)
     nanosleep(&a_while, NULL);
 }
 
-static void *load(const char *name, const char *path)
+static _Noreturn void end_at_once(int signo)
+{
+    (void)signo;
+    _exit(EXIT_OK);
+}
+
+/* What peers do at the end of the process is none of our output, and does not change what it ends with. */
+static void end_quietly(int status, void *nothing)
+{
+    enum { MOST_S = 2 };
+    (void)nothing;
+    fflush(stdout);
+    if (status != EXIT_OK) /* nothing in the process keeps a destructor from ending it with another one */
+        _exit(status);
+    int away = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    dup2(away, STDOUT_FILENO);
+    static const int ends[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGALRM};
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        signal(ends[i], end_at_once);
+    alarm(MOST_S);
+}
+
+static bool loaded;
+
+void peers_end_with_us(void)
+{
+    if (loaded)
+        on_exit(end_quietly, NULL);
+}
+
+static void *load(const char *name, const char *path, const char *prefix)
 {
     char *absolute = realpath(path, NULL); /* dlopen searches for a bare file name instead of opening it here */
     const char *file = absolute ? absolute : path;
-    try_loading(name, file);
+    try_loading(name, file, prefix);
     struct surroundings before;
     surroundings_keep(&before);
     without_input_and_output(-1);
     const unsigned before_it = threads();
+    const pid_t own = getpid();
     void *handle = dlopen(file, HOW_TO_LOAD);
+    if (getpid() != own)
+        _exit(EXIT_OK); /* a constructor has forked and returned in both */
+    loaded = true;
+    peers_end_with_us(); /* before what the object has registered while it was loaded */
     if (handle && threads() > before_it)
         let_begin();
     surroundings_restore(&before);
@@ -340,7 +335,7 @@ const char *targets_add_peer(struct target_list *list, const char *spec)
     const char *wrong = look_at_file(name, path);
     if (wrong)
         return wrong;
-    void *handle = load(name, path);
+    void *handle = load(name, path, prefix);
     if (!handle) {
         snprintf(message, sizeof message, "peer %s: %s does not load: %s", name, path, dlerror());
         return message;

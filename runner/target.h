@@ -108,10 +108,13 @@ void targets_add_known(struct target_list *list, const char *name, void (*fn)(vo
 /* Loads "NAME=PATH[:PREFIX]" and appends whatever it has of memcpy (op copy), memmove, mempcpy, memset, bzero, bcopy,
  * each looked up as PREFIX + name, or, where PREFIX has a *, with the name for that. Returns NULL, or one line that
  * says what is wrong and what to do (not found, not ELF, another machine's, does not load, has none of the functions,
- * bad NAME, NAME taken). Static buffer. The object is loaded in a child first: when its constructors crash, hang or end
- * the process, one line says so and the process ends with 1. What they change for the whole process (descriptors 0 to
- * 2, signals, CPUs, directory) is put back. */
+ * bad NAME, NAME taken). Static buffer. The object is loaded in a child first: when its constructors, or what chooses
+ * its functions, crash, hang or end the process, one line says so and the process ends with 1. What they change for the
+ * whole process (surroundings.h) is put back. */
 const char *targets_add_peer(struct target_list *list, const char *spec);
+/* What peers have registered for exit() so far, and have as destructors, has no output then and two seconds at most,
+ * and is called only where the status is EXIT_OK. */
+void peers_end_with_us(void);
 
 /* The target that serves `who` for an op when it is measured: a routine's own function; memcpy, memmove or memset of
  * libc, wherry or a peer. A peer with memmove only serves copy too. NULL when it has none. The one called is always

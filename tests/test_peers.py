@@ -1,8 +1,10 @@
 """Peers that do in their constructors, or leave behind, what a library should not: each is named, the rest goes on."""
 
+import contextlib
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -12,12 +14,21 @@ from conftest import ROOT, need_tool, run
 
 SOURCE = """
 #define _GNU_SOURCE
+#include <locale.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <unistd.h>
+
+static void at_end(void) { puts("bye"); fflush(stdout); _exit(0); }
+static void spin(void) { for (;;) __asm__ volatile(""); }
+static void doze(void) { sleep(600); }
 
 __attribute__((constructor)) static void start(void)
 {
@@ -26,8 +37,17 @@ __attribute__((constructor)) static void start(void)
     DO;
 }
 
+#ifdef CHOOSE
+static void *choose(void) { CHOOSE; return NULL; }
+void *memmove(void *, const void *, size_t) __attribute__((ifunc("choose")));
+#endif
+
+#ifndef CALL
+#define CALL
+#endif
 void *memcpy(void *dst, const void *src, size_t n)
 {
+    CALL;
     for (size_t i = 0; i < n; i++) {
         ((unsigned char *)dst)[i] = ((const unsigned char *)src)[i];
         __asm__ volatile("");
@@ -43,6 +63,15 @@ HARMLESS = {
     "blocks": "sigfillset(&all); sigprocmask(SIG_BLOCK, &all, NULL)",
     "ignores": "signal(SIGCHLD, SIG_IGN); signal(SIGSEGV, SIG_IGN); signal(SIGTERM, SIG_IGN)",
     "moves": 'if (chdir("/")) abort()',
+    "profiles": "struct itimerval i = {{0, 1000}, {0, 1000}}; signal(SIGPROF, SIG_IGN);"
+    "setitimer(ITIMER_PROF, &i, NULL)",
+    "traps": "unsigned all_exceptions = 0; __builtin_ia32_ldmxcsr(all_exceptions)",
+    "limits": "struct rlimit r; getrlimit(RLIMIT_NOFILE, &r); r.rlim_cur = 3; setrlimit(RLIMIT_NOFILE, &r)",
+    "hides_time": "prctl(PR_SET_TSC, PR_TSC_SIGSEGV)",
+    "ends": "atexit(at_end)",
+    "ends_badly": "atexit(abort)",
+    "does_not_end": "atexit(doze)",
+    "splits": "fork()",
 }
 FATAL = {
     "crashes": ("raise(SIGSEGV)", "signal 11"),
@@ -60,10 +89,12 @@ def peer(tmp_path_factory):
     (folder / "peer.c").write_text(SOURCE)
     compiler = need_tool("cc", "gcc")
 
-    def build(name: str, what: str):
+    def build(name: str, what: str, **more: str):
         library = folder / f"{name}.so"
+        defined = {"DO": what, **more}
         run(
-            *(compiler, "-O2", "-fPIC", "-shared", "-fno-builtin", "-w", f"-DDO={what}"),
+            *(compiler, "-O2", "-fPIC", "-shared", "-fno-builtin", "-w"),
+            *(f"-D{name}={text}" for name, text in defined.items()),
             *("-o", library, folder / "peer.c"),
         )
         return library
@@ -71,8 +102,11 @@ def peer(tmp_path_factory):
     return build
 
 
-def measure(wherry_run, library):
-    return run(wherry_run, "measure", "--peer", f"p={library}", input=ROW, check=False, timeout=300)
+def measure(wherry_run, library, row=ROW, **how):
+    return run(
+        *(wherry_run, "measure", "--peer", f"p={library}"),
+        **{"input": row, "check": False, "timeout": 300, **how},
+    )
 
 
 @pytest.mark.parametrize("name", HARMLESS)
@@ -85,6 +119,7 @@ def test_what_constructors_do_to_the_process_is_put_back(wherry_run, wherry, pee
         assert done.returncode == 0, done.stderr
         events = [json.loads(line) for line in done.stdout.splitlines()]
         assert {e["routine"] for e in events if e["event"] == "cell"} == {"libc", "p"}
+        assert [e["event"] for e in events].count("end") == 1
     began = time.monotonic()
     verified = wherry("verify", "--brief", "--only-peers", "--peer", f"p={library}")
     assert verified.returncode == 0, verified.stdout + verified.stderr
@@ -109,6 +144,83 @@ def test_constructors_that_end_the_process(wherry_run, wherry, peer, name):
     document = json.loads(verified.stdout)
     assert [f["target"] for f in document["failures"]] == ["p"]
     assert {f["target"] for f in document["families"]} == {"good"}
+
+
+def test_numbers_have_points_whatever_locale_a_peer_sets(wherry_run, peer, tmp_path):
+    """With a comma each became two, which are well-formed where the first has no other digits."""
+    (tmp_path / "numbers").write_text(
+        'LC_NUMERIC\ndecimal_point ","\nthousands_sep "."\ngrouping 3\nEND LC_NUMERIC\n'
+        'LC_CTYPE\ncopy "POSIX"\nEND LC_CTYPE\n'
+    )
+    run(
+        *(
+            need_tool("localedef", "libc-bin"),
+            "-c",
+            "-i",
+            tmp_path / "numbers",
+            tmp_path / "with_comma",
+        ),
+        check=False,  # for what it does not say of time and money
+    )
+    if not (tmp_path / "with_comma" / "LC_NUMERIC").exists():
+        pytest.skip("localedef made no locale here")
+    setting = 'if (!setlocale(LC_NUMERIC, "with_comma")) abort()'
+    env = {**os.environ, "LOCPATH": str(tmp_path)}
+    for library in (peer("speaks", setting), peer("speaks_late", "", CALL=setting)):
+        done = measure(wherry_run, library, env=env)
+        assert done.returncode == 0, done.stderr
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        assert {len(e["ns"]) for e in events if e["event"] == "cell"} == {1}
+
+
+def test_the_status_is_ours_whatever_a_peer_does_at_the_end(wherry_run, peer):
+    """A wrong one that ended the process with 0 there had verification find nothing."""
+    library = peer("wrong_at_the_end", "atexit(at_end)", CALL="if (n == 5) return dst")
+    verify = (wherry_run, "verify", "--brief", "--family", "sweep", "--only-peers")
+    done = run(*verify, "--peer", f"p={library}", check=False)
+    assert done.returncode == 1, done.stdout
+    assert "bye" not in done.stdout
+
+
+def test_what_chooses_a_function_is_tried_first(wherry_run, wherry, peer):
+    library = peer("chooses", "", CHOOSE="raise(SIGILL)")
+    done = measure(wherry_run, library)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "crashed while it was loaded: signal 4" in done.stderr
+    verified = wherry("verify", "--brief", "--only-peers", "--peer", f"p={library}")
+    assert verified.returncode == 1 and verified.stdout.startswith("CRASHED: p\n")
+
+
+def test_nothing_is_left_behind_of_a_peer_that_does_not_return_in_children(wherry_run, peer):
+    library = peer("keeps_children", "pthread_atfork(NULL, NULL, spin)")
+    measured = subprocess.Popen(
+        [wherry_run, "measure", "--peer", f"p={library}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        measured.communicate(ROW.encode(), timeout=300)
+        assert measured.returncode == 0
+        until = time.monotonic() + 20
+        with pytest.raises(ProcessLookupError):
+            while time.monotonic() < until:
+                os.killpg(measured.pid, 0)
+                time.sleep(0.02)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(measured.pid, signal.SIGKILL)
+
+
+def test_a_call_that_returns_twice_is_measured_once(wherry_run, peer):
+    row = "id=1 op=copy routines=libc,p size=64 rounds=20 batch_us=20\n"
+    library = peer(
+        "splits_late", "", CALL="static int calls; if (calls++ == 2000 && fork() == 0) usleep(9999)"
+    )
+    done = measure(wherry_run, library, row)
+    assert done.returncode == 0
+    events = [json.loads(line)["event"] for line in done.stdout.splitlines()]
+    assert events.count("rowend") == events.count("end") == 1
 
 
 def test_a_constructor_that_hangs_is_told_as_such(wherry, peer):

@@ -93,8 +93,9 @@ def command(targets, peers, only_peers, family, isa, seed, jobs, case, as_json, 
     if result.end and not result.end.get("cases") and not broken and not result.failures:
         raise WherryError(_nothing(result, family, isa))
     for problem in broken:
-        state = {"state": "hang"} if problem.kind == "hang" else {}
-        result.failures.append({"target": problem.routine, "message": problem.message, **state})
+        result.failures.append(
+            {"target": problem.routine, "message": problem.message, "state": problem.kind}
+        )
     printer = Printer()
     if as_json:
         _json(printer, result)
@@ -187,8 +188,9 @@ def report(printer, result, one_case: bool = False) -> None:
     for failure in result.failures:
         by_target.setdefault(failure.get("target", "?"), []).append(failure)
     for target, failures in by_target.items():
-        hung = all(failure.get("state") == "hang" for failure in failures)
-        printer.text(f"{'HUNG' if hung else 'WRONG'}: {target}", "bad")
+        states = {failure.get("state") for failure in failures}
+        word = {"hang": "HUNG", "crash": "CRASHED"}.get(states.pop()) if len(states) == 1 else None
+        printer.text(f"{word or 'WRONG'}: {target}", "bad")
         shown = _shown(failures)
         for failure in shown:
             printer.paragraph(failure.get("message", "wrong"), indent="  ")
