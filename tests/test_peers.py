@@ -11,6 +11,7 @@ import time
 
 import pytest
 from conftest import ROOT, need_tool, run
+from wherry import campaign
 
 SOURCE = """
 #define _GNU_SOURCE
@@ -221,6 +222,40 @@ def test_a_call_that_returns_twice_is_measured_once(wherry_run, peer):
     assert done.returncode == 0
     events = [json.loads(line)["event"] for line in done.stdout.splitlines()]
     assert events.count("rowend") == events.count("end") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "kind"),
+    [
+        (
+            "deaf",
+            "static long calls; sigset_t all; sigfillset(&all); sigprocmask(SIG_BLOCK, &all, NULL);"
+            "if (calls++ == 20000) spin()",
+            "hang",
+        ),
+        (
+            "times_out",
+            "static int calls; struct itimerval i = {{0, 0}, {0, 100000}};"
+            "if (calls++ == 2000) setitimer(ITIMER_PROF, &i, NULL)",
+            "crash",
+        ),
+    ],
+)
+def test_who_ends_the_runner_or_keeps_it_from_speaking_is_named(
+    wherry_run, peer, monkeypatch, name, call, kind
+):
+    """And not who was tried last, or was under way."""
+    monkeypatch.setenv("WHERRY_RUN", str(wherry_run))
+    monkeypatch.setattr(campaign, "RUNNER_TELLS", 8)
+    peers = [f"p={peer(name, '', CALL=call)}"]
+    routines = ("libc", "p", "wherry")
+    if kind == "hang":
+        peers, routines = [*peers, f"q={peer('good', '')}"], ("libc", "p", "q")
+    row = campaign.Row("sizes", "copy", routines, 64, rounds=60, batch_us=100)
+    own = campaign.Campaign([row], processes=1, peers=peers, hang_limit=8)
+    own.run()
+    assert [(problem.kind, problem.routine) for problem in own.problems] == [(kind, "p")]
+    assert {cell for _, cell, _ in own.cells} == {*routines} - {"p"}
 
 
 def test_a_constructor_that_hangs_is_told_as_such(wherry, peer):

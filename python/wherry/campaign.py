@@ -348,7 +348,9 @@ class Campaign:
             except runner.LateError:
                 raise _OutOfTimeError from None
             except runner.HangError:
-                self._blame("hang", state, f"no sign of life for {stream.limit:g} s; stopped")
+                if not state.blamed:
+                    self._suspect_peer(state)
+                    self._blame("hang", state, f"no sign of life for {stream.limit:g} s; stopped")
                 return False
             except runner.BadLineError as error:
                 self._blame("crash", state, f"the runner's output was damaged: {error}")
@@ -373,6 +375,7 @@ class Campaign:
                 self._killed.add(state.trying)
                 return False
             if not state.blamed:
+                self._suspect_peer(state)
                 said = stream.complaint()
                 self._blame(
                     "crash",
@@ -390,6 +393,17 @@ class Campaign:
             return False
         left = self._routines(row)  # none where all of them were wrong
         return not left or routine == left[-1]
+
+    def _suspect_peer(self, state: _PassState) -> None:
+        """Where nobody told who was under way and all were tried, the last of them is as good as any; but the one peer
+        is more likely than what has been verified here."""
+        if not self._all_tried(state):
+            return
+        row, _ = state.trying
+        known = self._peer_names
+        peers = [r for r in self._routines(row) if not known.isdisjoint(targets_of(r, known))]
+        if len(peers) == 1:
+            state.trying = row, peers[0]
 
     def _blame(self, kind: str, state: _PassState, message: str) -> None:
         if state.trying is None:

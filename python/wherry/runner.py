@@ -22,6 +22,8 @@ from wherry.errors import FailedError, WherryError
 Event = dict
 # Seconds between two looks at whether a silent runner still runs.
 LOOK_AGAIN = 0.25
+# Seconds for a runner's last words.
+LAST_WORDS = 2.0
 
 
 class HangError(Exception):
@@ -326,7 +328,7 @@ class Stream:
                     if self._process.poll() is not None and not selector.select(0):
                         return
                     if jobcontrol.clock() >= deadline:
-                        _kill_session(self._process)
+                        yield from self._last_words()
                         raise HangError
                 data = os.read(self._process.stdout.fileno(), 1 << 16)
                 if not data:
@@ -336,6 +338,25 @@ class Stream:
                     if line.strip():
                         yield self._event(line)
                 self._check_time()
+
+    def _last_words(self) -> list[Event]:
+        """Ends a runner that is silent, but not yet its process that tells who it was busy with, if any."""
+        self._process.kill()
+        said = b""
+        until = time.monotonic() + LAST_WORDS
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while b"\n" not in said and selector.select(max(until - time.monotonic(), 0)):
+                data = os.read(self._process.stdout.fileno(), 1 << 16)
+                if not data:
+                    break
+                said += data
+        _kill_session(self._process)
+        for event in _events(said.decode(errors="replace")):
+            if event.get("event") == "crash":
+                why = f"no sign of life for {self.limit:g} s; stopped"
+                return [{**event, "event": "hang", "message": why}]
+        return []
 
     def _check_time(self) -> None:
         if self.until is not None and jobcontrol.clock() >= self.until:

@@ -189,10 +189,20 @@ struct usual {
     bool left; /* for another tier or other thresholds */
 };
 
+/* Who may end the process, or keep it from being told to end. */
+static const char *suspect(const struct cell *cell)
+{
+    const struct target *const parts[] = {cell->target, cell->second};
+    for (int i = 0; i < 2; i++)
+        if (parts[i] && parts[i]->kind == TARGET_PEER)
+            return cell->name;
+    return NULL;
+}
+
 /* The tier of the public functions is the process's, so it is set before the lanes begin. */
 static struct usual enter(const struct work *work, const struct cell *cell)
 {
-    last_words_of(work->row->id, cell->name);
+    last_words_of(work->row->id, suspect(cell));
     struct usual usual = {.isa = wherry_dispatch_isa()};
     known_enter(cell->target);
     entry_enter(cell);
