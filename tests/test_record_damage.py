@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 
 import numpy as np
@@ -146,3 +147,15 @@ def test_what_others_put_beside_the_records_is_none(recorder, known, tmp_path):
         (tmp_path / name).touch(0o200)
     assert leftovers.parts(tmp_path) == [path]
     assert orphans.ByRecords(tmp_path).find(set()) == []
+
+
+def test_no_room_for_what_a_killed_recording_is_found_by_costs_no_recording(tmp_path):
+    """It was told twice, and what was told as it was closed ended the recording with 1."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+    try:
+        with leftovers.held(tmp_path, ["a"], tmp_path / "a.mix.json", ""):
+            found = (tmp_path / leftovers.STATE).exists()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not found

@@ -106,12 +106,13 @@ def held(home: Path, command: Sequence[str], output: Path, note: str) -> Iterato
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):
             fresh = home / f".{STATE}"
-            file = stack.enter_context(fresh.open("xb"))
+            # Unbuffered, so that what cannot be written is not told once more, as a failure, when it is closed.
+            file = stack.enter_context(fresh.open("xb", buffering=0))
             # Locked before it has its name: what is there and not locked is left over.
             fcntl.flock(file, fcntl.LOCK_EX)
-            file.write(json.dumps(found).encode())
-            file.flush()
-            fresh.replace(home / STATE)
+            data = json.dumps(found).encode()
+            if file.write(data) == len(data):
+                fresh.replace(home / STATE)
         yield
 
 
