@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import resource
@@ -13,7 +15,8 @@ from pathlib import Path
 import pytest
 import report_runs
 from conftest import run
-from wherry import elf
+from wherry import elf, mixcopies
+from wherry.fleet import agent
 
 # With the words of the command line, in an environment of one variable more, which has no name.
 EXECVE = """
@@ -243,3 +246,17 @@ def test_where_a_mix_cannot_be_kept_is_told():
     )
     done = run(sys.executable, "-c", keep)
     assert f"to {tempfile.gettempdir()}: File too large; set TMPDIR" in done.stdout
+
+
+def test_a_file_system_without_locks_keeps_nobody_from_measuring(monkeypatch, tmp_path):
+    """As Lustre's and some of FUSE and NFS: TMPDIR may lie there."""
+
+    def none(*_: object) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    copies = mixcopies._Copies()
+    assert Path(copies.keep(b"8:1")).read_bytes() == b"8:1"
+    with agent._alone("h") as ours:
+        assert ours

@@ -47,15 +47,21 @@ class _Copies:
         self._lock = None
         self._count = 0
 
-    def keep(self, data: bytes) -> str:
-        if self._directory is None:
-            _remove_left()
-            self._directory = tempfile.TemporaryDirectory(prefix=_PREFIX)
-            self._lock = (Path(self._directory.name) / _LOCK).open("wb")
+    def _begin(self) -> None:
+        _remove_left()
+        self._directory = tempfile.TemporaryDirectory(prefix=_PREFIX)
+        self._lock = (Path(self._directory.name) / _LOCK).open("wb")
+        with contextlib.suppress(
+            OSError
+        ):  # a file system that has no locks, where nobody removes it either
             fcntl.flock(self._lock, fcntl.LOCK_EX)
-        self._count += 1
-        path = Path(self._directory.name) / f"{self._count}.csv"
+
+    def keep(self, data: bytes) -> str:
         try:
+            if self._directory is None:
+                self._begin()
+            self._count += 1
+            path = Path(self._directory.name) / f"{self._count}.csv"
             path.write_bytes(data)
         except OSError as error:
             raise FailedError(

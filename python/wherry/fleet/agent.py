@@ -84,6 +84,8 @@ def _alone(ident: str):
         except BlockingIOError:
             yield False
             return
+        except OSError:
+            pass  # a file system that has no locks
         yield True
     finally:
         os.close(descriptor)
