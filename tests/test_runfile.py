@@ -363,6 +363,18 @@ def test_check_leaves_an_old_file_alone(tmp_path):
     assert (tmp_path / "r.json").read_text() == "old" and len(list(tmp_path.iterdir())) == 1
 
 
+def test_a_file_system_without_modes_keeps_a_run_all_the_same(tmp_path, monkeypatch):
+    """The trial before a run changes no mode, so that it was refused only once it was measured."""
+
+    def refused(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "chmod", refused)
+    runfile.check_target(tmp_path / "r.json")
+    runfile.write_bytes(tmp_path / "r.json", b"{}")
+    assert [*tmp_path.iterdir()] == [tmp_path / "r.json"]
+
+
 def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     (tmp_path / "r.json").write_text("old")
 
