@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import report_runs
-from conftest import run
+from conftest import need_tool, run
 from wherry import elf, mixcopies
 from wherry.fleet import agent
 
@@ -260,3 +260,48 @@ def test_a_file_system_without_locks_keeps_nobody_from_measuring(monkeypatch, tm
     assert Path(copies.keep(b"8:1")).read_bytes() == b"8:1"
     with agent._alone("h") as ours:
         assert ours
+
+
+CLOCK = """
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    const long grain = atol(getenv("GRAIN"));
+    const int status = (int)syscall(SYS_clock_gettime, clock, now);
+    if (clock == CLOCK_MONOTONIC && !grain)
+        now->tv_sec = now->tv_nsec = 0;
+    else if (clock == CLOCK_MONOTONIC)
+        now->tv_nsec -= now->tv_nsec % grain;
+    return status;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("grain", "command", "row"),
+    [
+        (4_000_000, "measure", "id=1 op=copy routines=libc size=64 rounds=3"),
+        (4_000_000, "system", "id=1 op=switch routines=no rounds=3"),
+        (0, "measure", ""),
+        (0, "system", ""),
+        (0, "sizes", ""),
+    ],
+)
+def test_nothing_is_timed_by_a_clock_that_cannot_tell(wherry_run, tmp_path, grain, command, row):
+    """By steps of the timer's (clock source jiffies) a call took a hundred thousandth of a nanosecond."""
+    (tmp_path / "clock.c").write_text(CLOCK)
+    run(need_tool("cc", "gcc"), "-shared", "-fPIC", "-o", tmp_path / "c.so", tmp_path / "clock.c")
+    env = {**os.environ, "GRAIN": str(grain), "LD_PRELOAD": str(tmp_path / "c.so")}
+    done = run(wherry_run, command, input=row + "\n", check=False, env=env, timeout=60)
+    if not grain:
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "the clock (CLOCK_MONOTONIC) stands still" in done.stderr
+        return
+    assert done.returncode == 0
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert "in steps of 4000 us" in next(e["reason"] for e in events if e["event"] == "skip")
+    assert not any(e["event"] == "cell" for e in events)

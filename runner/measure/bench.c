@@ -60,6 +60,9 @@ static const char *prepare(struct work *work)
     struct bench *bench = work->bench;
     const struct row *row = work->row;
     static char reason[256];
+    const char *unfit = clock_unfit();
+    if (unfit)
+        return unfit;
     if (bench->pool_count < row->threads) {
         struct pool *pools = realloc(bench->pools, row->threads * sizeof *pools);
         if (!pools)

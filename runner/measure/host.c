@@ -38,6 +38,40 @@ double clock_cost_ns(void)
     return least;
 }
 
+uint64_t clock_step_ns(void)
+{
+    enum { STEPS = 10, READINGS = 1 << 22 };
+    static uint64_t known;
+    uint64_t last = clock_ns(), shortest = 0;
+    for (int steps = 0, i = 0; !known && steps < STEPS && i < READINGS; i++) {
+        const uint64_t now = clock_ns();
+        if (now == last)
+            continue;
+        const uint64_t step = now - last;
+        last = now;
+        shortest = !shortest || step < shortest ? step : shortest;
+        steps++;
+    }
+    known = known ? known : shortest;
+    return known;
+}
+
+const char *clock_unfit(void)
+{
+    enum { MOST_NS = 4000 };
+    static char reason[200];
+    const uint64_t step = clock_step_ns();
+    if (step == 0)
+        return "the clock (CLOCK_MONOTONIC) stands still; nothing can be timed by it";
+    if (step <= MOST_NS)
+        return NULL;
+    snprintf(reason, sizeof reason,
+             "the clock (CLOCK_MONOTONIC) goes in steps of %.0f us, too coarse for samples of tenths of a millisecond; "
+             "see /sys/devices/system/clocksource/clocksource0/current_clocksource",
+             (double)step / 1000);
+    return reason;
+}
+
 void host_put_start(const struct host *host, uint64_t seed)
 {
     json_begin("start");

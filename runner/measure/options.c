@@ -190,6 +190,10 @@ int options_parse(struct options *o, int argc, char **argv, struct target_list *
         if (wrong)
             return misuse("%s", wrong);
     }
+    if (clock_step_ns() == 0) { /* each of our loops that waits for a time to pass would go on for ever */
+        complain("%s", clock_unfit());
+        return EXIT_FAILED;
+    }
     const char *refused = host_pin(host, pin);
     return refused ? misuse("%s", refused) : -1;
 }

@@ -336,11 +336,14 @@ static int run_row(struct system_row *row, bool *wrong)
 {
     static struct session session;
     session = (struct session){.row = row};
-    const char *missing = row->scene->open(row);
+    const char *missing = clock_unfit();
+    const bool opened = !missing;
+    if (opened)
+        missing = row->scene->open(row);
     put_row(row);
     if (row->broken)
         return put_broken(row);
-    if (missing && host_interrupted) {
+    if (opened && missing && host_interrupted) {
         row->scene->close(row);
         return EXIT_OK;
     }
@@ -350,7 +353,8 @@ static int run_row(struct system_row *row, bool *wrong)
         json_int("id", row->id);
         json_uint("voided", 0);
         json_end();
-        row->scene->close(row);
+        if (opened)
+            row->scene->close(row);
         return EXIT_OK;
     }
     begin(&session);
@@ -445,6 +449,10 @@ int command_system(int argc, char **argv)
     const char *refused = host_pin(&host, pin);
     if (refused)
         return misuse("%s", refused);
+    if (clock_step_ns() == 0) {
+        complain("%s", clock_unfit());
+        return EXIT_FAILED;
+    }
     host_catch_signals();
     signal(SIGPIPE, SIG_IGN); /* a reader that has gone away is an error of writing, told in a line */
     json_apart();
