@@ -1,8 +1,10 @@
 """A run that was killed goes on by its journal, which nothing else touches; and only a run file is replaced."""
 
+import errno
 import fcntl
 import gzip
 import json
+import os
 
 import pytest
 from conftest import workbench
@@ -281,3 +283,17 @@ def test_others_that_save_do_not_replace_it_either(tmp_path, words):
     done = workbench(*words, cwd=tmp_path, env=environment(tmp_path))
     assert done.returncode == 2 and "would be lost; give another name" in done.stderr, done.stderr
     assert (tmp_path / "r").read_text() == "a text\n"
+
+
+def test_a_journal_that_cannot_be_closed_costs_no_run(tmp_path):
+    """As on NFS, beyond a quota: the run that had been measured was not saved."""
+
+    class Beyond:
+        def close(self):
+            raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    own = journal.Journal(tmp_path / "r.json", {}, {"state": {"done": []}})
+    own.close()
+    own._file = Beyond()
+    own.remove()
+    assert not [*tmp_path.iterdir()]

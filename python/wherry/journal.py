@@ -80,7 +80,8 @@ class Journal:
 
     def close(self) -> None:
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError):  # NFS tells of a quota only now
+                self._file.close()
             self._file = None
 
     def remove(self) -> None:
