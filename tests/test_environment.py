@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import report_runs
 from conftest import need_tool, run
-from wherry import elf, mixcopies
+from wherry import elf, machine, mixcopies
 from wherry.fleet import agent
 
 # With the words of the command line, in an environment of one variable more, which has no name.
@@ -260,6 +260,18 @@ def test_a_file_system_without_locks_keeps_nobody_from_measuring(monkeypatch, tm
     assert Path(copies.keep(b"8:1")).read_bytes() == b"8:1"
     with agent._alone("h") as ours:
         assert ours
+
+
+def test_a_sandbox_that_does_not_tell_the_load_keeps_nothing_from_it(monkeypatch, wherry_run):
+    def refused():
+        raise OSError("Load averages are unobtainable")
+
+    monkeypatch.setenv("WHERRY_RUN", str(wherry_run))
+    monkeypatch.setattr(os, "getloadavg", refused)
+    found = machine.record()
+    assert found["load"] == []
+    assert not any("when it began" in str(note) for note in machine.uncontrolled(found))
+    assert agent.probe()["load"] == 0
 
 
 CLOCK = """

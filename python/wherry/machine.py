@@ -139,6 +139,14 @@ def memory_limit(read: Callable[[str], str] = _read) -> int | None:
     return min((int(words[0]) for words in found if words and words[0].isdecimal()), default=None)
 
 
+def load() -> list[float]:
+    """Averages of 1, 5 and 15 minutes; none where a sandbox does not tell."""
+    try:
+        return list(os.getloadavg())
+    except OSError:
+        return []
+
+
 def record() -> dict:
     """The machine record (schema/machine.schema.json)."""
     info = _cpuinfo()
@@ -179,7 +187,7 @@ def record() -> dict:
         "virtualisation": _virtualisation(flags, reported),
         "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor") or None,
         "turbo": _turbo(),
-        "load": list(os.getloadavg()),
+        "load": load(),
         "memory": {"total": memory.get("MemTotal"), "available": memory.get("MemAvailable")},
         "smt": _read("/sys/devices/system/cpu/smt/active") == "1",
         "counters": _number(_read("/proc/sys/kernel/perf_event_paranoid")),
@@ -248,7 +256,7 @@ def uncontrolled(machine: dict) -> list[dict[str, str]]:
             "a control group allows no more: rows that need more than half of what is left of it are left out",
             "give the container or service more, or no limit (memory.max, memory.limit_in_bytes)",
         )
-    busy = machine["load"][0]
+    busy = next(iter(machine["load"]), 0.0)
     if busy > 0.5:
         note(
             f"load {busy:.1f} when it began",

@@ -61,7 +61,8 @@ def command(as_json: bool) -> None:
                 f"{size_in_words(memory['total'])}, {size_in_words(memory['available'])} free",
             )
         )
-    lines.append(("Load", " ".join(f"{value:.2f}" for value in record["load"]) + " (1, 5, 15 min)"))
+    load = " ".join(f"{value:.2f}" for value in record["load"])
+    lines.append(("Load", f"{load} (1, 5, 15 min)" if load else "not told here"))
     printer.pairs(lines)
     printer.block(Block("Caches by source"))
     sources = [

@@ -48,7 +48,7 @@ def probe() -> dict:
         "system": platform.system(),
         "python": sys.executable,
         "wherry": wherry.version(),
-        "load": os.getloadavg()[0] / (os.cpu_count() or 1),
+        "load": _load() / (os.cpu_count() or 1),
         "model": None,
         "lacks": None,
     }
@@ -71,6 +71,14 @@ def _model() -> str:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return "unknown"
+
+
+def _load() -> float:
+    """Of the last minute; none where a sandbox does not tell."""
+    try:
+        return os.getloadavg()[0]
+    except OSError:
+        return 0.0
 
 
 @contextlib.contextmanager
@@ -183,8 +191,8 @@ def work(job: dict) -> dict:
         return {"state": "failed", "words": f"there is no work '{kind}'"}
     if ident != job["id"]:
         return {"state": "lost", "words": "another host has its address now"}
-    if os.getloadavg()[0] / (os.cpu_count() or 1) > job["busy_load"]:
-        return {"state": "busy", "words": f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs"}
+    if (load := _load()) / (os.cpu_count() or 1) > job["busy_load"]:
+        return {"state": "busy", "words": f"load {load:.1f} on {os.cpu_count()} CPUs"}
     with _alone(ident) as ours:
         if not ours:
             return {"state": "busy", "words": "another campaign of a fleet is under way on it"}
