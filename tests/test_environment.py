@@ -274,6 +274,30 @@ def test_a_sandbox_that_does_not_tell_the_load_keeps_nothing_from_it(monkeypatch
     assert agent.probe()["load"] == 0
 
 
+PINNED = """
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+int sched_setaffinity(pid_t process, size_t bytes, const cpu_set_t *set)
+{
+    (void)process, (void)bytes, (void)set;
+    errno = EPERM;
+    return -1;
+}
+"""
+
+
+def test_a_sandbox_that_lets_nobody_choose_a_cpu_is_told_as_that(wherry_run, tmp_path):
+    """As systemd's SystemCallFilter=~@resources. A CPU was said to be none of those that may be used, it among them."""
+    (tmp_path / "pin.c").write_text(PINNED)
+    run(need_tool("cc", "gcc"), "-shared", "-fPIC", "-o", tmp_path / "p.so", tmp_path / "pin.c")
+    env = {**os.environ, "LD_PRELOAD": str(tmp_path / "p.so")}
+    done = run(wherry_run, "measure", input="", check=False, env=env)
+    assert done.returncode == 2
+    assert "sched_setaffinity: Operation not permitted" in done.stderr
+    assert "may not use such a CPU" not in done.stderr
+
+
 CLOCK = """
 #define _GNU_SOURCE
 #include <stdlib.h>

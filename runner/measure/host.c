@@ -1,5 +1,6 @@
 #include "host.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -152,7 +153,16 @@ const char *host_pin(struct host *host, const char *pin)
     }
     if (cpu < HOST_CPUS)
         list_cpus(host, (unsigned)cpu);
-    if (cpu >= HOST_CPUS || host->cpu_count == 0 || host->cpus[0] != cpu || !thread_pin((unsigned)cpu)) {
+    const bool allowed = cpu < HOST_CPUS && host->cpu_count > 0 && host->cpus[0] == cpu;
+    errno = 0;
+    if (allowed && !thread_pin((unsigned)cpu)) {
+        snprintf(problem, sizeof problem,
+                 "cannot pin itself to CPU %lu, as measuring needs: sched_setaffinity: %s; a sandbox that refuses it "
+                 "has to allow it",
+                 cpu, strerror(errno));
+        return problem;
+    }
+    if (!allowed) {
         int at = snprintf(problem, sizeof problem, "--pin %lu: this process may not use such a CPU; it may use", cpu);
         if (cpu >= HOST_CPUS)
             list_cpus(host, HOST_CPUS);
