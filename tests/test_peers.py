@@ -235,7 +235,7 @@ def test_a_call_that_returns_twice_is_measured_once(wherry_run, peer):
         ),
         (
             "times_out",
-            "static int calls; struct itimerval i = {{0, 0}, {0, 100000}};"
+            "static int calls; struct itimerval i = {{0, 0}, {0, 20000}};"
             "if (calls++ == 2000) setitimer(ITIMER_PROF, &i, NULL)",
             "crash",
         ),
