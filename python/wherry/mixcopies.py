@@ -51,9 +51,8 @@ class _Copies:
         _remove_left()
         self._directory = tempfile.TemporaryDirectory(prefix=_PREFIX)
         self._lock = (Path(self._directory.name) / _LOCK).open("wb")
-        with contextlib.suppress(
-            OSError
-        ):  # a file system that has no locks, where nobody removes it either
+        # Where a file system has no locks nobody removes it either.
+        with contextlib.suppress(OSError):
             fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def keep(self, data: bytes) -> str:

@@ -482,9 +482,8 @@ def _written(path: Path, data: bytes, keep: bool) -> bool:
             file.flush()
             os.fsync(file.fileno())
         if keep:
-            with contextlib.suppress(
-                OSError
-            ):  # a file system that has no modes, as a Windows disk in WSL
+            # A file system may have no modes, as a Windows disk in WSL.
+            with contextlib.suppress(OSError):
                 Path(name).chmod(_mode(path))
             Path(name).replace(path)
             return True
