@@ -49,7 +49,7 @@ void target_thresholds(const struct target *target)
 
 const struct wherry_thresholds *target_default_thresholds(void) { return &default_thresholds; }
 
-void target_ways(const void *dst, size_t n)
+void target_ways(const struct target *target, const void *dst, size_t n)
 {
     const uint64_t mixed = (n << 12 | ((uintptr_t)dst & 4095)) * 0x9e3779b97f4a7c15u;
     if (wherry_dispatch_isa() == WHERRY_ISA_AVX512) {
@@ -74,6 +74,8 @@ void target_ways(const void *dst, size_t n)
             mixed >> 59 & 1 ? SIZE_MAX : 0;
     wherry_thresholds = wherry_thresholds_complete(wherry_thresholds);
     wherry_thresholds.copy_ahead_from = wherry_thresholds.copy_parts_from;
+    if (target->op == WHERRY_OP_copy_csum && mixed >> 56 & 1) /* none of these is ever forced to a method */
+        wherry_thresholds.copy_stream_any_from = 0;
     for (size_t quarter = 1; quarter < 4; quarter++) { /* near, or not */
         const uint32_t block = (uint32_t)(((uintptr_t)dst + n / 4 * quarter) >> TOUCHED_BLOCK_LOG);
         wherry_touched.seen[touched_place(block)] =

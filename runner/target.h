@@ -76,9 +76,9 @@ void target_prepare(const struct target *target);
 
 /* Before a call that is to be repeatable, by the size and the place in its page alone: has the routines take the
  * destination for one written lately (recent.h), or not; has sizes go apart, together, or be looked at (watch.h); and
- * sets copy_backward_ahead to none, the usual and all distances, copy_ymm_from to its least and to never. Whichever it
- * is, the others come as often. */
-void target_ways(const void *dst, size_t n);
+ * sets copy_backward_ahead to none, the usual and all distances, copy_ymm_from to its least and to never; and has
+ * copies that sum go past the caches, or not. Whichever it is, the others come as often. */
+void target_ways(const struct target *target, const void *dst, size_t n);
 
 /* Appends every registry routine, also those this CPU cannot run. */
 void targets_add_routines(struct target_list *list);

@@ -226,7 +226,7 @@ static __attribute__((noinline)) bool all_calls(const uint8_t *input, size_t cou
     for (size_t i = 0; i < count && !fuzz_pulse->stop; i++, input += RECORD) {
         f->call = fuzz_decode(input);
         const struct fuzz_call *call = &f->call;
-        target_ways(arena + call->dst, call->n);
+        target_ways(call->target, arena + call->dst, call->n);
         fuzz_use_thresholds(call->thresholds); /* which says more than a way does */
         const bool sets = call->target->op == WHERRY_OP_set || call->target->op == WHERRY_OP_zero;
         f->at = fuzz_pulse->at = (unsigned)i;

@@ -233,7 +233,7 @@ struct outcome call_raw(struct unit *unit, const struct vcase *one, void *dst, c
     const struct target_arguments with = target_arguments(t->abi, dst, src, n, (uint32_t)value_of(t, one->c));
     seen.regs.trap = call_on_step != NULL && call_on_fault == NULL;
     seen.regs.fourth = with.word[3];
-    target_ways(dst, n);
+    target_ways(t, dst, n);
     errno = NO_ERRNO;
     const bool due = unit->pulse->fault_due;
     unit->pulse->fault_due = due || call_on_fault; /* by pages that are closed to see who touches them */
