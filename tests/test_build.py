@@ -153,6 +153,31 @@ def test_nothing_is_called_whatever_flags_a_build_adds(tmp_path: Path, compiler:
         assert not found, f"{name} wants {found}"
 
 
+CLANG_COUNTS = {
+    "profile": ("-Db_pgo=generate",),
+    "coverage as of gcc": ("-Db_coverage=true",),
+    "coverage by source": (
+        "-Dc_args=-fprofile-instr-generate -fcoverage-mapping",
+        "-Dc_link_args=-fprofile-instr-generate",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CLANG_COUNTS)
+def test_clang_counts_in_what_can_write_counts(tmp_path: Path, what: str):
+    """What is linked without libc or start files cannot, and took with it all the build."""
+    need_tool("clang", "clang")
+    options = ("-Dtests=false", "-Doptimization=1", *CLANG_COUNTS[what])
+    targets = ("src/libwherry.so.0.1.0", "src/libwherry.a", "preload/libwherry-dropin.so")
+    targets += ("preload/recorder/libwherry-recorder.so", "runner/measure/libtimed-loops.a")
+    build = meson_build(ROOT, tmp_path / "build", *options, targets=targets, env={"CC": "clang"})
+    objects = sorted(build.glob("**/*.o"))
+    assert {"loops.c.o", "dispatch_csum.c.o"} <= {path.name for path in objects}
+    for name, symbols in undefined(objects).items():
+        found = {s for s in symbols if s.startswith(("__llvm", "llvm_g", "__gcov"))}
+        assert not found, f"{name} wants {found}"
+
+
 @pytest.mark.parametrize("flag", ["-pg", "-p"])
 def test_a_build_that_would_call_from_each_routine_is_refused(tmp_path: Path, flag: str):
     """No flag takes it back, and the compiler speaks of -fomit-frame-pointer for each file."""
