@@ -178,6 +178,18 @@ def test_a_bundle_gives_each_cpu_its_own(program, own, tmp_path):
             "a stream_recent_from, but no stream_from",
         ),
         (lambda d: sealed(d[:96] + (1 << 60).to_bytes(8, "little") + d[104:]), EINVAL, "stream_"),
+        (
+            lambda d: sealed(d[:56] + bytes(4) + b"\1\0\0\0\1" + d[65:]),
+            EINVAL,
+            "a choice for CPUs that lack what it needs",
+        ),
+        (
+            lambda d: sealed(
+                d[:80] + b"\xff" * 8 + bytes(8) + d[96:128] + b"\5" + bytes(23) + d[152:]
+            ),
+            EINVAL,
+            "relative alignments of rep, but no beginning",
+        ),
     ],
 )
 def test_a_bad_file_is_refused_and_named(program, wherry_run, own, tmp_path, spoil, error, said):
@@ -203,6 +215,20 @@ def test_what_is_no_file_is_refused(program, tmp_path):
     os.mkfifo(tmp_path / "fifo")
     assert reads(program, tmp_path / "fifo") == f"{EINVAL} it is not a file"
     assert reads(program, Path("x" * 5000)).startswith("36 ")
+
+
+@pytest.mark.parametrize(
+    ("read", "said"),
+    [(1, "cannot be read"), (2, "cannot be read"), (3, "cannot be read to its end")],
+)
+def test_a_disk_that_fails_is_no_file_that_ends(wherry_run, compiled, tmp_path, read, said):
+    strace = need_tool("strace", "strace")
+    traced = (strace, "-o", tmp_path / "calls", "-P", compiled)
+    failing = ("-e", f"inject=read:error=EIO:when={read}", "-E", f"WHERRY_PLAN={compiled}")
+    done = run(*traced, *failing, wherry_run, "cpu", check=False)
+    if done.returncode and not done.stdout:
+        pytest.skip(f"strace may not trace here: {done.stderr[:99]}")
+    assert f"WHERRY_PLAN was not used: it {said} ({compiled})" in done.stdout
 
 
 @pytest.mark.parametrize("plan_count", [1, 3])

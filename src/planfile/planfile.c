@@ -370,8 +370,9 @@ static int read_file(long file, const struct wherry_cpu *cpu, uint64_t last_leve
         return refuse(why, "it cannot be read", error);
     if (error || !same(header.magic, magic, sizeof header.magic))
         return refuse(why, "it is not a compiled plan (wherry plan compile makes one of a text)", EINVAL);
-    if (read_all(file, (char *)&header + sizeof header.magic, sizeof header - sizeof header.magic))
-        return refuse(why, "it is cut short", EINVAL);
+    const int rest = read_all(file, (char *)&header + sizeof header.magic, sizeof header - sizeof header.magic);
+    if (rest)
+        return refuse(why, rest == EINVAL ? "it is cut short" : "it cannot be read", rest);
     const int wrong = check_header(&header, (uint64_t)status.st_size, why);
     return wrong ? wrong : read_records(file, &header, cpu, last_level, plan, why);
 }
