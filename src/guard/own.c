@@ -74,14 +74,36 @@ bool wherry_guard_asks(void)
 
 void wherry_guard_sigaction_return(void);
 
+/* Not the program's: of a signal that the kernel sends for an instruction. */
+static bool is_forced(int signo, const siginfo_t *info)
+{
+    return info->si_code > 0 && !(signo == SIGBUS && info->si_code == BUS_MCEERR_AO);
+}
+
+/* Where a sandbox forbids to restore the default action: the kernel takes it for a fault whose signal is blocked. That
+ * is the instruction again, or for want of one, of a signal that was sent, one here: so SIGBUS becomes SIGSEGV. */
+static void die_of_a_fault(int signo, const siginfo_t *info, void *ucontext)
+{
+    if (is_forced(signo, info)) {
+        *(uint64_t *)&((ucontext_t *)ucontext)->uc_sigmask |= kernel_bit(signo);
+        return;
+    }
+    const uint64_t mask = kernel_bit(SIGSEGV);
+    kernel_sigmask(SIG_BLOCK, &mask, NULL);
+    __asm__ volatile("hlt");
+}
+
 /* The default action, with the signal as it came: a core file shows the fault and not this handler. The signal is
  * blocked until the handler returns, also where another handler called ours, and the instruction is not executed again
  * before it arrives. */
-static void die_of(int signo, siginfo_t *info)
+static void die_of(int signo, siginfo_t *info, void *ucontext)
 {
     const struct kernel_action by_default = {.handler = (uintptr_t)SIG_DFL};
     const uint64_t mask = kernel_bit(signo);
-    kernel_sigaction(signo, &by_default, NULL);
+    if (kernel_sigaction(signo, &by_default, NULL)) {
+        die_of_a_fault(signo, info, ucontext);
+        return;
+    }
     kernel_sigmask(SIG_BLOCK, &mask, NULL);
     const long process = kernel_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
     const long thread = kernel_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
@@ -111,14 +133,13 @@ static bool serves_well(const struct kernel_action *action)
 static void hand_on(struct previous *to, int signo, siginfo_t *info, void *ucontext)
 {
     const unsigned long flags = atomic_load(&to->flags);
-    const bool forced = info->si_code > 0 && !(signo == SIGBUS && info->si_code == BUS_MCEERR_AO);
     uintptr_t handler = to->handler;
     if (flags & SA_RESETHAND && atomic_exchange(&to->reset, true))
         handler = (uintptr_t)SIG_DFL;
-    if (ignored_by_kernel(handler, forced))
+    if (ignored_by_kernel(handler, is_forced(signo, info)))
         return;
     if (!is_function(handler)) { /* the kernel ignores no fault either */
-        die_of(signo, info);
+        die_of(signo, info, ucontext);
         return;
     }
     uint64_t mask = *(const uint64_t *)&((ucontext_t *)ucontext)->uc_sigmask | atomic_load(&to->mask);

@@ -180,10 +180,46 @@ static void hole(const char *directory, bool by_table)
     close(fd);
 }
 
+/* There the program's own crash cannot be handed on by restoring the default action, and ends it all the same. */
+static void enter_to_crash(void)
+{
+    const struct rlimit seconds = {2, 2}; /* of a handler and a fault that take turns no other signal makes an end */
+    CHECK(setrlimit(RLIMIT_CPU, &seconds) == 0 && wherry_nofault_init() == 0);
+    forbid(SYS_rt_sigaction);
+}
+static void crash_anywhere(void)
+{
+    enter_to_crash();
+    crash_by((char *)edge_of(false));
+}
+static void crash_behind_a_file(void)
+{
+    enter_to_crash();
+    crash_by((char *)edge_of(true));
+}
+static void crash_beyond_addresses(void)
+{
+    enter_to_crash();
+    crash_by((char *)((uintptr_t)1 << 62));
+}
+static void crash_by_signal(void)
+{
+    enter_to_crash();
+    raise(SIGSEGV);
+}
+static void crash_by_other_signal(void)
+{
+    enter_to_crash();
+    raise(SIGBUS);
+}
+
 /* Entered after wherry_nofault_init: no handler can be asked for, and none be installed. */
 static void later(void)
 {
     char from[10] = "carried", to[10] = "";
+    CHECK(end_of(crash_anywhere) == -SIGSEGV && end_of(crash_beyond_addresses) == -SIGSEGV);
+    CHECK(end_of(crash_behind_a_file) == -SIGBUS);
+    CHECK(end_of(crash_by_signal) == -SIGSEGV && end_of(crash_by_other_signal) == -SIGSEGV);
     CHECK(wherry_nofault_init() == 0);
     forbid(SYS_rt_sigaction);
     forbid(SYS_process_vm_readv);
