@@ -260,6 +260,12 @@ def test_copies_are_right_while_plans_come_and_go(program, own, tmp_path):
     assert copies > 100
 
 
+def test_a_load_in_the_middle_of_one_is_refused(program, compiled):
+    """By another thread, and by a handler that interrupts it, as the header promises."""
+    said = run(program, "busy", compiled).stdout
+    assert said == f"plan 'mine' is in force, from {compiled}\n"
+
+
 @pytest.mark.parametrize("choice", plans.CHOICES)
 def test_the_runner_measures_under_a_plan_of_any_choice(
     wherry_run, own, reported, tmp_path, choice

@@ -3,16 +3,19 @@
  *                  what this CPU, or one that differs so, makes of the plan: "0 NAME CHOICE THRESHOLD ..." or "ERRNO
  * REASON" load FILE ...  wherry_plan_load of each (- is the default): its result and the status, a line each fuzz FILE
  * SEED COUNT   spoils a good plan in every way; each must be refused, with a reason, and change nothing race FILE FILE
- * MS      copies in threads while plans come and go
+ * MS      copies in threads while plans come and go busy FILE   loads that signal handlers and another thread ask for
+ * in the middle of one: refused, and the one goes on
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -303,17 +306,70 @@ static int command_race(int argc, char **argv)
     return 0;
 }
 
+/* ---- busy -------------------------------------------------------------------------------------------------------- */
+
+static atomic_ulong refused_inside, refused_beside;
+
+static void load_inside(int signo)
+{
+    (void)signo;
+    const int error = wherry_plan_load(NULL);
+    if (error && error != EBUSY)
+        fail("busy", "a handler's load");
+    atomic_fetch_add(&refused_inside, error != 0);
+}
+
+static void *load_beside(void *path)
+{
+    while (!atomic_load(&over)) {
+        const int error = wherry_plan_load(path);
+        if (error && error != EBUSY)
+            fail("busy", "a thread's load");
+        atomic_fetch_add(&refused_beside, error != 0);
+    }
+    return NULL;
+}
+
+static int command_busy(int argc, char **argv)
+{
+    pthread_t beside;
+    const struct itimerval often = {{0, 300}, {0, 300}}, never = {{0, 0}, {0, 0}};
+    if (argc != 1)
+        return 2;
+    signal(SIGALRM, load_inside);
+    setitimer(ITIMER_REAL, &often, NULL);
+    while (!atomic_load(&refused_inside))
+        if (wherry_plan_load(argv[0]))
+            fail("busy", wherry_plan_status());
+    setitimer(ITIMER_REAL, &never, NULL);
+    pthread_create(&beside, NULL, load_beside, argv[0]);
+    for (int error = 0; !error || !atomic_load(&refused_beside);) {
+        error = wherry_plan_load(argv[0]);
+        if (error && error != EBUSY)
+            fail("busy", wherry_plan_status());
+    }
+    atomic_store(&over, true);
+    pthread_join(beside, NULL);
+    if (wherry_plan_load(argv[0]))
+        fail("busy", "afterwards");
+    puts(wherry_plan_status());
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         int (*run)(int argc, char **argv);
         int least;
-    } commands[] = {
-        {"read", command_read, 1}, {"load", command_load, 0}, {"fuzz", command_fuzz, 3}, {"race", command_race, 3}};
+    } commands[] = {{"read", command_read, 1},
+                    {"load", command_load, 0},
+                    {"fuzz", command_fuzz, 3},
+                    {"race", command_race, 3},
+                    {"busy", command_busy, 1}};
     for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
         if (!strcmp(argv[1], commands[i].name) && argc - 2 >= commands[i].least)
             return commands[i].run(argc - 2, argv + 2);
-    fputs("usage: planfile-test read|load|fuzz|race ... (see its head)\n", stderr);
+    fputs("usage: planfile-test read|load|fuzz|race|busy ... (see its head)\n", stderr);
     return 2;
 }
