@@ -76,6 +76,23 @@ def test_wrong_peer_has_no_cell(runner, peers, prefix):
 
 
 @pytest.mark.parametrize(
+    ("prefix", "row", "said"),
+    [
+        ("source_", "size=90", "changed its source"),
+        ("null_return_", "size=17", "instead of the destination"),
+        ("write_before_", "size=600 dst_off=7", "(before the destination)"),
+    ],
+)
+def test_what_is_wrong_beside_the_destination_is_told(runner, build_dir, prefix, row, said):
+    library = build_dir / "tests/fixtures/libwrong.so"
+    rows = [f"id=1 op=copy routines=libc,p {row} {QUICK}"]
+    events, _ = measure(runner, rows, "--peer", f"p={library}:{prefix}", status=1)
+    (wrong,) = of(events, "wrong")
+    assert wrong["routine"] == "p" and said in wrong["message"]
+    assert {cell["routine"] for cell in of(events, "cell")} == {"libc"}
+
+
+@pytest.mark.parametrize(
     ("prefix", "flag"), [("downward_", "direction"), ("checking_", "alignment-check")]
 )
 def test_a_peer_that_leaves_a_flag_set_is_wrong(runner, peers, prefix, flag):
