@@ -10,7 +10,7 @@ from wherry.experiments import Experiment, Request
 from wherry.scoreboard.listed import FUNCTIONS
 
 SIZES = (64, 256, 1024, 4096, 16384, 65536)
-MIX = "log:1-4096"
+MIX = "uniform:0-1024"
 SIDES = ("none", "source", "destination", "both")
 STRINGS = {"set": "rep_stosb_set"}
 SAID = {
