@@ -56,6 +56,15 @@ def run(*command: str | Path, check: bool = True, **options) -> subprocess.Compl
     return result
 
 
+def undefined(objects: list[Path]) -> dict[str, set[str]]:
+    """What each object wants from outside itself."""
+    wanted: dict[str, set[str]] = {path.name: set() for path in objects}
+    for line in run("nm", "-u", "-A", *objects).stdout.splitlines():
+        name, _, symbol = line.rpartition(":")
+        wanted[Path(name).name].add(symbol.split()[-1])
+    return wanted
+
+
 _forks: list[forked.Forks] = []
 
 
