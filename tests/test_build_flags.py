@@ -81,8 +81,7 @@ def test_nothing_is_called_whatever_flags_a_build_adds(tmp_path: Path, compiler:
 
 
 CLANG_COUNTS = {
-    "profile": ("-Db_pgo=generate",),
-    "coverage as of gcc": ("-Db_coverage=true",),
+    "profile, and coverage as of gcc": ("-Db_pgo=generate", "-Db_coverage=true"),
     "coverage by source": (
         "-Dc_args=-fprofile-instr-generate -fcoverage-mapping",
         "-Dc_link_args=-fprofile-instr-generate",

@@ -307,6 +307,8 @@ CLOCK = """
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
     const long grain = atol(getenv("GRAIN"));
+    for (long calls = atol(getenv("CALLS")); calls > 0; calls--)
+        syscall(SYS_getppid);
     const int status = (int)syscall(SYS_clock_gettime, clock, now);
     if (clock == CLOCK_MONOTONIC && !grain)
         now->tv_sec = now->tv_nsec = 0;
@@ -331,7 +333,7 @@ def test_nothing_is_timed_by_a_clock_that_cannot_tell(wherry_run, tmp_path, grai
     """By steps of the timer's (clock source jiffies) a call took a hundred thousandth of a nanosecond."""
     (tmp_path / "clock.c").write_text(CLOCK)
     run(need_tool("cc", "gcc"), "-shared", "-fPIC", "-o", tmp_path / "c.so", tmp_path / "clock.c")
-    env = {**os.environ, "GRAIN": str(grain), "LD_PRELOAD": str(tmp_path / "c.so")}
+    env = {**os.environ, "GRAIN": str(grain), "CALLS": "0", "LD_PRELOAD": str(tmp_path / "c.so")}
     done = run(wherry_run, command, input=row + "\n", check=False, env=env, timeout=60)
     if not grain:
         assert (done.returncode, done.stdout) == (1, "")
@@ -341,3 +343,15 @@ def test_nothing_is_timed_by_a_clock_that_cannot_tell(wherry_run, tmp_path, grai
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert "in steps of 4000 us" in next(e["reason"] for e in events if e["event"] == "skip")
     assert not any(e["event"] == "cell" for e in events)
+
+
+def test_a_clock_that_is_slow_to_read_goes_in_no_steps(wherry_run, tmp_path):
+    """As in an emulated computer, where readings that follow each other are tens of microseconds apart."""
+    (tmp_path / "clock.c").write_text(CLOCK)
+    run(need_tool("cc", "gcc"), "-shared", "-fPIC", "-o", tmp_path / "c.so", tmp_path / "clock.c")
+    slow = {"GRAIN": "1", "CALLS": "400", "LD_PRELOAD": str(tmp_path / "c.so")}
+    row = "id=1 op=copy routines=libc size=16384 rounds=1\n"
+    done = run(wherry_run, "measure", input=row, env={**os.environ, **slow}, timeout=60)
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert events[0]["clock_ns"] > 10_000
+    assert not any(e["event"] == "skip" for e in events) and len(events) > 3

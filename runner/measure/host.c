@@ -44,16 +44,20 @@ uint64_t clock_step_ns(void)
     enum { STEPS = 10, READINGS = 1 << 22 };
     static uint64_t known;
     uint64_t last = clock_ns(), shortest = 0;
+    bool again = false; /* two readings were the same */
     for (int steps = 0, i = 0; !known && steps < STEPS && i < READINGS; i++) {
         const uint64_t now = clock_ns();
-        if (now == last)
+        if (now == last) {
+            again = true;
             continue;
+        }
         const uint64_t step = now - last;
         last = now;
         shortest = !shortest || step < shortest ? step : shortest;
         steps++;
     }
-    known = known ? known : shortest;
+    if (!known) /* between readings that all differ lies what one takes, and not a step */
+        known = again ? shortest : 1;
     return known;
 }
 

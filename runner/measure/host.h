@@ -10,7 +10,8 @@
 uint64_t clock_ns(void);
 /* What one reading costs. */
 double clock_cost_ns(void);
-/* The shortest of some steps that it takes; 0: it stands still. Looked at once. */
+/* The shortest of some steps that it takes, 1 where they are finer than a reading; 0: it stands still. Looked at once.
+ */
 uint64_t clock_step_ns(void);
 /* NULL, or why nothing can be timed by it: it stands still or its steps are too coarse. Static buffer. */
 const char *clock_unfit(void);
