@@ -294,6 +294,7 @@ LONGEST = (
         "test_dispatch.py",
         "test_emulated.py",
         "test_build.py",
+        "test_build_flags.py",
         "test_tune.py",
         "test_fleet_hosts.py",
     ),
@@ -320,7 +321,9 @@ LONGEST = (
         "test_programs.py",
     ),
     *(
+        "test_peers.py",
         "test_measure_peers.py",
+        "test_handover.py",
         "test_resume.py",
         "test_journal.py",
         "test_recent.py",
