@@ -235,8 +235,13 @@ def test_a_call_that_returns_twice_is_measured_once(wherry_run, peer):
         ),
         (
             "times_out",
-            "static int calls; struct itimerval i = {{0, 0}, {0, 20000}};"
-            "if (calls++ == 2000) setitimer(ITIMER_PROF, &i, NULL)",
+            "static int calls; struct itimerval i = {{0, 0}, {0, 80000}};"
+            "if (calls++ == 2000) setitimer(ITIMER_PROF, &i, NULL);"
+            # As quick as the others, so that most likely another one is under way then.
+            "typedef long part __attribute__((vector_size(16), aligned(1), may_alias));"
+            "if (n == 64) { const part *from = src; part *to = dst;"
+            "part a = from[0], b = from[1], c = from[2], e = from[3];"
+            "to[0] = a; to[1] = b; to[2] = c; to[3] = e; return dst; }",
             "crash",
         ),
     ],
@@ -251,7 +256,7 @@ def test_who_ends_the_runner_or_keeps_it_from_speaking_is_named(
     routines = ("libc", "p", "wherry")
     if kind == "hang":
         peers, routines = [*peers, f"q={peer('good', '')}"], ("libc", "p", "q")
-    row = campaign.Row("sizes", "copy", routines, 64, rounds=60, batch_us=100)
+    row = campaign.Row("sizes", "copy", routines, 64, rounds=60, batch_us=1000)
     own = campaign.Campaign([row], processes=1, peers=peers, hang_limit=8)
     own.run()
     assert [(problem.kind, problem.routine) for problem in own.problems] == [(kind, "p")]
