@@ -288,7 +288,7 @@ int sched_setaffinity(pid_t process, size_t bytes, const cpu_set_t *set)
 
 
 def test_a_sandbox_that_lets_nobody_choose_a_cpu_is_told_as_that(wherry_run, tmp_path):
-    """As systemd's SystemCallFilter=~@resources. A CPU was said to be none of those that may be used, it among them."""
+    """As systemd's SystemCallFilter=~@resources: the CPU is one of those that may be used."""
     (tmp_path / "pin.c").write_text(PINNED)
     run(need_tool("cc", "gcc"), "-shared", "-fPIC", "-o", tmp_path / "p.so", tmp_path / "pin.c")
     env = {**os.environ, "LD_PRELOAD": str(tmp_path / "p.so")}
@@ -330,7 +330,7 @@ int clock_gettime(clockid_t clock, struct timespec *now)
     ],
 )
 def test_nothing_is_timed_by_a_clock_that_cannot_tell(wherry_run, tmp_path, grain, command, row):
-    """By steps of the timer's (clock source jiffies) a call took a hundred thousandth of a nanosecond."""
+    """By steps of the timer's (clock source jiffies) a call would take a hundred thousandth of a nanosecond."""
     (tmp_path / "clock.c").write_text(CLOCK)
     run(need_tool("cc", "gcc"), "-shared", "-fPIC", "-o", tmp_path / "c.so", tmp_path / "clock.c")
     env = {**os.environ, "GRAIN": str(grain), "CALLS": "0", "LD_PRELOAD": str(tmp_path / "c.so")}

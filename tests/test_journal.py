@@ -286,7 +286,7 @@ def test_others_that_save_do_not_replace_it_either(tmp_path, words):
 
 
 def test_a_journal_that_cannot_be_closed_costs_no_run(tmp_path):
-    """As on NFS, beyond a quota: the run that had been measured was not saved."""
+    """As on NFS, beyond a quota, when the run has been measured and is yet to be saved."""
 
     class Beyond:
         def close(self):

@@ -150,7 +150,7 @@ def test_what_others_put_beside_the_records_is_none(recorder, known, tmp_path):
 
 
 def test_no_room_for_what_a_killed_recording_is_found_by_costs_no_recording(tmp_path):
-    """It was told twice, and what was told as it was closed ended the recording with 1."""
+    """A file that is closed tells once more what could not be written to it."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
     try:

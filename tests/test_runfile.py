@@ -364,7 +364,7 @@ def test_check_leaves_an_old_file_alone(tmp_path):
 
 
 def test_a_file_system_without_modes_keeps_a_run_all_the_same(tmp_path, monkeypatch):
-    """The trial before a run changes no mode, so that it was refused only once it was measured."""
+    """The trial before a run changes no mode, so this would come only once it was measured."""
 
     def refused(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")

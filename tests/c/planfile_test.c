@@ -1,10 +1,11 @@
 /* Plans under test: planfile-test COMMAND ...
- *   read FILE [family=N] [model=N] [stepping=N] [vendor=ID] [lack=FEATURE] ... [last=KiB]
- *                  what this CPU, or one that differs so, makes of the plan: "0 NAME CHOICE THRESHOLD ..." or "ERRNO
- * REASON" load FILE ...  wherry_plan_load of each (- is the default): its result and the status, a line each fuzz FILE
- * SEED COUNT   spoils a good plan in every way; each must be refused, with a reason, and change nothing race FILE FILE
- * MS      copies in threads while plans come and go busy FILE   loads that signal handlers and another thread ask for
- * in the middle of one: refused, and the one goes on
+ *
+ * - read FILE [family=N] [model=N] [stepping=N] [vendor=ID] [lack=FEATURE] ... [last=KiB]: what this CPU, or one that
+ *   differs so, makes of the plan: "0 NAME CHOICE THRESHOLD ..." or "ERRNO REASON"
+ * - load FILE ...: wherry_plan_load of each (- is the default): its result and the status, a line each
+ * - fuzz FILE SEED COUNT: spoils a good plan in every way; each must be refused, with a reason, and change nothing
+ * - race FILE FILE MS: copies in threads while plans come and go
+ * - busy FILE: loads that signal handlers and another thread ask for in the middle of one: refused, and the one goes on
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -16,6 +16,7 @@ from wherry.errors import WherryError
 from wherry.found_peers import TIERS, Peer, tier_rank
 from wherry.mixes import Mix, for_op, from_range
 from wherry.product import Product
+from wherry.scoreboard.listed import REP
 from wherry.tables import Block
 from wherry.yardsticks import YARDSTICKS
 
@@ -56,6 +57,12 @@ class Request:
         given = self.mixes or (() if self.sizes else (from_range(mix),))
         own = self.sizes or (() if self.mixes else sizes)
         return [*({"size": size} for size in own), *(mix.of_row() for mix in for_op(given, op))]
+
+    def beside_strings(self, op: str) -> tuple[str, ...]:
+        """The routines of a row: libc, the string instruction, Wherry and peers, or those asked for."""
+        ops = ("copy", "move") if op == "copy" else (op,)
+        names = self.choose(ops, (REP.get(op, REP["copy"]), "wherry"))
+        return tuple(dict.fromkeys(self.wherry() if name == "wherry" else name for name in names))
 
     def contenders(self, op: str | None = None) -> tuple[str, ...]:
         """Peers given and found, without those found ones that lack the op or use more than the tier."""

@@ -12,7 +12,6 @@ from wherry.scoreboard.listed import FUNCTIONS
 SIZES = (64, 256, 1024, 4096, 16384, 65536)
 MIX = "uniform:0-1024"
 SIDES = ("none", "source", "destination", "both")
-STRINGS = {"set": "rep_stosb_set"}
 SAID = {
     "none": "no other CPU uses either side",
     "source": "another CPU has just written the source",
@@ -37,7 +36,7 @@ class Handover(Experiment):
             )
         rows = []
         for op in ops:
-            names = self._names(request, op)
+            names = request.beside_strings(op)
             rows += [
                 Row(
                     self.name,
@@ -54,12 +53,6 @@ class Handover(Experiment):
                 for call in request.calls(op, SIZES, MIX)
             ]
         return list(dict.fromkeys(rows))
-
-    @staticmethod
-    def _names(request: Request, op: str) -> tuple[str, ...]:
-        ops = ("copy", "move") if op == "copy" else (op,)
-        names = request.choose(ops, (STRINGS.get(op, "rep_movsb"), "wherry"))
-        return tuple(request.wherry() if name == "wherry" else name for name in names)
 
     def blocks(self, run: dict, width: int) -> list[tables.Block]:
         cells = tables.cells_of(run, self.name)

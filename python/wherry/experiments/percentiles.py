@@ -19,7 +19,6 @@ MIX = "uniform:0-256"
 STATES = (("L1", "L1"), ("DRAM", "DRAM"))
 # Of a quick run the least and the most of what is told.
 TOLD, QUICK = PERCENTILES[:4], ("p50", "p99.9")
-STRINGS = {"set": "rep_stosb_set"}
 
 
 class Percentiles(Experiment):
@@ -33,7 +32,7 @@ class Percentiles(Experiment):
         self.check_named(request, ops, sentences.join(list(ops)))
         rows = []
         for op in ops:
-            names = self._names(request, op)
+            names = tuple(dict.fromkeys([*request.beside_strings(op), FLOOR]))
             for source, destination in request.states or STATES:
                 for call in request.calls(op, SIZES, MIX):
                     own = Row(
@@ -47,13 +46,6 @@ class Percentiles(Experiment):
                     )
                     rows += [replace(own, mode=mode) for mode in (QUICK if request.quick else TOLD)]
         return list(dict.fromkeys(rows))
-
-    @staticmethod
-    def _names(request: Request, op: str) -> tuple[str, ...]:
-        ops = ("copy", "move") if op == "copy" else (op,)
-        names = request.choose(ops, (STRINGS.get(op, "rep_movsb"), "wherry"))
-        names = tuple(request.wherry() if name == "wherry" else name for name in names)
-        return tuple(dict.fromkeys([*names, FLOOR]))
 
     def blocks(self, run: dict, width: int) -> list[tables.Block]:
         cells = tables.cells_of(run, self.name)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from wherry.units import KIB, MIB
 
 OPS = ("copy", "move", "set")
+# The string instruction of an op: of large sizes it may be what the machine does best.
+REP = {"copy": "rep_movsb", "set": "rep_stosb_set"}
 FUNCTIONS = {"copy": "memcpy", "move": "memmove", "set": "memset"}
 
 # (source, destination) offsets in a 64-byte line.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from wherry.mixes import Mix
-from wherry.scoreboard.listed import AGAIN, BEYOND, REGIONS, Cells, Region
+from wherry.scoreboard.listed import AGAIN, BEYOND, REGIONS, REP, Cells, Region
 from wherry.units import KIB, MIB
 
 # What the project aims at, for the last table: figures beside figures, no judgement.
@@ -35,8 +35,6 @@ LIMIT_YARDSTICKS = (
     "copy_nt_bandwidth",
     "copy_nt_parts_bandwidth",
 )
-# Beside the plain loops of large sizes, where this instruction may be what the machine does best.
-REP = {"copy": "rep_movsb", "set": "rep_stosb_set"}
 # Words for both sides, and those for an op that has only a destination.
 _ONE_SIDE = {"both": "destination"}
 # Offsets and rounding to lines, added to a size before it is asked which cache holds it.
