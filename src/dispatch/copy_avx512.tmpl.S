@@ -191,7 +191,7 @@ move_to_448:
  * Intel CPU whose loads wait for the stores of the move before waits for the first of them only. The loop counts what
  * is left behind two steps, from 577 bytes on not below none. */
 move_close_to_1024:
-    cmpl    $0, wherry_thresholds + COPY_SOURCE_PAGE(%rip)
+    cmpl    $0, wherry_thresholds + COPY_BY_SOURCE(%rip)
     jne     move_all_at_once        /* the rarer: it may jump twice */
     cmpl    $576, %edx
     ja      move_step_by_step
@@ -372,11 +372,10 @@ move_step_joined:
 #endif
 
 #if !WHERRY_EDGE_BRANCH
-/* Of move_513_on, where there is room. */
+/* Of move_513_whole, where there is room. */
 move_by_destination:
-    TO_NEXT_LINE(%rdi)
-    movq    %rdi, %r10
-    subq    %r8, %r10
+    movq    %rdi, %r9
+    orq     $-64, %r9
     jmp     move_from_line
 #endif
 
@@ -427,9 +426,4 @@ move_1025_on:
     cmpq    wherry_thresholds + COPY_FORWARD_BELOW(%rip), %rdx
     jb      move_forward
 #include "dispatch/copy_avx512_long.tmpl.S"
-#else
-move_by_destination_or_long:
-    cmpq    wherry_thresholds + COPY_FORWARD_BELOW(%rip), %rdx
-    jb      move_forward_by_destination
-    jmp     move_at_length          /* which takes so long that a jump to another page is nothing */
 #endif

@@ -22,7 +22,7 @@ move_513_on:
     ja      move_1025_on
     LOAD_FIRST(%rsi)
     movq    %rdi, %r9
-    cmpl    $0, wherry_thresholds + COPY_SOURCE_PAGE(%rip)
+    cmpl    $0, wherry_thresholds + COPY_BY_SOURCE(%rip)
     jne     move_sixteen            /* on a CPU of another maker; lines of the source */
     TO_NEXT_LINE(%r9)
     PREFETCH_LINES
@@ -61,13 +61,15 @@ move_last_128:
 #else
 /* Where the branches on a size are guessed rightly it has the fewest blocks: lines of the source, as many as there are,
  * since a load across lines costs more than a store across them. But one store across pages costs more than all that
- * (4.5 ns on Zen 5): then lines of the destination. In ascending order to the last load, since what lies in memory is
- * fetched in that order, and forward whatever the distance, since where loads wait for stores 4 KiB apart so few bytes
- * hardly do. Not for sides that meet close by (CLOSE).
+ * (4.5 ns on Zen 5): then lines of the destination, and without a branch, which would be guessed wrong where places change
+ * from call to call. No address waits for anything in memory, which rows through memory push out of the caches: what the
+ * plan says is asked by a branch. In ascending order to the last load, since what lies in memory is fetched in that order,
+ * and forward whatever the distance, since where loads wait for stores 4 KiB apart so few bytes hardly do. Not for sides
+ * that meet close by (CLOSE).
  *
- *   r8  dst - src
- *   r10 the source of the line at rdi
- *   r11 what is left from there on
+ *   rdi, rsi what the next line is copied to, and from
+ *   edx what is left from there on
+ *   r9  less than 0 by what is copied before the first line
  */
     .p2align 6
 move_513_whole:
@@ -77,57 +79,61 @@ move_513_whole:
     ja      move_1025_on
     WATCH_PICK(wherry_watch_copies, %rsi, move_picked_at_513)
 move_513_watched:
-    LOAD_FIRST(%rsi)
-    leaq    (%rdi,%rdx), %r11
-    movq    %rdi, %rcx
-    movq    %rsi, %r10
-    xorq    %r11, %rcx
-    STORE_FIRST(%rdi)
-    cmpq    wherry_thresholds + COPY_SOURCE_PAGE(%rip), %rcx
-    ja      move_by_destination
-    TO_NEXT_LINE(%r10)
-    leaq    (%r10,%r8), %rdi
+    cmpl    $0, wherry_thresholds + COPY_BY_SOURCE(%rip)
+    je      move_by_destination
+    movl    %edi, %ecx
+    movq    %rdi, %r10
+    movq    %rsi, %r9
+    orl     $-ALIAS_BYTES, %ecx
+    orq     $-64, %r10
+    orq     $-64, %r9
+    addl    %edx, %ecx              /* carries where the destination goes on in another page */
+    cmovcq  %r10, %r9
 move_from_line:
-    subl    %edi, %r11d
+    LOAD_FIRST(%rsi)
+    STORE_FIRST(%rdi)
+    subq    %r9, %rsi
+    subq    %r9, %rdi
+    addl    %r9d, %edx
     .p2align 4
 move_step_apart:
-    vmovdqu64 (%r10), %zmm21
-    vmovdqu64 64(%r10), %zmm22
-    vmovdqu64 128(%r10), %zmm23
-    vmovdqu64 192(%r10), %zmm24
-    addq    $256, %r10
+    vmovdqu64 (%rsi), %zmm21
+    vmovdqu64 64(%rsi), %zmm22
+    vmovdqu64 128(%rsi), %zmm23
+    vmovdqu64 192(%rsi), %zmm24
+    addq    $256, %rsi
     vmovdqu64 %zmm21, (%rdi)
     vmovdqu64 %zmm22, 64(%rdi)
     vmovdqu64 %zmm23, 128(%rdi)
     vmovdqu64 %zmm24, 192(%rdi)
     addq    $256, %rdi
-    subl    $256, %r11d
-    cmpl    $256, %r11d
+    subl    $256, %edx
+    cmpl    $256, %edx
     ja      move_step_apart
-    cmpl    $128, %r11d
+    cmpl    $128, %edx
     jbe     move_rest_128
-    vmovdqu64 (%r10), %zmm16
-    vmovdqu64 64(%r10), %zmm17
-    vmovdqu64 -128(%r10,%r11), %zmm18
-    LOAD_LAST(%r10, %r11)
+    vmovdqu64 (%rsi), %zmm16
+    vmovdqu64 64(%rsi), %zmm17
+    vmovdqu64 -128(%rsi,%rdx), %zmm18
+    LOAD_LAST(%rsi, %rdx)
     vmovdqu64 %zmm16, (%rdi)
     vmovdqu64 %zmm17, 64(%rdi)
-    vmovdqu64 %zmm18, -128(%rdi,%r11)
-    STORE_LAST(%rdi, %r11)
+    vmovdqu64 %zmm18, -128(%rdi,%rdx)
+    STORE_LAST(%rdi, %rdx)
     ret
 
 move_rest_128:
-    cmpl    $64, %r11d
+    cmpl    $64, %edx
     jbe     move_rest_64
-    vmovdqu64 (%r10), %zmm16
-    LOAD_LAST(%r10, %r11)
+    vmovdqu64 (%rsi), %zmm16
+    LOAD_LAST(%rsi, %rdx)
     vmovdqu64 %zmm16, (%rdi)
-    STORE_LAST(%rdi, %r11)
+    STORE_LAST(%rdi, %rdx)
     ret
 
 move_rest_64:
-    LOAD_LAST(%r10, %r11)
-    STORE_LAST(%rdi, %r11)
+    LOAD_LAST(%rsi, %rdx)
+    STORE_LAST(%rdi, %rdx)
     ret
     .nops   7                       /* so that move_1025_on begins a line */
 

@@ -1,16 +1,20 @@
 /* Copies of AVX-512 of COPY_FORWARD_BELOW bytes and more. A part of copy_avx512.tmpl.S, or of where there is room. */
 #if !WHERRY_EDGE_BRANCH             /* so that move_step begins early in its line */
     .p2align 6
-    .nops   16
+    .nops   3
+move_by_destination_or_long:
+    cmpq    wherry_thresholds + COPY_FORWARD_BELOW(%rip), %rdx
+    jb      move_forward_by_destination
 #endif
 move_at_length:                     /* r8 is dst - src */
     cmpq    wherry_thresholds + COPY_YMM_FROM(%rip), %rdx
     jae     copy_avx2_large
+    movq    %r8, %rcx
     cmpq    wherry_thresholds + COPY_REP_FROM(%rip), %rdx
-    jae     move_maybe_by_string
+    jb      move_not_by_string      /* below COPY_REP_RECENT_FROM: others went by COPY_STRING_FROM or COPY_YMM_FROM */
+    RECENT_FIND_COPY(RECENT_SHIFTED_BMI2, move_far)
 move_not_by_string:
-    movq    %rsi, %rcx
-    subq    %rdi, %rcx
+    negq    %rcx
     cmpq    %rdx, %rcx              /* the source begins inside the destination */
     jb      move_upwards
     negl    %ecx
@@ -41,7 +45,7 @@ move_loop:
     addq    %r10, %rsi
     addq    %r10, %rdi
 #if WHERRY_EDGE_BRANCH
-    .p2align 4
+    LOOP_HERE
 #endif
 move_step:
     vmovdqu64 256(%rsi), %zmm21
@@ -61,8 +65,3 @@ move_step:
     vmovdqa64 %zmm19, -64(%r8)
     STORE_LAST_OF_256
     ret
-
-move_maybe_by_string:               /* below COPY_REP_RECENT_FROM: others went by COPY_STRING_FROM or COPY_YMM_FROM */
-    movq    %r8, %rcx
-    RECENT_FIND_COPY(RECENT_SHIFTED_BMI2, move_far)
-    jmp     move_not_by_string

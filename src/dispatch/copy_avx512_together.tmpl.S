@@ -68,7 +68,7 @@ move_256_to_1024:
 #endif
 move_sixteen:
     movl    %esi, %ecx
-    cmpl    $0, wherry_thresholds + COPY_SOURCE_PAGE(%rip)
+    cmpl    $0, wherry_thresholds + COPY_BY_SOURCE(%rip)
     cmovel  %edi, %ecx
     negl    %ecx
     andl    $63, %ecx               /* 0 .. 63, to that line */

@@ -25,6 +25,7 @@ struct wherry_thresholds wherry_thresholds __attribute__((aligned(64))) = {
     .copy_ymm_from = SIZE_MAX,
     .copy_source_lines_to = SIZE_MAX,
     .copy_parts_from = SIZE_MAX,
+    .set_whole_from = SIZE_MAX,
 };
 
 uint32_t wherry_recent_copies[RECENT_ROWS << RECENT_COPY_ROW_LOG >> 2]

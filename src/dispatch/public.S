@@ -310,7 +310,7 @@ set_avx512:                         /* as copy_avx512 */
 EXPORT(PUBLIC(bzero))
     movq    %rsi, %rdx
     xorl    %esi, %esi
-    BY_CHOICE(wherry_set_choice, set_avx2, set_by_size, set_together, set_sse2, set_looked_at, wherry_routine_set_avx512_ladder)
+    BY_CHOICE(wherry_set_choice, set_avx2, set_by_size, set_together, set_sse2, set_look, wherry_routine_set_avx512_ladder)
     .cfi_endproc
     .size PUBLIC(bzero), . - PUBLIC(bzero)
 

@@ -1,5 +1,5 @@
 /* The set of AVX-512, to the plain loop: as copy_avx512.tmpl.S. A part of public.S. */
-#define SET_WHOLE_FROM 0x20000 /* bytes */
+#define SET_ROUTINE_FROM 0x20000 /* bytes */
 /* clang-format off */
 /* Where sizes above 1024 bytes go, n in rdx; falls through to a loop. */
 #define SET_1025_ON                            \
@@ -161,6 +161,8 @@ set_129_on:
 #if !WHERRY_EDGE_BRANCH
     cmpq    $1024, %rdx             /* here, since cold code goes by each jump that is taken */
     ja      set_1025_on
+    cmpq    wherry_thresholds + SET_WHOLE_FROM(%rip), %rdx
+    jae     set_257_whole
 #endif
     cmpq    $256, %rdx
     ja      set_257_on
@@ -171,6 +173,17 @@ set_129_on:
     vmovdqu64 %zmm16, -64(%rdi,%rdx)
     WATCH_PICK(wherry_watch_sets, %rdi, set_picked_back)
     ret
+set_together_page_0:
+    testl   %edx, %edx
+    jnz     set_four
+    ret
+
+/* As move_by_size. */
+set_by_size:
+    movl    $SET_SMALL, %ecx
+    cmpq    %rcx, %rdx
+    jb      set_to_64
+    jmp     set_65_on
 
 #if !WHERRY_EDGE_BRANCH
     .p2align 6
@@ -178,6 +191,9 @@ SET_1025_ON
     cmpl    $0, wherry_thresholds + STORES_HALVED(%rip)
     je      set_forward
     SET_BY_HALVES
+set_picked_by_halves:               /* here, where a line of code has room */
+    WATCH_PICKED_ONE(wherry_watch_sets, set_look)
+    jmp     set_by_halves_watched
 #endif
 
 /* To 512 bytes nothing is gained by fewer stores than this has. */
@@ -189,8 +205,6 @@ set_257_on:
 #else
     .p2align 6
 set_257_on:
-    cmpl    $0, wherry_thresholds + STORES_HALVED(%rip)
-    je      set_257_whole
     WATCH_PICK(wherry_watch_sets, %rdi, set_picked_by_halves)
 set_by_halves_watched:
     SET_BY_HALVES
@@ -225,10 +239,56 @@ set_257_whole:
     vmovdqa64 %zmm16, (%rdi,%r8)
     ret
 
+#if WHERRY_EDGE_BRANCH
     .p2align 5
 set_513_on:
     WATCH_PICK(wherry_watch_sets, %rdi, set_picked_at_513)
     jmp     set_forward
+#else
+/* The first block, lines as many as the size alone tells, wherever they lie, and two blocks that end where the buffer ends
+ * (copy_avx512_lines.tmpl.S). By halves, as set_step.
+ *
+ *   r8  the end
+ */
+#define SET_LINE(n)                            \
+    vmovdqa64 %ymm16, 64*(n)(%rdi);            \
+    vmovdqa64 %ymm16, 64*(n)+32(%rdi)
+#define SET_LINE_MORE(n)                       \
+    subl    $64, %ecx;                         \
+    jbe     set_last_128;                      \
+    SET_LINE(n)
+    .p2align 5
+set_513_on:
+    WATCH_PICK(wherry_watch_sets, %rdi, set_picked_at_513)
+set_513_watched:
+    leal    -512(%rdx), %ecx
+    vmovdqu64 %zmm16, (%rdi)
+    leaq    (%rdi,%rdx), %r8
+    andq    $-64, %rdi
+    SET_LINE(1)
+    SET_LINE(2)
+    SET_LINE(3)
+    SET_LINE(4)
+    SET_LINE(5)
+    SET_LINE(6)
+    SET_LINE(7)
+    SET_LINE_MORE(8)
+    SET_LINE_MORE(9)
+    SET_LINE_MORE(10)
+    SET_LINE_MORE(11)
+    SET_LINE_MORE(12)
+    SET_LINE_MORE(13)
+    SET_LINE_MORE(14)
+set_last_128:
+    vmovdqu64 %zmm16, -128(%r8)
+    vmovdqu64 %zmm16, -64(%r8)
+    ret
+    UNCOUNTED(set_uncounted, wherry_watch_sets, %rdi, set_look_back)
+#endif
+set_four_at_page_end:
+    cmpl    $32, %edx
+    jae     set_four_anyhow
+    jmp     set_near_page_end
 
 #if !WHERRY_EDGE_BRANCH
 /* To 512 bytes half of the sixteen blocks would be spare, which is more than a branch guessed wrong costs where a store takes a
@@ -305,54 +365,42 @@ set_256_to_1024_whole:
     vmovdqa64 %zmm16, 128(%rdi,%rcx)
     RETURN_WATCHED(wherry_watch_sets, set_look_back, set_uncounted)
 
-/* As move_by_size. */
-set_by_size:
-    movl    $SET_SMALL, %ecx
-    cmpq    %rcx, %rdx
-    jb      set_to_64
-    jmp     set_65_on
-
-set_four_at_page_end:
-    cmpl    $32, %edx
-    jae     set_four_anyhow
-    jmp     set_near_page_end
-set_together_page_0:
-    testl   %edx, %edx
-    jnz     set_four
-    ret
-
+#if WHERRY_EDGE_BRANCH
     UNCOUNTED(set_uncounted, wherry_watch_sets, %rdi, set_look_back)
+#endif
 set_picked_back:
     WATCH_PICKED_ONE(wherry_watch_sets, set_look_back)
     ret
 set_picked_at_513:
     WATCH_PICKED_ONE(wherry_watch_sets, set_look)
+#if WHERRY_EDGE_BRANCH
     jmp     set_forward
-#if !WHERRY_EDGE_BRANCH
-set_picked_by_halves:
-    WATCH_PICKED_ONE(wherry_watch_sets, set_look)
-    jmp     set_by_halves_watched
+#else
+    jmp     set_513_watched
 #endif
 set_look_back:
     LOOK_BACK(wherry_watch_sets)
 set_others:
-    BY_CHOICE(wherry_set_choice, set_avx2, set_by_size, set_together, set_sse2, set_looked_at, wherry_routine_set_avx512_ladder)
-set_looked_at:
-    vpbroadcastb %esi, %zmm16
-    movq    %rdi, %rax
-set_look:                           /* esi and zmm16 stay too */
+    BY_CHOICE(wherry_set_choice, set_avx2, set_by_size, set_together, set_sse2, set_look, wherry_routine_set_avx512_ladder)
+set_look:
     LOOK(wherry_watch_sets)
-    cmpq    $255, %rdx
-    jbe     set_to_255
-    cmpq    $1024, %rdx
-    jbe     set_256_to_1024
-    jmp     set_1025_on
+    jmp     set_together
 
 #if WHERRY_EDGE_BRANCH
     .p2align 6
 SET_1025_ON
 #else
-    .p2align 5
+/* Many sets of 256 KiB in L2 take a fifth longer by half lines than by whole ones, which the routine has (Zen 5). */
+set_maybe_by_string:
+    cmpq    wherry_thresholds + SET_REP_RECENT_FROM(%rip), %rdx
+    jae     set_longer
+    RECENT_FIND_SET(RECENT_SHIFTED_BMI2, wherry_routine_set_avx512)
+    cmpl    $0, wherry_thresholds + STORES_HALVED(%rip)
+    jne     set_not_by_string
+    cmpq    wherry_thresholds + SET_STREAM_FROM(%rip), %rdx
+    jae     wherry_routine_set_avx512
+    cmpl    $SET_ROUTINE_FROM, %edx /* below SET_REP_RECENT_FROM, or too large for it anyway */
+    jae     wherry_routine_set_avx512
 #endif
 set_forward:
     leaq    -256(%rdi,%rdx), %r8    /* up to 256 bytes are left from here on */
@@ -382,17 +430,12 @@ set_step:
     vmovdqu64 %zmm16, 192(%r8)
     ret
 
+#if WHERRY_EDGE_BRANCH
 set_maybe_by_string:
     cmpq    wherry_thresholds + SET_REP_RECENT_FROM(%rip), %rdx
     jae     set_longer
     RECENT_FIND_SET(RECENT_SHIFTED_BMI2, wherry_routine_set_avx512)
-#if !WHERRY_EDGE_BRANCH
-/* Many sets of 256 KiB in L2 take a fifth longer by half lines than by whole ones, which the routine has (Zen 5). */
-    cmpl    $SET_WHOLE_FROM, %edx   /* below SET_REP_RECENT_FROM, or too large for it anyway */
-    jb      set_not_by_string
-    cmpl    $0, wherry_thresholds + STORES_HALVED(%rip)
-    je      wherry_routine_set_avx512
-#endif
     jmp     set_not_by_string
+#endif
 set_longer:
     SET_BY_STRING(wherry_routine_set_avx512)

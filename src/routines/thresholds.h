@@ -56,15 +56,15 @@
     X(copy_stream_recent_from)                                                                                         \
     X(set_stream_recent_from)
 
-/* Made of those by wherry_thresholds_complete: what most have to ask. 0, where nobody has called it, is always right.
+/* Made of those by wherry_thresholds_complete: what most have to ask. Where nobody has called it 0 is
+ * right, but in the last.
  *   copy_loop_below      copies of fewer bytes go by the loop of 64-byte vectors, forward, at lines of the source; as
  *                        the next two at most half of all addresses
  *   copy_forward_below   the same at lines of either side
  *   copy_ymm_below       the same by 32-byte vectors, none of which goes by halves
  *   copy_xmm_below       the same by SSE2's
- *   copy_source_page     513 to 1024 bytes begin at lines of the source unless the first address of the destination and
- *                        its end, xor-ed, are above this: ALIAS_BYTES - 1, or 0 for never; where page_edge is a
- *                        branch its being 0 alone is asked
+ *   copy_by_source       not 0 where copies of 513 to 1024 bytes begin at lines of the source, but, where page_edge is
+ *                        no branch, those of a destination that goes on in another page
  *   copy_string_from     copies from here on go by no loop of the public functions: by rep movsb, or the routine; with
  *                        AVX-512 none above copy_ymm_from
  *   copy_string_below    those of copy_rep_from and copy_rep_recent_from on, below this size and disjoint, by rep movsb
@@ -77,11 +77,11 @@
  *   copy_ahead_from      past the caches fault-tolerant copies, and those that sum, have their source fetched ahead:
  *                        from copy_parts_from on, where there are string instructions. On a Granite Rapids that gains,
  *                        on a Zen 3 it takes up to a tenth longer
- *   sum_source_page      what copy_source_page is to copies that sum by 64-byte vectors, of any size: all bits but
- *                        those that tell the place in a page. Or-ed with the lower half of the destination's
- *                        address, to which the size is added then, it makes that carry where the destination goes on
- *                        in another page. Or all bits, so that it always carries: also where a 64-byte store takes
- *                        two cycles
+ *   sum_source_page      what makes copies that sum by 64-byte vectors begin at lines of the source, or of the
+ *                        destination where that goes on in another page: all bits but those that tell the place in a
+ *                        page. Or-ed with the lower half of the destination's address, to which the size is added then,
+ *                        it makes that carry there. Or all bits, so that it always carries: where copy_by_source is 0,
+ *                        or a 64-byte store takes two cycles
  *   touched_blocks       for so many blocks of other memory what large calls touch stays near: 11 of 12 that a set of
  *                        set_stream_recent_from has, or both sides of a copy of copy_stream_recent_from, since what is
  *                        walked through again and again fits by a little less than what is copied once
@@ -91,12 +91,14 @@
  *                        and as many steps between as they need; from 513 bytes on others go AVX2's way; sets go by
  *                        half lines from 257 bytes on, sizes apart, and above 1024. Not asked where page_edge is a
  *                        branch
+ *   set_whole_from       sets from here on, to 1024 bytes, go by whole lines: from 257 bytes on unless stores_halved;
+ *                        SIZE_MAX where nobody has called it. Not asked where page_edge is a branch
  */
 #define WHERRY_THRESHOLDS_MADE(X)                                                                                      \
     X(copy_loop_below)                                                                                                 \
     X(copy_ymm_below)                                                                                                  \
     X(copy_forward_below)                                                                                              \
-    X(copy_source_page)                                                                                                \
+    X(copy_by_source)                                                                                                  \
     X(copy_string_from)                                                                                                \
     X(copy_string_below)                                                                                               \
     X(copy_string_all_from)                                                                                            \
@@ -107,7 +109,8 @@
     X(copy_stream_any_from)                                                                                            \
     X(copy_ahead_from)                                                                                                 \
     X(sum_source_page)                                                                                                 \
-    X(touched_blocks)
+    X(touched_blocks)                                                                                                  \
+    X(set_whole_from)
 
 /* Offsets of those that assembly reads. */
 #define COPY_REP_FROM 0
@@ -129,7 +132,7 @@
 #define COPY_LOOP_BELOW 128
 #define COPY_YMM_BELOW 136
 #define COPY_FORWARD_BELOW 144
-#define COPY_SOURCE_PAGE 152
+#define COPY_BY_SOURCE 152
 #define COPY_STRING_FROM 160
 #define COPY_STRING_BELOW 168
 #define COPY_STRING_ALL_FROM 176
@@ -140,6 +143,7 @@
 #define COPY_STREAM_ANY_FROM 216
 #define COPY_AHEAD_FROM 224
 #define SUM_SOURCE_PAGE 232
+#define SET_WHOLE_FROM 248
 
 /* On many CPUs a load waits for an earlier store whose address has the same low twelve bits. Forward, with the
  * destination this little ahead of the source (mod ALIAS_BYTES), each load meets a store that is still on its way;
@@ -192,7 +196,7 @@ WHERRY_OFFSET(set_stream_recent_from, SET_STREAM_RECENT_FROM);
 WHERRY_OFFSET(copy_loop_below, COPY_LOOP_BELOW);
 WHERRY_OFFSET(copy_ymm_below, COPY_YMM_BELOW);
 WHERRY_OFFSET(copy_forward_below, COPY_FORWARD_BELOW);
-WHERRY_OFFSET(copy_source_page, COPY_SOURCE_PAGE);
+WHERRY_OFFSET(copy_by_source, COPY_BY_SOURCE);
 WHERRY_OFFSET(copy_string_from, COPY_STRING_FROM);
 WHERRY_OFFSET(copy_string_below, COPY_STRING_BELOW);
 WHERRY_OFFSET(copy_string_all_from, COPY_STRING_ALL_FROM);
@@ -203,6 +207,7 @@ WHERRY_OFFSET(copy_xmm_below, COPY_XMM_BELOW);
 WHERRY_OFFSET(copy_stream_any_from, COPY_STREAM_ANY_FROM);
 WHERRY_OFFSET(copy_ahead_from, COPY_AHEAD_FROM);
 WHERRY_OFFSET(sum_source_page, SUM_SOURCE_PAGE);
+WHERRY_OFFSET(set_whole_from, SET_WHOLE_FROM);
 #undef WHERRY_OFFSET
 
 static inline size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
@@ -216,7 +221,7 @@ static inline struct wherry_thresholds wherry_thresholds_complete(struct wherry_
     const size_t zmm = smaller(t.copy_ymm_from, other);
     t.copy_forward_below = t.copy_backward_ahead ? smaller(zmm, ALIAS_FORWARD) : zmm;
     t.copy_loop_below = smaller(t.copy_source_lines_to, t.copy_forward_below);
-    t.copy_source_page = t.copy_source_lines_to > SOURCE_LINES_ONE ? ALIAS_BYTES - 1 : 0;
+    t.copy_by_source = t.copy_source_lines_to > SOURCE_LINES_ONE;
     t.copy_xmm_below = t.copy_backward_ahead ? smaller(other, ALIAS_FROM) : other;
     t.copy_ymm_below = t.copy_ymm_from == SIZE_MAX ? smaller(t.copy_xmm_below, HALVES_FROM) : t.copy_xmm_below;
     t.copy_string_from = smaller(larger(t.copy_rep_from, t.copy_rep_recent_from), t.copy_stream_from);
@@ -230,7 +235,8 @@ static inline struct wherry_thresholds wherry_thresholds_complete(struct wherry_
     t.stores_halved = t.copy_ymm_from == YMM_LEAST;
     t.copy_stream_any_from = larger(t.copy_stream_from, t.copy_stream_recent_from);
     t.copy_ahead_from = t.copy_rep_from == SIZE_MAX ? SIZE_MAX : t.copy_parts_from;
-    t.sum_source_page = t.copy_source_page && !t.stores_halved ? ~(size_t)(ALIAS_BYTES - 1) : SIZE_MAX;
+    t.set_whole_from = t.stores_halved ? SIZE_MAX : 257;
+    t.sum_source_page = t.copy_by_source && !t.stores_halved ? ~(size_t)(ALIAS_BYTES - 1) : SIZE_MAX;
     const size_t blocks =
         larger(t.copy_stream_recent_from >> (TOUCHED_BLOCK_LOG - 1), t.set_stream_recent_from >> TOUCHED_BLOCK_LOG);
     t.touched_blocks = smaller(blocks - blocks / 12, TOUCHED_TIME >> TOUCHED_UNIT_LOG);

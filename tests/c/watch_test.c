@@ -161,7 +161,7 @@ static void counted(void)
             way->call(at, n);
             /* Where lines of the source are wanted these go by the way of sizes together, which counts each call. */
             const bool together =
-                WHERRY_EDGE_BRANCH && watch == &wherry_watch_copies && n > 512 && wherry_thresholds.copy_source_page;
+                WHERRY_EDGE_BRANCH && watch == &wherry_watch_copies && n > 512 && wherry_thresholds.copy_by_source;
             const bool counts = way->watch->left == (together ? 2 * WATCH_PICKED - 1 : WATCH_PICKED);
             /* None of the smallest is, of copies none that goes AVX2's way, and of sets to 512 those by halves alone.
              */

@@ -189,7 +189,7 @@ AT(apart_513):
     leaq    (%r8,%rdx), %rax
     cmpq    %r9, %rax
     jb      AT(sixteen)
-    cmpl    $0, wherry_thresholds + COPY_SOURCE_PAGE(%rip)
+    cmpl    $0, wherry_thresholds + COPY_BY_SOURCE(%rip)
     jne     AT(sixteen)
     LOAD_FIRST(AT(redo))
     movq    %rdi, %r9
@@ -241,19 +241,22 @@ AT(apart_513):
     jb      AT(sixteen)
     cmpq    $-TIGHT, %rax
     ja      AT(tight)
-    LOAD_FIRST(AT(redo))
-    leaq    (%rdi,%rdx), %rax
-    leaq    -256(%rdi,%rdx), %r11   /* up to 256 bytes are left from here on */
-    xorq    %rdi, %rax
-    cmpq    wherry_thresholds + COPY_SOURCE_PAGE(%rip), %rax
-    movl    %esi, %eax              /* lines of the source, or of a destination on two pages, or as the plan says: copy_avx512 */
-    ja      AT(apart_two_pages)
+    cmpl    $0, wherry_thresholds + COPY_BY_SOURCE(%rip)
+    je      AT(apart_by_destination)
+    movl    %edi, %r8d              /* lines of the source, or of a destination on two pages: copy_avx512_lines.tmpl.S */
+    movq    %rdi, %r9
+    movq    %rsi, %rax
+    orl     $-ALIAS_BYTES, %r8d
+    orq     $-64, %r9
+    orq     $-64, %rax
+    addl    %edx, %r8d
+    cmovcq  %r9, %rax
 AT(apart_from_line):
+    LOAD_FIRST(AT(redo))
+    leaq    -256(%rdi,%rdx), %r11   /* up to 256 bytes are left from here on */
     STORE_FIRST(AT(redo))
-    andl    $63, %eax
-    subq    $64, %rax
-    subq    %rax, %rdi
     subq    %rax, %rsi
+    subq    %rax, %rdi
     .p2align 4
 AT(apart_step):
     LOAD(AT(step_0), MOVE (%rsi), R(5))
@@ -293,8 +296,9 @@ AT(apart_rest_64):
     LOAD_LAST(AT(step_0))
     STORE_LAST(AT(step_0))
 
-AT(apart_two_pages):
-    movl    %edi, %eax
+AT(apart_by_destination):
+    movq    %rdi, %rax
+    orq     $-64, %rax
     jmp     AT(apart_from_line)
 #endif
 

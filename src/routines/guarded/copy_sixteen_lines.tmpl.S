@@ -10,7 +10,7 @@
 AT(sixteen):
     movq    %rdi, %r11
     movl    %esi, %eax
-    cmpl    $0, wherry_thresholds + COPY_SOURCE_PAGE(%rip)
+    cmpl    $0, wherry_thresholds + COPY_BY_SOURCE(%rip)
     cmovel  %edi, %eax
     negl    %eax
     andl    $63, %eax               /* 0 .. 63, to that line */
