@@ -351,6 +351,7 @@ def test_any_delta_is_recorded_by_none(call):
 @pytest.mark.parametrize(
     ("words", "label"),
     [
+        (("--places", "repeat,change"), "places that repeat"),
         (("--ascending", "none,both"), "in no order"),
         (("--handed", "none,both"), "used by no other CPU"),
         (("--code", "warm,cold"), "warm code"),

@@ -60,6 +60,10 @@ ROWS = {
     "tiers": "op=copy routines=wherry,wherry@sse2,wherry@avx2,wherry@avx512 size=700 aa=wherry@sse2",
     "calls": "op=copy routines=libc size=64 calls=1000",
     "ascending": "op=copy routines=libc,wherry mix=uniform:0-999 ascending=both dst_state=L2",
+    "places": "op=copy routines=libc,wherry size=600 places=change",
+    "places mix": "op=move routines=libc,wherry mix=log:1-2000 places=change mode=latency",
+    "places set": "op=set routines=libc,wherry size=800 places=change",
+    "places sum": "op=csum routines=csum_sse2 size=800 places=change",
     "ascending set": "op=set routines=libc,wherry size=4096 ascending=destination dst_state=L2",
 }
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from collections import Counter
 
 import pytest
 from measured import QUICK, measure, of, peers, runner
@@ -154,6 +155,36 @@ def test_calls_go_upwards_where_asked(runner, peers, tmp_path, monkeypatch, side
         steps = [after[side] - before[side] for before, after in itertools.pairwise(seen)]
         near = sum(0 < step < 3 * 1024 for step in steps) / len(steps)
         assert near > 0.95 if sides in (name, "both") else near < 0.2, (name, near)
+
+
+@pytest.mark.parametrize("sizes", ["size=600", "mix=uniform:500-600"])
+def test_places_change_where_asked(runner, peers, tmp_path, monkeypatch, sizes):
+    """Of 2,000 calls hardly one lies where another did, on any side; else a few places come again and again."""
+    for places in ("repeat", "change"):
+        told = tmp_path / places
+        monkeypatch.setenv("WALK", str(told))
+        row = f"id=1 op=copy routines=p {sizes} places={places} calls=2000 rounds=2 batch_us=20"
+        measure(runner, [row], "--peer", f"p={peers}:walked_")
+        seen = [tuple(map(int, line.split())) for line in told.read_text().splitlines()]
+        seen = seen[-2000:-200]  # of the last sample, without the verification
+        for side in (0, 1):
+            in_line = Counter(own[side] % 64 for own in seen)
+            if places == "change":
+                assert len(in_line) == 64 and max(in_line.values()) < len(seen) / 16
+            else:
+                assert set(in_line) == {0}
+            # Where it lies, with where it lay the three times before.
+            pages = [own[side] // 64 for own in seen]
+            known = Counter(zip(pages, pages[1:], pages[2:], pages[3:], strict=False))
+            again = sum(count for count in known.values() if count > 1) / len(seen)
+            assert again < 0.2 if places == "change" else again > 0.9, (places, side, again)
+
+
+def test_a_mix_that_gives_alignments_has_its_places(runner, tmp_path):
+    mix = tmp_path / "mix"
+    mix.write_text("8:1\n0:1\n8:1\n")
+    _, said = measure(runner, [f"id=1 op=copy routines=libc mix=@{mix} places=change"], status=2)
+    assert said.count("\n") == 1 and "give no places=change" in said
 
 
 def test_routines_of_a_round_get_the_same_sizes_in_another_order(

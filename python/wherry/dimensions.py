@@ -143,6 +143,7 @@ _LACKING = {
     "delta": "destination − source moved about",
     "overlap": "apart",
     "content": "any pages",
+    "places": "places that repeat",
     "ascending": "in no order",
     "handed": "used by no other CPU",
     "code": "warm code",
@@ -229,6 +230,7 @@ def _other(key: str, value: object) -> str:
         "table": "table of {:,}",
         "cpu": "CPU {}",
         "content": "{} pages",
+        "places": "places that {}",
         "ascending": "{} ascending",
         "handed": "both sides used last by another CPU"
         if value == "both"

@@ -44,6 +44,7 @@ class Product:
     tables: tuple[int, ...] = ()
     codes: tuple[str, ...] = ()
     contents: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
     ascending: tuple[str, ...] = ()
     handed: tuple[str, ...] = ()
     handed_by: tuple[int, ...] = ()
@@ -79,6 +80,7 @@ class Product:
         if single:
             self._check_single(single)
         self._check_content()
+        self._check_places()
         self._check_handed(states)
 
     def _check_sizes(self) -> None:
@@ -168,6 +170,33 @@ class Product:
         if self.mixes or 0 in self.sizes:
             _refuse("--content takes sizes from 1 byte on, and no mix", "--size")
 
+    def _check_places(self) -> None:
+        if "change" not in self.places:
+            return
+        placed = next((mix for mix in self.mixes if mix.shares[2]), None)
+        if placed:
+            _refuse(f"--mix {placed.name} says how each call is aligned", "no --places with it")
+        if any(size >= 1 << 32 for size in self.sizes):
+            _refuse("--places change is for sizes below 4 GiB", "a smaller --size")
+        for option, given in (
+            ("--src-off", any(self.src_offs)),
+            ("--dst-off", any(self.dst_offs)),
+            ("--delta", any(d is not None for d in self.deltas)),
+            ("--overlap", any(o is not None for o in self.overlaps)),
+        ):
+            if given:
+                _refuse(f"--places change and {option} both say where calls lie", "one of them")
+        for option, given in (
+            ("--ascending", set(self.ascending) - {"none"}),
+            ("--handed", set(self.handed) - {"none"}),
+            ("--content", set(self.contents) - {"any"}),
+        ):
+            if given:
+                _refuse(
+                    f"--places change comes back to memory in no order, so it has no {option}",
+                    "one of them",
+                )
+
     def _check_handed(self, states: Sequence[tuple[str, str]]) -> None:
         sides = [side for side in self.handed if side != "none"]
         if self.handed_by and not sides:
@@ -214,6 +243,7 @@ class Product:
             self.deltas or (None,),
             self.overlaps or (None,),
             self.contents or ("any",),
+            self.places or ("repeat",),
             self.ascending or ("none",),
             self.handed or ("none",),
             self.handed_by or (None,),
@@ -223,7 +253,7 @@ class Product:
             self.huges or (0,),
             self.pins or (None,),
         ):
-            content, ascending, handed, handed_by, code, mode, threads, huge, pin = rest
+            content, places, ascending, handed, handed_by, code, mode, threads, huge, pin = rest
             source, destination = state
             if op in FILLS:
                 source = destination
@@ -242,6 +272,7 @@ class Product:
                 src_state=source,
                 dst_state=destination,
                 content=content,
+                places=places,
                 ascending=ascending,
                 handed=handed,
                 handed_by=None if handed == "none" else handed_by,

@@ -37,6 +37,7 @@ class Row:
     src_state: str = "L1"
     dst_state: str = "L1"
     content: str = "any"
+    places: str = "repeat"  # change: each call begins elsewhere in its line, in an order that does not come again
     ascending: str = "none"  # the sides whose slots are visited in the order of their addresses
     handed: str = "none"  # the sides whose lines another CPU has used last
     handed_by: int | None = None  # which CPU; None: the runner chooses one of another core
@@ -78,6 +79,8 @@ class Row:
         own: dict[str, object] = {}
         if self.content != "any":
             own["content"] = self.content
+        if self.places != "repeat":
+            own["places"] = self.places
         if self.ascending != "none":
             own["ascending"] = self.ascending
         if self.handed != "none":

@@ -66,8 +66,27 @@ static const char *contradiction_of_handed(const struct row *row)
     return NULL;
 }
 
+/* Calls whose places change. */
+static const char *contradiction_of_places(const struct row *row)
+{
+    if (!row->scattered)
+        return NULL;
+    if (row->stream)
+        return "places=change takes walk=pool";
+    if (row->src_off || row->dst_off || row->delta >= 0 || row->overlaps)
+        return "places=change says where each call lies; give no src_off, dst_off, delta or overlap with it";
+    if (row->ascending || row->handed || row->content != CONTENT_ANY)
+        return "places=change comes back to its slots at random; give no ascending, handed or content with it";
+    if (row->size > UINT32_MAX)
+        return "places=change takes sizes below 4 GiB";
+    return NULL;
+}
+
 const char *row_contradiction(const struct row *row, bool mixed)
 {
+    const char *wrong = contradiction_of_places(row);
+    if (wrong)
+        return wrong;
     if (row->overlaps && row->op != WHERRY_OP_move)
         return "overlap needs op=move";
     if (row->overlaps && row->src_state != row->dst_state)
@@ -108,7 +127,7 @@ const char *row_contradiction(const struct row *row, bool mixed)
         return "code=cold and content cannot be had together; give one of them";
     if (row->cold && !op_is_plain(row->op))
         return "code=cold takes op=copy, move, set or zero";
-    const char *wrong = contradiction_of_handed(row);
+    wrong = contradiction_of_handed(row);
     if (wrong)
         return wrong;
     return row->percentile > 0 ? contradiction_of_single(row) : contradiction_of_content(row, mixed);

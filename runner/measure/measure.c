@@ -252,7 +252,7 @@ static const char help[] =
     "  --raw                      tell every round, with those that were thrown away\n"
     "  --pace CORE,MEMORY         the best `pace` that an earlier process told, to know a slow phase by\n\n"
     "Keys of a row: id op routines size mix table src_off dst_off delta walk buffer src_state dst_state content\n"
-    "ascending handed handed_by code overlap mode threads huge rounds batch_us calls aa;\n"
+    "places ascending handed handed_by code overlap mode threads huge rounds batch_us calls aa;\n"
     "docs/runner-protocol.md tells them.\n\n"
     "Example: echo 'id=1 op=copy routines=libc,wherry size=1024' | wherry-run measure\n";
 

@@ -326,6 +326,8 @@ static bool lay_out(struct pool *pool, const struct row *row)
 {
     const struct side *src = &pool->src_side, *dst = &pool->dst_side;
     size_t count = in_step(most(most(src->slots, dst->slots), 1), row);
+    if (row->scattered) /* turn after turn, each in an order of its own */
+        count = most(count, LEARNT_MOST);
     uint32_t *sources = calloc(count, sizeof *sources), *destinations = calloc(count, sizeof *destinations);
     if (pool->slot_count != count || !pool->slots) {
         free(pool->slots);

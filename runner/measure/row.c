@@ -9,7 +9,9 @@
 #include "contradictions.h"
 #include "host.h"
 #include "mix.h"
+#include "random.h"
 
+enum { LINE = 64 };
 const char *const state_names[STATE_COUNT] = {"L1", "L2", "L3", "DRAM"};
 
 /* Behind the modes of the loops the percentiles of calls that are timed one by one. */
@@ -63,6 +65,7 @@ enum key {
     KEY_src_state,
     KEY_dst_state,
     KEY_content,
+    KEY_places,
     KEY_ascending,
     KEY_handed,
     KEY_handed_by,
@@ -100,6 +103,7 @@ static const struct {
     [KEY_src_state] = {"src_state", 0, 0, "L1, L2, L3 or DRAM"},
     [KEY_dst_state] = {"dst_state", 0, 0, "L1, L2, L3 or DRAM"},
     [KEY_content] = {"content", 0, 0, "any, dirty, zero, mixed or new"},
+    [KEY_places] = {"places", 0, 0, "repeat or change"},
     [KEY_ascending] = {"ascending", 0, 0, "none, source, destination or both"},
     [KEY_handed] = {"handed", 0, 0, "none, source, destination or both"},
     [KEY_handed_by] = {"handed_by", 0, HOST_CPUS - 1, NULL},
@@ -203,6 +207,10 @@ static const char *take(struct row *row, enum key key, char *value, unsigned cpu
         word = choice(value, (const char *const[CONTENT_COUNT]){"any", "dirty", "zero", "mixed", "new"}, CONTENT_COUNT);
         row->content = (enum content)word;
         break;
+    case KEY_places:
+        word = choice(value, (const char *const[]){"repeat", "change"}, 2);
+        row->scattered = word == 1;
+        break;
     case KEY_ascending:
     case KEY_handed:
         word = choice(value, side_names, SIDES_COUNT);
@@ -288,15 +296,28 @@ static bool survey(struct row *row)
     return true;
 }
 
+/* Places in their lines for calls whose sizes are drawn. */
+static bool scatter(struct row *row, uint64_t seed)
+{
+    uint64_t state = seed ^ 0x73636174u;
+    row->placed = calloc(row->table, sizeof *row->placed);
+    for (size_t i = 0; row->placed && i < row->table; i++)
+        row->placed[i] = (struct placed){.size = (uint32_t)row->sizes[i],
+                                         .src = row_has_source(row) ? (uint16_t)random_below(&state, LINE) : 0,
+                                         .dst = (int32_t)random_below(&state, LINE)};
+    return row->placed != NULL;
+}
+
 /* Makes the table. */
 static const char *draw(struct row *row, const char *spec, uint64_t seed)
 {
-    if (!spec)
+    if (!spec && !row->scattered)
         row->table = 1;
     row->sizes = malloc(row->table * sizeof *row->sizes);
     if (!row->sizes)
         return "out of memory";
-    row->sizes[0] = row->size;
+    for (size_t i = 0; !spec && i < row->table; i++)
+        row->sizes[i] = row->size;
     if (spec) {
         struct mix mix = {.sources = row_has_source(row),
                           .may_meet = row->op == WHERRY_OP_move && !row->overlaps,
@@ -312,6 +333,11 @@ static const char *draw(struct row *row, const char *spec, uint64_t seed)
     if (row->placed && (row->src_off || row->dst_off || row->delta >= 0))
         return "the mix says how each call is aligned; give no src_off, dst_off or delta with it, or only the "
                "first line of its file";
+    if (row->placed && row->scattered)
+        return "the mix says how each call is aligned; give no places=change with it, or only the first line of its "
+               "file";
+    if (row->scattered && !scatter(row, seed))
+        return "out of memory";
     for (size_t i = 0; row->placed && row->overlaps && i < row->table; i++) {
         row->placed[i].dst = row->placed[i].src; /* the bases are apart by the overlap already */
         row->placed[i].meets = 0;

@@ -43,6 +43,7 @@ struct row {
     size_t buffer;
     enum state src_state, dst_state;
     enum content content;
+    bool scattered; /* each call begins elsewhere in its line, and slots come in an order that does not come again */
     enum sides ascending; /* whose slots are visited in the order of their addresses; the others are shuffled */
     enum sides handed;    /* that another CPU has used last */
     int handed_by;        /* the CPU; -1: any of another core */

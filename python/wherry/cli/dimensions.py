@@ -48,6 +48,12 @@ _OPTIONS = (
     ),
     ("code", "codes", "warm,cold", "cells: cold code is evicted before each call."),
     (
+        "places",
+        "places",
+        "repeat,change",
+        "cells: places that change: each call begins elsewhere in its line and its page.",
+    ),
+    (
         "ascending",
         "ascending",
         "SIDE,...",
@@ -258,6 +264,7 @@ def product(
         tables=numbers("table", given.get("tables", ()), 1, 1 << 24),
         codes=_choices("code", given.get("codes", ()), ("warm", "cold")),
         contents=_choices("content", given.get("contents", ()), ("any", "dirty", "zero", "new")),
+        places=_choices("places", given.get("places", ()), ("repeat", "change")),
         ascending=_choices("ascending", given.get("ascending", ()), SIDES),
         handed=_choices("handed", given.get("handed", ()), SIDES),
         handed_by=numbers("handed-by", given.get("handed_by", ()), 0, 4095),

@@ -9,7 +9,7 @@ from wherry.formats.naming import dimensions
 
 # Recorded only where it is not as usual, so that a run without it may well be another one.
 _UNUSUAL = {"size", "mix", "name", "delta", "overlap", "content", "ascending", "handed", "code"}
-_UNUSUAL |= {"src_state", "dst_state", "buffer", "handed_by"}
+_UNUSUAL |= {"src_state", "dst_state", "buffer", "handed_by", "places"}
 
 
 @dataclass

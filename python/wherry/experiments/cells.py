@@ -28,11 +28,22 @@ _HEADS = {
     "cpu": ("CPU", ""),
 }
 _ORDER = ("op", "size", "mix", "table", "src_off", "dst_off", "delta", "overlap", "state")
-_ORDER += ("ascending", "handed", "handed_by", "content", "code", "mode", "threads", "huge", "cpu")
+_ORDER += (
+    "places",
+    "ascending",
+    "handed",
+    "handed_by",
+    "content",
+    "code",
+    "mode",
+    "threads",
+    "huge",
+    "cpu",
+)
 
 
 _USUAL = {"delta": "any", "overlap": "apart", "content": "any", "code": "warm"}
-_USUAL |= {"ascending": "none", "handed": "none"}
+_USUAL |= {"places": "repeat", "ascending": "none", "handed": "none"}
 
 
 def _value(row: dict, key: str) -> str:
@@ -53,7 +64,7 @@ def _value(row: dict, key: str) -> str:
 class Cells(Experiment):
     takes = frozenset({"product", "routines", "sizes", "states", "ops", "mixes", "isa"}) | {
         *("src_offs", "dst_offs", "deltas", "overlaps", "modes", "threads", "huges", "tables"),
-        *("codes", "contents", "ascending", "handed", "handed_by"),
+        *("codes", "contents", "places", "ascending", "handed", "handed_by"),
     }
     weight = 0.0  # there is nothing to measure unless somebody says what
     quick_processes = 2

@@ -17,7 +17,7 @@ KEYS = (
     *("overlap", "walk", "buffer", "src_state", "dst_state", "content", "mode", "threads", "huge"),
     *("table", "code", "via", "partners", "place", "live", "who", "cache", "mapping", "raid"),
     *("members", "from", "offset", "offload", "stack", "cpu", "ends", "beside", "ascending"),
-    *("block", "others", "handed", "handed_by"),
+    *("block", "others", "handed", "handed_by", "places"),
 )
 AT = {name: i for i, name in enumerate(KEYS)}
 NUMBERS = frozenset(_NUMBERS)

@@ -41,6 +41,7 @@ _USUAL = {
     "dst_off": 0,
     "walk": "pool",
     "content": "any",
+    "places": "repeat",
     "ascending": "none",
     "handed": "none",
     "code": "warm",
@@ -126,6 +127,7 @@ _ALLOWED = {
     "walk": ("pool", "stream"),
     "mode": ("throughput", "latency", "fresh", *PERCENTILES),
     "content": ("any", "dirty", "zero", "mixed", "new"),
+    "places": ("repeat", "change"),
     "ascending": ("none", "source", "destination", "both"),
     "handed": ("none", "source", "destination", "both"),
     "code": ("warm", "cold"),
@@ -227,7 +229,7 @@ def read(name: str, sign: str, size: float | None = None, ours: bool = False) ->
         usual = {
             k: v
             for k, v in _USUAL.items()
-            if k not in ("content", "ascending", "handed", "code", "table")
+            if k not in ("content", "places", "ascending", "handed", "code", "table")
         }
         told.dimensions = usual | told.dimensions
     return told

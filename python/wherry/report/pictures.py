@@ -74,7 +74,7 @@ def _maps(rows: Sequence[dict]) -> tuple[list[list[dict]], list[dict]]:
 
 # What may differ between the panels of one picture.
 _PANELS = ("src_state", "dst_state", "walk", "buffer", "content", "ascending", "handed", "code")
-_PANELS += ("handed_by", "mix", "cpu", "huge", "threads")
+_PANELS += ("handed_by", "places", "mix", "cpu", "huge", "threads")
 
 
 def _along(

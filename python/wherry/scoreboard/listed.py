@@ -80,6 +80,11 @@ _IN_L2 = {"src_state": "L2", "dst_state": "L2"}
 _DELTAS = (1, 16, 63, 64, 200, 640, 1500, 2048, 4032, 4095)
 
 
+def _anywhere(sizes: Sequence[int]) -> tuple[Cells, ...]:
+    """Each call elsewhere in its lines and pages, so that nothing which hangs on that can be learnt."""
+    return tuple({"size": size, "places": "change"} for size in sizes)
+
+
 def _upwards(level: str) -> dict[str, object]:
     """Calls that go upwards on both sides, as through the rows of a picture."""
     return {"src_state": level, "dst_state": level, "ascending": "both"}
@@ -227,6 +232,32 @@ REGIONS: tuple[Region, ...] = (
         _unpredictable("uniform:0-1024", table=4096),
         few=(1,),
         base=False,
+    ),
+    Region(
+        "places-64",
+        "3 to 64 bytes, each call elsewhere in its lines and pages",
+        _anywhere(_SMALL),
+        base=False,
+    ),
+    Region(
+        "places-512",
+        "65 to 512 bytes, each call elsewhere in its lines and pages",
+        _anywhere(_MIDDLE),
+        base=False,
+    ),
+    Region(
+        "places-2K",
+        "520 bytes to 2 KiB, each call elsewhere in its lines and pages",
+        _anywhere(_LARGER),
+        base=False,
+        limit="bandwidth",
+    ),
+    Region(
+        "places-8K",
+        "3,000 bytes to 8 KiB, each call elsewhere in its lines and pages",
+        _anywhere(_PAGES),
+        base=False,
+        limit="bandwidth",
     ),
     Region(
         "lat-fixed-256",
