@@ -62,8 +62,8 @@ move_last_128:
 /* Where the branches on a size are guessed rightly it has the fewest blocks: lines of the source, as many as there are,
  * since a load across lines costs more than a store across them. But one store across pages costs more than all that
  * (4.5 ns on Zen 5): then lines of the destination, and without a branch, which would be guessed wrong where places change
- * from call to call. No address waits for anything in memory, which rows through memory push out of the caches: what the
- * plan says is asked by a branch. In ascending order to the last load, since what lies in memory is fetched in that order,
+ * from call to call. No address waits for a load, with which rows through memory take a third longer: what the plan says is
+ * asked by a branch. In ascending order to the last load, since what lies in memory is fetched in that order,
  * and forward whatever the distance, since where loads wait for stores 4 KiB apart so few bytes hardly do. Not for sides
  * that meet close by (CLOSE).
  *
