@@ -412,6 +412,34 @@ def test_loops_do_not_begin_late_in_a_line_of_code(public: Object):
     assert [hex(begin) for begin in loops if begin % line >= line * 3 // 4] == []
 
 
+def test_no_branch_of_513_to_1024_bytes_hangs_on_where_they_lie(public: Object):
+    """Where places change from call to call a wrong guess costs more than a line to spare: up to the loop of copies,
+    sizes apart, there is one on the plan alone, and without a loop all lead onward, as sizes do."""
+
+    def between(first: str, last: str) -> list[Instruction]:
+        place, found = public.symbols[first].place, []
+        while place != public.symbols[last].place:
+            found.append(public.instructions[place])
+            place = public.following[place]
+        return found
+
+    # By which of them this was built: where the page's end is a branch, only the first has no loop.
+    looped = "move_step_apart" in public.symbols
+    straight = (
+        "set_513_watched" if looped else "move_513_on",
+        f"{'set' if looped else 'move'}_last_128",
+    )
+    onward = [own for own in between(*straight) if is_jump(own)]
+    assert len(onward) >= 7
+    assert all(public.resolve(own)[1] > own.place[1] for own in onward if public.resolve(own))
+    if looped:
+        way = between("move_513_watched", "move_step_apart")
+        jumps = [i for i, own in enumerate(way) if is_jump(own)]
+        assert [way[i - 1].mnemonic for i in jumps] == ["cmpl"]
+        assert "(%rip)" in way[jumps[0] - 1].operands
+        assert any(own.mnemonic.startswith("cmov") for own in way)
+
+
 def test_what_is_set_apart_refers_to_nothing_outside(build_dir: Path):
     """The timed loops are mapped a second time, elsewhere (runner/measure/apart.h)."""
     need_tool("readelf", "binutils")
