@@ -432,7 +432,7 @@ def test_no_branch_of_513_to_1024_bytes_hangs_on_where_they_lie(public: Object):
     onward = [own for own in between(*straight) if is_jump(own)]
     begin = public.symbols[straight[0]].place
     assert len(onward) >= 7
-    assert not [own for own in onward if begin <= (public.resolve(own) or begin[:0]) <= own.place]
+    assert not [i for i in onward if (to := public.resolve(i)) and begin <= to <= i.place]
     if looped:
         way = between("move_513_watched", "move_step_apart")
         jumps = [i for i, own in enumerate(way) if is_jump(own)]
