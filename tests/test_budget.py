@@ -55,7 +55,7 @@ def test_a_time(text, seconds):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "10x", "m", "-5m", "1m30", "9s", "8d", "200h", "1e3", "nan"]
+    "text", ["", "x", "10x", "m", "-5m", "1m30", "9s", "8d", "200h", "1e3", "nan", "1" * 60 + "x"]
 )
 def test_no_time(text):
     with pytest.raises(WherryError, match="--budget"):

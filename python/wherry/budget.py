@@ -32,14 +32,14 @@ PILOT_MOST = 0.25
 OVERRUN = 1.15
 
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600}
+_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(min|s|m|h)?")
 
 
 def parse(text: str) -> float:
     """Seconds of `10m`, `90s`, `1h30m`, `600`."""
-    parts = re.findall(r"(\d+(?:\.\d+)?)\s*(min|s|m|h)?", text.strip().lower())
-    whole = re.fullmatch(r"(?:\d+(?:\.\d+)?\s*(?:min|s|m|h)?\s*)+", text.strip().lower())
+    parts = _TIME.findall(text.lower())
     bare = [unit for _, unit in parts if not unit]
-    if not whole or (bare and len(parts) > 1):
+    if not parts or _TIME.sub("", text.lower()).strip() or (bare and len(parts) > 1):
         raise WherryError(f"--budget {text}: give a time, as in 10m, 90s or 1h30m")
     seconds = sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
     if not LEAST <= seconds <= MOST:
