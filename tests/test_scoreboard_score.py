@@ -245,6 +245,24 @@ def test_a_process_that_one_row_lacks_counts_in_the_others():
     assert len(found.to_best.units) == 3 and found.verdict == "ahead"
 
 
+def test_a_process_stands_as_far_from_the_figure_as_from_the_others_of_its_rows():
+    """Its medians of a row from that of all rounds; where it is the only one, nothing tells how far."""
+    logs = {
+        0: {0: [0.0, 0.1, 0.5], 1: [0.2, 0.3, 0.7], 2: [0.3, 0.4, 0.4]},
+        1: {0: [1.0, 1.0, 1.6], 1: [1.1, 1.3, 1.3]},
+        2: {2: [2.0, 2.0, 2.3]},
+    }
+    samples: dict = {}
+    for row, own in logs.items():
+        samples[row, "wherry"] = {process: np.exp(values) for process, values in own.items()}
+        samples[row, "libc"] = {process: np.ones(3) for process in own}
+    own = judge(samples, np.random.default_rng(SEED))
+    found = own.compare(own.all, ROWS, "wherry", "libc")
+    assert found.log == pytest.approx((0.3 + 1.2 + 2.0) / 3)
+    apart = {process: value - found.log for process, value in found.units.items()}
+    assert apart == pytest.approx({0: -0.2, 1: 0.05, 2: 0.1})
+
+
 def test_nothing_measured_gives_no_total():
     own = judge({}, np.random.default_rng(SEED))
     total = score.total(own, [], wherry="wherry", envelope=["libc"])

@@ -85,6 +85,17 @@ def test_an_interval_is_that_of_medians_drawn_one_by_one(rounds):
     assert np.log([found.low, found.high]) == pytest.approx(ends, abs=0.05)
 
 
+def test_an_interval_leaves_out_a_fortieth_at_each_end_and_holds_the_median():
+    draws = np.linspace(0, 1, 41)
+    own = stats.between(0.5, draws)
+    assert np.log([own.low, own.median, own.high]) == pytest.approx([0.025, 0.5, 0.975])
+    beyond = [stats.between(log, draws) for log in (-1.0, 2.0)]
+    assert (beyond[0].low, beyond[1].high) == (beyond[0].median, beyond[1].median)
+    for count in (1, 2, 5, 6):
+        rows = np.random.default_rng(SEED).normal(size=(7, count))
+        assert stats._medians(rows.copy()) == pytest.approx(np.median(rows, axis=1))
+
+
 def test_rounds_that_one_of_two_lacks_are_left_out():
     pairs = stats.log_ratios(
         {0: np.array([2.0, 4.0, 8.0]), 1: np.array([]), 2: np.array([6.0])},
