@@ -433,6 +433,17 @@ def test_libc_loses_only_where_it_is_told_to_take_longer():
         assert len(said) == 1 and said[0].startswith("memcpy: over 1 region Wherry")
 
 
+def test_what_is_undecided_is_not_told_as_the_furthest_behind():
+    score = runs.score()
+    (own,) = score["ops"]
+    own["regions"][3]["verdict"], own["regions"][4]["verdict"] = "undecided", "behind"
+    said = words.summary({"experiments": [{"name": "scoreboard", "score": score}]}, "scoreboard")
+    assert said[0].endswith(
+        "It is ahead in 2, ties in 1 and is behind in 1; 1 is undecided; furthest behind in region-4, 1.10 (1.00-1.20) "
+        "of a_peer's time."
+    )
+
+
 def test_a_tier_that_was_held_to_is_told_with_its_figures():
     for isa, whose in ((None, "Wherry takes"), ("avx512_ladder", "Wherry, held to its avx512_lad")):
         score = {**runs.score(), "isa": isa}

@@ -245,6 +245,33 @@ def test_a_process_that_one_row_lacks_counts_in_the_others():
     assert len(found.to_best.units) == 3 and found.verdict == "ahead"
 
 
+def test_one_row_has_the_interval_of_medians_that_any_comparison_has():
+    rng = np.random.default_rng(SEED)
+    logs = {p: 0.4 * p + rng.exponential(0.5, n) for p, n in enumerate((3, 9, 6))}
+    samples = {
+        (0, "wherry"): {p: np.exp(own) for p, own in logs.items()},
+        (0, "libc"): {p: np.ones(len(own)) for p, own in logs.items()},
+    }
+    own = judge(samples, rng, 4000)
+    draws = own.compare(own.all, (0,), "wherry", "libc").draws
+    usual = stats.bootstrap(list(logs.values()), rng, 4000)
+    ends = np.log([usual.low, usual.high])
+    assert np.quantile(draws, (0.025, 0.975)) == pytest.approx(ends, abs=0.05)
+    assert np.median(draws) == pytest.approx(np.log(usual.median), abs=0.1)
+
+
+def test_whoever_shares_no_process_with_wherry_is_nobodys_best():
+    rng = np.random.default_rng(SEED)
+    samples = table(rng, {"libc": 1.0, "wherry": 0.9, "a": 0.5}, processes=2)
+    for row in ROWS:
+        samples[row, "wherry"].pop(1)
+        samples[row, "a"].pop(0)
+    own = judge(samples, rng)
+    found = scored(own, ["libc", "a"])
+    total = score.total(own, [found], wherry="wherry", envelope=["libc", "a"])
+    assert (found.best, total.single) == ("libc", "libc")
+
+
 def test_a_process_stands_as_far_from_the_figure_as_from_the_others_of_its_rows():
     """Its medians of a row from that of all rounds; where it is the only one, nothing tells how far."""
     logs = {
@@ -276,6 +303,21 @@ def test_the_floor_of_regions_is_what_libc_differs_from_itself():
     own = judge(samples, rng)
     assert score.region_floor(own, twins, [ROWS], "libc") == pytest.approx(0.04, abs=0.005)
     assert score.region_floor(own, {}, [ROWS], "libc") == stats.LEAST_FLOOR
+
+
+@pytest.mark.parametrize(("rounds", "floor"), [(8, 0.04), (2, (1.5 * 1.04) ** 0.5 - 1)])
+def test_the_floor_is_of_the_rounds_that_judge(rounds, floor):
+    """Every second one; of few all."""
+    own = judge({(0, "libc"): {0: np.ones(rounds)}}, np.random.default_rng(SEED))
+    twins = {(0, "libc"): {0: np.resize([1.5, 1.04], rounds)}}
+    assert score.region_floor(own, twins, [(0,)], "libc") == pytest.approx(floor)
+
+
+@pytest.mark.parametrize("times", [1.1, 1 / 1.1, 1.015, 1 / 1.015])
+def test_what_chance_may_have_done_is_undecided_to_both_sides(times):
+    own = score.Estimate(np.log(times), np.zeros(9), {0: 0.0, 1: 0.1}, p=0.5)
+    near = max(times, 1 / times) < 1.02
+    assert score.verdict(own, 0.02) == (score.TIE if near else score.UNDECIDED)
 
 
 def test_one_sample_gives_no_interval_and_no_word():

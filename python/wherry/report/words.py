@@ -169,7 +169,8 @@ def _of_score(score: dict) -> list[str]:
             f"{standing(base)}"
         )
         if worst and worst["verdict"] == "behind":
-            text += f", most in {worst['name']}, {takes(worst['to_best'], str(worst['best']) + chr(39) + 's')}"
+            whose = f"{worst['best']}'s"
+            text += f"; furthest behind in {worst['name']}, {takes(worst['to_best'], whose)}"
         said.append(dimensions.clean(text + ".", 1200))
         lost = [r for r in base if _loses(r, score["floor"])]
         most = min(lost, key=lambda r: r["to_libc"]["median"], default=None)

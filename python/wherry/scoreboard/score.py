@@ -329,11 +329,10 @@ def total(judge: Judge, scored: Sequence[Scored], *, wherry: str, envelope: Sequ
     with_libc = [s.to_libc for s in scored if s.to_libc is not None]
     single, to_single = None, None
     complete = [n for n in envelope if with_best and all(judge.has(s.rows, n) for s in with_best)]
+    logs = {n: [judge.point(judge.pick, s.rows, n, wherry) for s in with_best] for n in complete}
+    complete = [name for name in complete if None not in logs[name]]
     if complete:
-        single = min(
-            complete,
-            key=lambda name: sum(judge.point(judge.pick, s.rows, name, wherry) for s in with_best),
-        )
+        single = min(complete, key=lambda name: sum(logs[name]))
         own = judge.against_best([s.rows for s in with_best], complete, wherry, single)
         to_single = mean(own) if None not in own else None
     worst = max(with_best, key=lambda s: s.to_best.log, default=None)
