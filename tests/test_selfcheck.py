@@ -134,6 +134,50 @@ def test_a_tenth_that_is_not_called_is_seen(monkeypatch, sign):
     assert (slow.passed, fast.passed) == ((False, True) if sign > 0 else (True, False))
 
 
+@pytest.mark.parametrize(("slowed", "passed"), [(1, True), (2, None), (5, None)])
+def test_routines_that_turn_out_to_be_no_tenth_apart_show_nothing(monkeypatch, slowed, passed):
+    """So many of five runs were slower than what the routines were constructed by."""
+    made = made_up(copies(1.0))
+
+    def measure(own, rows, processes, seed):
+        campaign = made(own, rows, processes, seed)
+        if 1000 < seed <= 1000 * slowed + 1:
+            for (_, routine, _), cell in campaign.cells.items():
+                if "chain" in routine:
+                    cell.ns = {process: 1.4 * ns for process, ns in cell.ns.items()}
+        return campaign
+
+    monkeypatch.setattr(verdicts, "measure", measure)
+    tie, *tenths = verdicts.check(session())
+    assert tie.passed
+    for claim in tenths:
+        assert claim.passed is passed and claim.undecided == (passed is None)
+        count = len(verdicts.BASES)
+        assert (
+            claim.reason
+            == f"{slowed * count} cells left out: no tenth apart by the calibrated loop"
+        )
+        assert claim.measured.startswith(
+            f"{(5 - slowed) * count} of {(5 - slowed) * count} cells"
+        ) == (slowed < 5)
+
+
+def test_a_base_without_a_time_leaves_the_others_their_names(monkeypatch):
+    made = made_up(copies(1.0))
+
+    def measure(own, rows, processes, seed):
+        campaign = made(own, rows, processes, seed)
+        if len(rows) == len(verdicts.BASES):
+            campaign.cells[0, known.chain(verdicts.BASES[0][0]), False].ns.clear()
+        return campaign
+
+    monkeypatch.setattr(verdicts, "measure", measure)
+    _, *tenths = verdicts.check(session())
+    for claim in tenths:
+        told = [(cell["links"][0], cell["cell"]) for cell in claim.cells]
+        assert told == [(links, known.label(row)) for links, row in verdicts.BASES[1:]]
+
+
 def test_runs_that_do_not_fit_into_the_time_show_nothing(monkeypatch):
     monkeypatch.setattr(verdicts, "measure", made_up(copies(1.0)))
     late = session()
