@@ -111,6 +111,17 @@ def test_marks_and_words_agree():
             assert marked != (found.verdict == "behind")
 
 
+def test_ahead_of_every_peer_is_no_lead_over_what_stands_beside_them():
+    rng = np.random.default_rng(SEED)
+    own = judge(table(rng, {"libc": 1.0, "wherry": 0.9, "mine": 0.8}), rng)
+    found = score.region(
+        own, "r", ROWS, wherry="wherry", libc="libc", envelope=["libc"], beside=["mine"]
+    )
+    (found,) = score.settled([found], wherry="wherry", floor=0.005)
+    assert (found.best, found.verdict) == ("libc", "ahead")
+    assert (found.leader, found.fastest, found.tied) == ("mine", "mine", ())
+
+
 def test_a_difference_within_the_noise_floor_is_a_tie():
     rng = np.random.default_rng(SEED)
     own = judge(table(rng, {"libc": 1.0, "wherry": 1.03}, within=0.001), rng)

@@ -159,6 +159,10 @@ def test_the_fastest_is_picked_on_one_half_of_the_rounds_and_judged_on_the_other
     found = stats.race(cells, rng)
     ratio, units = found.others["b"]
     assert found.best == "lucky" and ratio.median == pytest.approx(9.9 / 11) and len(units) == 4
+    # By the median: a round beside a neighbour does not count.
+    cells["lucky"][0][0] = 1000.0
+    assert stats.race(cells, rng).best == "lucky"
+    cells["lucky"][0][0] = 9.0
     # With fewer rounds, or where one half has hardly any, it is picked and judged on all.
     few = {name: {0: own[0][:7]} for name, own in cells.items()}
     single = {
@@ -178,7 +182,13 @@ def test_a_row_of_one_or_none_has_no_race():
     rng = np.random.default_rng(SEED)
     assert stats.verdict({}, 0.01, rng).fastest is None
     assert stats.verdict({"a": {0: np.ones(3)}}, 0.01, rng) == stats.Verdict(None, (), None)
-    assert stats.verdict({"a": {0: np.ones(3)}, "b": {}}, 0.01, rng).tied == ()
+    # Whoever has none at all is no reason for a verdict's lack.
+    assert stats.verdict({"a": {0: np.ones(3)}, "b": {}}, 0.01, rng) == stats.Verdict(
+        None, (), None
+    )
+    apart = {"a": {0: np.ones(3)}, "b": {1: np.ones(3)}}  # no process has both
+    assert stats.verdict(apart, 0.01, rng).undecided
+    assert stats.noise_floor([tuple(apart.values())]) is None
 
 
 def test_noise_of_single_processes_averages_out_of_the_floor():
