@@ -49,6 +49,12 @@ def test_a_neighbours_part_goes_and_what_differs_stays(states):
     (said,) = told
     assert said["calm_ns"] == pytest.approx(90) and said["readings"] == 400
     assert 1.02 < said["median"] < said["q90"] < 1.5
+    every = np.concatenate(
+        [c.ns[p] for k, c in made.cells.items() if k[1] == LEVEL for p in (0, 1)]
+    )
+    assert [said["median"], said["q90"]] == pytest.approx(
+        np.quantile(every, (0.5, 0.9)) / 90, abs=1e-4
+    )
     assert said["answers"] == {"libc": 1.0, "wherry": 1.0}
     text = levels.in_words({"levelled": told})
     share = "0.5 %" if "DRAM" in states else "25 %"
@@ -61,6 +67,39 @@ def test_a_routine_that_waits_less_for_memory_is_brought_less_far():
     for (_, name, _), cell in own.cells.items():
         for ns in () if name == LEVEL else cell.ns.values():
             assert ns == pytest.approx(TIMES[name])
+
+
+def test_rounds_without_a_reading_stay_as_they_were_measured():
+    """Of a row without the yardstick, of a process that it lacks, and of one that has another number of rounds. A
+    second measurement of it is no reading."""
+    made = campaign(0.5)
+    for key in (0, LEVEL, False), (1, LEVEL, False):
+        del made.cells[key].ns[0]
+    del made.cells[0, LEVEL, False]
+    made.cells[2, LEVEL, False].ns[0] = made.cells[2, LEVEL, False].ns[0][:-1]
+    made.cells[3, LEVEL, True] = Cell(100, 1448, {p: np.full(10, 900.0) for p in (0, 1)})
+    made.cells[4, "libc", True] = Cell(100, 1448, dict(made.cells[4, "libc", False].ns))
+    own, (said,) = levels.levelled(made)
+    assert said["readings"] == 400 - 20 - 10 - 1
+    for (row, name, _), cell in own.cells.items():
+        for process, ns in cell.ns.items() if name != LEVEL else ():
+            if row == 0 or (row in (1, 2) and process == 0):
+                assert ns is made.cells[row, name, False].ns[process]
+            else:
+                assert ns == pytest.approx(TIMES[name])
+
+
+@pytest.mark.parametrize(("rows", "answer"), [(14, 1.0), (15, 0.5)])
+def test_how_far_a_routine_is_brought_takes_pairs_to_tell(rows, answer):
+    """Of rows and processes; with fewer it is brought as far as the yardstick."""
+    _, (said,) = levels.levelled(campaign(0.5, half=("wherry",), rows=rows))
+    assert said["answers"]["wherry"] == answer and levels.LEAST_PAIRS == 2 * 15
+
+
+def test_a_yardstick_that_never_moves_changes_nothing():
+    own, (said,) = levels.levelled(campaign(0.0))
+    assert said["answers"] == {"libc": 1.0, "wherry": 1.0}
+    assert own.cells[0, "wherry", False].ns[0] == pytest.approx([80.0] * 10)
 
 
 def test_ratios_are_those_that_were_measured():
