@@ -222,6 +222,29 @@ def test_the_course_of_the_clock_is_recorded(cells):
     assert len(core["by_process"]) == 1 and core["best_ns"] > 0
 
 
+def test_the_course_is_told_against_the_best_of_the_campaign():
+    """Of all processes; what nobody read is not told."""
+    rounds = Rounds()
+    for process, cores in enumerate(([200.0, 206.0, 250.0], [210.0, 204.0], [])):
+        rounds.begin(
+            process, {"cpu": 3 - process, "counters": {"set": "core"} if process else None}
+        )
+        rounds.end_row(process, 0, {"cores": cores, "memories": [0.0] * len(cores)})
+    own = rounds.record()
+    assert own["tried"] == 5 and own["cpus"] == [1, 2, 3] and own["counters"] == {"set": "core"}
+    assert own["pace"] == {
+        "core": {
+            "best_ns": 200.0,
+            "median": 1.03,
+            "worst": 1.25,
+            "above": 1.03,
+            "share_above": 0.4,
+            "by_process": [1.03, 1.035],
+        }
+    }
+    assert Rounds().record() == {}
+
+
 def test_verdicts_tell_how_they_were_corrected(cells):
     run, _ = cells("--size", "64,128,256")
     own = run["experiments"][0]["correction"]

@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 from made_tuning import REPORTED, proof
 from wherry import planfiles, plans
+from wherry.cell import Cell
 from wherry.cli import tuning as cli_tuning
+from wherry.row import Row
 from wherry.tune import (
     choose,
     cliffs,
     direction,
     grids,
     loops,
+    measuring,
     prove,
     session,
 )
@@ -136,6 +139,32 @@ def test_rows_are_joined_round_by_round():
     rows = [[np.array([1.0, 2.0]), np.array([3.0])], [np.array([3.0, 4.0, 9.0]), np.array([5.0])]]
     assert [list(values) for values in prove.over_rows(rows)] == [[2.0, 3.0], [4.0]]
     assert prove.over_rows([[], []]) == []
+    # What a row lacks counts for nothing, nor does its weight.
+    assert [list(own) for own in prove.over_rows([[], *rows], [9, 1, 3])] == [[2.5, 3.5], [4.5]]
+    none = [[np.array([]), np.array([3.0])], [np.array([1.0]), np.array([5.0])]]
+    assert [list(own) for own in prove.over_rows(none)] == [[4.0]]
+
+
+@pytest.mark.parametrize(("calls", "share"), [(None, 1 / 2), ([1, 1], 10 / 11), ([1, 30], 10 / 40)])
+def test_rows_count_by_the_time_that_a_program_spends_in_them(calls, share):
+    """The first takes 100 ns a call, of which the candidate leaves 80, the second 10 and 12; the default differs from
+    itself by a tenth in the second."""
+    rows = [Row("", "copy", (prove.DEFAULT, prove.TUNED), size) for size in (4096, 64)]
+    campaign = measuring.PlanCampaign(rows, {}, processes=3)
+    for row, name, twin, ns in (
+        (0, prove.DEFAULT, False, 100.0),
+        (0, prove.DEFAULT, True, 100.0),
+        (0, prove.TUNED, False, 80.0),
+        (1, prove.DEFAULT, False, 10.0),
+        (1, prove.DEFAULT, True, 11.0),
+        (1, prove.TUNED, False, 12.0),
+    ):
+        campaign.cells[row, name, twin] = Cell(1, 64, {p: np.full(5, ns) for p in range(3)})
+    found = prove.judge(campaign, (0, 1), 1, calls)
+    log = share * math.log(0.8) + (1 - share) * math.log(1.2)
+    assert math.log(found.ratio.median) == pytest.approx(log)
+    assert found.floor == pytest.approx(max(1.1 ** (1 - share) - 1, 0.005))
+    assert (found.cells, found.worst[0]) == (2, pytest.approx(1.2)) and "size=64" in found.worst[1]
 
 
 def test_a_dimension_that_is_not_proved_is_not_kept(monkeypatch):
