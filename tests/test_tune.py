@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 from made_tuning import REPORTED, proof
-from wherry import planfiles, plans
+from wherry import planfiles, plans, stats
 from wherry.cell import Cell
 from wherry.cli import tuning as cli_tuning
 from wherry.row import Row
@@ -165,6 +165,26 @@ def test_rows_count_by_the_time_that_a_program_spends_in_them(calls, share):
     assert math.log(found.ratio.median) == pytest.approx(log)
     assert found.floor == pytest.approx(max(1.1 ** (1 - share) - 1, 0.005))
     assert (found.cells, found.worst[0]) == (2, pytest.approx(1.2)) and "size=64" in found.worst[1]
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_nothing_and_one_sample_prove_nothing(measured):
+    rows = [Row("", "copy", (prove.DEFAULT, prove.TUNED), 64)]
+    campaign = measuring.PlanCampaign(rows, {}, processes=1)
+    for name, ns in ((prove.DEFAULT, 10.0), (prove.TUNED, 5.0)) if measured else ():
+        campaign.cells[0, name, False] = Cell(1, 64, {0: np.array([ns])})
+    found = prove.judge(campaign, (0,), 1)
+    assert found.call == found.record()["call"] == "tie" and found.cells == measured
+    told = {"median": 0.5, "low": None, "high": None}
+    assert found.record()["ratio"] == (told if measured else None)
+    assert (found.worst is None) != measured
+    assert (found.p, found.floor) == (1.0, stats.LEAST_FLOOR)
+
+
+def test_a_plan_differs_from_itself_to_both_sides():
+    rng = np.random.default_rng(1)
+    for log in (-0.1, 0.1):
+        assert prove.noise_floor([np.full(5, log)] * 3, rng) == pytest.approx(math.expm1(0.1))
 
 
 def test_a_dimension_that_is_not_proved_is_not_kept(monkeypatch):
