@@ -108,6 +108,17 @@ def test_copies_that_do_not_tie_are_seen(monkeypatch, apart, passed):
     assert all(0.095 < k < 0.105 for cell in slow.cells for k in cell["known"])
 
 
+def test_copies_of_which_the_rounds_tell_nothing_do_not_tie():
+    """Many times apart, and the two rounds far from each other: nobody leads, and that is no tie."""
+    campaign = known.KnownCampaign(verdicts.TIES[:1], processes=1)
+    for name, ns in zip(known.TWINS, ([10.0, 40.0], [1000.0, 260.0]), strict=True):
+        assert verdicts._ties(campaign, 0, 0.01) is None
+        campaign.cells[0, name, False] = Cell(1, 16, {0: np.array(ns)})
+    assert verdicts._ties(campaign, 0, 0.01) is False
+    campaign.cells[0, known.TWINS[1], False].ns[0] = np.array([10.0, 41.0])
+    assert verdicts._ties(campaign, 0, 0.01) is True
+
+
 @pytest.mark.parametrize(("apart", "said"), [(0.0004, ""), (-0.03, "differs by up to 3%")])
 def test_another_place_of_the_page_is_spoken_of_where_it_makes_a_difference(
     monkeypatch, apart, said

@@ -120,7 +120,8 @@ def _judge(campaign: KnownCampaign, rows: dict[int, dict], tenth: _Tenth) -> Non
 
 
 def _ties(campaign: KnownCampaign, number: int, floor: float | None) -> bool | None:
-    """Whether the copies are told apart by what tells routines apart; None when they were not measured."""
+    """Whether the copies tie by what tells routines apart, and rounds that tell nothing are no tie; None when they were
+    not measured."""
     cells = {
         name: cell.ns
         for name in TWINS
@@ -129,7 +130,7 @@ def _ties(campaign: KnownCampaign, number: int, floor: float | None) -> bool | N
     if len(cells) < len(TWINS):
         return None
     rng = np.random.default_rng(campaign.seed + number)
-    return stats.verdict(cells, floor or stats.LEAST_FLOOR, rng).fastest is None
+    return bool(stats.verdict(cells, floor or stats.LEAST_FLOOR, rng).tied)
 
 
 def _moved(session: Session) -> list[dict]:
