@@ -70,6 +70,24 @@ def test_a_delay_is_not_known_while_the_clock_moves(monkeypatch):
     assert claim.passed is None and claim.undecided and "clock moved" in claim.reason
 
 
+def test_what_is_left_out_for_the_clock_is_counted_by_process_and_nothing_else_with_it(monkeypatch):
+    """A row that this machine cannot have has no clock that moved."""
+    made = made_up(chain_time(1.0))
+
+    def measure(own, rows, processes, seed):
+        campaign = made(own, rows, processes + 1, seed)
+        last = len(rows) - 1
+        campaign.links = {key: link for key, link in campaign.links.items() if key[1] != last}
+        campaign.cells = {key: cell for key, cell in campaign.cells.items() if key[0] != last}
+        campaign.links[2, 0] = (LINK, 1.1 * LINK)
+        return campaign
+
+    monkeypatch.setattr(delays, "measure", measure)
+    (claim,) = delays.check(session())
+    assert claim.passed and [cell["processes"] for cell in claim.cells] == [3] * 5 + [4] * 20
+    assert claim.reason == "1 of 20 rows of 4 processes left out: the clock moved meanwhile"
+
+
 def test_a_delay_of_rounds_that_were_thrown_away_is_not_judged(monkeypatch):
     """A process with too few good rounds has the bad ones in their place; the other three tell."""
     made = made_up(chain_time(1.0))
