@@ -143,7 +143,7 @@ def test_another_place_of_the_page_is_spoken_of_where_it_makes_a_difference(
 ):
     monkeypatch.setattr(verdicts, "measure", made_up(copies(1.0)))
     cell = {"cell": "64 B, elsewhere in its page", "apart": apart}
-    monkeypatch.setattr(verdicts, "_moved", lambda _: [cell])
+    monkeypatch.setattr(verdicts, "_moved", lambda _: [cell, cell | {"apart": 0.0001}])
     tie, *_ = verdicts.check(session())
     assert said in tie.note and bool(tie.note) == bool(said) and cell in tie.cells
 
@@ -216,10 +216,16 @@ def test_runs_that_do_not_fit_into_the_time_show_nothing(monkeypatch):
     assert all("0 of 5 runs" in claim.reason for claim in claims)
 
 
-@pytest.mark.parametrize(("apart", "passed"), [(1.0, None), (1.5, False)])
-def test_what_the_runs_that_did_not_fit_could_not_change_is_told(monkeypatch, apart, passed):
-    """Three of five runs: copies that tie in all of them may still turn out not to; others have failed already."""
-    monkeypatch.setattr(verdicts, "measure", made_up(copies(apart)))
+@pytest.mark.parametrize(("sizes", "passed"), [((), None), ((16,), None), ((16, 256), False)])
+def test_what_the_runs_that_did_not_fit_could_not_change_is_told(monkeypatch, sizes, passed):
+    """Three of five runs: copies of which one in twelve does not tie may still turn out to hold, of two in twelve not
+    any more."""
+    usual, other = copies(1.0), copies(1.5)
+    monkeypatch.setattr(
+        verdicts,
+        "measure",
+        made_up(lambda row, name: (other if row.size in sizes else usual)(row, name)),
+    )
     own = session()
     left = iter((False,) * 3)
     monkeypatch.setattr(own, "late", lambda: next(left, True))
