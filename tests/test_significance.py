@@ -43,6 +43,15 @@ def test_gamma_derivatives():
         assert significance.trigamma(significance.trigamma_inverse(y)) == pytest.approx(y)
 
 
+def test_what_comparisons_have_in_common_is_found_again():
+    """Variances of a hundredth squared, which differ as those of six degrees of freedom do."""
+    rng = np.random.default_rng(SEED)
+    true = 6 * 1e-4 / rng.chisquare(6, 4000)
+    worth, centre = significance.prior(true * rng.chisquare(4, 4000) / 4, np.full(4000, 4.0))
+    assert worth == pytest.approx(6, rel=0.1) and centre == pytest.approx(1e-4, rel=0.05)
+    assert significance.prior(np.array([1e-4]), np.array([4.0])) == (0, 0)
+
+
 def test_correction_against_a_worked_example():
     # Benjamini and Hochberg (1995), table of 15 p-values: four survive at 0.05.
     p = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344]

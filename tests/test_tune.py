@@ -123,6 +123,12 @@ def test_who_saw_a_cliff():
     assert cliffs.by_each({0: np.array([2.0, 2.0, 9.0, 9.0])}) == [2.0, 9.0]
     # Of one round nobody knows whether it comes again.
     assert cliffs.by_each({0: np.array([2.0])}) == cliffs.by_each({}) == []
+    # It falls below the slower neighbour; a size that one process lacks is nobody's neighbour.
+    own = {1000: [100.0, 100.0], 2000: [500.0, 500.0], 4000: [500.0, 500.0], 8000: [5000.0]}
+    speeds = {("copy", "libc", "L1", "a"): own}
+    assert [(c.size, pytest.approx(c.fall)) for c in cliffs.find(speeds)] == [(2000, 0.5)]
+    own[2000][1] = 200.0
+    assert cliffs.find(speeds) == []
 
 
 # ---- proving --------------------------------------------------------------------------------------------------------
