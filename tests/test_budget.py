@@ -84,6 +84,25 @@ def test_less_time_is_fewer_rounds_then_fewer_processes():
     assert fit(full, whole / 1000) is None
 
 
+def test_each_number_of_processes_is_tried_down_to_the_least():
+    """And of each the rounds that the time is enough for."""
+    full = share(processes=5)
+    for processes in range(5, budget.LEAST_PROCESSES - 1, -1):
+        rows = thin(full, 1e6, 1).rows
+        least = cost(rows, processes)
+        found = fit(full, least + 1e-9)
+        assert found.processes == processes and found.rows == rows
+        assert found.expected == pytest.approx(least)
+        found = fit(full, least + 0.3 * (cost(full.rows, processes) - least))
+        assert cost(rows, processes) < found.expected <= cost(full.rows, processes)
+    assert fit(full, 0.99 * least) is None
+    # Who has one process keeps it, and rows with few rounds keep those.
+    few = replace(full, processes=1, rows=tuple(replace(row, rounds=3) for row in full.rows))
+    assert fit(few, cost(few.rows, 1)) == replace(few, expected=cost(few.rows, 1))
+    assert fit(few, 0.99 * cost(few.rows, 1)) is None
+    assert {row.rounds for row in thin(few, 1, 1).rows} == {3}
+
+
 def test_a_floor_that_does_not_fit_thins_the_rows():
     full = share()
     least = cost(thin(full, 1e6, 1).rows, budget.LEAST_PROCESSES)
