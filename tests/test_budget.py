@@ -116,6 +116,19 @@ def test_a_floor_that_does_not_fit_thins_the_rows():
     assert len(thin(full, 0, 1).only) == 1
 
 
+def test_what_takes_twice_as_long_as_expected_gets_half_as_much():
+    full = share()
+    whole = cost(full.rows, full.processes)
+    assert fit(full, 2 * whole, 2.0) == fit(full, whole) == replace(full, expected=whole)
+    assert fit(full, whole, 2.0) == fit(full, whole / 2)
+    seconds = 0.9 * cost(thin(full, 1e6, 1).rows, budget.LEAST_PROCESSES)
+    usual, slow = thin(full, seconds, 1), thin(full, seconds, 1, 2.0)
+    assert 2 * slow.expected <= seconds and len(slow.only) >= len(usual.only) / 3
+    # For tables and the file some is kept.
+    own = Budget(100, [made("a"), made("b")], Request(), 1)
+    assert own.remaining() <= 100 * (1 - budget.RESERVE) - 2 * budget.RESERVE_EACH
+
+
 def test_shares_go_by_weight_and_what_is_left_over_goes_on():
     small, large, heavy = made("a", processes=1), made("b", 1.0, 400), made("c", 3.0, 400)
     whole = Budget(100, [small, large, heavy], Request(), 1)
