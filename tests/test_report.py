@@ -11,7 +11,7 @@ import re
 import made_runs
 import pytest
 import report_runs as runs
-from wherry.report import hypertext, page, picture, pictures
+from wherry.report import curves, hypertext, page, picture, pictures
 
 
 class Reader(html.parser.HTMLParser):
@@ -103,11 +103,31 @@ def test_every_picture_has_words_for_who_does_not_see_it(whole):
 
 def test_limits_of_the_run_are_curves():
     run = runs.every_kind()
-    (curves,) = pictures.of(run, "sizes")
-    assert "limit: plain loops" in curves.series
-    at = [i for i, name in enumerate(curves.columns["routine"]) if name.startswith("limit")]
-    assert {curves.columns["rate"][i] for i in at} == {60.0}
-    assert {curves.columns["panel"][i] for i in at} == {"in L1"}
+    (own,) = pictures.of(run, "sizes")
+    assert "limit: plain loops" in own.series
+    at = [i for i, name in enumerate(own.columns["routine"]) if name.startswith("limit")]
+    assert {own.columns["rate"][i] for i in at} == {60.0}
+    assert {own.columns["panel"][i] for i in at} == {"in L1"}
+
+
+@pytest.mark.parametrize(
+    ("op", "size", "rate"),
+    [
+        ("copy", 64 << 10, 12.0),
+        ("copy", 128 << 10, 15.0),
+        ("move", 1 << 20, 15.0),
+        ("set", 1 << 20, 9.0),
+    ],
+)
+def test_a_limit_is_the_fastest_loop_of_the_scoreboard_there(op, size, rate):
+    copies = {"copy_bandwidth": 10.0, "copy_nt_bandwidth": 12.0, "copy_nt_parts_bandwidth": 15.0}
+    limits = {"DRAM": copies | {"write_bandwidth": 8.0, "write_nt_bandwidth": 9.0}}
+    run = {"experiments": [{"name": "sizes"}, {"name": "scoreboard", "score": {"limits": limits}}]}
+    row = {"op": op, "src_state": "DRAM", "dst_state": "DRAM", "walk": "pool", "threads": 1}
+    assert curves._limits(run, row, size) == [
+        ("limit: plain loops", {"ns": pytest.approx(size / rate), "rate": rate})
+    ]
+    assert curves._limits(run, row | {"src_state": "L1"}, size) == []
 
 
 def test_nothing_leaves_the_page_and_no_script_but_its_own_runs(whole):

@@ -23,11 +23,13 @@ from wherry.report.picture import (
     figures,
 )
 from wherry.row import RATELESS
-from wherry.units import size_in_words
+from wherry.units import KIB, size_in_words
 from wherry.yardsticks import KERNEL, LIMITS, YARDSTICKS
 
 # Calls no longer than this are told in nanoseconds, longer ones in bytes a second.
 SMALL = 8192
+# Bytes from which on the scoreboard's limit counts a copy in five parts at once.
+PARTS_FROM = 128 * KIB
 # Ops whose bytes go through more than one buffer, or through files larger than a block.
 _WITHOUT_CACHES = ("network", "stripes")
 # Past this the points of a curve run together.
@@ -151,7 +153,8 @@ def _limits(run: dict, row: dict, size: float) -> list[tuple[str, dict]]:
     scored = next((e["score"] for e in run["experiments"] if "score" in e), None)
     rates = (scored or {}).get("limits", {}).get(level, {})
     op = "copy" if row["op"] in ("copy", "move") else "write"
-    found = [number(rates.get(f"{op}_{past}bandwidth")) for past in ("", "nt_")]
+    loops = ["", "nt_"] + ["nt_parts_"] * (op == "copy" and size >= PARTS_FROM)
+    found = [number(rates.get(f"{op}_{past}bandwidth")) for past in loops]
     best = max((rate for rate in found if rate), default=None)
     if best is None:
         return []
