@@ -433,6 +433,16 @@ def test_libc_loses_only_where_it_is_told_to_take_longer():
         assert len(said) == 1 and said[0].startswith("memcpy: over 1 region Wherry")
 
 
+def test_samples_that_tell_of_no_region_are_not_counted_as_none_ahead():
+    """Also where a region has no peer to be ahead of."""
+    score = runs.score()
+    for region in score["ops"][0]["regions"]:
+        region["verdict"] = None
+    score["ops"][0]["regions"][0]["to_best"] = None
+    said = words.summary({"experiments": [{"name": "scoreboard", "score": score}]}, "scoreboard")
+    assert said[0].endswith("time. The samples do not tell in which it is ahead.")
+
+
 def test_what_is_undecided_is_not_told_as_the_furthest_behind():
     score = runs.score()
     (own,) = score["ops"]

@@ -162,8 +162,9 @@ def takes(ratio: dict, whose: str) -> str:
 def standing(base: Sequence[dict]) -> str:
     """`It is ahead in 9, ties in 4 and is behind in 1`."""
     count = {word: sum(r["verdict"] == word for r in base) for word in MARKS}
-    untold = sum(r["verdict"] is None and r["to_best"] is not None for r in base)
-    if untold == len(base):
+    compared = [r for r in base if r["to_best"] is not None]
+    untold = sum(r["verdict"] is None for r in compared)
+    if untold and untold == len(compared):
         return "The samples do not tell in which it is ahead"
     known = f"It is ahead in {count[AHEAD]}, ties in {count[TIE]} and is behind in {count[BEHIND]}"
     if unsure := count[UNDECIDED]:
