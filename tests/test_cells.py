@@ -125,6 +125,7 @@ REFUSED = {
     "--places change --handed source": "no --handed",
     "--op zero --places change --content dirty": "no --content",
     "--places change --size 4G": "below 4 GiB",
+    "--places change --mix uniform:0-64 --table 64K,32K": "longer --table",
     "--ascending up": "none, source",
     "--op set --ascending both": "no source",
     "--op csum --ascending destination": "no destination",
@@ -146,6 +147,18 @@ def test_what_makes_no_sense_is_one_line(wherry, words):
     result = wherry("bench", "cells", *words.split())
     assert result.returncode == 2, result.stdout
     assert REFUSED[words] in result.stderr and result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", ["--places change", "--src-off 3", "--dst-off 3", "--delta 3"])
+def test_a_mix_whose_moves_overlap_says_where_they_lie(wherry, tmp_path, words):
+    mix = tmp_path / "mix"
+    mix.write_text("8:1\n0:1,1:1\n")
+    call = ("bench", "cells", *TINY, "--mix", mix, "--routine", "rep_movsb", *words.split())
+    result = wherry(*call, "--op", "copy,move", "--save", tmp_path / "run.json")
+    assert result.returncode == 2 and result.stderr.count("\n") == 1
+    assert "--mix mix says where each call lies" in result.stderr
+    # Copies never overlap.
+    assert wherry(*call, "--op", "copy", "--save", tmp_path / "run.json").returncode == 0
 
 
 def test_the_help_tells_the_contents_of_each_op(wherry):

@@ -133,6 +133,8 @@ def test_calls_that_would_take_too_long(runner):
         ("id=1 op=copy routines=libc size=8 places=change handed=source", "at random"),
         ("id=1 op=zero routines=libc size=8 places=change content=dirty", "at random"),
         ("id=1 op=copy routines=libc size=4294967296 places=change", "below 4 GiB"),
+        ("id=1 op=copy routines=libc size=8 table=32768 places=change", "more than 32768"),
+        ("id=1 op=copy routines=libc mix=log:1-9 table=1 places=change", "more than 32768"),
         ("id=1 op=copy routines=libc size=8 ascending=up", "none, source, destination or both"),
         ("id=1 op=set routines=libc size=8 ascending=both", "op=set has no source"),
         ("id=1 op=csum routines=csum_sse2 size=8 ascending=destination", "no destination"),

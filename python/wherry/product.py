@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from wherry.errors import WherryError
 from wherry.estimate import expected_seconds
 from wherry.mixes import Mix
-from wherry.row import PERCENTILES, Row
+from wherry.row import LEARNT_MOST, PERCENTILES, Row
 from wherry.units import about
 
 PLAIN = ("copy", "move", "set", "zero")
@@ -88,12 +88,17 @@ class Product:
             _refuse("--size and --mix are two ways to say how much a call moves", "one of them")
         if self.tables and not self.mixes:
             _refuse("--table is the length of the table of a mix", "--mix with it")
-        placed = [mix for mix in self.mixes if mix.shares[2]]
+        placed = self._placed_mix()
         if placed and (self.src_offs or self.dst_offs or any(d is not None for d in self.deltas)):
             _refuse(
-                f"--mix {placed[0].name} says how each call is aligned",
+                f"--mix {placed.name} says where each call lies",
                 "no --src-off, --dst-off or --delta with it",
             )
+
+    def _placed_mix(self) -> Mix | None:
+        """The first that says where calls lie: by alignments, or by overlaps of moves that lie nowhere else."""
+        meeting = "move" in self.ops and None in (self.overlaps or (None,))
+        return next((m for m in self.mixes if m.shares[2] or (meeting and m.shares[1])), None)
 
     def _check_op(self, op: str) -> None:
         lacking = "destination" if op in READS else "source"
@@ -173,9 +178,15 @@ class Product:
     def _check_places(self) -> None:
         if "change" not in self.places:
             return
-        placed = next((mix for mix in self.mixes if mix.shares[2]), None)
+        placed = self._placed_mix()
         if placed:
-            _refuse(f"--mix {placed.name} says how each call is aligned", "no --places with it")
+            _refuse(f"--mix {placed.name} says where each call lies", "no --places change with it")
+        if any(table <= LEARNT_MOST for table in self.tables):
+            _refuse(
+                f"--places change needs a table of more than {LEARNT_MOST:,}: the places of a shorter "
+                "one come in an order that is learnt",
+                "a longer --table, or none",
+            )
         if any(size >= 1 << 32 for size in self.sizes):
             _refuse("--places change is for sizes below 4 GiB", "a smaller --size")
         for option, given in (

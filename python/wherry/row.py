@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+# A table of a mix that is no longer keeps its order from sample to sample, and can be learnt.
+LEARNT_MOST = 32768
 # Modes of calls that are timed one by one: so many per cent of them take the figure at most.
 PERCENTILES = ("p50", "p90", "p99", "p99.9", "p99.99")
 # Calls that wait for each other, or of which one is timed: what they move in a second says nothing.

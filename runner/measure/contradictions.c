@@ -79,6 +79,9 @@ static const char *contradiction_of_places(const struct row *row)
         return "places=change comes back to its slots at random; give no ascending, handed or content with it";
     if (row->size > UINT32_MAX)
         return "places=change takes sizes below 4 GiB";
+    if (row->table <= LEARNT_MOST)
+        return "places=change takes a table of more than 32768: the places of a shorter one come in an order that is "
+               "learnt";
     return NULL;
 }
 

@@ -266,10 +266,6 @@ static void draw_runs(struct pool *pool, const struct row *row, size_t first, si
     }
 }
 
-/* What of shorter tables is learnt is learnt within a sample, and a routine may go by it in the next: their order
- * stays. */
-enum { LEARNT_MOST = 1 << 15 };
-
 void pool_draw(struct pool *pool, const struct row *row, size_t first, uint64_t calls)
 {
     const size_t count = least(calls, row->table);

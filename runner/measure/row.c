@@ -331,10 +331,10 @@ static const char *draw(struct row *row, const char *spec, uint64_t seed)
             return wrong;
     }
     if (row->placed && (row->src_off || row->dst_off || row->delta >= 0))
-        return "the mix says how each call is aligned; give no src_off, dst_off or delta with it, or only the "
+        return "the mix says where each call lies; give no src_off, dst_off or delta with it, or only the "
                "first line of its file";
     if (row->placed && row->scattered)
-        return "the mix says how each call is aligned; give no places=change with it, or only the first line of its "
+        return "the mix says where each call lies; give no places=change with it, or only the first line of its "
                "file";
     if (row->scattered && !scatter(row, seed))
         return "out of memory";

@@ -21,6 +21,10 @@ enum content { CONTENT_ANY, CONTENT_DIRTY, CONTENT_ZERO, CONTENT_MIXED, CONTENT_
 extern const char *const side_names[]; /* none, source, destination, both */
 enum sides { SIDES_NONE, SIDES_SOURCE, SIDES_DESTINATION, SIDES_BOTH, SIDES_COUNT }; /* bits: one a side */
 
+/* What of tables to this length is learnt is learnt within a sample, and a routine may go by it in the next: their
+ * order stays. */
+enum { LEARNT_MOST = 1 << 15 };
+
 struct row {
     int64_t id;
     enum wherry_op op;
