@@ -124,7 +124,60 @@ enum { HOW_TO_LOAD = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND };
 /* Below the time that callers give to the whole of loading. */
 enum { TRIAL_MS = 8000 };
 
-static _Noreturn void trial_child(const char *path, const char *prefix, int errors, volatile bool *returned,
+/* What a child tells of loading. */
+struct trial {
+    bool returned; /* from dlopen and from looking its functions up */
+    bool forked;   /* and then a child could be forked, which ran on, */
+    bool went_on;  /* and so did whoever forked it */
+    bool closed;   /* descriptors that are not its own */
+    bool stream;   /* one of the standard streams, which a descriptor that is put back does not open again */
+    int limit;     /* the first of `needed` that was lowered and cannot be raised again; -1: none */
+};
+
+/* With less of them calls fail, or the process ends, whoever is measured at that moment. */
+static const struct {
+    int of;
+    const char *name;
+} needed[] = {
+    {RLIMIT_NOFILE, "open files (RLIMIT_NOFILE)"},
+    {RLIMIT_NPROC, "processes (RLIMIT_NPROC)"},
+    {RLIMIT_FSIZE, "the size of files (RLIMIT_FSIZE)"},
+    {RLIMIT_CPU, "processor time (RLIMIT_CPU)"},
+    {RLIMIT_AS, "memory (RLIMIT_AS)"},
+    {RLIMIT_DATA, "memory (RLIMIT_DATA)"},
+    {RLIMIT_STACK, "the stack (RLIMIT_STACK)"},
+};
+
+/* Index in `needed` of the first limit that stays lower than it was. */
+static int lowered_limit(const struct surroundings *before)
+{
+    for (int i = 0; i < (int)(sizeof needed / sizeof needed[0]); i++) {
+        const struct rlimit *was = &before->limits[needed[i].of];
+        struct rlimit now;
+        if (setrlimit(needed[i].of, was) != 0 && getrlimit(needed[i].of, &now) == 0 && now.rlim_max < was->rlim_max)
+            return i;
+    }
+    return -1;
+}
+
+static bool is_closed(int fd) { return fd >= 0 && fcntl(fd, F_GETFD) < 0; }
+
+/* Functions that an object has registered for each fork run in whoever forks and in the child. */
+static void try_to_fork(volatile struct trial *trial)
+{
+    const pid_t pid = fork();
+    if (pid == 0) {
+        trial->forked = true;
+        _exit(0);
+    }
+    if (pid < 0)
+        trial->forked = true; /* for want of processes: not its doing */
+    else
+        waitpid(pid, NULL, 0);
+    trial->went_on = true;
+}
+
+static _Noreturn void trial_child(const char *path, const char *prefix, int errors, volatile struct trial *trial,
                                   pid_t parent)
 {
     if (!die_with(parent))
@@ -136,11 +189,25 @@ static _Noreturn void trial_child(const char *path, const char *prefix, int erro
         signal(signo, SIG_DFL);
     fflush(stdout);
     without_input_and_output(errors);
+    if (errors >= 0)
+        close(errors); /* so that what is kept has the numbers that it will have in earnest */
+    struct surroundings before;
+    surroundings_keep(&before);
     void *handle = dlopen(path, HOW_TO_LOAD);
+    surroundings_stop_timers();
     struct target_list found = {0};
     if (handle) /* whoever chooses among several functions does so when one is looked up */
         target_add_peer_functions(&found, "", "", prefix, handle);
-    *returned = true;
+    trial->closed = is_closed(before.directory);
+    for (int fd = 0; fd < 3; fd++)
+        trial->closed |= is_closed(before.standard[fd]);
+    trial->stream = fileno(stdin) < 0 || fileno(stdout) < 0 || fileno(stderr) < 0;
+    trial->limit = lowered_limit(&before);
+    trial->returned = true;
+    if (handle)
+        try_to_fork(trial);
+    else
+        trial->forked = trial->went_on = true;
     _exit(0);
 }
 
@@ -154,19 +221,40 @@ static void first_words(int errors, char *words, size_t room)
     snprintf(words, room, said[0] ? " (it said: %s)" : "%s", said);
 }
 
-/* Loads the object in a child. Returns when that came back, with or without success; otherwise says how it did not and
- * ends the process: no caller can go on with this peer, and only the caller's caller knows what to do without it. */
+/* What cannot be put back after loading, or NULL. */
+static const char *lasting_harm(const struct trial *trial, bool ended)
+{
+    static char words[160];
+    if (trial->closed)
+        return "closed descriptors that it had not opened while it was loaded";
+    if (trial->stream)
+        return "closed a standard stream (fclose) while it was loaded";
+    if (trial->limit >= 0) {
+        snprintf(words, sizeof words, "lowered the limit of %s for good while it was loaded",
+                 needed[trial->limit].name);
+        return words;
+    }
+    if (!ended)
+        return "registered while it was loaded what did not return at a fork (pthread_atfork)";
+    if (!trial->forked || !trial->went_on)
+        return "registered while it was loaded what ends the process at a fork (pthread_atfork)";
+    return NULL;
+}
+
+/* Loads the object in a child. Returns when that came back, with or without success, and did nothing that lasts;
+ * otherwise says what it did and ends the process: no caller can go on with this peer, and only the caller's caller
+ * knows what to do without it. */
 static void try_loading(const char *name, const char *path, const char *prefix)
 {
-    volatile bool *returned = mmap(NULL, sizeof *returned, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (returned == MAP_FAILED)
+    struct trial *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
         return;
     int errors = memfd_create("peer", MFD_CLOEXEC);
     fflush(NULL);
     const pid_t own = getpid();
     pid_t pid = fork();
     if (pid == 0)
-        trial_child(path, prefix, errors, returned, own);
+        trial_child(path, prefix, errors, shared, own);
     int status = 0;
     bool ended = pid < 0;
     const struct timespec moment = {.tv_nsec = 1000000};
@@ -179,16 +267,20 @@ static void try_loading(const char *name, const char *path, const char *prefix)
         kill(-pid, SIGKILL); /* with whatever it has started */
     if (!ended)
         waitpid(pid, &status, 0);
-    bool fine = pid < 0 || *returned;
+    const struct trial trial = *shared;
+    const char *harm = pid >= 0 && trial.returned ? lasting_harm(&trial, ended) : NULL;
+    const bool fine = pid < 0 || (trial.returned && !harm);
     char words[240];
     first_words(errors, words, sizeof words);
     if (errors >= 0)
         close(errors);
-    munmap((void *)returned, sizeof *returned);
+    munmap(shared, sizeof *shared);
     if (fine)
         return;
-    char how[128];
-    if (!ended)
+    char how[160];
+    if (harm)
+        snprintf(how, sizeof how, "%s", harm);
+    else if (!ended)
         snprintf(how, sizeof how, "did not return within %d s while it was loaded", TRIAL_MS / 1000);
     else if (WIFSIGNALED(status))
         snprintf(how, sizeof how, "crashed while it was loaded: signal %d (%s)", WTERMSIG(status),
@@ -262,6 +354,7 @@ static void *load(const char *name, const char *path, const char *prefix)
     if (getpid() != own)
         _exit(EXIT_OK); /* a constructor has forked and returned in both */
     loaded = true;
+    surroundings_stop_timers();
     peers_end_with_us(); /* before what the object has registered while it was loaded */
     if (handle && threads() > before_it)
         let_begin();

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 void surroundings_speak_plainly(void)
@@ -48,6 +50,17 @@ static void restore_limit(int of, const struct rlimit *before)
     setrlimit(of, &now);
 }
 
+/* The C library keeps its own timers to itself; the kernel counts all of a process from 0 on. */
+void surroundings_stop_timers(void)
+{
+    enum { MOST = 1024 };
+    for (int timer = 0; timer < MOST; timer++)
+        syscall(SYS_timer_delete, timer);
+    const struct itimerval none = {0};
+    for (int which = ITIMER_REAL; which <= ITIMER_PROF; which++)
+        setitimer(which, &none, NULL);
+}
+
 void surroundings_restore(struct surroundings *s)
 {
     prctl(PR_SET_TSC, s->time_stamps); /* first: the clock may be read by it */
@@ -62,7 +75,9 @@ void surroundings_restore(struct surroundings *s)
     for (int fd = 0; fd < 3; fd++) {
         if (s->standard[fd] == -1)
             close(fd);
-        else if (dup2(s->standard[fd], fd) >= 0)
+        else if (s->standard[fd] >= 0 && dup2(s->standard[fd], fd) < 0)
+            exit(1); /* there is nowhere to say why */
+        else if (s->standard[fd] >= 0)
             close(s->standard[fd]);
     }
     if (s->directory >= 0) {

@@ -25,6 +25,9 @@ struct surroundings {
 void surroundings_keep(struct surroundings *s);
 void surroundings_restore(struct surroundings *s);
 
+/* All timers of the process, at once: what a peer has set may not wait for the rest. Wherry has none while it loads. */
+void surroundings_stop_timers(void);
+
 /* The process' text is that of the C locale, whichever somebody else sets: numbers have points. */
 void surroundings_speak_plainly(void);
 

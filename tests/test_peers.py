@@ -26,11 +26,27 @@ SOURCE = """
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 static void at_end(void) { puts("bye"); fflush(stdout); _exit(0); }
 static void spin(void) { for (;;) __asm__ volatile(""); }
 static void doze(void) { sleep(600); }
+static void leave(void) { _exit(0); }
+static void lower(int of, rlim_t to) { struct rlimit r = {to, to}; setrlimit(of, &r); }
+static void leave_by_timer(union sigval value) { (void)value; _exit(3); }
+
+/* Goes off while rows are measured. */
+static void tick(int how)
+{
+    struct sigevent e = {.sigev_notify = how, .sigev_signo = SIGUSR1};
+    if (how == SIGEV_THREAD)
+        e.sigev_notify_function = leave_by_timer;
+    struct itimerspec i = {.it_value = {.tv_nsec = 400000000}};
+    timer_t timer;
+    if (timer_create(CLOCK_MONOTONIC, &e, &timer) != 0 || timer_settime(timer, 0, &i, NULL) != 0)
+        abort();
+}
 
 __attribute__((constructor)) static void start(void)
 {
@@ -68,6 +84,8 @@ HARMLESS = {
     "profiles": "struct itimerval i = {{0, 1000}, {0, 1000}}; signal(SIGPROF, SIG_IGN);"
     "setitimer(ITIMER_PROF, &i, NULL)",
     "traps": "unsigned all_exceptions = 0; __builtin_ia32_ldmxcsr(all_exceptions)",
+    "ticks": "tick(SIGEV_SIGNAL)",
+    "ticks_in_a_thread": "tick(SIGEV_THREAD)",
     "limits": "struct rlimit r; getrlimit(RLIMIT_NOFILE, &r); r.rlim_cur = 3; setrlimit(RLIMIT_NOFILE, &r)",
     "hides_time": "prctl(PR_SET_TSC, PR_TSC_SIGSEGV)",
     "ends": "atexit(at_end)",
@@ -81,6 +99,22 @@ FATAL = {
     "leaves": ("exit(0)", "status 0"),
     "leaves_at_once": ("_exit(7)", "status 7"),
     "complains": ('fputs("no licence\\n", stderr); _exit(3)', "no licence"),
+}
+# What lasts, and would be blamed on whoever is called when it shows.
+LASTING = {
+    "has_no_files": ("lower(RLIMIT_NOFILE, 0)", "open files"),
+    "has_few_files": ("lower(RLIMIT_NOFILE, 3)", "open files"),
+    "has_no_memory": ("lower(RLIMIT_DATA, 1 << 20)", "memory (RLIMIT_DATA)"),
+    "has_no_time": ("lower(RLIMIT_CPU, 1)", "processor time"),
+    "has_no_processes": ("lower(RLIMIT_NPROC, 0)", "processes"),
+    "closes_all": ("for (int fd = 0; fd < 99; fd++) close(fd)", "closed descriptors"),
+    "closes_its_input": ("fclose(stdin)", "a standard stream"),
+    "closes_its_output": ("fclose(stdout)", "a standard stream"),
+    "hangs_before_forks": ("pthread_atfork(spin, 0, 0)", "did not return at a fork"),
+    "hangs_children": ("pthread_atfork(0, 0, doze)", "did not return at a fork"),
+    "ends_before_forks": ("pthread_atfork(leave, 0, 0)", "ends the process at a fork"),
+    "ends_after_forks": ("pthread_atfork(0, leave, 0)", "ends the process at a fork"),
+    "ends_children": ("pthread_atfork(0, 0, leave)", "ends the process at a fork"),
 }
 
 
@@ -104,9 +138,20 @@ def peer(tmp_path_factory):
     return build
 
 
-def measure(wherry_run, library, row=ROW, **how):
+def unprivileged() -> tuple[str, ...]:
+    """In front of a command: without the right to raise hard limits."""
+    if os.geteuid() != 0:
+        return ()
+    return (
+        need_tool("setpriv", "util-linux"),
+        "--bounding-set=-sys_resource",
+        "--inh-caps=-sys_resource",
+    )
+
+
+def measure(wherry_run, library, row=ROW, prefix=(), **how):
     return run(
-        *(wherry_run, "measure", "--peer", f"p={library}"),
+        *(*prefix, wherry_run, "measure", "--peer", f"p={library}"),
         **{"input": row, "check": False, "timeout": 300, **how},
     )
 
@@ -126,6 +171,42 @@ def test_what_constructors_do_to_the_process_is_put_back(wherry_run, wherry, pee
     verified = wherry("verify", "--brief", "--only-peers", "--peer", f"p={library}")
     assert verified.returncode == 0, verified.stdout + verified.stderr
     assert time.monotonic() - began < 300
+
+
+@pytest.mark.parametrize("how", ["SIGEV_SIGNAL", "SIGEV_THREAD"])
+def test_a_timer_that_a_constructor_sets_never_goes_off(wherry_run, peer, how):
+    row = "id=1 op=copy routines=libc,p size=64 rounds=10 batch_us=50000\n"  # longer than the timer
+    done = measure(wherry_run, peer(f"timer_{how}", f"tick({how})"), row)
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {e["routine"] for e in events if e["event"] == "cell"} == {"libc", "p"}
+
+
+def test_the_hard_limit_of_core_files_may_be_lowered(wherry_run, peer):
+    """As libraries do that keep secrets."""
+    done = measure(wherry_run, peer("has_no_cores", "lower(RLIMIT_CORE, 0)"), prefix=unprivileged())
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", LASTING)
+def test_what_cannot_be_put_back_is_the_peer_that_did_it(wherry_run, peer, name):
+    what, said = LASTING[name]
+    done = measure(wherry_run, peer(name, what), prefix=unprivileged())
+    assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stdout
+    assert "peer p: " in done.stderr and said in done.stderr and "; leave it out" in done.stderr
+    assert not done.stdout.strip() or json.loads(done.stdout.splitlines()[-1])["event"] != "end"
+
+
+def test_others_are_verified_where_one_hangs_each_fork(wherry, peer):
+    bad, good = peer("hangs_forks", LASTING["hangs_before_forks"][0]), peer("good", "")
+    done = wherry(
+        *("verify", "--brief", "--family", "sweep", "--only-peers", "--json"),
+        *("--peer", f"good={good}", "--peer", f"p={bad}"),
+    )
+    document = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert [(f["target"], f["state"]) for f in document["failures"]] == [("p", "hang")]
+    assert {f["target"] for f in document["families"]} == {"good"}
 
 
 @pytest.mark.parametrize("name", FATAL)
@@ -188,7 +269,10 @@ def test_what_chooses_a_function_is_tried_first(wherry_run, wherry, peer):
 
 
 def test_nothing_is_left_behind_of_a_peer_that_does_not_return_in_children(wherry_run, peer):
-    library = peer("keeps_children", "pthread_atfork(NULL, NULL, spin)")
+    # Not where it is tried, whose standard error is a file: that would leave it out.
+    keeps = 'char to[64] = ""; readlink("/proc/self/fd/2", to, 63); '
+    keeps += "if (to[1] == 100) pthread_atfork(NULL, NULL, spin)"  # of /dev/null
+    library = peer("keeps_children", keeps)
     measured = subprocess.Popen(
         [wherry_run, "measure", "--peer", f"p={library}"],
         stdin=subprocess.PIPE,
