@@ -271,6 +271,21 @@ def test_a_bundle_has_one_plan_a_cpu_the_middle_of_its_hosts(tmp_path, wherry):
     done = wherry("fleet", "report", str(tmp_path), "--bundle", str(tmp_path / "all.plan"))
     assert done.returncode == 0, done.stderr
     assert len(planfiles.read(tmp_path / "all.plan")) == 2
+    # As `wherry fleet tune --out` makes it: a directory of plans, and nothing else.
+    (tmp_path / "mailed").mkdir()
+    (tmp_path / "run.json").rename(tmp_path / "mailed" / "run.json")
+    (tmp_path / "plans").mkdir()
+    for i in range(4):
+        (tmp_path / f"{i}.toml").rename(tmp_path / "plans" / f"{i}.toml")
+    apart = ("fleet", "report", str(tmp_path / "mailed"), str(tmp_path / "plans"))
+    done = wherry(*apart, "--bundle", str(tmp_path / "apart.plan"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "apart.plan").read_bytes() == (tmp_path / "all.plan").read_bytes()
+    (tmp_path / "apart.plan").unlink()
+    done = wherry(*apart)
+    assert done.returncode == 2 and "has no run files" in done.stderr
+    done = wherry(*apart[:2], apart[3], "--bundle", str(tmp_path / "apart.plan"))
+    assert done.returncode == 2 and "only plans were given" in done.stderr
     # Read as one host more, an earlier bundle would change what is counted, and what the middle is.
     kept = (tmp_path / "all.plan").read_bytes()
     done = wherry("fleet", "report", str(tmp_path), "--bundle", str(tmp_path / "all.plan"))

@@ -107,6 +107,8 @@ def report(runs, before, since, page, bundle, curves, everything, as_json) -> in
     if bundle:
         outputs.refuse(bundle, planfiles.kind(bundle))
     plain = tuple(r for r in runs if not r.endswith((".toml", ".plan")))
+    if bundle:
+        plain = tuple(filter(bundle_room.has_runs, plain))
     old = {clean(p, 200) for p in loading.expand(before)} if before else set()
     fleet = _load((*plain, *before), page, "--html", page=True)
     _none_read(fleet)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from wherry import planbinary, planfiles, plans
 from wherry.errors import WherryError
+from wherry.fleet import loading
 from wherry.plans import OFF, Plan
 
 
@@ -28,6 +29,15 @@ def files(given: list[str], target: Path | None = None) -> list[Path]:
                     f"--bundle {target}: that is one of the plans that are read; give a name outside of RUNS"
                 )
     return found
+
+
+def has_runs(name: str) -> bool:
+    """Whether it is to be read for runs, too: no plan, and no directory of plans alone, as `fleet tune --out` makes."""
+    path = Path(name)
+    try:
+        return not files([name]) or (path.is_dir() and bool(loading.run_files(path)))
+    except OSError:  # whoever reads it says why it cannot be read
+        return True
 
 
 def _middle(own: list[Plan]) -> Plan:

@@ -127,6 +127,17 @@ def _refuse(error: OSError) -> None:
     raise error
 
 
+def run_files(directory: Path) -> list[Path]:
+    return sorted(
+        Path(place, name)
+        for place, _, names in os.walk(directory, onerror=_refuse)
+        for name in names
+        if name.endswith((".json", ".json.gz"))
+        and not name.startswith(".")
+        and not name.endswith(_OTHERS)
+    )
+
+
 def expand(given: Iterable[str]) -> list[Path]:
     """Files as named, and of directories every .json and .json.gz in them."""
     found: list[Path] = []
@@ -134,14 +145,7 @@ def expand(given: Iterable[str]) -> list[Path]:
         path = Path(name)
         try:
             if path.is_dir():
-                inside = sorted(
-                    Path(place, name)
-                    for place, _, names in os.walk(path, onerror=_refuse)
-                    for name in names
-                    if name.endswith((".json", ".json.gz"))
-                    and not name.startswith(".")
-                    and not name.endswith(_OTHERS)
-                )
+                inside = run_files(path)
                 if not inside:
                     raise WherryError(f"{path} has no run files (*.json, *.json.gz)")
                 found += inside
