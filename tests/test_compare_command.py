@@ -204,6 +204,38 @@ def test_misuse_is_one_line(tmp_path, call, arguments, said):
     assert status == 2 and out == "" and err.count("\n") == 1 and said in err
 
 
+@pytest.mark.parametrize("form", ["benchfmt", "google-benchmark"])
+@pytest.mark.parametrize(
+    ("key", "value", "usual_one"),
+    [
+        ("places", "change", "repeat"),
+        ("ascending", "both", "none"),
+        ("handed", "source", "none"),
+        ("code", "cold", "warm"),
+        ("delta", 64, "any"),
+    ],
+)
+def test_what_a_run_leaves_out_is_as_usual_also_beside_its_export(
+    tmp_path, call, key, value, usual_one, form
+):
+    """Else calls of another kind would be compared as if alike."""
+    for name, more in (("plain", {}), ("special", {key: value})):
+        Made().row("x", {"libc": 3.0}, size=64, **more).save(tmp_path / f"{name}.json")
+        assert call("export", f"{name}.json", "--format", form, "-o", f"{name}.out")[0] == 0
+        assert call("import", f"{name}.out", "-o", f"{name}.in.json")[0] == 0
+    for one, other, values in (
+        ("plain.json", "special.json", (usual_one, value)),
+        ("plain.json", "special.in.json", (usual_one, value)),
+        ("special.json", "plain.in.json", (value, usual_one)),
+        ("special.in.json", "plain.json", (value, usual_one)),
+    ):
+        status, _, said = call("compare", one, other)
+        assert status == 2, (one, other)
+        assert f"{key} is {values[0]} in one, {values[1]} in the other" in said
+    for name in ("plain", "special"):
+        assert call("compare", f"{name}.json", f"{name}.in.json")[0] == 0
+
+
 def test_a_run_beside_itself_and_other_cpus_are_told(tmp_path, call):
     made = usual(1)
     a = made.save(tmp_path / "a.json")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from wherry.compare.match import match, measured
 from wherry.compare.words import count
 from wherry.errors import WherryError
-from wherry.formats.naming import dimensions, known_dimensions
+from wherry.formats.naming import known_dimensions, telling
 from wherry.sentences import join
 
 # More values of a dimension, or more of such dimensions, help nobody.
@@ -39,7 +39,10 @@ def _why(runs: Sequence[dict]) -> str:
     both = set(routines[0]) & set(routines[1])
     if not both:
         return f"{_set_apart(routines)}; no routine was measured in both"
-    told = [[dimensions(c) for c in own if c["routine"] in both] for own in cells]
+    ways = [telling(run) for run in runs]
+    told = [
+        [way(c) for c in own if c["routine"] in both] for way, own in zip(ways, cells, strict=True)
+    ]
     apart = []
     for key in known_dimensions():
         values = [_unique(one.get(key, "not told") for one in own) for own in told]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from wherry.formats.naming import dimensions
+from wherry.formats.naming import dimensions, telling
 
 # Recorded only where it is not as usual, so that a run without it may well be another one.
 _UNUSUAL = {"size", "mix", "name", "delta", "overlap", "content", "ascending", "handed", "code"}
@@ -36,7 +36,7 @@ def match(a: dict, b: dict) -> Match:
     for with_experiment in (True, False):
         left_a, left_b = _paired(left_a, left_b, found, with_experiment)
     if a.get("source") or b.get("source"):
-        left_a, left_b = _loosely(left_a, left_b, found)
+        left_a, left_b = _loosely(left_a, left_b, found, (telling(a), telling(b)))
     place = {id(cell): i for i, cell in enumerate(measured(a))}
     found.pairs.sort(key=lambda pair: place[id(pair[0])])
     found.only_a, found.only_b = left_a, left_b
@@ -102,15 +102,19 @@ def _paired(
     return left, [cell for others in waiting.values() for cell in others]
 
 
-def _loosely(a: list[dict], b: list[dict], found: Match) -> tuple[list[dict], list[dict]]:
+def _loosely(
+    a: list[dict], b: list[dict], found: Match, ways: tuple[Callable, Callable]
+) -> tuple[list[dict], list[dict]]:
     """Another tool does not tell all: a cell there is one of ours when what both tell agrees, and only one such is."""
     by_routine: dict[str, list[dict]] = {}
     for cell in b:
         by_routine.setdefault(cell["routine"], []).append(cell)
     left, taken = [], set()
     for cell in a:
-        near = [c for c in by_routine.get(cell["routine"], ()) if _agree(cell, c)]
-        back = near and [c for c in a if c["routine"] == cell["routine"] and _agree(c, near[0])]
+        near = [c for c in by_routine.get(cell["routine"], ()) if _agree(cell, c, ways)]
+        back = near and [
+            c for c in a if c["routine"] == cell["routine"] and _agree(c, near[0], ways)
+        ]
         if len(near) == 1 and len(back) == 1:
             found.pairs.append((cell, near[0]))
             taken.add(id(near[0]))
@@ -119,8 +123,8 @@ def _loosely(a: list[dict], b: list[dict], found: Match) -> tuple[list[dict], li
     return left, [cell for cell in b if id(cell) not in taken]
 
 
-def _agree(a: dict, b: dict) -> bool:
-    own, other = dimensions(a), dimensions(b)
+def _agree(a: dict, b: dict, ways: tuple[Callable, Callable]) -> bool:
+    own, other = ways[0](a), ways[1](b)
     if not {"size", "mix", "name"} & set(own) & set(other):
         return False
     return all(other[key] == value for key, value in own.items() if key in other)

@@ -49,6 +49,8 @@ _USUAL = {
     "table": 65536,
 }
 _USUAL |= {"huge": False}
+# A run file has these only where they are not as usual.
+_UNUSUAL = ("content", "places", "ascending", "handed", "code")
 
 
 def sides(op: str, source: object, destination: object) -> tuple[object, ...]:
@@ -83,6 +85,21 @@ def dimensions(cell: dict) -> dict[str, object]:
     }
     # Runs from before it was recorded had the usual one.
     return own | ({"table": own.get("table", _USUAL["table"])} if "mix" in own else {})
+
+
+def with_usual(cell: dict) -> dict[str, object]:
+    """The dimensions of a cell that Wherry measured, also those that its run file leaves out."""
+    own = dimensions(cell)
+    if own.get("op") in SCENES:
+        return own
+    return {key: _USUAL[key] for key in _UNUSUAL} | {"delta": "any", "overlap": "apart"} | own
+
+
+def telling(run: dict):
+    """How to get all that is known of a cell's dimensions: what Wherry leaves out, also in a file that it has exported,
+    is as usual; what another tool leaves out nobody knows."""
+    source = run.get("source")
+    return with_usual if not source or BY[0] in source["told"] else dimensions
 
 
 def write(cell: dict, sign: str) -> str:
@@ -226,11 +243,7 @@ def read(name: str, sign: str, size: float | None = None, ours: bool = False) ->
     if "mix" in told.dimensions:
         told.dimensions.pop("size", None)
     if ours and told.experiment and told.op not in SCENES:
-        usual = {
-            k: v
-            for k, v in _USUAL.items()
-            if k not in ("content", "places", "ascending", "handed", "code", "table")
-        }
+        usual = {k: v for k, v in _USUAL.items() if k not in (*_UNUSUAL, "table")}
         told.dimensions = usual | told.dimensions
     return told
 
