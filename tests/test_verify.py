@@ -180,6 +180,8 @@ WRONG = {
     "aligned_load_memcpy": "general protection fault",
     "wild_read_memcpy": "general protection fault",
     "refuses_memset": "of the buffers; it had written nothing of the beginning",
+    "apart_beyond_memcpy": "expected",
+    "apart_band_memcpy": "expected",
 }
 GOOD = ["memcpy", "memmove", "mempcpy", "memset", "bzero", "bcopy"]
 GOOD += ["csum_partial", "csum_partial_copy"]
@@ -260,6 +262,8 @@ FAMILIES = {
     "ones": "contents",
     "high": "contents",
     "beyond48m": "sizes",
+    "apart_beyond": "sizes",
+    "apart_band": "delta",
     "unfenced_moved_large": "ordering",
     "unfenced_backward_large": "ordering",
     "rmw_large": "neighbour",

@@ -183,6 +183,8 @@ static void at_offsets(struct unit *unit, size_t n, unsigned pairs)
             one.d = (one.d & 48) + i;
             one.s = (one.s & 48) + (i + n) % 16;
         }
+        if (n > 1 << 20 && below(unit, 2)) /* for what looks at the distance of both sides within a page */
+            one.d += 64 * below(unit, 64);
         one.c = value ? some_value(unit) : 0;
         sweep_case(unit, &one);
     }
@@ -348,17 +350,21 @@ static void page_ends(struct unit *unit)
 }
 
 /* Large sizes, by lines of the page: with every line of delta each octave has every line of what is left over of whole
- * pages, and every offset of the destination in its line. */
+ * pages, and every offset of the destination in its line. Beyond the caches, where code may go by several streams at
+ * once, fewer of them. */
 static void large_deltas(struct unit *unit)
 {
-    const bool brief = unit->level == LEVEL_BRIEF;
-    const uint64_t most = brief ? 65536 : unit->few || unit->level == LEVEL_FULL ? 1 << 20 : 128 << 10;
+    const bool brief = unit->level == LEVEL_BRIEF, many = !brief && (unit->few || unit->level == LEVEL_FULL);
+    const uint64_t dense = brief ? 65536 : many ? 1 << 20 : 128 << 10;
+    const uint64_t most = many && !unit->target->routine ? (uint64_t)32 << 20 : dense;
     struct vcase one = {.calls = 1, .seed = unit->seed};
-    prepare(unit, 2 * most, unit->seed);
     for (uint64_t power = 16384; power <= most && !unit->failed && !unit->thin; power *= 2) {
-        const uint64_t first = below(unit, 64);
-        for (uint64_t k = 0; k < 64 && !unit->failed; k++) {
-            const uint64_t delta = 64 * k + (power >> 14 & 0x55 ? 0 : below(unit, 64)); /* every other octave exact */
+        const uint64_t first = below(unit, 64), begin = below(unit, 64);
+        const uint64_t step = power <= dense ? 1 : power / dense < 16 ? power / dense : 16;
+        prepare(unit, 2 * (power <= dense ? dense : power), unit->seed);
+        for (uint64_t k = 0; k < 64 && !unit->failed; k += step) {
+            /* every other octave exact */
+            const uint64_t delta = 64 * (k + begin) + (power >> 14 & 0x55 ? 0 : below(unit, 64));
             one.n = fit(unit->target,
                         power + PAGE * below(unit, power / PAGE) + 64 * ((37 * k + first) % 64) + below(unit, 64));
             one.d = 64 * below(unit, 64) + (27 * k + first) % 64;
