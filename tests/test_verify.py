@@ -182,6 +182,10 @@ WRONG = {
     "refuses_memset": "of the buffers; it had written nothing of the beginning",
     "apart_beyond_memcpy": "expected",
     "apart_band_memcpy": "expected",
+    "upper_beyond_memcpy": "upper",
+    "read_beyond_memcpy": "past the end of the source",
+    "near_beyond_memmove": "expected",
+    "rmw_beyond_memcpy": "outside the destination",
 }
 GOOD = ["memcpy", "memmove", "mempcpy", "memset", "bzero", "bcopy"]
 GOOD += ["csum_partial", "csum_partial_copy"]
@@ -264,6 +268,10 @@ FAMILIES = {
     "beyond48m": "sizes",
     "apart_beyond": "sizes",
     "apart_band": "delta",
+    "upper_beyond": "state",
+    "read_beyond": "guard",
+    "near_beyond": "overlap",
+    "rmw_beyond": "neighbour",
     "unfenced_moved_large": "ordering",
     "unfenced_backward_large": "ordering",
     "rmw_large": "neighbour",

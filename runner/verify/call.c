@@ -183,6 +183,8 @@ bool only_reads(const struct target *target) { return op_reads(target->op); }
 
 bool writes(const struct target *target) { return !op_reads(target->op); }
 
+bool past_caches(const struct unit *unit) { return (unit->few || unit->level == LEVEL_FULL) && !unit->target->routine; }
+
 bool may_overlap(const struct unit *unit, const struct vcase *one)
 {
     return unit->target->op == WHERRY_OP_move && one->dist != 0;

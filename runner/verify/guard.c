@@ -3,7 +3,7 @@
 
 #include "verify.h"
 
-enum { ROOM = 6 * PAGE, LARGEST = 8 << 20, SOURCE_AT_END = 1, DESTINATION_AT_END = 2, PAGE_ONLY = 4 };
+enum { ROOM = 6 * PAGE, LARGEST = 32 << 20, SOURCE_AT_END = 1, DESTINATION_AT_END = 2, PAGE_ONLY = 4 };
 
 static struct arena source, even, odd;
 
@@ -119,11 +119,15 @@ static void generate(struct unit *unit)
     if (!brief)
         remainders(unit);
     /* Loops that only large sizes have. */
-    const uint64_t largest = unit->target->routine && unit->level != LEVEL_FULL ? 65536 : LARGEST;
+    const uint64_t most = 8 << 20, /* in every shape */
+        largest = unit->target->routine && unit->level != LEVEL_FULL ? 65536
+                  : past_caches(unit)                                ? LARGEST
+                                                                     : most;
     for (uint64_t power = 8192; power <= largest && !brief; power *= 2)
         for (int off = -1; off <= 1; off++)
             for (one.at = 0; one.at < 4 && !unit->failed; one.at++) {
-                if ((set && one.at & SOURCE_AT_END) || (power > 1 << 20 && off && !unit->few))
+                if ((set && one.at & SOURCE_AT_END) || (power > 1 << 20 && off && !unit->few) ||
+                    (power > most && off >= 0))
                     continue;
                 one.n = fit(unit->target, power + (uint64_t)(int64_t)off * (1 + below(unit, 300)));
                 one.c = (int)next_random(&unit->random);
@@ -131,16 +135,16 @@ static void generate(struct unit *unit)
                 struct vcase moved = one;
                 moved.dist = 1 + (int64_t)below(unit, off ? 255 : one.n - 1);
                 moved.dist *= one.at & SOURCE_AT_END ? 1 : -1;
-                if (may_overlap(unit, &moved) && moved.n + reach_of(&moved) <= LARGEST)
+                if (may_overlap(unit, &moved) && moved.n + reach_of(&moved) <= largest)
                     run(unit, &moved);
             }
 }
 
 static const char *lacks_room(const struct vcase *one)
 {
-    return one->n + reach_of(one) > LARGEST + ROOM ? "8 MiB and 24576 bytes" : NULL;
+    return one->n + reach_of(one) > LARGEST + ROOM ? "32 MiB and 24576 bytes" : NULL;
 }
-_Static_assert(LARGEST == 8 << 20 && ROOM == 24576, "said above");
+_Static_assert(LARGEST == 32 << 20 && ROOM == 24576, "said above");
 
 const struct family family_guard = {
     .name = "guard",

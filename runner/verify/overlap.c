@@ -200,6 +200,7 @@ static void generate(struct unit *unit)
         }
     static const int64_t distances[] = {0, 1, -1, 8, -8, 63, -64, 4096, -4096, 65537, -70000, 1000003};
     size_t most = full ? (size_t)64 << 20 : unit->few ? (size_t)8 << 20 : (size_t)1 << 20;
+    most = past_caches(unit) ? (size_t)64 << 20 : most;
     prepare(most + 64, 1000003, unit->seed);
     for (size_t n = (size_t)1 << 20; n <= most; n *= full ? 4 : 8)
         for (size_t k = 0; k < sizeof distances / sizeof distances[0] && !unit->failed; k++) {

@@ -49,6 +49,11 @@ __attribute__((target("avx"))) static void read_upper(uint8_t upper[16][16])
 #undef ONE
 }
 
+static size_t largest(const struct unit *unit)
+{
+    return unit->level == LEVEL_BRIEF ? (size_t)1 << 20 : past_caches(unit) ? (size_t)64 << 20 : (size_t)8 << 20;
+}
+
 static void run(struct unit *unit, const struct vcase *one)
 {
     const bool overlapping = one->at & OVERLAPPING && unit->target->op == WHERRY_OP_move;
@@ -57,7 +62,7 @@ static void run(struct unit *unit, const struct vcase *one)
         look_at_cpu();
         /* What generate() comes to, with an overlap of nearly as much: memory of which nothing is used takes as long.
          */
-        const size_t most = unit->level == LEVEL_BRIEF ? 2 << 20 : 8 << 20;
+        const size_t most = unit->level == LEVEL_BRIEF ? 2 << 20 : largest(unit);
         const size_t length = 2 * ROOM + (span > most ? span : most);
         source = arena_make(length, one->seed, 1);
         destination = arena_make(length, one->seed, 0);
@@ -178,7 +183,7 @@ static void generate(struct unit *unit)
         run(unit, &one);
         overlapping(unit, one);
     }
-    for (uint64_t n = 4096; n <= (brief ? 1u << 20 : 8u << 20); n *= 2)
+    for (uint64_t n = 4096; n <= largest(unit); n *= 2)
         for (unsigned exact = 0; exact < 2; exact++) /* whole pages may go a way of their own */
             for (one.at = 0; one.at < modes && !unit->failed; one.at++) {
                 one.n = fit(unit->target, exact ? n : n - 64 + below(unit, 128));

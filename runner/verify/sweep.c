@@ -273,10 +273,8 @@ static void generate_sizes(struct unit *unit)
                 blocks_beside(unit, between, most);
         }
     }
-    /* Where what is larger than a cache has a way of its own. A routine of the registry takes long, and has none there.
-     */
-    for (size_t power = (size_t)8 << 20; (unit->few || full) && !unit->target->routine && power < (size_t)32 << 20;
-         power *= 2) {
+    /* Where what is larger than a cache has a way of its own. */
+    for (size_t power = (size_t)8 << 20; past_caches(unit) && power < (size_t)32 << 20; power *= 2) {
         prepare(unit, 2 * power + 64, unit->seed);
         for (unsigned i = 0; i < (full ? 16u : 6u) && !unit->failed; i++)
             at_offsets(unit, power + below(unit, power), 1);
@@ -284,7 +282,7 @@ static void generate_sizes(struct unit *unit)
             at_offsets(unit, 2 * power + (size_t)(int64_t)off, 1);
     }
     /* And beyond all but the largest caches. */
-    if ((unit->few || full) && !brief && !unit->target->routine && !unit->failed) {
+    if (past_caches(unit) && !unit->failed) {
         const size_t largest = (size_t)64 << 20;
         prepare(unit, largest + 64, unit->seed);
         for (unsigned i = 0; i < (full ? 8u : 1u) && !unit->failed; i++)
@@ -354,9 +352,9 @@ static void page_ends(struct unit *unit)
  * once, fewer of them. */
 static void large_deltas(struct unit *unit)
 {
-    const bool brief = unit->level == LEVEL_BRIEF, many = !brief && (unit->few || unit->level == LEVEL_FULL);
+    const bool brief = unit->level == LEVEL_BRIEF, many = unit->few || unit->level == LEVEL_FULL;
     const uint64_t dense = brief ? 65536 : many ? 1 << 20 : 128 << 10;
-    const uint64_t most = many && !unit->target->routine ? (uint64_t)32 << 20 : dense;
+    const uint64_t most = past_caches(unit) ? (uint64_t)32 << 20 : dense;
     struct vcase one = {.calls = 1, .seed = unit->seed};
     for (uint64_t power = 16384; power <= most && !unit->failed && !unit->thin; power *= 2) {
         const uint64_t first = below(unit, 64), begin = below(unit, 64);

@@ -137,6 +137,9 @@ bool any_target(const struct target *target); /* true: for families that apply t
 bool is_set(const struct target *target);     /* set, zero or pagezero: no source */
 bool only_reads(const struct target *target); /* no destination: the one that families have ready stays as it was */
 bool writes(const struct target *target);     /* not only_reads; as families ask it */
+/* Is there time for sizes beyond most caches, where a library has a way of its own? A routine of the registry has none.
+ */
+bool past_caches(const struct unit *unit);
 bool may_overlap(const struct unit *unit, const struct vcase *one); /* op move, and a distance is given */
 uint64_t reach_of(const struct vcase *one);                         /* the distance, whichever way */
 bool sums_as_well(const struct target *target);                     /* what it has copied, into target_sum */
