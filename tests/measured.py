@@ -34,6 +34,7 @@ def of(events, kind):
 
 
 PEERS = """
+#define _GNU_SOURCE
 #include <stddef.h>
 void *good_memcpy(void *d, const void *s, size_t n)
 { char *p = d; const char *q = s; while (n--) { *p++ = *q++; __asm__(""); } return d; }
@@ -116,6 +117,15 @@ __attribute__((destructor)) static void tell_walk(void)
   if (!file) return;
   for (unsigned long i = 0; i < walked_count; i++) fprintf(file, "%lu %lu\\n", walked[0][i], walked[1][i]);
   fclose(file); }
+/* Of MOVES "EACH CPU CPU": after EACH calls it goes to the other one of these. */
+#include <sched.h>
+void *moving_memcpy(void *d, const void *s, size_t n)
+{ static unsigned long each, made; static int two[2];
+  if (!each) sscanf(getenv("MOVES"), "%lu %d %d", &each, &two[0], &two[1]);
+  if (++made % each == 0) {
+    cpu_set_t one; CPU_ZERO(&one); CPU_SET(two[made / each % 2], &one);
+    sched_setaffinity(0, sizeof one, &one); }
+  return good_memcpy(d, s, n); }
 static unsigned short listed[1 << 20];
 static unsigned long listed_count;
 void *listed_memcpy(void *d, const void *s, size_t n)

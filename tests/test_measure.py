@@ -3,10 +3,13 @@
 Nothing here depends on how fast anything was.
 """
 
+import ctypes
 import json
 import os
 import re
 import subprocess
+from collections import Counter
+from statistics import median
 
 import pytest
 from conftest import need_tool, run
@@ -66,6 +69,66 @@ ROWS = {
     "places sum": "op=csum routines=csum_sse2 size=800 places=change",
     "ascending set": "op=set routines=libc,wherry size=4096 ascending=destination dst_state=L2",
 }
+
+
+def test_memory_of_a_row_is_more_than_the_cache_before_its_state(runner):
+    """And both sides of a copy fit into that of the state; what has none is more than all keep."""
+    cpu = json.loads(subprocess.check_output([runner, "cpu", "--json"]))
+    l1, l2, l3 = (cpu["believed"].get(name, {}).get("size") for name in ("L1d", "L2", "L3"))
+    if not l1 or not l2 or not l3 or l3 > 64 << 20:
+        pytest.skip("the runner counts on caches of other sizes")
+    bounds = {"L1": (0, l1), "L2": (l1, l2), "L3": (l2, l3), "DRAM": (4 * l3, 1 << 60)}
+    rows = [
+        f"id={i} op=copy routines=libc size=64 src_state={state} dst_state={state} {QUICK}"
+        for i, state in enumerate(bounds)
+    ]
+    events, _ = measure(runner, rows)
+    unfit = {event["id"] for event in of(events, "skip")}
+    for row, (more, most) in zip(of(events, "row"), bounds.values(), strict=True):
+        held = row["pool_bytes_src"] + row["pool_bytes_dst"]
+        assert row["id"] in unfit or more < held <= most, row
+
+
+@pytest.mark.parametrize(("each", "rounds"), [(5000, 8), (2124, 4)])
+def test_what_is_kept_is_of_the_rounds_that_nothing_disturbed(
+    runner, peers, monkeypatch, each, rounds
+):
+    """A peer goes to another CPU now and then: amid some rounds of 2,124 calls, or amid each; then
+    there is nothing better to keep."""
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    if len(cpus) < 2:
+        pytest.skip("needs two CPUs")
+    monkeypatch.setenv("MOVES", f"{each} {cpus[0]} {cpus[1]}")
+    row = f"id=1 op=copy routines=p size=64 calls=1000 rounds={rounds}"
+    events, _ = measure(runner, [row], "--raw", "--peer", f"p={peers}:moving_")
+    (end,) = of(events, "rowend")
+    outcomes = end["outcomes"]
+    told = Counter(outcome for outcome in outcomes if outcome)
+    assert told["migrated"] and told == {k: n for k, n in end["reasons"].items() if n}
+    valid = [i for i, outcome in enumerate(outcomes) if outcome is None]
+    if each == 2124:
+        assert not valid
+    enough = len(valid) >= 3
+    kept = valid if enough else [i for i in range(len(outcomes)) if i not in valid][:rounds]
+    for cell in of(events, "cell"):
+        assert cell["ns"] == [cell["tried"][i] for i in kept]
+        assert (cell["rounds"], cell["voided"]) == (len(valid), len(outcomes) - len(valid))
+        assert cell["disturbed"] != enough
+    figures = (end["cores"], end["memories"])
+    assert end["pace"] == [pytest.approx(median(own[i] for i in kept)) for own in figures]
+
+
+def test_huge_pages_that_were_not_obtained_are_told(runner):
+    def without() -> None:
+        ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)  # PR_SET_THP_DISABLE
+
+    row = f"id=1 op=copy routines=libc size=4096 src_state=L2 dst_state=L2 huge=1 {QUICK}"
+    command = [runner, "measure", "--seed", "1"]
+    done = subprocess.run(
+        command, input=row, capture_output=True, text=True, preexec_fn=without, check=True
+    )
+    (told,) = of([json.loads(line) for line in done.stdout.splitlines()], "row")
+    assert told["huge"] is False
 
 
 @pytest.mark.parametrize("name", ROWS)

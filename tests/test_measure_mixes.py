@@ -180,6 +180,40 @@ def test_places_change_where_asked(runner, peers, tmp_path, monkeypatch, sizes):
             assert again < 0.2 if places == "change" else again > 0.9, (places, side, again)
 
 
+@pytest.mark.parametrize("sizes", ["size=600", "mix=uniform:500-600"])
+def test_places_that_would_be_learnt_are_no_change(runner, sizes):
+    """A short table keeps its order, so that its few places came again and again."""
+    row = f"op=copy routines=libc {sizes} places=change {QUICK}"
+    events, said = measure(runner, [f"id=1 {row} table=32769", f"id=2 {row} table=32768"], status=2)
+    assert [cell["id"] for cell in of(events, "cell")] == [1, 1]
+    assert said.count("\n") == 1 and "a table of more than 32768 entries" in said
+
+
+@pytest.mark.parametrize("table", [7, 24])
+def test_slots_go_into_a_short_table_or_it_into_them(runner, peers, tmp_path, monkeypatch, table):
+    """Else both circles together have far more calls than either, and none can be learnt."""
+    told = tmp_path / "walk"
+    monkeypatch.setenv("WALK", str(told))
+    row = f"id=1 op=copy routines=p mix=uniform:650-700 table={table} calls=2000 rounds=1"
+    measure(runner, [f"{row} batch_us=20"], "--peer", f"p={peers}:walked_")
+    seen = [tuple(map(int, line.split())) for line in told.read_text().splitlines()]
+    slots = len(set(seen[-1500:-200]))  # of the last sample, without the verification
+    assert slots > 1 and (slots % table == 0 or table % slots == 0), slots
+
+
+def test_buffers_that_are_walked_lie_elsewhere_in_their_pages_each_round(
+    runner, peers, tmp_path, monkeypatch
+):
+    told = tmp_path / "walk"
+    monkeypatch.setenv("WALK", str(told))
+    row = "id=1 op=copy routines=p size=4096 walk=stream buffer=65536 calls=64 rounds=12"
+    for delta in ("any", "70"):
+        measure(runner, [f"{row} delta={delta} batch_us=20"], "--peer", f"p={peers}:walked_")
+        seen = [tuple(map(int, line.split())) for line in told.read_text().splitlines()]
+        apart = {(dst - src) % 4096 for src, dst in seen}
+        assert len(apart) > 4 if delta == "any" else apart == {70}, apart
+
+
 def test_a_mix_that_gives_alignments_has_its_places(runner, tmp_path):
     mix = tmp_path / "mix"
     mix.write_text("8:1\n0:1\n8:1\n")
