@@ -221,6 +221,21 @@ def test_a_mix_that_gives_alignments_has_its_places(runner, tmp_path):
     assert said.count("\n") == 1 and "give no places=change" in said
 
 
+def test_every_other_round_goes_the_other_way(runner, peers, tmp_path, monkeypatch):
+    """So that who comes first in one, after whatever there was, comes last in the next."""
+    told = tmp_path / "turns"
+    monkeypatch.setenv("TURNS", str(told))
+    row = "id=1 op=copy routines=a,b,c size=64 calls=1000 rounds=6 batch_us=20"
+    options = [word for name in "abc" for word in ("--peer", f"{name}={peers}:{name}_")]
+    events, _ = measure(runner, [row], *options)
+    rounds = len(of(events, "rowend")[0]["cores"])
+    turns = told.read_text()[: -3 * 48]  # without the verification; the first has a second cell
+    samples = turns[-4 * 1062 * rounds :][::1062]
+    orders = [samples[i : i + 4] for i in range(0, 4 * rounds, 4)]
+    assert all(sorted(order) == ["a", "a", "b", "c"] for order in map(list, orders)), orders
+    assert [o[::-1] for o in orders[1::2]] == orders[0 : len(orders) // 2 * 2 : 2], orders
+
+
 def test_routines_of_a_round_get_the_same_sizes_in_another_order(
     runner, peers, tmp_path, monkeypatch
 ):
