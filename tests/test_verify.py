@@ -186,6 +186,7 @@ WRONG = {
     "read_beyond_memcpy": "past the end of the source",
     "near_beyond_memmove": "expected",
     "rmw_beyond_memcpy": "outside the destination",
+    "last_beyond_iszero": "returned 1, expected 0",
 }
 GOOD = ["memcpy", "memmove", "mempcpy", "memset", "bzero", "bcopy"]
 GOOD += ["csum_partial", "csum_partial_copy"]
@@ -272,6 +273,7 @@ FAMILIES = {
     "read_beyond": "guard",
     "near_beyond": "overlap",
     "rmw_beyond": "neighbour",
+    "last_beyond": "zeros",
     "unfenced_moved_large": "ordering",
     "unfenced_backward_large": "ordering",
     "rmw_large": "neighbour",

@@ -73,7 +73,8 @@ const char *case_parse(const char *text, const struct family **family, struct vc
     }
     const uint64_t farthest = (*family)->farthest ? (*family)->farthest : FARTHEST;
     const uint64_t offset = (*family)->farthest ? LARGE_OFFSET : OFFSET;
-    if (one->n > farthest || one->d > offset || one->s > offset || one->calls > 100000000 ||
+    const uint64_t place = (*family)->marks && one->n > offset ? one->n - 1 : offset;
+    if (one->n > farthest || one->d > offset || one->s > place || one->calls > 100000000 ||
         one->dist > (int64_t)farthest || one->dist < -(int64_t)farthest) {
         snprintf(wrong, sizeof wrong,
                  "--case '%s': too large; n and dist to %" PRIu64 " GiB, d and s to %" PRIu64 ", calls to 100000000",

@@ -91,6 +91,7 @@ struct family {
     void (*run)(struct unit *unit, const struct vcase *one); /* one case */
     const char *(*lacks_room)(const struct vcase *one); /* what a --case has too much of, or NULL; NULL: of nothing */
     uint64_t farthest;                                  /* the largest n or dist of a --case; 0: FARTHEST */
+    bool marks;                                         /* s is the number of a byte, below n */
     bool tells_addresses;                               /* they are the same in each run, and may be what is wrong */
 };
 #define FARTHEST ((uint64_t)8 << 30)
