@@ -15,9 +15,10 @@ void *recorder_next[RECORDER_FUNCTIONS];
 void *recorder_tried[RECORDER_FUNCTIONS];
 void *recorder_called[RECORDER_FUNCTIONS];
 bool recorder_trying;
-static struct recorder_block *only; /* of the process */
-struct recorder_block *recorder_block(uint32_t number) { return number ? NULL : only; }
-uint64_t recorder_random(struct recorder_block *block) { return (uint64_t)(block == NULL); }
+static struct recorder_block *only, *other; /* of the process, and of its second thread */
+struct recorder_block *recorder_block(uint32_t number) { return number == 0 ? only : number == 1 ? other : NULL; }
+static uint64_t drawn = 1;
+uint64_t recorder_random(struct recorder_block *block) { return block == NULL ? drawn : 0; }
 
 #define CHECK(holds)                                                                                                   \
     do {                                                                                                               \
@@ -122,10 +123,62 @@ static void of_calls_that_last(void)
     free(file);
 }
 
+static void one_turn(uint64_t ticks)
+{
+    recorder_take_turn(NULL);
+    only->calls += 100;
+    only->at += 5 * sizeof(struct logged_call);
+    only->larger += 3;
+    only->larger_bytes += 7000;
+    only->aside += 500;
+    other->calls += 50;
+    other->larger += 1;
+    other->larger_bytes += 2000;
+    other->aside += 3000;
+    now += ticks;
+}
+
+/* What several threads did counts together, and what counting took of them is that of the busiest, in this turn. */
+static void of_two_threads(void)
+{
+    struct recorder_file *file = recorder_file = calloc(1, sizeof *file);
+    only = calloc(1, sizeof *only);
+    other = calloc(1, sizeof *other);
+    CHECK(file && only && other);
+    now = 1000;
+    recorder_trying = false;
+    recorder_next[FN_memset] = only;
+    recorder_tried[FN_memset] = other;
+    for (unsigned turn = 0; turn < 8; turn++) {
+        const bool first = turn / 2 % 2; /* of the pair: the side that was drawn */
+        drawn = (uint64_t)first << 63;
+        one_turn(TURN_TICKS + turn);
+        CHECK(recorder_trying == (turn % 2 ? !first : first) && file->kinds[false].turns == turn);
+        CHECK(recorder_called[FN_memset] == (recorder_trying ? other : only));
+        if (!turn)
+            continue;
+        const bool before = turn % 2 ? first : !((turn - 1) / 2 % 2); /* the side of the turn that has just ended */
+        const struct recorder_turn *kept = &file->turn[(turn - 1) / 2].sides[before];
+        CHECK(kept->ticks == TURN_TICKS + turn - 1 - 3000 && kept->calls == 155);
+        CHECK(kept->larger == 4 && kept->larger_bytes == 9000);
+    }
+    /* A turn of nothing but counting has no length of its own. */
+    other->aside += 2 * (uint64_t)TURN_TICKS;
+    recorder_take_turn(NULL);
+    CHECK(file->kinds[false].turns == 8 && file->turn[3].sides[false].ticks == 0 &&
+          file->turn[3].sides[true].ticks > 0);
+    free(other);
+    free(only);
+    free(file);
+    only = other = NULL;
+    drawn = 1;
+}
+
 int main(void)
 {
     of_more_than_there_is_room_for();
     of_calls_that_last();
+    of_two_threads();
     puts("turns: kept");
     return 0;
 }
