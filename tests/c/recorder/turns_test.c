@@ -28,40 +28,43 @@ uint64_t recorder_random(struct recorder_block *block) { return block == NULL ? 
         }                                                                                                              \
     } while (0)
 
-static void of_more_than_there_is_room_for(void)
+static void of_more_than_there_is_room_for(bool lasting)
 {
     struct recorder_file *file = calloc(1, sizeof *file);
     CHECK(file);
-    file->kinds[false].ticks = TURN_TICKS;
+    const unsigned room = lasting ? LASTING_TURNS : TURNS;
+    const struct recorder_turns *pairs = lasting ? file->lasting_turn : file->turn;
+    file->lasting = lasting;
+    file->kinds[lasting].ticks = TURN_TICKS;
     struct recorder_turn here = {0, 0, 0, 0};
     uint64_t calls[2] = {0, 0};
-    for (unsigned i = 0; i < 3 * 2 * TURNS; i++) {
+    for (unsigned i = 0; i < 3 * 2 * room; i++) {
         recorder_trying = i & 1;
-        const uint64_t ticks = file->kinds[false].ticks, before = file->kinds[false].turns;
+        const uint64_t ticks = file->kinds[lasting].ticks, before = file->kinds[lasting].turns;
         here = (struct recorder_turn){here.ticks + ticks, here.calls + i % 97, here.larger + 2, here.larger_bytes + 3};
         calls[i & 1] += i % 97;
         keep(file, &here, ticks);
         file->before = here;
-        const uint64_t turns = file->kinds[false].turns;
-        CHECK(turns == before + 1 || (before == 2 * TURNS - 1 && turns == TURNS));
-        CHECK(turns < 2 * TURNS);
+        const uint64_t turns = file->kinds[lasting].turns;
+        CHECK(turns == before + 1 || (before == 2 * room - 1 && turns == room));
+        CHECK(turns < 2 * room);
     }
-    /* Full at 2, 3, 4, 5 and 6 times TURNS turns. */
-    CHECK(file->kinds[false].ticks == (uint64_t)TURN_TICKS << 5);
+    /* Full at 2, 3, 4, 5 and 6 times so many turns. */
+    CHECK(file->kinds[lasting].ticks == (uint64_t)TURN_TICKS << 5);
     struct recorder_turn sums[2] = {{0, 0, 0, 0}, {0, 0, 0, 0}};
-    for (unsigned i = 0; i < file->kinds[false].turns / 2; i++)
+    for (unsigned i = 0; i < file->kinds[lasting].turns / 2; i++)
         for (unsigned side = 0; side < 2; side++) {
-            sums[side].ticks += file->turn[i].sides[side].ticks;
-            sums[side].calls += file->turn[i].sides[side].calls;
-            sums[side].larger += file->turn[i].sides[side].larger;
-            sums[side].larger_bytes += file->turn[i].sides[side].larger_bytes;
+            sums[side].ticks += pairs[i].sides[side].ticks;
+            sums[side].calls += pairs[i].sides[side].calls;
+            sums[side].larger += pairs[i].sides[side].larger;
+            sums[side].larger_bytes += pairs[i].sides[side].larger_bytes;
         }
     CHECK(sums[0].ticks + sums[1].ticks == here.ticks);
     CHECK(sums[0].calls == calls[0] && sums[1].calls == calls[1]);
     CHECK(sums[0].larger + sums[1].larger == here.larger);
     CHECK(sums[0].larger_bytes == sums[1].larger_bytes);
     CHECK(sums[0].larger_bytes + sums[1].larger_bytes == here.larger_bytes);
-    CHECK(file->kinds[true].turns == 0);
+    CHECK(file->kinds[!lasting].turns == 0);
     free(file);
 }
 
@@ -84,6 +87,7 @@ static void of_calls_that_last(void)
     only = calloc(1, sizeof *only);
     CHECK(file && only);
     only->trials[OP_MOVE][LARGEST - 1].sides[1][5].calls = only->trials[OP_MOVE][LARGEST].sides[1][5].calls = 3;
+    only->trials[OP_COPY][LARGEST].sides[0][0].calls = 3;
     now = 1000;
     works(100, TURN_TICKS, false);
     CHECK(file->kinds[false].turns == 99 && !file->lasting && !file->settling);
@@ -94,6 +98,7 @@ static void of_calls_that_last(void)
     works(1, TURN_TICKS, true);
     CHECK(file->kinds[false].turns == before + 1 && file->lasting && file->settling);
     /* What was tried of LASTING_FROM and more until then is forgotten, once. */
+    CHECK(only->trials[OP_COPY][LARGEST].sides[0][0].calls == 0);
     CHECK(only->trials[OP_MOVE][LARGEST].sides[1][5].calls == 0 &&
           only->trials[OP_MOVE][LARGEST - 1].sides[1][5].calls == 3);
     only->trials[OP_SET][79].sides[0][0].calls = 2;
@@ -147,14 +152,15 @@ static void of_two_threads(void)
     CHECK(file && only && other);
     now = 1000;
     recorder_trying = false;
-    recorder_next[FN_memset] = only;
-    recorder_tried[FN_memset] = other;
+    recorder_next[FN_memcpy] = only;
+    recorder_tried[FN_memcpy] = other;
     for (unsigned turn = 0; turn < 8; turn++) {
         const bool first = turn / 2 % 2; /* of the pair: the side that was drawn */
         drawn = (uint64_t)first << 63;
         one_turn(TURN_TICKS + turn);
         CHECK(recorder_trying == (turn % 2 ? !first : first) && file->kinds[false].turns == turn);
-        CHECK(recorder_called[FN_memset] == (recorder_trying ? other : only));
+        CHECK(recorder_called[FN_memcpy] == (recorder_trying ? other : only));
+        CHECK(file->turn_ends == now - turn);
         if (!turn)
             continue;
         const bool before = turn % 2 ? first : !((turn - 1) / 2 % 2); /* the side of the turn that has just ended */
@@ -176,7 +182,8 @@ static void of_two_threads(void)
 
 int main(void)
 {
-    of_more_than_there_is_room_for();
+    of_more_than_there_is_room_for(false);
+    of_more_than_there_is_room_for(true);
     of_calls_that_last();
     of_two_threads();
     puts("turns: kept");
