@@ -236,13 +236,17 @@ def test_every_other_round_goes_the_other_way(runner, peers, tmp_path, monkeypat
     assert [o[::-1] for o in orders[1::2]] == orders[0 : len(orders) // 2 * 2 : 2], orders
 
 
+@pytest.mark.parametrize("places", ["repeat", "change"])
 def test_routines_of_a_round_get_the_same_sizes_in_another_order(
-    runner, peers, tmp_path, monkeypatch
+    runner, peers, tmp_path, monkeypatch, places
 ):
     """What one has taught the branch predictor must be of no use to the next."""
     told = tmp_path / "sizes"
     monkeypatch.setenv("SIZES", str(told))
-    row = "id=1 op=copy routines=p mix=uniform:0-999 table=65536 calls=1000 rounds=2 batch_us=20"
+    row = (
+        f"id=1 op=copy routines=p mix=uniform:0-999 table=65536 places={places} calls=1000 rounds=2"
+        " batch_us=20"
+    )
     measure(runner, [row], "--peer", f"p={peers}:listed_")
     sizes = list(map(int, told.read_text().split()))
     # From the end: 48 calls of verification each, and 4 samples of 1000 calls with 62 before them.
