@@ -8,6 +8,7 @@ import ctypes
 import fcntl
 import os
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -21,6 +22,8 @@ import forked
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+FAKE = ROOT / "tests/fake_runner.py"
+CC = shlex.split(os.environ.get("CC", "cc"))
 # The tools of the interpreter that runs the tests come first: they are the pinned ones.
 TOOLS = Path(sys.prefix) / "bin"
 os.environ["PATH"] = f"{TOOLS}{os.pathsep}{os.environ['PATH']}"
@@ -154,6 +157,23 @@ def children_of(pid: int) -> list[str]:
     return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 
+def below(pid: int) -> list[int]:
+    """All descendants."""
+    found = []
+    for child in map(int, children_of(pid)):
+        with contextlib.suppress(OSError):
+            found += [child, *below(child)]
+    return found
+
+
+def is_there(pid: int | str) -> bool:
+    """Neither gone nor a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 def rows_in(journal: Path) -> int:
     """How many rows have come to their end in the journal of a run."""
     try:
@@ -245,6 +265,11 @@ def wherry_run(build_dir: Path) -> Path:
     return build_dir / "runner" / "wherry-run"
 
 
+@pytest.fixture(scope="session")
+def dropin(build_dir: Path) -> Path:
+    return build_dir / "preload/libwherry-dropin.so"
+
+
 @pytest.fixture
 def wherry(wherry_run: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs the `wherry` command with that runner; does not judge its exit status."""
@@ -254,6 +279,12 @@ def wherry(wherry_run: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
         return workbench(*args, env=environment, **options)
 
     return call
+
+
+@pytest.fixture
+def own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test itself is where its files are, and so is what it starts."""
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture

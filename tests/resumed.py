@@ -5,11 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
-from conftest import rows_in, wait_until, workbench
+from conftest import FAKE, rows_in, wait_until, workbench
 
-FAKE = Path(__file__).with_name("fake_runner.py")
 ASKED = ("sizes", "small", "--size", "64,256,1K,4K", "--processes", "3", "--seed", "7", "--raw")
 
 

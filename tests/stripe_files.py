@@ -6,25 +6,12 @@ import contextlib
 import json
 import os
 import subprocess
-import time
 from pathlib import Path
 
 from wherry.striping.place import encoded
 
 MIB = 1 << 20
 NAMES = "read,direct,touch,libc,x87_fild64,wherry,nofault"
-
-
-def system(wherry_run: Path, rows: str, status: int = 0, *options: str) -> tuple[list[dict], str]:
-    result = subprocess.run(
-        [wherry_run, "system", *options], input=rows, capture_output=True, text=True, timeout=300
-    )
-    assert result.returncode == status, result.stdout[-800:] + result.stderr
-    return [json.loads(line) for line in result.stdout.splitlines()], result.stderr
-
-
-def cells(events: list[dict]) -> dict[tuple[int, str], dict]:
-    return {(e["id"], e["routine"]): e for e in events if e["event"] == "cell" and not e["aa"]}
 
 
 class Holder:
@@ -65,13 +52,6 @@ def loops(directory: Path) -> list[str]:
             if str(directory) in own.read_text():
                 found.append(own.parts[3])
     return found
-
-
-def wait_until(condition, seconds: float = 120) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return condition()
 
 
 def processor_seconds(pid: int) -> float:

@@ -19,10 +19,7 @@ from wherry.ab.running import Ran
 from wherry.cli import trying
 from wherry.errors import WherryError
 
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_directory")
 
 
 # ---- sides ----------------------------------------------------------------------------------------------------------

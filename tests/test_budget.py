@@ -6,17 +6,14 @@ import re
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from conftest import processor_seconds, run, workbench
+from conftest import FAKE, processor_seconds, run, workbench
 from wherry import budget
 from wherry.budget import Budget, Share, cost, fit, parse, thin
 from wherry.campaign import Row
 from wherry.errors import WherryError
 from wherry.experiments import Experiment, Request, names
-
-FAKE = Path(__file__).with_name("fake_runner.py")
 
 
 class Made(Experiment):

@@ -25,8 +25,7 @@ from conftest import (
     strict_build,
     undefined,
 )
-
-REGISTRY = ROOT / "src/routines/registry.def"
+from disassembly import registry
 
 
 # --- the native build ----------------------------------------------------------------------------
@@ -55,15 +54,10 @@ def test_no_warnings(build_dir: Path, compiler: str):
 
 def test_routines_call_nothing(build_dir: Path):
     """A routine that calls memcpy would be this library calling itself, without end."""
-    rows = re.findall(r"^ROUTINE\((.*)\)$", REGISTRY.read_text(), flags=re.MULTILINE)
-    columns = [[word.strip() for word in row.split(",")] for row in rows]
-    callers = {
-        "routines_" + row[6].replace("/", "_") + ".o"
-        for row in columns
-        if "TRAIT_CALLS_LIBC" in row[3]
-    }
+    rows = registry()
+    callers = {row.object for row in rows if "TRAIT_CALLS_LIBC" in row.traits}
     objects = sorted((build_dir / "src").glob("libroutines-*.a.p/*.o"))
-    assert len(objects) >= len({row[6] for row in columns})
+    assert len(objects) >= len({row.file for row in rows})
     for name, symbols in undefined(objects).items():
         allowed = {
             "_GLOBAL_OFFSET_TABLE_",

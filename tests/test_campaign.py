@@ -10,16 +10,13 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
-from conftest import rows_in, run, wait_until, workbench
+from conftest import FAKE, rows_in, run, wait_until, workbench
 from wherry import experiments, runfile, runner
 from wherry.campaign import HANG_LIMIT, Campaign, Row
 from wherry.experiments import Request
 from wherry.problems import grouped
-
-FAKE = Path(__file__).with_name("fake_runner.py")
 
 
 @pytest.fixture

@@ -14,10 +14,7 @@ from conftest import processor_seconds
 from wherry import runfile, tables, units
 from wherry.errors import WherryError, unknown
 
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_directory")
 
 
 FAST = ("--processes", "1", "--rounds", "3")

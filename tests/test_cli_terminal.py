@@ -12,12 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, is_runner, run, wait_until
+from conftest import ROOT, is_runner, is_there, run, wait_until
 
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_directory")
 
 
 FAST = ("--processes", "1", "--rounds", "3")
@@ -175,15 +172,7 @@ def test_told_to_end(wherry_run, tmp_path, words, number, status):
     assert "interrupted" in said
     if words[0] == "verify":
         assert "before a part was verified" in said or "parts; nothing was wrong\n" in said
-    wait_until(lambda: not any(map(_at_work, last)), "what it started ends")
-
-
-def _at_work(pid: str) -> bool:
-    """Not one that has ended and that nobody has asked for yet."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
+    wait_until(lambda: not any(map(is_there, last)), "what it started ends")
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,7 @@ from conftest import children_of, program, wait_until
 from wherry import cli, jobcontrol, journal, selfcheck
 from wherry.cli import progress, replaying
 
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_directory")
 
 
 def _state(pid: int) -> str:

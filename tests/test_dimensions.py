@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from conftest import FAKE
 from wherry import dimensions, experiments
 from wherry.experiments import Request
 from wherry.report import pictures
 
-FAKE = Path(__file__).with_name("fake_runner.py")
 TINY = ("--processes", "1", "--rounds", "3", "--seed", "7")
 
 

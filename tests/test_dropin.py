@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import signal
 import sys
@@ -13,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, need_root, need_tool, run
+from conftest import CC, ROOT, need_root, need_tool, run
 
 SIX = ["memcpy", "memmove", "mempcpy", "memset", "bcopy", "bzero"]
 CHECKED = [
@@ -30,12 +29,6 @@ FUNCTIONS = [
 LATER = ["memset_explicit", "__memset_explicit_chk"]
 # Tells a debugger, or whoever asks dlsym, which plan is in force.
 STATUS = "wherry_dropin_plan_status"
-CC = shlex.split(os.environ.get("CC", "cc"))
-
-
-@pytest.fixture(scope="session")
-def dropin(build_dir: Path) -> Path:
-    return build_dir / "preload/libwherry-dropin.so"
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ import hashlib
 import os
 import random
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -14,11 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from conftest import ROOT, need_tool
+from conftest import CC, ROOT, need_tool
 
 # The interpreter itself, not the link in a venv, so that its own test modules are found.
 PYTHON = getattr(sys, "_base_executable", sys.executable)
-CC = shlex.split(os.environ.get("CC", "cc"))
 COREUTILS = {"sort", "cp", "sha256sum"}
 FUNCTIONS = r"(?:__)?w?mem(?:cpy|move|pcpy|set)(?:_chk)?|bcopy|(?:explicit_)?bzero"
 

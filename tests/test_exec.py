@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -14,11 +13,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, run
+from conftest import CC, ROOT, run
 
 sys.path.insert(0, str(ROOT / "python"))
 
-CC = shlex.split(os.environ.get("CC", "cc"))
 MAIN = "#include <string.h>\nint main(int c, char **v) { char to[99]; memcpy(to, v[0], c); return to[0]; }\n"
 
 

@@ -8,14 +8,12 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import workbench
+from conftest import FAKE, workbench
 from wherry import found_peers, runner
 from wherry.errors import WherryError
 from wherry.experiments import Request
 from wherry.experiments.scoreboard import EXPERIMENT as SCOREBOARD
 from wherry.experiments.small import EXPERIMENT as SMALL
-
-FAKE = Path(__file__).with_name("fake_runner.py")
 
 
 @pytest.fixture

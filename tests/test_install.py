@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, meson_build, need_tool, run
+from conftest import CC, ROOT, meson_build, need_tool, run
 from wherry.cli import COMMANDS
 
 PROGRAM = """\
@@ -25,7 +25,6 @@ int main(void)
 }
 """
 SAID = re.compile(r"^carry this over \d+\.\d+\.\d+$")
-CC = shlex.split(os.environ.get("CC", "cc"))
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
 
 

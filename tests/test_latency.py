@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import run
+from systems import cells, system
 from wherry import course, runfile, tables
 from wherry.chasing import report
 from wherry.chasing.found import CHAINS, HUGE, SMALL, Found, Level, levels
@@ -24,19 +25,6 @@ from wherry.units import GIB, KIB, MIB
 
 FAST = ("--processes", "1", "--rounds", "2")
 ROW = "id=1 op=chase routines=1_chain,12_chains rounds=2 batch_us=50"
-
-
-def system(
-    wherry_run: Path, rows: str, status: int = 0, peers: tuple[str, ...] = (), **options
-) -> tuple[list[dict], str]:
-    words = [wherry_run, "system", *(word for own in peers for word in ("--peer", own))]
-    done = subprocess.run(words, input=rows, capture_output=True, text=True, timeout=300, **options)
-    assert done.returncode == status, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
-
-
-def cells(events: list[dict]) -> dict[tuple[int, str], dict]:
-    return {(e["id"], e["routine"]): e for e in events if e["event"] == "cell" and not e["aa"]}
 
 
 def skipped(events: list[dict]) -> dict[int, str]:

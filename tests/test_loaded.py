@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from conftest import run, wait_until
-from test_latency import cells, skipped, system
+from systems import cells, system
+from test_latency import skipped
 from wherry import dimensions, runfile, tables
 from wherry.errors import WherryError
 from wherry.estimate import expected_seconds
@@ -99,7 +100,7 @@ def test_memory_that_is_not_there(wherry_run: Path):
 @two_cpus
 def test_a_wrong_copy_is_named(wherry_run: Path, tmp_path: Path):
     row = f"id=1 {ROW} routines=idle,libc,bad block=65536\n"
-    events, _ = system(wherry_run, row, 1, peers=(f"bad={peer(tmp_path, 0, 1)}",))
+    events, _ = system(wherry_run, row, 1, "--peer", f"bad={peer(tmp_path, 0, 1)}")
     (wrong,) = [e for e in events if e["event"] == "wrong"]
     assert wrong["routine"] == "bad"
     assert wrong["message"] == "byte 5000 of a copy of 65536 is wrong"

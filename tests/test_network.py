@@ -13,7 +13,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from conftest import ROOT, need_root, need_tool, run, wait_until
+from conftest import ROOT, below, is_there, need_root, need_tool, run, wait_until
+from systems import system
 from wherry import runfile, then
 from wherry.experiments import Request
 from wherry.experiments.network import EXPERIMENT
@@ -66,14 +67,6 @@ static const char *carry_end(struct stack_work *work)
 const struct stack wherry_stack = {
     VERSION, "fake", {0, 0, sum, copy_sum}, hook, begin, carry, end, 4096, begin_end, carry_end};
 """
-
-
-def system(wherry_run: Path, rows: str, status: int = 0, *options: str) -> tuple[list[dict], str]:
-    result = subprocess.run(
-        [wherry_run, "system", *options], input=rows, capture_output=True, text=True, timeout=300
-    )
-    assert result.returncode == status, result.stderr + result.stdout
-    return [json.loads(line) for line in result.stdout.splitlines()], result.stderr
 
 
 def cells(events: list[dict]) -> dict[str, dict]:
@@ -408,22 +401,6 @@ def test_a_peer_without_a_copy_is_skipped(wherry_run: Path, lwip: Path, tmp_path
     row = "id=1 op=network routines=sets via=loopback\n"
     _, told = system(wherry_run, row, 2, "--peer", f"sets={peer}")
     assert "'sets' is none of aligned" in told
-
-
-def below(pid: int) -> list[int]:
-    """All descendants."""
-    found = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, task.read_text().split()):
-            found += [child, *below(child)]
-    return found
-
-
-def is_there(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

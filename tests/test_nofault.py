@@ -4,18 +4,15 @@ table: test_nofault_table.py."""
 from __future__ import annotations
 
 import json
-import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, need_root, need_tool, run
+from conftest import CC, ROOT, need_root, need_tool, run
 
-CC = shlex.split(os.environ.get("CC", "cc"))
 OWN = sorted((ROOT / "tests/c/nofault/own").glob("*.c"))
 SCENES = [scene for source in OWN for scene in re.findall(r"\bSCENE\((\w+)\)", source.read_text())]
 

@@ -10,10 +10,7 @@ import sys
 import pytest
 from conftest import ROOT, need_tool
 
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_directory")
 
 
 def test_the_script_of_real_programs(wherry_run, tmp_path):

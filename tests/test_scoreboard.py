@@ -4,10 +4,9 @@ import json
 import math
 import os
 import re
-from pathlib import Path
 
 import pytest
-from conftest import workbench
+from conftest import FAKE, workbench
 from wherry import mixes, runfile, stats
 from wherry.campaign import Row
 from wherry.errors import WherryError
@@ -19,7 +18,6 @@ from wherry.report import regions as report_regions
 from wherry.report import words
 from wherry.scoreboard import listed, regions, show
 
-FAKE = Path(__file__).with_name("fake_runner.py")
 CACHES = {"L1": 48 << 10, "L2": 1 << 20, "L3": 32 << 20}
 # libc is 1 everywhere. Of 14 base regions of copy, five are mixes; move has two more, which overlap.
 TIMES = {

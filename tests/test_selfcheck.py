@@ -10,13 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import need_tool, run, workbench
+from conftest import FAKE, need_tool, run, workbench
 from wherry import selfcheck
 from wherry.cell import Cell
 from wherry.cli import selfcheck as command_of_it
 from wherry.selfcheck import delays, independent, known, verdicts
 
-FAKE = Path(__file__).with_name("fake_runner.py")
 LINK = 0.8
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, run
+from conftest import CC, ROOT, run
 
 SOAK = ROOT / "tools/soak"
-CC = shlex.split(os.environ.get("CC", "cc"))
 
 
 @pytest.fixture

@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, need_tool, run
+from conftest import CC, ROOT, need_tool, run
 from disassembly import registry
 
-CC = shlex.split(os.environ.get("CC", "cc"))
 EXERCISE = ROOT / "tests/c/early.c"
 LIBRARIES = ["src/libwherry.so", "preload/libwherry-dropin.so"]
 MODELS = ["Nehalem", "Haswell", "EPYC"]

@@ -15,18 +15,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conftest import need_root, need_tool
-from stripe_files import (
-    MIB,
-    NAMES,
-    Holder,
-    cells,
-    listed,
-    loops,
-    members,
-    system,
-    wait_until,
-)
+from conftest import need_root, need_tool, wait_until
+from stripe_files import MIB, NAMES, Holder, listed, loops, members
+from systems import cells, system
 from wherry import runfile, tables, then
 from wherry.campaign import Cell
 from wherry.errors import FailedError
@@ -219,7 +210,7 @@ def test_a_killed_holder_leaves_nothing(wherry_run: Path, disk: Path, number: in
     held.process.send_signal(number)
     held.process.wait(timeout=300)
     assert not Path(file).exists() and not list(disk.iterdir())
-    assert wait_until(lambda: not loops(disk)), "loop devices are left"
+    wait_until(lambda: not loops(disk), "loop devices are gone")
     assert "btrfs" not in "".join(
         line for line in Path("/proc/self/mounts").read_text().splitlines() if "loop" in line
     )
@@ -283,16 +274,16 @@ def test_an_interrupted_command_leaves_nothing(
         text=True,
     )
     # Not while the interpreter is still starting, which a busy machine draws out: nothing is there to leave then.
-    assert wait_until(lambda: own.poll() is not None or holders(disk)), "nothing begins"
+    wait_until(lambda: own.poll() is not None or holders(disk), "a beginning")
     time.sleep(delay)
     own.send_signal(number)
     _, said = own.communicate(timeout=300)
     assert "Traceback" not in said
     if number != signal.SIGKILL:
         assert own.returncode == {signal.SIGTERM: 143, signal.SIGINT: 130}[number], said
-    assert wait_until(lambda: not loops(disk)), "loop devices are left"
+    wait_until(lambda: not loops(disk), "loop devices are gone")
     assert not list(disk.iterdir())
-    assert wait_until(lambda: not holders(disk)), "somebody holds scratch"
+    wait_until(lambda: not holders(disk), "nobody holds scratch")
 
 
 def holders(directory: Path) -> list[str]:

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import need_root, need_tool
-from stripe_files import MIB, listed, members, processor_seconds, system, wait_until
+from conftest import need_root, need_tool, rows_in, wait_until
+from stripe_files import MIB, listed, members, processor_seconds
+from systems import system
 from wherry import runfile
 from wherry.errors import WherryError
 from wherry.journal import path_for
@@ -84,7 +85,7 @@ def spoilt(wherry_run: Path, paths: list[Path], words: str, deed: Callable[[], o
     ) as own:
         own.stdin.write(row)
         own.stdin.close()
-        assert wait_until(lambda: processor_seconds(own.pid) > 0.5)
+        wait_until(lambda: processor_seconds(own.pid) > 0.5, "the runner is at work")
         deed()
         events = [json.loads(line) for line in own.stdout]
     assert own.returncode == 1 and events[-1]["event"] == "broken", events[-1]
@@ -227,7 +228,7 @@ def test_what_was_measured_is_kept(wherry_run: Path, wherry, disk: Path, tmp_pat
             text=True,
         )
         journal = path_for(saved)
-        assert wait_until(lambda: journal.exists() and b"rowend" in journal.read_bytes())
+        wait_until(lambda: rows_in(journal) > 0, "a row")
         if kind == "missing":
             paths[1].unlink()
         elif kind == "short":

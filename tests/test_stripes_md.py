@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from conftest import need_tool
-from stripe_files import MIB, cells
+from stripe_files import MIB
+from systems import cells
 
 # A file system of its own on a file in memory: pages of a tmpfs are never cold.
 INIT = r"""#!/bin/sh

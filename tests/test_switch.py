@@ -3,7 +3,6 @@ rows are refused, and nobody is left behind."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -12,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import children_of, wait_until
+from systems import cells, system
 from wherry import runfile, tables, then
 from wherry.clock import Clock
 from wherry.experiments import Request
@@ -20,18 +20,6 @@ from wherry.switching import answer, report
 from wherry.switching.words import ALWAYS, IN_USE, LIVE, METHODS, SEED_TOTAL, WHO
 
 FAST = ("--processes", "1", "--rounds", "2")
-
-
-def system(wherry_run: Path, rows: str, status: int = 0) -> tuple[list[dict], str]:
-    result = subprocess.run(
-        [wherry_run, "system"], input=rows, capture_output=True, text=True, timeout=300
-    )
-    assert result.returncode == status, result.stderr
-    return [json.loads(line) for line in result.stdout.splitlines()], result.stderr
-
-
-def cells(events: list[dict]) -> dict[tuple[int, str], dict]:
-    return {(e["id"], e["routine"]): e for e in events if e["event"] == "cell" and not e["aa"]}
 
 
 @pytest.mark.parametrize("via", ["pipe", "eventfd", "futex"])

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import children_of, is_runner, need_namespaces, need_root, need_tool, wait_until
+from conftest import below, is_runner, is_there, need_namespaces, need_root, need_tool, wait_until
 from stripe_files import MIB, loops, members
-from test_network import cells, reasons, system
+from systems import system
+from test_network import cells, reasons
 from wherry import runfile
 from wherry.errors import FailedError
 from wherry.striping import scratch
@@ -88,21 +89,6 @@ def start(wherry_run: Path, name: str, directory: Path, *options: str) -> subpro
     )
 
 
-def below(pid: int) -> list[int]:
-    found = []
-    for child in map(int, children_of(pid)):
-        with contextlib.suppress(OSError):
-            found += [child, *below(child)]
-    return found
-
-
-def gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
-
-
 @pytest.mark.parametrize("name", ["switch", "network"])
 def test_ctrl_c(wherry_run: Path, disk: Path, name: str):
     """What was measured is kept, and all that was started has gone."""
@@ -122,7 +108,7 @@ def test_ctrl_c(wherry_run: Path, disk: Path, name: str):
     out, said = own.communicate(timeout=300)
     assert own.returncode == 130 and said.count("\n") == 1, said
     assert "interrupted" in said and "Traceback" not in out + said
-    wait_until(lambda: all(map(gone, found)), "those that were started end")
+    wait_until(lambda: not any(map(is_there, found)), "those that were started end")
     assert set(Path("/sys/class/net").iterdir()) == devices
     assert {path.name for path in disk.iterdir()} <= {f"{name}.json"}
 

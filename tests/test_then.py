@@ -15,9 +15,7 @@ PAGE = ROOT / "docs/then-and-now.md"
 RUN = ROOT / "docs/then-and-now.run.json.gz"
 
 
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_directory")
 
 
 def call(*args: str | Path) -> subprocess.CompletedProcess[str]:

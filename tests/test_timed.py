@@ -15,10 +15,7 @@ import pytest
 from conftest import processes, program, run, wait_until, without_randomisation
 from wherry.ab import running
 
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_directory")
 
 
 @pytest.fixture

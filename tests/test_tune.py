@@ -24,10 +24,7 @@ from wherry.tune import (
 )
 from wherry.tune.choose import Window
 
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_directory")
 
 
 GRID = [256 * 2**i for i in range(14)]

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import need_root, need_tool, run
+from conftest import CC, need_root, need_tool, run
 from wherry.recording import unseen
 
-CC = shlex.split(os.environ.get("CC", "cc"))
 # 1000 copies of 100 bytes by stdio, which the recorder does not see, and 600 calls that it does.
 PROGRAM = r"""
 #include <stdio.h>

@@ -15,9 +15,7 @@ CATALOGUE = [
 ] + [{"name": "avx2_zero", "op": "zero", "quantum": 1, "unavailable": "needs AVX2", "idea": ""}]
 
 
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_directory")
 
 
 def pages(**request):
