@@ -283,7 +283,7 @@ FAMILIES = {
     "aligned_load": "sweep",
     "wild_read": "empty",
     "refuses": "huge",
-    "twice": "sums",
+    **dict.fromkeys(("twice", "reread"), "sums"),
     "hang": "sweep",
 }
 

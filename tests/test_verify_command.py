@@ -134,7 +134,7 @@ def test_all_right_says_what_was_tried(runner, wherry, capsys):
     """By what the runner counted: of a call that came back from memory that is not there, what it did."""
     few = (
         "rep_movsb",
-        "wherry_copy_nofault",
+        "nofault@sse2:wherry_copy_nofault",
         "--brief",
         "--family",
         "sweep,nofault",
