@@ -22,7 +22,7 @@
 #include "routines/thresholds.h"
 #include "wherry.h"
 
-enum { MOST_STEPS = 1000, ROOM = 64 << 10, PAGE = 4096, TRAP_FLAG = 0x100 };
+enum { MOST_STEPS = 1000, MOST_REPEATED = 200, PLACES = 1 << 16, ROOM = 64 << 10, PAGE = 4096, TRAP_FLAG = 0x100 };
 
 typedef void *any_fn(uintptr_t, uintptr_t, uintptr_t);
 #define ANY(fn) ((any_fn *)(void (*)(void))(fn))
@@ -34,7 +34,7 @@ uintptr_t unwind_stack;  /* the caller's stack pointer at the call */
 uintptr_t unwind_fourth; /* argument */
 int main(int count, char **words);
 
-static unsigned long stepped, steps_left;
+static unsigned long steps_left, repeated_left;
 static uintptr_t lost_at;
 static const char *lost_how;
 
@@ -60,6 +60,27 @@ static _Unwind_Reason_Code visit(struct _Unwind_Context *context, void *argument
     return walk->main ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
+/* Which instructions have been met, and by which call last: of a loop that goes on the unwinder finds the same,
+ * whatever turn it is, and a call that has met nothing else for MOST_REPEATED instructions is stepped no further. */
+static struct {
+    uintptr_t ip;
+    unsigned long call;
+} met[PLACES];
+static unsigned long calls, instructions;
+
+/* Is it the first time in this call? */
+static bool is_new(uintptr_t ip)
+{
+    size_t at = ip % PLACES;
+    while (met[at].ip && met[at].ip != ip)
+        at = (at + 1) % PLACES;
+    instructions += !met[at].ip;
+    const bool new = met[at].call != calls;
+    met[at].ip = ip;
+    met[at].call = calls;
+    return new;
+}
+
 static void on_step(int signo, siginfo_t *info, void *context)
 {
     ucontext_t *user = context;
@@ -69,7 +90,6 @@ static void on_step(int signo, siginfo_t *info, void *context)
         return;
     struct walk walk = {.wrong = NULL};
     _Unwind_Backtrace(visit, &walk);
-    stepped++;
     if (!walk.caller)
         walk.wrong = "no caller";
     else if (!walk.main)
@@ -78,13 +98,17 @@ static void on_step(int signo, siginfo_t *info, void *context)
         lost_how = walk.wrong;
         lost_at = ip;
     }
-    if (lost_how || --steps_left == 0)
+    if (is_new(ip))
+        repeated_left = MOST_REPEATED;
+    if (lost_how || --steps_left == 0 || --repeated_left == 0)
         user->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
 }
 
 static void step(const char *name, any_fn *fn, uintptr_t a, uintptr_t b, uintptr_t c)
 {
     steps_left = MOST_STEPS;
+    repeated_left = MOST_REPEATED;
+    calls++;
     unwind_call(fn, a, b, c);
     if (!lost_how)
         return;
@@ -254,6 +278,6 @@ int main(int count, char **words)
         step_large();
         functions += 3;
     }
-    printf("functions %u instructions %lu\n", functions, stepped);
+    printf("functions %u instructions %lu\n", functions, instructions);
     return 0;
 }
