@@ -321,46 +321,19 @@ def call(
 
 # What takes longest comes first, in this order: the workers end together when the last files are small ones.
 LONGEST = (
-    *(
-        "test_dispatch.py",
-        "test_emulated.py",
-        "test_build.py",
-        "test_build_flags.py",
-        "test_tune.py",
-        "test_fleet_hosts.py",
-    ),
-    *(
-        "test_fuzz.py",
-        "test_nofault.py",
-        "test_nofault_table.py",
-        "test_stripes.py",
-        "test_verify.py",
-    ),
-    *("test_turns.py", "test_campaign.py", "test_stripes_failing.py", "test_install.py"),
-    *(
-        "test_budget.py",
-        "test_replay.py",
-        "test_scoreboard.py",
-        "test_cli.py",
-        "test_report_browser.py",
-    ),
-    *(
-        "test_report_systems.py",
-        "test_make_peers.py",
-        "test_peer_sources.py",
-        "test_systems_misuse.py",
-        "test_programs.py",
-    ),
-    *(
-        "test_peers.py",
-        "test_measure_peers.py",
-        "test_handover.py",
-        "test_resume.py",
-        "test_journal.py",
-        "test_recent.py",
-        "test_written.py",
-        "test_timed.py",
-    ),
+    *("test_dispatch.py", "test_emulated.py", "test_build.py", "test_build_flags.py"),
+    *("test_tune.py", "test_fleet_hosts.py", "test_fuzz.py", "test_nofault.py"),
+    *("test_nofault_table.py", "test_stripes.py", "test_verify.py", "test_turns.py"),
+    *("test_campaign.py", "test_stripes_failing.py", "test_install.py", "test_budget.py"),
+    *("test_replay.py", "test_scoreboard.py", "test_cli.py", "test_report_browser.py"),
+    *("test_report_systems.py", "test_make_peers.py", "test_peer_sources.py"),
+    *("test_systems_misuse.py", "test_programs.py", "test_peers.py", "test_measure_peers.py"),
+    *("test_watch.py", "test_record_command.py", "test_padded.py", "test_network.py"),
+    *("test_verify_fences.py", "test_environment.py", "test_order.py", "test_record_signals.py"),
+    *("test_measure_mixes.py", "test_sound.py", "test_percentiles.py", "test_report.py"),
+    *("test_report_pictures.py", "test_nofault_go.py", "test_changing.py"),
+    *("test_handover.py", "test_resume.py", "test_journal.py", "test_recent.py"),
+    *("test_written.py", "test_timed.py"),
 )
 
 
