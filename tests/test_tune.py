@@ -139,13 +139,15 @@ def test_only_what_is_beyond_the_noise_is_proved():
 
 
 def test_rows_are_joined_round_by_round():
-    rows = [[np.array([1.0, 2.0]), np.array([3.0])], [np.array([3.0, 4.0, 9.0]), np.array([5.0])]]
-    assert [list(values) for values in prove.over_rows(rows)] == [[2.0, 3.0], [4.0]]
-    assert prove.over_rows([[], []]) == []
-    # What a row lacks counts for nothing, nor does its weight.
-    assert [list(own) for own in prove.over_rows([[], *rows], [9, 1, 3])] == [[2.5, 3.5], [4.5]]
-    none = [[np.array([]), np.array([3.0])], [np.array([1.0]), np.array([5.0])]]
-    assert [list(own) for own in prove.over_rows(none)] == [[4.0]]
+    def joined(*rows, weights=None):
+        own = [{number: np.array(logs) for number, logs in row.items()} for row in rows]
+        return [list(values) for values in prove.over_rows(own, weights)]
+
+    rows = ({0: [1.0, 2.0], 1: [3.0]}, {0: [3.0, 4.0, 9.0], 1: [5.0]})
+    assert joined(*rows) == [[2.0, 3.0], [4.0]] and joined({}, {}) == []
+    # What a row lacks counts for nothing, nor does its weight; nor is another process in the place of one it lacks.
+    assert joined({}, *rows, weights=[9, 1, 3]) == [[2.5, 3.5], [4.5]]
+    assert joined(rows[0], {0: [], 1: [5.0]}) == joined(rows[0], {1: [5.0], 2: [7.0]}) == [[4.0]]
 
 
 @pytest.mark.parametrize(("calls", "share"), [(None, 1 / 2), ([1, 1], 10 / 11), ([1, 30], 10 / 40)])

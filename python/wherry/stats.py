@@ -79,14 +79,19 @@ def quantiles(samples: Samples) -> dict[str, float]:
     return dict(zip(QUANTILES, (float(v) for v in values), strict=True))
 
 
-def log_ratios(samples: Samples, reference: Samples) -> list[np.ndarray]:
-    """Round by round, for the processes that both were measured in."""
-    pairs = []
+def paired(samples: Samples, reference: Samples) -> dict[int, np.ndarray]:
+    """Log ratios round by round, of the processes that both were measured in."""
+    pairs = {}
     for process in sorted(set(samples) & set(reference)):
         count = min(len(samples[process]), len(reference[process]))
         if count:
-            pairs.append(np.log(samples[process][:count]) - np.log(reference[process][:count]))
+            pairs[process] = np.log(samples[process][:count]) - np.log(reference[process][:count])
     return pairs
+
+
+def log_ratios(samples: Samples, reference: Samples) -> list[np.ndarray]:
+    """The same without the processes' numbers, in their order."""
+    return list(paired(samples, reference).values())
 
 
 def bootstrap(

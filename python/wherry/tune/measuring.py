@@ -33,15 +33,15 @@ class PlanCampaign(Campaign):
         return [*arguments, "--counters", "none"] if self.counters is None else arguments
 
 
-def log_ratios(campaign: Campaign, row: int, name: str, to: str) -> list[np.ndarray]:
+def log_ratios(campaign: Campaign, row: int, name: str, to: str) -> dict[int, np.ndarray]:
     """Round by round, by process; empty when either has no cell."""
     own, other = (campaign.cells.get((row, routine, False)) for routine in (name, to))
-    return stats.log_ratios(own.ns, other.ns) if own and other else []
+    return stats.paired(own.ns, other.ns) if own and other else {}
 
 
 def log_ratio(campaign: Campaign, row: int, name: str, to: str) -> float | None:
     pairs = log_ratios(campaign, row, name, to)
-    return float(np.median(np.concatenate(pairs))) if pairs else None
+    return float(np.median(np.concatenate(list(pairs.values())))) if pairs else None
 
 
 def nanoseconds(campaign: Campaign, row: int, name: str) -> float | None:

@@ -49,18 +49,17 @@ class Proof:
 
 
 def over_rows(
-    of_rows: Sequence[Sequence[np.ndarray]], weights: Sequence[float] | None = None
+    of_rows: Sequence[stats.Samples], weights: Sequence[float] | None = None
 ) -> list[np.ndarray]:
-    """Log ratios of rows, by process and round, as one for all rows: the mean of each round of each process, by the
-    weights when there are any."""
+    """Log ratios of rows, by process and round, as one for all rows: the mean of each round of each process that all
+    rows have, by the weights when there are any."""
     rows = [row for row in of_rows if row]
     if not rows:
         return []
     if weights is not None:
         weights = [weight for weight, row in zip(weights, of_rows, strict=True) if row]
-    processes = min(len(row) for row in rows)
     found = []
-    for process in range(processes):
+    for process in sorted(set.intersection(*map(set, rows))):
         rounds = min(len(row[process]) for row in rows)
         if rounds:
             logs = [row[process][:rounds] for row in rows]
@@ -86,7 +85,7 @@ def judge(
     twins = []
     for row in rows:
         own, twin = (campaign.cells.get((row, DEFAULT, aa)) for aa in (False, True))
-        twins.append(stats.log_ratios(twin.ns, own.ns) if own and twin else [])
+        twins.append(stats.paired(twin.ns, own.ns) if own and twin else {})
     weights = calls and [
         count * (measuring.nanoseconds(campaign, row, DEFAULT) or 0)
         for count, row in zip(calls, rows, strict=True)
@@ -95,7 +94,7 @@ def judge(
     ratio = stats.interval(merged, rng)
     p = float(significance.p_values([significance.units(merged)])[0]) if ratio else 1.0
     each = [
-        (float(np.exp(np.median(np.concatenate(pair)))), row)
+        (float(np.exp(np.median(np.concatenate(list(pair.values()))))), row)
         for pair, row in zip(pairs, rows, strict=True)
         if pair
     ]
