@@ -289,6 +289,17 @@ def test_a_tool_that_disagrees_is_seen(monkeypatch, factor, passed):
     )
 
 
+@pytest.mark.parametrize("does", ["kill -9 $$", "exit 1", "echo {}", "echo '{\"benchmarks\": []}'"])
+def test_a_tool_that_tells_no_times_is_no_failure_of_wherry(monkeypatch, tmp_path, does):
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\n{does}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(independent, "_build", lambda directory: (str(program), ""))
+    monkeypatch.setattr(independent, "measure", made_up(lambda row, routine: row.size / 100))
+    (claim,) = independent.check(session())
+    assert claim.passed is None and claim.undecided and "google-benchmark's" in claim.reason
+
+
 def test_the_other_tool_is_named_by_its_package(monkeypatch):
     monkeypatch.setenv("PATH", "")
     (claim,) = independent.check(session())
