@@ -20,6 +20,8 @@ FAMILIES = {
     "wherry_time_to_libc_ratio": ("ratio", "Time over libc's, geometric mean; below 1 is faster."),
     "wherry_wrong_routines": ("", "Routines that gave wrong bytes, crashed or hung."),
 }
+# What a time hangs on besides, each a label where a cell tells it: a mean over unlike ones would say nothing.
+_APART = ("mode", "places", "code", "content", "ascending", "handed")
 
 
 def _escape(text: str) -> str:
@@ -77,13 +79,15 @@ def text(fleet: Fleet) -> str:
 def _cells(fleet: Fleet, host, who: dict[str, str], put) -> None:
     columns, times = grouping.matrix(fleet, [host])
     _, ratios = grouping.matrix(fleet, [host], 3)
-    parts: dict[tuple[str, str, str, str], list[int]] = {}
+    parts: dict[tuple[tuple[str, str], ...], list[int]] = {}
     for i, number in enumerate(columns):
         key = fleet.keys[number]
-        name = (key[0], key[AT["op"]] or "other", key[AT["routine"]], grouping.region(key))
-        parts.setdefault(name, []).append(i)
-    for (experiment, op, routine, region), members in parts.items():
-        own = who | {"experiment": experiment, "op": op, "routine": routine, "region": region}
+        own = {"experiment": key[0], "op": key[AT["op"]] or "other"}
+        own |= {"routine": key[AT["routine"]], "region": grouping.region(key)}
+        own |= {name: told for name in _APART if (told := key[AT[name]])}
+        parts.setdefault(tuple(own.items()), []).append(i)
+    for labels, members in parts.items():
+        own = who | dict(labels)
         mean = _mean(times[0, members])
         put("wherry_call_time_seconds", mean and mean * 1e-9, **own)
         put("wherry_time_to_libc_ratio", _mean(ratios[0, members]), **own)
