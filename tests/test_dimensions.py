@@ -15,6 +15,7 @@ import pytest
 from conftest import FAKE
 from wherry import dimensions, experiments
 from wherry.experiments import Request
+from wherry.fleet import loading
 from wherry.report import pictures
 
 TINY = ("--processes", "1", "--rounds", "3", "--seed", "7")
@@ -346,6 +347,48 @@ def test_any_delta_is_recorded_by_none(call):
     run, out = bench(call, "any.json", "--size", "64", "--delta", "any,0")
     assert [row.get("delta") for row in run["rows"]] == [None, 0]
     assert "any" in out
+
+
+def test_places_that_change_have_no_offsets(call):
+    """Told are none, also of a run file that says 0; beside places that repeat they are told by that alone."""
+    run, out = bench(call, "new.json", "--size", "64-1K:x2", "--places", "repeat,change")
+    entries = [*run["rows"], *run["cells"]]
+    offsets = {(own.get("places"), own["src_off"], own["dst_off"]) for own in entries}
+    assert offsets == {(None, 0, 0), ("change", None, None)} and "offset" not in out
+    for own in entries:
+        own |= {"src_off": 0, "dst_off": 0}
+    Path("old.json").write_text(json.dumps(run))
+    told = []
+    for name in ("new", "old"):
+        text = call("export", f"{name}.json", "--format", "csv")[1]
+        lines = list(csv.DictReader(io.StringIO(text)))
+        keys = ("places", "src_off (bytes)", "dst_off (bytes)")
+        assert {tuple(map(line.get, keys)) for line in lines} == {
+            ("", "0", "0"),
+            ("change", "", ""),
+        }
+        file = Path(f"{name}.out")
+        call("export", f"{name}.json", "--format", "google-benchmark", "-o", str(file))
+        call("import", str(file), "-o", f"{name}.in.json")
+        rows = json.loads(Path(f"{name}.in.json").read_text())["rows"]
+        assert {(row.get("places"), row["src_off"], row["dst_off"]) for row in rows} == offsets
+        told.append(json.loads(call("compare", "new.json", f"{name}.in.json", "--json")[1]))
+        own = json.loads(Path(f"{name}.json").read_text())
+        assert dimensions.varying(own["rows"]) == {"size", "places"}
+        assert len(pictures.of(own, "cells")) == 1
+        told.append(json.loads(call("compare", "new.json", f"{name}.json", "--json")[1]))
+    for found in (said["comparisons"][0] for said in told):
+        assert not found["only_in_base"] and not found["only_in_run"]
+    fleet = loading.read([Path("new.json"), Path("old.json")])
+    assert len(fleet.keys) == len([cell for cell in run["cells"] if not cell["aa"]])
+
+
+def test_places_that_change_are_no_older_run_s(call):
+    """Which would have no offsets, either."""
+    for places in ("change", "repeat"):
+        bench(call, f"{places}.json", "--size", "64", "--places", places)
+    _, out, err = call("compare", "change.json", "repeat.json")
+    assert "src_off" not in out + err and "places" in out + err
 
 
 @pytest.mark.parametrize(

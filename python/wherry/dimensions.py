@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from wherry.formats.naming import sides
-from wherry.row import PERCENTILES
+from wherry.row import OFFSETS, PERCENTILES, wander
 from wherry.units import size_in_words
 from wherry.yardsticks import LIMITS
 
@@ -67,24 +67,31 @@ def number(value: object) -> float | None:
 
 def of(row: dict) -> dict[str, object]:
     """Its dimensions."""
+    untold = OFFSETS if wander(row) else ()
     return {
         key: value
         for key, value in row.items()
-        if key not in _OTHER and isinstance(value, str | int | float)
+        if key not in _OTHER and isinstance(value, str | int | float) and key not in untold
     }
 
 
 def varying(rows: Sequence[dict]) -> set[str]:
-    """Dimensions in which these rows differ; one that a row lacks counts as different."""
+    """Dimensions in which these rows differ; one that a row lacks counts as different, but for the offsets of places
+    that change, of which those tell enough."""
     dimensions = [of(row) for row in rows]
     keys = dict.fromkeys(key for own in dimensions for key in own)
-    return {key for key in keys if len({own.get(key) for own in dimensions}) > 1}
+
+    def values(key: str) -> set[object]:
+        return {own.get(key) for own in dimensions if key not in OFFSETS or not wander(own)}
+
+    return {key for key in keys if len(values(key)) > 1}
 
 
 def without(row: dict, keys: Iterable[str]) -> tuple:
-    """All that tells it apart beside `keys`."""
+    """All that tells it apart beside `keys`. Places that change are set beside those at 0."""
     left = set(keys)
-    return tuple(sorted((k, v) for k, v in of(row).items() if k not in left))
+    own = of(row) | (dict.fromkeys(OFFSETS, 0) if wander(row) else {})
+    return tuple(sorted((k, v) for k, v in own.items() if k not in left))
 
 
 def states(row: dict) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,6 +12,12 @@ LEARNT_MOST = 32768
 PERCENTILES = ("p50", "p90", "p99", "p99.9", "p99.99")
 # Calls that wait for each other, or of which one is timed: what they move in a second says nothing.
 RATELESS = ("latency", *PERCENTILES)
+OFFSETS = ("src_off", "dst_off")
+
+
+def wander(cell: Mapping[str, object]) -> bool:
+    """Whether its calls lie at places that change, so that no offset is theirs; a file may say 0 all the same."""
+    return cell.get("places") == "change"
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,8 @@ class Row:
             own["dst_state"] = self.dst_state
         if self.pin is not None:
             own["cpu"] = self.pin
-        return own | self._unusual()
+        own |= self._unusual()
+        return own | dict.fromkeys(OFFSETS) if wander(own) else own
 
     def _unusual(self) -> dict[str, object]:
         """What most rows leave at its default, in the words of the protocol and of the run file alike."""

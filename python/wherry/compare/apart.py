@@ -8,6 +8,7 @@ from wherry.compare.match import match, measured
 from wherry.compare.words import count
 from wherry.errors import WherryError
 from wherry.formats.naming import known_dimensions, telling
+from wherry.row import OFFSETS, wander
 from wherry.sentences import join
 
 # More values of a dimension, or more of such dimensions, help nobody.
@@ -43,8 +44,12 @@ def _why(runs: Sequence[dict]) -> str:
     told = [
         [way(c) for c in own if c["routine"] in both] for way, own in zip(ways, cells, strict=True)
     ]
+    # That places change says why offsets are not told.
+    changing = any(wander(one) for own in told for one in own)
     apart = []
     for key in known_dimensions():
+        if key in OFFSETS and changing:
+            continue
         values = [_unique(one.get(key, "not told") for one in own) for own in told]
         if not set(values[0]) & set(values[1]):
             apart.append(f"{key} is {_set_apart(values)}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wherry.dimensions import clean
+from wherry.row import OFFSETS
 
 # All that tells one cell from another, in a fixed order; a cell that lacks one has None there.
 _NUMBERS = ("size", "src_off", "dst_off", "delta", "overlap", "buffer", "threads", "huge", "table")
@@ -62,6 +63,9 @@ def canonical(values: tuple) -> tuple:
             key.append(clean(value))
     if key[AT["experiment"]] is None or key[AT["routine"]] is None:
         raise wrong("a cell has no experiment or routine")
+    if key[AT["places"]] == "change":
+        for name in OFFSETS:
+            key[AT[name]] = None
     return tuple(key)
 
 

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 
 from wherry import schemas
-from wherry.row import PERCENTILES
+from wherry.row import OFFSETS, PERCENTILES, wander
 from wherry.units import parse_size
 
 # Words for the op in other people's names, the longer before those that they contain.
@@ -80,8 +80,11 @@ def known_dimensions() -> tuple[str, ...]:
 
 def dimensions(cell: dict) -> dict[str, object]:
     """Of a row or a cell, as the run file has them; without what is not told."""
+    untold = OFFSETS if wander(cell) else ()
     own = {
-        key: cell[key] for key in known_dimensions() if isinstance(cell.get(key), str | int | float)
+        key: cell[key]
+        for key in known_dimensions()
+        if isinstance(cell.get(key), str | int | float) and key not in untold
     }
     # Runs from before it was recorded had the usual one.
     return own | ({"table": own.get("table", _USUAL["table"])} if "mix" in own else {})
@@ -243,7 +246,8 @@ def read(name: str, sign: str, size: float | None = None, ours: bool = False) ->
     if "mix" in told.dimensions:
         told.dimensions.pop("size", None)
     if ours and told.experiment and told.op not in SCENES:
-        usual = {k: v for k, v in _USUAL.items() if k not in (*_UNUSUAL, "table")}
+        untold = (*_UNUSUAL, "table", *(OFFSETS if wander(told.dimensions) else ()))
+        usual = {k: v for k, v in _USUAL.items() if k not in untold}
         told.dimensions = usual | told.dimensions
     return told
 
