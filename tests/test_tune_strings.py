@@ -1,0 +1,155 @@
+"""`wherry tune`: the sizes of string instructions and the choice of routines, out of figures that are known."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from made_tuning import REPORTED, proof
+from wherry import plans
+from wherry.cell import Cell
+from wherry.tune import choice, grids, measuring, session, strings
+
+CACHES = {"L1d": {"size": 32 << 10}, "L2": {"size": 1 << 20}, "L3": {"size": 32 << 20}}
+
+
+def tuned(monkeypatch, side, log, **thresholds):
+    """log(row, near): of string instructions' time over the loop's. Returns what was found, and the rows that prove."""
+    tuning = session.Session(REPORTED | {"believed": CACHES}, grids.FULL)
+    base = tuning.result.plan
+    own = {f"{side}_rep_from": plans.OFF, f"{side}_rep_recent_from": 0} | thresholds
+    tuning.result.plan = base.changed(**base.past(side, plans.OFF) | own)
+    proved = []
+
+    def prove_it(_, rows, *__):
+        proved.extend(rows)
+        return proof(-0.1, 0.001)
+
+    def logs(campaign, i, name, to):
+        row = campaign.rows[i]
+        if name == "turned":
+            return 0.1 if row.delta in grids.AHEAD else None
+        return log(row, grids.is_near(row)) if (name, to) == ("strings", "loop") else None
+
+    monkeypatch.setattr(tuning, "take", lambda what, rows, *_: SimpleNamespace(rows=rows, cells={}))
+    monkeypatch.setattr(tuning, "prove", prove_it)
+    monkeypatch.setattr(strings.measuring, "log_ratio", logs)
+    turned = strings.strings(tuning, side)
+    assert {row.delta for row, _ in turned} == (set(grids.AHEAD) if side == "copy" else set())
+    (dimension,) = tuning.result.dimensions
+    return tuning.result.plan, dimension, proved
+
+
+def gain(*logs: float) -> float:
+    return pytest.approx(1 - math.exp(sum(logs) / len(logs)))
+
+
+def test_strings_from_where_they_win_by_how_the_destination_lies(monkeypatch):
+    def log(row, near):
+        if row.delta in grids.AHEAD:
+            return 0.3 if row.delta <= 128 and row.size < 16384 else -0.2
+        if near:
+            return -0.4 if row.size >= 4096 else 0.2
+        return -0.2 if 2048 <= row.size < 65536 else 0.5
+
+    plan, found, proved = tuned(monkeypatch, "copy", log)
+    # Two sizes an octave from 2 to 64 KiB, three of them also near.
+    assert found.kept and found.gain == gain(*[-0.2] * 10, *[-0.4] * 3)
+    words = "2 KiB to 64 KiB; written lately from 4 KiB; 1 to 128 B ahead from 16 KiB"
+    assert (found.default, found.found) == ("never", words)
+    own = ("rep_from", "rep_to", "rep_recent_from", "rep_slow_ahead", "rep_all_from")
+    assert [plan.thresholds[f"copy_{key}"] for key in own] == [2048, 65536, 4096, 128, 16384]
+    sizes = {near: [r.size for r in proved if grids.is_near(r) == near] for near in (True, False)}
+    assert min(sizes[True]) >= 4096 > min(sizes[False]) >= 2048 and max(sizes[False]) < 65536
+    assert {row.rounds for row in proved} == {grids.FULL.proof_rounds}
+    usual = {(row.src_off, row.dst_off, row.delta) for row in proved}
+    assert len(usual) == 5 and not usual & {(s, d or 0, delta) for s, d, delta in grids.PLACES}
+
+
+@pytest.mark.parametrize("side", ["copy", "set"])
+def test_strings_that_lose_are_left_where_that_is_worth_it(monkeypatch, side):
+    window = {f"{side}_rep_from": 1024, f"{side}_rep_recent_from": 4096}
+    window |= {f"{side}_rep_to": 32768}
+    for log, changed in ((0.3, True), (0.005, False)):
+        plan, found, proved = tuned(monkeypatch, side, lambda *_, log=log: log, **window)
+        assert found.gain == gain(-log) and found.kept is changed and bool(proved) is changed
+        assert found.default == "1 KiB to 32 KiB; written lately from 4 KiB"
+        assert found.found == ("never" if changed else found.default)
+        assert plan.thresholds[f"{side}_rep_from"] == (plans.OFF if changed else 1024)
+        for near, least in ((True, 4096), (False, 1024)) if changed else ():
+            own = [row.size for row in proved if grids.is_near(row) == near]
+            assert least < min(own) and max(own) < 32768 and (side == "set" or min(own) < 2 * least)
+
+
+def test_strings_end_where_stores_go_past_the_caches(monkeypatch):
+    plan, found, _ = tuned(
+        monkeypatch,
+        "set",
+        lambda row, near: -0.2,
+        set_stream_from=1 << 20,
+        set_stream_recent_from=0,
+    )
+    assert found.found == "22.6 KiB to 1 MiB" and found.gain == gain(-0.2)
+    # Smaller sets are measured where they were written lately, or one level out, which is as near.
+    assert plan.thresholds["set_rep_recent_from"] == plan.thresholds["set_rep_from"] == 23168
+
+
+@pytest.mark.parametrize(
+    ("calls", "logs", "kept"),
+    [
+        (None, (-0.3, 0.1), True),
+        (None, (-0.1, 0.3), False),
+        (None, (-0.1, 0.14), False),  # not worth it
+        # By the time that a program's calls of each take: ten and a thousand nanoseconds.
+        ((100, 8), (-0.3, 0.1), False),
+        ((300, 2), (-0.3, 0.1), True),
+    ],
+)
+def test_the_choice_is_that_of_the_least_time(monkeypatch, calls, logs, kept):
+    """Of one mix it takes less, of the other more."""
+    mixes = [
+        session.Asked("copy", spec, "L1", "L1", count)
+        for spec, count in zip(grids.MIXES, calls or (), strict=False)
+    ]
+    usable = dict.fromkeys(("avx2", "bmi1", "bmi2"), True)
+    tuning = session.Session(REPORTED | {"features": usable}, grids.FULL, mixes=mixes)
+    proved = []
+
+    def prove_it(what, rows, candidate, weights):
+        proved.extend(rows)
+        assert candidate.choice == "avx2" and weights == (
+            list(map(float, calls)) if calls else None
+        )
+        return proof(-0.1, 0.001)
+
+    def take(what, rows, own, processes):
+        assert {name: plan.choice for name, plan in own.items()} == {
+            "plan_sse2": "sse2",
+            "plan_avx2": "avx2",
+        }
+        campaign = measuring.PlanCampaign(rows, {}, processes=3)
+        for i, row in enumerate(rows):
+            first = row.mix in grids.MIXES[::2] if not mixes else row.mix == grids.MIXES[0]
+            for name, log in (("plan_sse2", 0), ("plan_avx2", logs[not first])):
+                times = np.full(5, (10.0 if first else 1000.0) * math.exp(log))
+                campaign.cells[i, name, False] = Cell(1, 64, dict.fromkeys(range(3), times))
+        return campaign
+
+    monkeypatch.setattr(tuning, "take", take)
+    monkeypatch.setattr(tuning, "prove", prove_it)
+    choice.choice(tuning)
+    (found,) = tuning.result.dimensions
+    shares = (3 / 5, 2 / 5)
+    if calls:
+        whole = 10 * calls[0] + 1000 * calls[1]
+        shares = (10 * calls[0] / whole, 1000 * calls[1] / whole)
+    log = sum(share * own for share, own in zip(shares, logs, strict=True))
+    assert found.gain == (pytest.approx(1 - math.exp(log)) if kept else None)
+    assert (found.default, found.found) == ("sse2", "avx2" if kept else "sse2")
+    assert found.kept is bool(proved) is kept
+    assert tuning.result.plan.choice == found.found
+    specs = {row.mix for row in proved}
+    assert not specs or specs == (set(grids.MIXES[:2]) if calls else set(grids.HELD_OUT_MIXES))
+    assert all(row.rounds == grids.FULL.proof_rounds for row in proved)
