@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from wherry.ab import figures, sides, verdict
+from wherry import runfile
+from wherry.ab import figures, record, sides, turns, verdict
 from wherry.ab.running import Ran
 
 
@@ -52,6 +53,54 @@ def test_a_part_of_the_time_that_some_runs_do_not_have_has_no_ratio():
     assert told["cpu"].call == "faster"
     a, b = sides.parse("libc", {}), sides.parse("A=1", {})
     assert "some runs have no user time" in verdict.sentence(a, b, found["user"], 6)
+
+
+def test_what_a_run_file_says_of_the_runs(tmp_path):
+    """B takes 0.8 of A's elapsed time and 1.5 of its memory; of CPU time there is as much, of one part of it not
+    always any."""
+
+    def ran(seconds: float, user: float, peak: int) -> Ran:
+        return Ran(0, seconds, user, 1 - user, peak, 3, "")
+
+    rounds = [(ran(2.0, 0.0, 100), ran(2.2, 0.6, 100), ran(1.6, 0.6, 150), ran(1.76, 0.6, 150))] * 8
+    pair = (sides.parse("libc", {}), sides.parse("A=1", {}))
+    for count, untold in ((8, "noise"), (2, "noise"), (1, "one sample")):
+        own = turns.Turns(pair, rounds[:count], ["ABBA"] * count, seconds=7.0, stolen=0.25)
+        found = figures.all_of(own.rounds, 0)
+        run = record.document(
+            own, found, "elapsed", "so it is", ["x"], ["ab"], 1, "2026-11-21T08:00:00Z"
+        )
+        (tmp_path / "run.json").write_bytes(runfile.encode(run))
+        run = runfile.read(tmp_path / "run.json")
+        told = {
+            row["name"]: (row["fastest"], row["tied"], row.get("undecided")) for row in run["rows"]
+        }
+        few, none, both = count < 4, (None, [], untold), (None, [pair[0].name, "A=1"], None)
+        assert told == {
+            "CPU time": none if few else both,
+            "user time": none,
+            "system time": none if few else told["system time"],
+            "elapsed time": none if few else ("A=1", [], None),
+        }
+        cells = {(cell["name"], cell["routine"]): cell for cell in run["cells"]}
+        one, other = (cells["elapsed time", side.name] for side in pair)
+        assert (one["ns"]["median"], other["ns"]["max"]) == (2.1e9, 1.76e9)
+        assert one["rounds"] == one["processes"] == 2 * count and one["ratio"] is None
+        assert other["ratio"]["median"] == 0.8 and other["ratio"]["to"] == one["routine"]
+        assert other.get("verdict") == (None if few else "faster")
+        assert cells["user time", "A=1"]["ratio"] is None
+        (entry,) = run["experiments"]
+        assert (entry["processes"], entry["rounds"], entry["complete"]) == (4 * count, count, True)
+        assert run["noise"]["floor"] == entry["noise_floor"] == found["elapsed"].floor
+        said = entry["ab"]
+        assert (said["a"]["environment"], said["b"]["environment"]) == ({}, {"A": "1"})
+        assert (said["rounds"], said["stolen"], said["verdict"]) == (count, 0.25, "so it is")
+        assert said["call"] == ("tie" if few else "faster") and said["by"] == "elapsed"
+        peak = said["metrics"]["peak"]
+        assert (peak["unit"], peak["a"], peak["b"]) == ("bytes", 100, 150)
+        assert peak["ratio"]["median"] == 1.5 and peak["call"] == ("tie" if few else "slower")
+        assert said["metrics"]["cpu"]["unit"] == "s" and said["metrics"]["user"]["ratio"] is None
+        assert said["runs"][0][2]["elapsed"] == 1.6 and said["runs"][0][2]["processes"] == 3
 
 
 def test_few_rounds_decide_nothing():

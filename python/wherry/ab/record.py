@@ -33,16 +33,18 @@ def _rows(turns: Turns, found: dict[str, Figure]) -> tuple[list[dict], list[dict
 
     rows, cells = [], []
     names = [side.name for side in turns.sides]
-    few = {}
-    if len(turns.rounds) < FEW_ROUNDS:
-        few = {"undecided": NOISE if len(turns.rounds) > 1 else ONE_SAMPLE}
+    few = len(turns.rounds) < FEW_ROUNDS
+    why = {"undecided": NOISE if len(turns.rounds) > 1 else ONE_SAMPLE}
     for number, metric in enumerate(TIMES):
         own = found[metric]
         dims = {"experiment": EXPERIMENT, "row": number, "op": "other", "name": NAMES[metric]}
         dims |= dict.fromkeys(_UNTOLD)
         fastest = {"faster": names[1], "slower": names[0]}.get(own.call)
-        tied = [] if fastest or few else list(names)
-        rows.append(dims | {"fastest": fastest, "tied": tied, "lead": None} | few)
+        untold = few or own.ratio is None
+        tied = [] if fastest or untold else list(names)
+        rows.append(
+            dims | {"fastest": fastest, "tied": tied, "lead": None} | (why if untold else {})
+        )
         for i, name in enumerate(names):
             seconds = [
                 getattr(ran, metric) for one in turns.rounds for ran in one[2 * i : 2 * i + 2]
