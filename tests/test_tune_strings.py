@@ -10,7 +10,8 @@ import pytest
 from made_tuning import REPORTED, proof
 from wherry import plans
 from wherry.cell import Cell
-from wherry.tune import choice, grids, measuring, session, strings
+from wherry.row import Row
+from wherry.tune import choice, choose, grids, measuring, session, strings
 
 CACHES = {"L1d": {"size": 32 << 10}, "L2": {"size": 1 << 20}, "L3": {"size": 32 << 20}}
 
@@ -19,8 +20,11 @@ def tuned(monkeypatch, side, log, **thresholds):
     """log(row, near): of string instructions' time over the loop's. Returns what was found, and the rows that prove."""
     tuning = session.Session(REPORTED | {"believed": CACHES}, grids.FULL)
     base = tuning.result.plan
-    own = {f"{side}_rep_from": plans.OFF, f"{side}_rep_recent_from": 0} | thresholds
-    tuning.result.plan = base.changed(**base.past(side, plans.OFF) | own)
+    never = {"copy_ymm_from": plans.OFF}
+    for one in ("copy", "set"):
+        never |= {f"{one}_rep_from": plans.OFF, f"{one}_rep_recent_from": 0}
+        never |= base.past(one, plans.OFF)
+    tuning.result.plan = base.changed(**never | thresholds)
     proved = []
 
     def prove_it(_, rows, *__):
@@ -33,10 +37,30 @@ def tuned(monkeypatch, side, log, **thresholds):
             return 0.1 if row.delta in grids.AHEAD else None
         return log(row, grids.is_near(row)) if (name, to) == ("strings", "loop") else None
 
-    monkeypatch.setattr(tuning, "take", lambda what, rows, *_: SimpleNamespace(rows=rows, cells={}))
+    def take(what, rows, measured, processes):
+        """The plans have no more to differ in than the method, and past the caches goes neither."""
+        for name, window in {"loop": None, "strings": 128, "turned": None}.items():
+            if name == "turned" and side == "set":
+                continue
+            plan = measured[name]
+            assert not plans.fault(plan) and plan.past_from(side) == plans.OFF
+            assert not plan.thresholds["copy_rep_slow_ahead"]
+            for recent in (False, True):
+                own = session.window_of(plan, side, recent=recent)
+                assert own == choose.Window(window, None)
+        if side == "copy":
+            ahead = measured["turned"].thresholds["copy_backward_ahead"]
+            assert measured["turned"] == measured["loop"].changed(copy_backward_ahead=ahead)
+            assert bool(ahead) != bool(base.thresholds["copy_backward_ahead"])
+        return SimpleNamespace(rows=rows, cells={})
+
+    monkeypatch.setattr(tuning, "take", take)
     monkeypatch.setattr(tuning, "prove", prove_it)
     monkeypatch.setattr(strings.measuring, "log_ratio", logs)
+    was = tuning.result.plan
     turned = strings.strings(tuning, side)
+    changed = {key for key, n in was.thresholds.items() if tuning.result.plan.thresholds[key] != n}
+    assert all(key.startswith(side) for key in changed) and not plans.fault(tuning.result.plan)
     assert {row.delta for row, _ in turned} == (set(grids.AHEAD) if side == "copy" else set())
     (dimension,) = tuning.result.dimensions
     return tuning.result.plan, dimension, proved
@@ -72,15 +96,47 @@ def test_strings_from_where_they_win_by_how_the_destination_lies(monkeypatch):
 def test_strings_that_lose_are_left_where_that_is_worth_it(monkeypatch, side):
     window = {f"{side}_rep_from": 1024, f"{side}_rep_recent_from": 4096}
     window |= {f"{side}_rep_to": 32768}
+    ahead = ""
+    if side == "copy":
+        window |= {"copy_rep_slow_ahead": 63, "copy_rep_all_from": 8192}
+        ahead = "; 1 to 63 B ahead from 8 KiB"
     for log, changed in ((0.3, True), (0.005, False)):
         plan, found, proved = tuned(monkeypatch, side, lambda *_, log=log: log, **window)
         assert found.gain == gain(-log) and found.kept is changed and bool(proved) is changed
-        assert found.default == "1 KiB to 32 KiB; written lately from 4 KiB"
+        assert found.default == "1 KiB to 32 KiB; written lately from 4 KiB" + ahead
         assert found.found == ("never" if changed else found.default)
         assert plan.thresholds[f"{side}_rep_from"] == (plans.OFF if changed else 1024)
         for near, least in ((True, 4096), (False, 1024)) if changed else ():
             own = [row.size for row in proved if grids.is_near(row) == near]
             assert least < min(own) and max(own) < 32768 and (side == "set" or min(own) < 2 * least)
+
+
+@pytest.mark.parametrize(
+    ("side", "now", "recent"),
+    [
+        ("copy", None, 16384),
+        ("copy", 20480, 20480),
+        ("set", None, 786432),
+        ("set", 1 << 19, 1 << 19),
+    ],
+)
+def test_where_they_never_win_near_the_usual_size_stands(monkeypatch, side, now, recent):
+    """Half of the first level, of a set three quarters of the second; or what the plan in force has."""
+    window = {f"{side}_rep_from": 1024, f"{side}_rep_recent_from": now, f"{side}_rep_to": plans.OFF}
+    plan, found, _ = tuned(
+        monkeypatch, side, lambda row, near: 0.2 if near else -0.2, **(window if now else {})
+    )
+    assert now or (plan.thresholds[f"{side}_rep_recent_from"] == recent and found.kept)
+    assert f"; written lately from {recent >> 10} KiB" in found.found
+
+
+def test_where_a_cliff_is_in_words():
+    for row, said in (
+        (Row("", "set", (), dst_off=33), "destination + 33"),
+        (Row("", "copy", (), src_off=1, dst_off=2), "source + 1, destination + 2"),
+        (Row("", "copy", (), src_off=17, delta=0), "source + 17, destination 0 ahead mod 4096"),
+    ):
+        assert strings._place_in_words(row) == said
 
 
 def test_strings_end_where_stores_go_past_the_caches(monkeypatch):
@@ -89,7 +145,7 @@ def test_strings_end_where_stores_go_past_the_caches(monkeypatch):
         "set",
         lambda row, near: -0.2,
         set_stream_from=1 << 20,
-        set_stream_recent_from=0,
+        set_stream_recent_from=1 << 20,
     )
     assert found.found == "22.6 KiB to 1 MiB" and found.gain == gain(-0.2)
     # Smaller sets are measured where they were written lately, or one level out, which is as near.
