@@ -100,6 +100,38 @@ def test_what_calls_took_is_on_the_page(wherry, tmp_path):
     assert cells[at + 3 : at + 6] == ["1,500,000", "1,000,000", "0.67"]
 
 
+def test_shares_of_sizes_and_of_places(tmp_path):
+    document = {"format": "wherry-mix", "version": 1, "name": "m"}
+    copies = [[16, 8, 1, "far", "none", 1], [16, 64, 2, "alias", "none", 2]]
+    copies += [[64, 4, 64, "same", "below", 3], [64, 64, 64, "near", "above", 4]]
+    sets = [[64, 64, 8, "far", "none", 1], [64, 64, 64, "far", "none", 3]]
+    document["ops"] = {
+        "copy": {"calls": 10, "bytes": 400, "sizes": [[12, 12, 8, 96], [128, 159, 2, 304]]},
+        "set": {"calls": 4, "bytes": 160, "sizes": [[0, 0, 1, 0], [48, 63, 3, 160]]},
+    }
+    for op, places in (("copy", copies), ("set", sets)):
+        document["ops"][op]["places"] = places
+    recordings.write(tmp_path / "m.mix.json", document)
+    recording = recordings.read(tmp_path / "m.mix.json")
+    rows = re.findall(r"<tr>(.*?)</tr>", mixpage._places(recording), re.DOTALL)
+    told = [re.findall(r"<t[dh][^>]*>([^<]*)</t[dh]>", row) for row in rows][1:]
+    assert told == [
+        ["copy", "60 %", "70 %", "40 %", "20 %", "70 %"],
+        ["set", "", "75 %", "100 %", "", ""],
+    ]
+    points = {}
+    for point in mixpage.spec(recording)["data"]["values"]:
+        own = points.setdefault((point["op"], point["by"]), [])
+        own.append((point["size"], round(point["share"], 3)))
+    calls, of_bytes = mixpage.BY
+    assert points == {
+        ("copy", calls): [(12, 0), (12, 0.8), (159, 1), (238.5, 1)],
+        ("copy", of_bytes): [(12, 0), (12, 0.24), (159, 1), (238.5, 1)],
+        ("set", calls): [(0.5, 0), (0.5, 0.25), (63, 1), (238.5, 1)],
+        ("set", of_bytes): [(0.5, 0), (0.5, 0), (63, 1), (238.5, 1)],
+    }
+
+
 def test_what_a_mix_says_is_text_on_its_page(wherry, tmp_path):
     document = copy.deepcopy(SMALL)
     document["how"] = {"command": ["<script>alert(1)</script>"], "note": "<b>"}
