@@ -185,3 +185,29 @@ def test_the_kernels_copies_are_drawn_as_routines_and_ratios_only_where_there_ar
     assert not styles["pipe"].yardstick and styles["syscall_floor"].yardstick
     assert styles["pipe"].light != styles["tcp"].light
     assert dimensions.in_order(["syscall_floor", "pipe", "libc"])[-1] == "syscall_floor"
+
+
+@pytest.mark.parametrize(
+    ("rows", "title", "first"),
+    [
+        ([{"mix": "uniform:0-64"}, {"mix": "log:1-4096"}], "By mix: copy, in L1", "time per call"),
+        ([{"size": 64}, {"size": 1 << 20}], "Case by case: copy, in L1", "time per call"),
+        ([{"size": 1 << 16}, {"size": 1 << 20}], "Case by case: copy, in L1", "GB/s"),
+    ],
+)
+def test_bars_tell_what_each_took(rows, title, first):
+    """Large ones by their rate first, whose quartiles are the other way round."""
+    run = runs.empty()
+    runs.add(run, "cells", rows, ("libc", "wherry"))
+    (found,) = pictures.of(run, "cells")
+    assert (found.title, found.views[0].name) == (title, first) and len(found.views) == 3
+    values = {key: list(column) for key, column in found.columns.items()}
+    for i, cell in enumerate(run["cells"]):
+        ns, ratio = cell["ns"], cell["ratio"] or {}
+        told = {"ns": ns["median"], "q25": ns["q25"], "q75": ns["q75"], "routine": cell["routine"]}
+        told |= {"rate": cell["bytes"] / ns["median"], "rounds": cell["rounds"]}
+        told |= {"rate25": cell["bytes"] / ns["q75"], "rate75": cell["bytes"] / ns["q25"]}
+        told |= {"ratio": ratio.get("median"), "low": ratio.get("low"), "high": ratio.get("high")}
+        for key, value in told.items():
+            same = value if isinstance(value, str | None) else pytest.approx(value, rel=1e-3)
+            assert values[key][i] == same, key

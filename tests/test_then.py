@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, workbench
 from wherry import history, runfile, then
+from wherry.report.words import then_and_now
 from wherry.then.page import page
 from wherry.then.sheet import figures
 
@@ -246,6 +247,13 @@ def test_a_run_without_the_counterpart_gets_no_picture(kept):
 
     bare = kept | {"cells": [c for c in kept["cells"] if c["routine"] == "libc"]}
     assert all(points(bare, name) == [] for name in then.paired())
+
+
+def test_the_page_of_a_run_shows_then_beside_what_has_it(kept):
+    for name in (*then.paired(), "mixes", "unheard"):
+        shown = [block.title for block in then_and_now(kept, name)]
+        assert bool(shown) == then.has(name)
+        assert shown == [sheet.block(100_000).title for sheet in then.sheets(kept, name)]
 
 
 @pytest.mark.parametrize("names", [("libc",), ("rep_movsl", "x87_fild64"), ("int4x8",), ()])
