@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from wherry import significance
 from wherry.fleet import chance, grouping, outliers
 from wherry.fleet.cells import AT
-from wherry.fleet.grouping import Group
+from wherry.fleet.grouping import Group, Host
 from wherry.fleet.loading import Fleet
 from wherry.fleet.outliers import Finding, Seen
 
@@ -126,16 +127,26 @@ def _group(fleet: Fleet, seen: Seen) -> GroupReport:
     )
 
 
+def _by_name(hosts: Sequence[Host]) -> dict[tuple[str, str], Host]:
+    """One that was restarted is there by its latest boot: its boots are no hosts that vary."""
+    ordered = sorted(hosts, key=lambda host: host.facts.started)
+    return {(host.name, host.facts.model): host for host in ordered}
+
+
+def _pairs(before: Sequence[Host], after: Sequence[Host]) -> list[tuple[Host, Host]]:
+    """Each host as it was and as it is: the same boot, else one of its name and CPU model."""
+    boots = {host.facts.ident: host for host in before}
+    same = [(boots[host.facts.ident], host) for host in after if host.facts.ident in boots]
+    known = _by_name([host for _, host in same])
+    was, now = _by_name(before), _by_name(after)
+    return same + [(was[key], now[key]) for key in now if key in was and key not in known]
+
+
 def _changes(fleet: Fleet, before: list[int], after: list[int]) -> list[Change]:
     """Host by host, by model and routine: the median of the hosts' own ratios, with what chance leaves of it."""
-    was = {
-        h.facts.ident.partition("@")[0] + h.facts.model: h for h in grouping.hosts(fleet, before)
-    }
     pairs: dict[str, list] = {}
-    for host in grouping.hosts(fleet, after):
-        other = was.get(host.facts.ident.partition("@")[0] + host.facts.model)
-        if other:
-            pairs.setdefault(host.facts.model, []).append((other, host))
+    for old, new in _pairs(grouping.hosts(fleet, before), grouping.hosts(fleet, after)):
+        pairs.setdefault(new.facts.model, []).append((old, new))
     found = []
     for model, own in sorted(pairs.items()):
         figures: dict[tuple[str, str], list[float]] = {}

@@ -1,12 +1,12 @@
-"""`wherry fleet metrics`: of which cells a figure is the mean."""
+"""What the figures of `wherry fleet` are of: which cells are in a mean, and which hosts are one."""
 
 from __future__ import annotations
 
 import re
 
 import pytest
-from made_runs import Made
-from wherry.fleet import loading, metrics
+from made_runs import Made, usual
+from wherry.fleet import loading, metrics, summary
 
 
 def test_unlike_cells_are_not_in_one_mean(tmp_path):
@@ -31,3 +31,27 @@ def test_unlike_cells_are_not_in_one_mean(tmp_path):
     }
     names = ("wherry_call_time_seconds", "wherry_time_to_libc_ratio")
     assert found == {key: dict(zip(names, own, strict=True)) for key, own in times.items()}
+
+
+def changes(directory, *runs):
+    """Of runs as (host, boot, day, how much longer than usual); what began on the second day is after."""
+    for number, (host, boot, day, factor) in enumerate(runs):
+        made = usual(number, clock=factor, host=host, boot=boot)
+        made.run["started"] = f"2026-11-{day:02}T08:00:00Z"
+        made.save(directory / f"{number}.json")
+    fleet = loading.read(loading.expand([str(directory)]))
+    return summary.report(fleet, since="2026-11-02").changes
+
+
+def test_boots_of_a_host_are_no_hosts_that_vary(tmp_path):
+    """Else one that was restarted three times would tell a change of its model."""
+    boots = [("a", str(day), day, 1.0 if day == 1 else 1.2 + day / 50) for day in (1, 5, 3, 4)]
+    for own in changes(tmp_path, *boots):
+        assert (own.hosts, own.verdict) == (1, summary.TOO_FEW)
+        assert own.ratio == pytest.approx(1.3, rel=0.03)
+
+
+def test_hosts_of_one_name_are_compared_with_themselves(tmp_path):
+    runs = [("a", str(boot), day, 1.0 + boot) for boot in range(4) for day in (1, 2)]
+    for own in changes(tmp_path, *runs):
+        assert own.hosts == 4 and own.ratio == pytest.approx(1, rel=0.02)
