@@ -214,6 +214,21 @@ def test_a_trial_of_the_same_is_named_where_there_is_one(
     assert options is None or f"wherry record {options}--runs 5 -- CMD gives" in said
 
 
+@pytest.mark.parametrize(
+    ("ratio", "said"),
+    [
+        (1.032, "+3.2 %"),
+        (0.95, "−5.0 %"),
+        (0.9996, "0.0 %"),
+        (1.0004, "0.0 %"),
+        (1.994, "+99.4 %"),
+        (1.9951, "+100 %"),
+    ],
+)
+def test_changes_in_words(ratio, said):
+    assert verdict.change(ratio) == said
+
+
 def test_one_round_has_no_interval():
     own = figures.of(made(np.random.default_rng(3), 0.5, 0.001, rounds=1), "cpu", 0)
     assert not own.ratio.told and own.call == "tie" and verdict.interval(own.ratio) == "-"

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 
 import made_runs
 import numpy as np
 import pytest
 from made_runs import SIZES, Made, usual
 from wherry import runfile
-from wherry.compare import judge, machines, match
+from wherry.compare import judge, machines, match, sides
 from wherry.compare.judge import FASTER, SLOWER, UNCHANGED, UNDECIDED
 from wherry.errors import WherryError
+from wherry.formats import naming
 from wherry.formats.samples import Raw
 
 
@@ -314,3 +316,46 @@ def test_what_only_one_run_has_is_told(tmp_path, call):
     assert status == 0
     assert "Only in the first: 2 cells of more (libc, x87)." in out
     assert "Only in the second: 1 cell of less (libc)." in out
+
+
+# ---- what a verdict is made of ---------------------------------------------------------------------------------------
+
+
+def test_the_reference_of_shapes_is_not_compared_with_itself():
+    found = compared(usual(1), usual(2), method="shapes")
+    assert {change.a["routine"] for change in found.changes} == {
+        *("wherry", "rep_movsb", "avx2_loop", "call_floor"),
+    }
+    assert found.unreferenced == 0
+
+
+@pytest.mark.parametrize("cells", [judge.LEAST_CELLS - 1, judge.LEAST_CELLS])
+def test_few_processes_are_judged_by_all_cells_where_there_are_enough(cells):
+    runs = [Made(seed=seed) for seed in (1, 2)]
+    for made in runs:
+        for number in range(cells):
+            made.row("x", {"mine": 10.0 + number}, size=64 << number)
+        for cell in made.run["cells"]:
+            cell["processes"] = 2
+    found = compared(*runs)
+    assert (found.bulk is None) == (cells < judge.LEAST_CELLS) and len(found.changes) == cells
+
+
+def test_the_error_of_few_processes():
+    """Half of all lie within 0.674 of a normal distribution's, 0.785 of this t distribution's."""
+    side = sides.Side(0.3, 0.02, 0.0, True)
+    found = judge._of_few_processes(side, 0.1)
+    assert (found.log, found.freedom) == (0.3, judge.TAILS)
+    assert found.error == pytest.approx(0.1 * 0.6745 / 0.785, rel=0.01)
+    assert judge._of_few_processes(replace(side, error=0.2), 0.1).error == 0.2
+    assert judge._of_few_processes(side, None).error is None
+    assert judge._of_few_processes(replace(side, freedom=1.0), None).error == 0.02
+
+
+def test_cells_without_a_size_in_common_are_not_alike():
+    ways = (naming.dimensions, naming.dimensions)
+    small, untold = {"op": "copy", "size": 64, "threads": 1}, {"op": "copy", "threads": 1}
+    assert match._agree(small, small | {"mode": "latency"}, ways)
+    for other in (untold, small | {"size": 65}, small | {"threads": 2}):
+        assert not match._agree(small, other, ways) and not match._agree(other, small, ways)
+    assert not match._agree(untold, untold, ways)
