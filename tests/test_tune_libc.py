@@ -238,5 +238,10 @@ def test_only_what_this_glibc_has_and_allows_is_tried():
     assert tunables.MEMSET_NON_TEMPORAL in tunables.candidates(newer, 32 << 20)
 
 
+def test_a_setting_is_judged_by_the_cells_that_both_have():
+    assert libc._log({0: 50.0, 1: 100.0, 3: 8.0}, {1: 50.0, 2: 1.0, 3: 4.0}) == (math.log(2), 2)
+    assert libc._log({0: 1.0}, {1: 1.0}) == (0.0, 0)
+
+
 def test_this_loader_lists_its_tunables():
     assert tunables.MOVSB in tunables.here()

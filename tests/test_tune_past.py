@@ -28,8 +28,11 @@ def test_past_the_caches_only_where_all_win(monkeypatch, side, memory, again, fo
     tuning.result.plan = tuning.result.plan.changed(
         **{f"{side}_rep_from": plans.OFF}, **tuning.result.plan.past(side, 12 << 20)
     )
+    proved = []
     monkeypatch.setattr(tuning, "take", lambda what, rows, own, processes: rows)
-    monkeypatch.setattr(tuning, "prove", lambda *_: proof(-0.1, 0.001))
+    monkeypatch.setattr(
+        tuning, "prove", lambda what, rows, *_: proved.extend(rows) or proof(-0.1, 0.001)
+    )
 
     def log(rows, i, *_):
         start = again if rows[i].walk == "stream" else memory
@@ -40,6 +43,8 @@ def test_past_the_caches_only_where_all_win(monkeypatch, side, memory, again, fo
     streams.streams(tuning, side)
     assert tuning.result.plan.past_from(side) == found
     assert tuning.result.plan == default.changed(**default.past(side, found))
+    # It is proved by sizes that the two plans treat differently.
+    assert proved and all((row.size >= found) != (row.size >= 12 << 20) for row in proved)
     (note,) = tuning.result.notes
     assert "alone, from memory:" in note and "alone, the same again:" in note
     # Where nothing was touched lately they go past the caches sooner, and do so still.
