@@ -116,6 +116,25 @@ def test_what_is_wrong_is_named(name, said):
     assert said not in whats(judged("haswell-4710mq"))
 
 
+@pytest.mark.parametrize(
+    ("vendor", "family", "features", "named"),
+    [
+        ("AMD", 0x19, (), True),
+        ("AMD", 0x1A, ("avx2",), True),
+        ("AMD", 0x17, ("avx2",), False),  # the first that had it was Zen 3
+        ("AMD", 0x19, ("erms",), False),
+        ("Intel", 6, ("avx2",), True),
+        ("Intel", 6, ("avx2", "fsrm"), False),  # said of that alone
+        ("Intel", 6, (), False),
+        ("Zhaoxin", 0x19, ("avx2",), False),
+    ],
+)
+def test_no_erms_is_named_where_the_cpu_is_known_to_have_it(vendor, family, features, named):
+    told = {"vendor": vendor, "family": family, "features": dict.fromkeys(features, True)}
+    found = diagnosis._about_features(told, virtual=True)
+    assert any(finding.what.startswith("no ERMS") for finding in found) is named
+
+
 def test_a_share_of_the_l3_is_not_called_the_whole_of_it():
     """The heading of each table tells both: what one thread counts on, and what its source tells."""
     told = {"L1d": {"size": 48 << 10}, "L3": {"size": 480 << 20}}
