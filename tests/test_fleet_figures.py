@@ -6,7 +6,7 @@ import re
 
 import pytest
 from made_runs import Made, usual
-from wherry.fleet import loading, metrics, summary
+from wherry.fleet import loading, metrics, outliers, summary
 
 
 def test_unlike_cells_are_not_in_one_mean(tmp_path):
@@ -31,6 +31,20 @@ def test_unlike_cells_are_not_in_one_mean(tmp_path):
     }
     names = ("wherry_call_time_seconds", "wherry_time_to_libc_ratio")
     assert found == {key: dict(zip(names, own, strict=True)) for key, own in times.items()}
+
+
+def test_a_single_cell_is_told_from_its_neighbours(tmp_path):
+    made = Made()
+    unlike = ({}, {"mode": "p99", "threads": 2}, {"places": "change"}, {"code": "cold"})
+    for own in unlike:
+        made.row("cells", {"libc": 10.0}, size=4096, **own)
+    fleet = loading.read([made.save(tmp_path / "a.json")])
+    assert [outliers.cell_words(key) for key in fleet.keys] == [
+        "cells: libc copy 4,096 B L1",
+        "cells: libc copy 4,096 B L1 p99 2 threads",
+        "cells: libc copy 4,096 B L1 places that change",
+        "cells: libc copy 4,096 B L1 cold code",
+    ]
 
 
 def changes(directory, *runs):

@@ -235,12 +235,24 @@ def _by_cells(fleet: Fleet, seen: list[Seen], named: set[int]) -> list[Finding]:
     return found
 
 
+# What two cells of one size may differ in, and what most have.
+_UNUSUAL = {
+    "mode": ("throughput", "{}"),
+    "places": ("repeat", "places that {}"),
+    "code": ("warm", "{} code"),
+    "threads": (1, "{} threads"),
+}
+
+
 def cell_words(key: tuple) -> str:
     own = {name: key[i] for name, i in AT.items() if key[i] is not None}
     words = [f"{own['experiment']}: {own['routine']}", str(own.get("op", ""))]
     if "size" in own:
         words.append(f"{own['size']:,} B")
     words += [str(own[k]) for k in ("mix", "src_state") if k in own]
+    for name, (usual, said) in _UNUSUAL.items():
+        if own.get(name, usual) != usual:
+            words.append(said.format(own[name]))
     return " ".join(filter(None, words))
 
 
