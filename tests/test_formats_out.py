@@ -163,8 +163,11 @@ def test_samples_are_raw_or_said_to_be_quantiles(run_file):
     kinds = {b.get("aggregate_name") for b in json.loads(text)["benchmarks"]}
     # A mean or a deviation of quantiles would be made up.
     assert kinds == {None, "median"}
-    kinds = {b.get("aggregate_name") for b in google_benchmark.write(run, raw)["benchmarks"]}
-    assert kinds == {None, "mean", "median", "stddev", "cv"}
+    written = google_benchmark.write(run, raw)["benchmarks"]
+    assert {(b.get("aggregate_name"), b.get("aggregate_unit")) for b in written} == {
+        *((None, None), ("mean", "time"), ("median", "time")),
+        *(("stddev", "time"), ("cv", "percentage")),
+    }
 
 
 def test_what_samples_of_an_import_are_is_said(tmp_path):

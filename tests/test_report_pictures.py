@@ -12,7 +12,7 @@ import pytest
 import report_runs as runs
 from wherry import dimensions
 from wherry.errors import WherryError
-from wherry.report import look, pictures, still
+from wherry.report import look, pictures, regions, still
 from wherry.yardsticks import KERNEL
 
 
@@ -211,3 +211,29 @@ def test_bars_tell_what_each_took(rows, title, first):
         for key, value in told.items():
             same = value if isinstance(value, str | None) else pytest.approx(value, rel=1e-3)
             assert values[key][i] == same, key
+
+
+def test_regions_are_drawn_as_times_whatever_their_unit():
+    """Of a region whose figures are rates the largest is the best."""
+    ratios, figures = regions.pictures(runs.score())
+    told = ratios.columns
+    assert told["against"][:2] == [regions.BEST, regions.LIBC]
+    assert [told[key][:2] for key in ("ratio", "low", "high")] == [
+        [0.7, 0.5],
+        [0.6, 0.4],
+        [0.8, 0.6],
+    ]
+    assert (told["peer"][:2], told["verdict"][:2]) == (["a_peer", "libc"], ["ahead", None])
+    own = {
+        (region, routine): (over, figure)
+        for region, routine, over, figure in zip(
+            *(figures.columns[key] for key in ("region", "routine", "over", "figure")), strict=True
+        )
+    }
+    for number, (unit, values) in {
+        0: ("ns", {"wherry": 1.0, "libc": 1.1, "a_peer": 1.2, "limit": 0.5}),
+        3: ("GB/s", {"wherry": 1.2, "libc": 12 / 11, "a_peer": 1.0, "limit": 2.4}),
+    }.items():
+        for routine, over in values.items():
+            found, figure = own[f"region-{number}", routine]
+            assert found == pytest.approx(over) and figure.endswith(unit), (number, routine)
