@@ -103,6 +103,22 @@ def test_what_a_run_file_says_of_the_runs(tmp_path):
         assert said["runs"][0][2]["elapsed"] == 1.6 and said["runs"][0][2]["processes"] == 3
 
 
+def test_what_is_far_apart_by_chance_alone_is_no_tie():
+    """Six times the time in the middle, and less than libc's in three rounds of eight."""
+    rounds = [
+        tuple(Ran(0, t, t, 0.0, 1 << 20, 1, "") for t in (1.0, 1.0, other, other))
+        for other in (0.2, 0.25, 0.3, 5.0, 8.0, 30.0, 40.0, 50.0)
+    ]
+    own = turns.Turns((sides.parse("libc", {}), sides.parse("A=1", {})), rounds, ["ABBA"] * 8)
+    found = figures.all_of(rounds, 0)
+    assert found["cpu"].ratio.median > 6 and found["cpu"].ratio.low < 1
+    said = verdict.sentence(*own.sides, found["cpu"], 8)
+    assert said.startswith("Not decided")
+    rows, cells = record._rows(own, found)
+    assert rows[0]["undecided"] == "noise" and rows[0]["tied"] == []
+    assert not any("verdict" in cell for cell in cells if cell["row"] == 0)
+
+
 def test_few_rounds_decide_nothing():
     own = figures.of(made(np.random.default_rng(3), 0.5, 0.001, rounds=3), "cpu", 0)
     assert own.call == "tie"

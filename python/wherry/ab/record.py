@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from wherry import machine, runfile, significance, version
 from wherry.ab.figures import FEW_ROUNDS, METRICS, NAMES, TIMES, Figure
 from wherry.ab.turns import Turns
-from wherry.stats import NOISE, ONE_SAMPLE, QUANTILES
+from wherry.stats import NOISE, ONE_SAMPLE, QUANTILES, call
 
 EXPERIMENT = "ab"
 _UNTOLD = ("src_off", "dst_off", "walk", "mode", "threads", "huge", "src_state", "dst_state")
@@ -40,7 +40,7 @@ def _rows(turns: Turns, found: dict[str, Figure]) -> tuple[list[dict], list[dict
         dims = {"experiment": EXPERIMENT, "row": number, "op": "other", "name": NAMES[metric]}
         dims |= dict.fromkeys(_UNTOLD)
         fastest = {"faster": names[1], "slower": names[0]}.get(own.call)
-        untold = few or own.ratio is None
+        untold = few or own.ratio is None or call(own.ratio, own.floor, own.p) is None
         tied = [] if fastest or untold else list(names)
         rows.append(
             dims | {"fastest": fastest, "tied": tied, "lead": None} | (why if untold else {})
@@ -65,7 +65,7 @@ def _rows(turns: Turns, found: dict[str, Figure]) -> tuple[list[dict], list[dict
             }
             if i == 1 and (ratio := _ratio(own)) is not None:
                 cell |= {"ratio": ratio | {"to": names[0]}}
-                cell |= {} if few else {"verdict": own.call}
+                cell |= {} if untold else {"verdict": own.call}
             cells.append(cell)
     return rows, cells
 
