@@ -209,3 +209,31 @@ def test_the_choice_is_that_of_the_least_time(monkeypatch, calls, logs, kept):
     specs = {row.mix for row in proved}
     assert not specs or specs == (set(grids.MIXES[:2]) if calls else set(grids.HELD_OUT_MIXES))
     assert all(row.rounds == grids.FULL.proof_rounds for row in proved)
+
+
+@pytest.mark.parametrize(
+    ("size", "copies", "levels"),
+    [
+        (8192, True, ["L1", "L2"]),
+        (8193, True, ["L2", "L3"]),
+        (16384, False, ["L1", "L2"]),
+        (1 << 20, True, ["L3", "DRAM"]),
+        ((1 << 20) + 1, True, ["L3"]),
+        (4 << 20, True, ["L3"]),
+        ((4 << 20) + 1, True, ["DRAM"]),
+    ],
+)
+def test_where_a_call_lies_that_is_hot_and_one_level_out(size, copies, levels):
+    """Of the first two caches half is counted on, of the last, which others share, a quarter."""
+    caches = {"L1": 32 << 10, "L2": 1 << 20, "L3": 32 << 20}
+    assert grids.states(size, caches, copies) == [(level, level) for level in levels]
+
+
+def test_which_destinations_are_near():
+    near = {
+        (op, level)
+        for op in ("copy", "set")
+        for level in ("L1", "L2", "L3", "DRAM")
+        if grids.is_near(Row("", op, (), 64, dst_state=level))
+    }
+    assert near == {("copy", "L1"), ("set", "L1"), ("set", "L2")}
