@@ -141,3 +141,38 @@ def test_what_there_is_no_memory_for_is_said(monkeypatch):
     assert tuning.result.rows == 0 and tuning.result.impossible == wanted > 0
     said = cli_tuning.sentence(tuning.result, None)
     assert "already right" not in said and "the memory and the time there was" in said
+
+
+@pytest.mark.parametrize("out_of_time", [False, True])
+@pytest.mark.parametrize("lacking", [(), (3,)])
+def test_what_was_not_measured_is_said(monkeypatch, out_of_time, lacking):
+    """Two processes had four rows each and came to five in all; for one row there may be no memory."""
+    made = {}
+
+    def campaign(rows, own, **options):
+        made.update(options)
+        done = {(0, 0), (0, 1), (0, 2), (0, 3), (1, 3)}
+        problems = [Problem("skip", "", "needs memory; choose", row) for row in lacking]
+        problems += [Problem("skip", "loop", "not here", 0), Problem("crash", "loop", "died", 1)]
+        known = {"interrupted": made["seed"] > 1004, "out_of_time": out_of_time}
+        return SimpleNamespace(
+            done=done, problems=problems, run=lambda: None, total_cells=lambda: 0, **known
+        )
+
+    monkeypatch.setattr(session, "PlanCampaign", campaign)
+    monkeypatch.setattr(session.jobcontrol, "clock", lambda: 100.0)
+    tuning = session.Session(REPORTED, grids.FULL, seed=4, limit=40.0)
+    tuning.begin()
+    tuning.take("copy: parts", [None] * 4, {}, 2)
+    skipped = 2 * len(lacking)
+    notes = [f"copy: parts: {skipped} of 8 rows cannot be measured here: needs memory"] * bool(
+        lacking
+    )
+    notes += ["copy: parts: 5 of 8 rows in the time there was"] * out_of_time
+    own = tuning.result
+    assert own.notes == [*notes, "loop crash: died"]
+    assert (own.wanted, own.rows, own.impossible) == (8, 5 - skipped, skipped)
+    assert (made["processes"], made["seed"], made["deadline"]) == (2, 1004, 100 + 0.15 * 40)
+    with pytest.raises(session.StoppedError):
+        tuning.take("copy: parts", [None] * 4, {}, 2)
+    assert (own.wanted, own.rows) == (8, 5 - skipped)
