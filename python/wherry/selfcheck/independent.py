@@ -149,7 +149,7 @@ def _compare(session: Session, program: str, claim: Claim) -> None:
         if theirs is None:
             # Its own trouble shows nothing of Wherry's times.
             claim.leave_open(
-                "google-benchmark's program ended, or did not say what was expected of it"
+                "google-benchmark's program failed, or did not say what was expected of it"
             )
             break
         for own, mine, other in zip(pairs, ours, theirs, strict=True):
