@@ -11,7 +11,7 @@ from made_tuning import REPORTED, proof
 from wherry import plans
 from wherry.cell import Cell
 from wherry.row import Row
-from wherry.tune import choice, choose, grids, measuring, session, strings
+from wherry.tune import choice, choose, grids, measuring, prove, session, strings
 
 CACHES = {"L1d": {"size": 32 << 10}, "L2": {"size": 1 << 20}, "L3": {"size": 32 << 20}}
 
@@ -137,6 +137,31 @@ def test_where_a_cliff_is_in_words():
         (Row("", "copy", (), src_off=17, delta=0), "source + 17, destination 0 ahead mod 4096"),
     ):
         assert strings._place_in_words(row) == said
+
+
+@pytest.mark.parametrize("processes", [2, 1])
+def test_cliffs_are_looked_for_on_the_way(monkeypatch, processes):
+    """Of what all processes measured: libc's copies of 4 KiB from L2 take three times as long at one place."""
+    tuning = session.Session(REPORTED | {"believed": CACHES}, grids.FULL)
+
+    def take(what, rows, *_):
+        cells = {}
+        for i, row in enumerate(rows):
+            far = (row.size, row.src_state, row.dst_off, row.delta) == (4096, "L2", 1, None)
+            for name in ("libc", prove.TUNED):
+                ns = row.size / 50 * (3 if far and name == "libc" else 1)
+                samples = dict.fromkeys(range(processes), np.full(5, ns))
+                cells[i, name, False] = Cell(1, row.size, samples)
+        return SimpleNamespace(rows=rows, cells=cells)
+
+    monkeypatch.setattr(tuning, "take", take)
+    monkeypatch.setattr(strings.measuring, "log_ratio", lambda *_: None)
+    strings.strings(tuning, "copy")
+    said = "libc, copy of 4 KiB in L2, source + 0, destination + 1: 67 % below "
+    assert {cliff.words() for cliff in tuning.result.cliffs} == {
+        said + beside for beside in ("both sizes beside it", "other places") if processes == 2
+    }
+    assert all(cliff.record()["fall"] == 0.6667 for cliff in tuning.result.cliffs)
 
 
 def test_strings_end_where_stores_go_past_the_caches(monkeypatch):
