@@ -48,6 +48,9 @@ def tuned(monkeypatch, side, log, **thresholds):
             for recent in (False, True):
                 own = session.window_of(plan, side, recent=recent)
                 assert own == choose.Window(window, None)
+        usual = grids.PLACES if side == "copy" else grids.set_places()
+        usual = [*usual, *((0, 0, far) for far in grids.AHEAD if side == "copy")]
+        assert {(row.src_off, row.dst_off, row.delta) for row in rows} == set(usual)
         if side == "copy":
             ahead = measured["turned"].thresholds["copy_backward_ahead"]
             assert measured["turned"] == measured["loop"].changed(copy_backward_ahead=ahead)
@@ -128,6 +131,16 @@ def test_where_they_never_win_near_the_usual_size_stands(monkeypatch, side, now,
     )
     assert now or (plan.thresholds[f"{side}_rep_recent_from"] == recent and found.kept)
     assert f"; written lately from {recent >> 10} KiB" in found.found
+
+
+def test_a_window_in_words():
+    own = {"copy_rep_from": 1024, "copy_rep_to": plans.OFF, "copy_rep_recent_from": 1024}
+    own |= {"copy_rep_slow_ahead": 63, "copy_rep_all_from": plans.OFF}
+    own |= {"set_rep_from": 2048, "set_rep_to": 4096, "set_rep_recent_from": 2048}
+    plan = plans.default(REPORTED).changed(**own)
+    assert strings._window_words(plan, "copy") == "1 KiB to any size; 1 to 63 B ahead never"
+    assert strings._window_words(plan, "set") == "2 KiB to 4 KiB"
+    assert strings._window_words(plan.changed(copy_rep_slow_ahead=0), "copy") == "1 KiB to any size"
 
 
 def test_where_a_cliff_is_in_words():
