@@ -2,7 +2,8 @@
  * the expectations that the file states. One line for each that fails.
  *
  * A dump has lines of "leaf subleaf eax ebx ecx edx" and one "xcr0 VALUE", all hexadecimal. Then come expectations:
- *   vendor ID, family N, model N, stepping N, brand TEXT, hypervisor TEXT (none: no hypervisor), tier NAME
+ *   vendor ID, family N, model N, stepping N, brand TEXT (none: it tells none), hypervisor TEXT (none: no
+ *   hypervisor), tier NAME
  *   has FEATURE, has-not FEATURE (usable), os-lacks FEATURE (CPUID reports it, the OS does not save its registers),
  *   orphan FEATURE (CPUID reports it without a set that it builds on)
  *   cache SOURCE LEVEL KiB [LINE WAYS SHARED]   (0: not told)
@@ -92,6 +93,7 @@ static int write_dump(void)
 static void decode(const struct dump *d, struct decoded *to)
 {
     const struct wherry_cpu_source s = {dump_cpuid, dump_xcr0, d};
+    memset(to, 0xff, sizeof *to); /* what is not decoded is wrong, and no lucky zero */
     wherry_cpu_decode(&s, &to->cpu);
     wherry_cpu_read_more(&s, &to->cpu);
     wherry_cpu_read_names(&s, &to->cpu, &to->names);
@@ -180,7 +182,7 @@ static bool holds(const struct decoded *c, const char *line)
     if (!strcmp(key, "vendor"))
         return text_is(c->cpu.vendor_name, line + at);
     if (!strcmp(key, "brand"))
-        return text_is(c->names.brand, line + at);
+        return *c->names.brand ? text_is(c->names.brand, line + at) : !strcmp(word, "none");
     if (!strcmp(key, "hypervisor"))
         return c->cpu.hypervisor ? text_is(c->names.hypervisor, line + at) : !strcmp(word, "none");
     if (!strcmp(key, "tier"))
@@ -267,10 +269,85 @@ static void compare_paths(const struct dump *d)
         }
 }
 
+#define BIT(feature) ((uint64_t)1 << WHERRY_CPU_##feature)
+static const uint64_t avx2 = BIT(AVX2) | BIT(BMI1) | BIT(BMI2),
+                      avx512 = avx2 | BIT(AVX512F) | BIT(AVX512BW) | BIT(AVX512VL) | BIT(AVX512DQ),
+                      crc32 = BIT(SSE4_2) | BIT(PCLMULQDQ);
+static const struct need {
+    enum wherry_needs needs;
+    uint64_t features;
+} all_needs[] = {
+    {WHERRY_NEEDS_BASE, 0},
+    {WHERRY_NEEDS_AVX2, avx2},
+    {WHERRY_NEEDS_AVX512, avx512},
+    {WHERRY_NEEDS_CRC32, crc32},
+    {WHERRY_NEEDS_VPCLMUL, avx512 | crc32 | BIT(VPCLMULQDQ)},
+    {WHERRY_NEEDS_VPCLMUL_AVX2, avx2 | crc32 | BIT(VPCLMULQDQ)},
+    {WHERRY_NEEDS_VNNI, avx512 | BIT(AVX512_VNNI)},
+    {WHERRY_NEEDS_CLZERO, BIT(CLZERO)},
+};
+enum { NEEDS = sizeof all_needs / sizeof *all_needs };
+
+static bool has_all(const struct wherry_cpu *cpu, enum wherry_needs needs)
+{
+    for (int i = 0; i < NEEDS; i++)
+        if (all_needs[i].needs == needs)
+            return (cpu->features & all_needs[i].features) == all_needs[i].features;
+    return false;
+}
+
+static enum wherry_needs crc_wanted(const struct wherry_cpu *cpu, enum wherry_isa isa, bool own)
+{
+    if (has_all(cpu, WHERRY_NEEDS_VPCLMUL) && isa >= WHERRY_ISA_AVX512)
+        return WHERRY_NEEDS_VPCLMUL;
+    if (has_all(cpu, WHERRY_NEEDS_VPCLMUL_AVX2) && own)
+        return WHERRY_NEEDS_VPCLMUL_AVX2;
+    return has_all(cpu, WHERRY_NEEDS_CRC32) && (own || isa != WHERRY_ISA_SSE2) ? WHERRY_NEEDS_CRC32 : WHERRY_NEEDS_BASE;
+}
+
+/* Of every set of the features that routines need: what can run, and what is chosen of it. A hypervisor may hide any.
+ */
+static void check_choices(void)
+{
+    static const uint64_t bits[] = {BIT(AVX2),      BIT(BMI1),       BIT(BMI2),        BIT(AVX512F),
+                                    BIT(AVX512BW),  BIT(AVX512VL),   BIT(AVX512DQ),    BIT(SSE4_2),
+                                    BIT(PCLMULQDQ), BIT(VPCLMULQDQ), BIT(AVX512_VNNI), BIT(CLZERO)};
+    enum { BITS = sizeof bits / sizeof *bits };
+    static const enum wherry_cpu_vendor vendors[] = {WHERRY_CPU_INTEL, WHERRY_CPU_AMD};
+    for (unsigned set = 0; set < 2u << BITS; set++) {
+        struct wherry_cpu cpu = {.vendor = vendors[set & 1]};
+        for (int i = 0; i < BITS; i++)
+            cpu.features |= set >> (i + 1) & 1 ? bits[i] : 0;
+        bool good = true;
+        for (int i = 0; i < NEEDS; i++)
+            good &= wherry_plan_can_run(&cpu, all_needs[i].needs) == has_all(&cpu, all_needs[i].needs);
+        const enum wherry_isa own = has_all(&cpu, WHERRY_NEEDS_AVX512) ? WHERRY_ISA_AVX512
+                                    : has_all(&cpu, WHERRY_NEEDS_AVX2) ? WHERRY_ISA_AVX2
+                                                                       : WHERRY_ISA_SSE2;
+        good &= wherry_plan_isa(&cpu) == own;
+        for (enum wherry_isa isa = 0; isa < WHERRY_ISA_COUNT; isa++) {
+            const enum wherry_needs needs = isa >= WHERRY_ISA_AVX512 ? WHERRY_NEEDS_AVX512
+                                            : isa == WHERRY_ISA_AVX2 ? WHERRY_NEEDS_AVX2
+                                                                     : WHERRY_NEEDS_BASE;
+            const bool vnni = needs == WHERRY_NEEDS_AVX512 && has_all(&cpu, WHERRY_NEEDS_VNNI);
+            const enum wherry_needs sum = vnni ? WHERRY_NEEDS_VNNI : needs;
+            good &= wherry_plan_needs(isa) == needs && wherry_plan_csum(&cpu, isa) == sum;
+            good &= wherry_plan_copy_csum(&cpu, isa) == (cpu.vendor == WHERRY_CPU_INTEL ? sum : needs);
+            good &= wherry_plan_crc(&cpu, isa) == crc_wanted(&cpu, isa, isa == own);
+        }
+        if (!good) {
+            failures++;
+            printf("failed: the choices for a CPU with the features %016" PRIx64 "\n", cpu.features);
+            return;
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && !strcmp(argv[1], "--dump"))
         return write_dump();
+    check_choices();
     FILE *f = argc == 2 ? fopen(argv[1], "re") : NULL;
     if (!f)
         return fprintf(stderr, "cpu-test: name one readable dump, or --dump\n"), 2;
