@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 from conftest import need_tool, run
 from test_record import Recorded, known, recorded, recorder
+from wherry.recording import blocks
 
 __all__ = ["known", "recorded", "recorder"]  # fixtures
 
@@ -189,3 +191,39 @@ def test_a_pipe_that_a_recording_names_is_not_waited_for(tmp_path):
     code = f"from wherry.recording import callers; print(callers.named({{{where}: [1, 1]}}))"
     done = run(sys.executable, "-c", code, timeout=60)
     assert f"'module': '{pipe}'" in done.stdout, done.stderr
+
+
+MANY = r"""
+#include <dlfcn.h>
+int main(int count, char **names)
+{
+    for (int i = 1; i < count; i++) {
+        void *library = dlopen(names[i], RTLD_NOW);
+        void (*work)(void) = (void (*)(void))dlsym(library, "work");
+        work();
+    }
+}
+"""
+ONE = """
+#include <string.h>
+static char from[20000], to[20000];
+void work(void) { memcpy(to, from, sizeof to); __asm__(""); }
+"""
+
+
+@pytest.mark.parametrize(("stem", "all_named"), [("", True), ("x" * 230, False)])
+def test_more_modules_than_there_is_room_for(recorder, tmp_path, stem: str, all_named: bool):
+    """Or than there is room for their paths: of one that does not fit there is nothing, and none of another's."""
+    (tmp_path / "one.c").write_text(ONE)
+    run("cc", "-fno-builtin", "-shared", "-fPIC", tmp_path / "one.c", "-o", tmp_path / "one.so")
+    (tmp_path / "many.c").write_text(MANY)
+    run("cc", "-w", tmp_path / "many.c", "-o", tmp_path / "many", "-ldl")
+    names = [tmp_path / f"{stem}{i}.so" for i in range(300)]
+    for name in names:
+        shutil.copy(tmp_path / "one.so", name)
+    (process,) = Recorded(recorder, tmp_path / "records", tmp_path / "many", *names).processes
+    found = [module.path for module in process.modules]
+    assert len(found) == blocks.MODULES and all(Path(path).exists() for path in found if path)
+    assert all(found) == all_named and sum(map(len, found)) <= blocks.NAMES
+    own = [path for path in found if Path(path) in names]
+    assert len(own) == len(set(own)) > 100
