@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -138,6 +139,40 @@ def test_rounds_end_when_the_figure_is_certain(wherry_run: Path):
     events, _ = system(wherry_run, f"id=1 op=network {words} rounds=9\n")
     (cell,) = cells(events).values()
     assert cell["rounds"] == 9 and "within" not in cell["parts"]
+
+
+# Of Student's distribution, 97.5 % lie below: by the number of rounds.
+STUDENT = {
+    3: 4.303,
+    4: 3.182,
+    5: 2.776,
+    6: 2.571,
+    7: 2.447,
+    8: 2.365,
+    9: 2.306,
+    10: 2.262,
+    11: 2.228,
+    12: 2.201,
+}
+
+
+def half_interval(ns: list[float]) -> float:
+    return 100 * STUDENT[len(ns)] * statistics.stdev(ns) / len(ns) ** 0.5 / statistics.mean(ns)
+
+
+@pytest.mark.parametrize("rounds", STUDENT)
+def test_how_certain_a_figure_is(wherry_run: Path, rounds: int):
+    """Rounds go on until all are as certain as is asked for, and no longer."""
+    words = f"routines=swap,padded via=rings size=60 calls=50 rounds={rounds} within=4"
+    events, _ = system(wherry_run, f"id=1 op=network {words}\n")
+    found = [e for e in events if e["event"] == "cell"]
+    (kept,) = {len(cell["ns"]) for cell in found}
+    assert len(found) == 3 and 3 <= kept <= rounds
+    for cell in found:
+        assert cell["parts"]["within"] == pytest.approx(half_interval(cell["ns"]), rel=0.005)
+    for fewer in range(3, kept):
+        assert max(half_interval(cell["ns"][:fewer]) for cell in found) > 4 * 0.995
+    assert kept == rounds or max(half_interval(cell["ns"]) for cell in found) < 4 * 1.005
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -172,7 +172,7 @@ static void shuffle(unsigned *order, size_t count, uint64_t *random)
 /* Half the 95 % interval of the mean (Student's), in per cent of it. */
 static double half_interval(const struct slot *slot, unsigned rounds)
 {
-    static const double quantiles[] = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26};
+    static const double quantiles[] = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23};
     const unsigned known = sizeof quantiles / sizeof quantiles[0];
     if (rounds < 2)
         return NAN;

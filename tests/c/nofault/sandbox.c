@@ -213,6 +213,15 @@ static void crash_by_other_signal(void)
     raise(SIGBUS);
 }
 
+/* One that allows to send a signal, but not with all that came with it: what somebody sent ends the program all the
+ * same. No instruction would raise it again. */
+static void crash_by_signal_alone(void)
+{
+    CHECK(wherry_nofault_init() == 0);
+    forbid(SYS_rt_tgsigqueueinfo);
+    raise(SIGSEGV);
+}
+
 /* Entered after wherry_nofault_init: no handler can be asked for, and none be installed. */
 static void later(void)
 {
@@ -220,6 +229,7 @@ static void later(void)
     CHECK(end_of(crash_anywhere) == -SIGSEGV && end_of(crash_beyond_addresses) == -SIGSEGV);
     CHECK(end_of(crash_behind_a_file) == -SIGBUS);
     CHECK(end_of(crash_by_signal) == -SIGSEGV && end_of(crash_by_other_signal) == -SIGSEGV);
+    CHECK(end_of(crash_by_signal_alone) == -SIGSEGV);
     CHECK(wherry_nofault_init() == 0);
     forbid(SYS_rt_sigaction);
     forbid(SYS_process_vm_readv);
