@@ -209,6 +209,91 @@ def test_long_sequences_are_spread_over_the_run(recorded):
     assert int((block["bursts"][:, 0] != 0).sum()) == blocks.BURSTS
 
 
+BURSTS = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+static _Alignas(4096) char from[8192], to[8192];
+static long calls;
+static pthread_barrier_t end;
+static void *halves(void *unused)
+{
+    char here[256];
+    for (long i = 0; i < 2 * calls; i++)
+        memcpy(here, from, i < calls ? 100 : 200);
+    pthread_barrier_wait(&end);
+    return unused;
+}
+int main(int count, char **words)
+{
+    const int threads = atoi(words[1]);
+    pthread_t thread[64];
+    calls = atol(words[2]);
+    pthread_barrier_init(&end, NULL, threads + 1);
+    for (int i = 0; i < threads; i++)
+        pthread_create(&thread[i], NULL, halves, NULL);
+    pthread_barrier_wait(&end);
+    for (int i = 0; i < threads; i++)
+        pthread_join(thread[i], NULL);
+    for (long i = 0; !threads && i < calls; i++) {
+        memcpy(to + 100, from + 5, 100);
+        memmove(to + 64, to, 1024);
+        memmove(to, to + 65, 300);
+        memset(to + 7, 1, 40);
+    }
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def bursts(tmp_path_factory) -> Path:
+    """Threads that make so many calls of 100 bytes and as many of 200; or four calls in turn that lie otherwise."""
+    home = tmp_path_factory.mktemp("bursts")
+    (home / "bursts.c").write_text(BURSTS)
+    run("cc", "-O1", "-fno-builtin", "-w", "-pthread", "-o", home / "bursts", home / "bursts.c")
+    return home / "bursts"
+
+
+def test_sequences_tell_how_calls_lie(recorder, tmp_path, bursts):
+    (process,) = Recorded(recorder, tmp_path / "records", bursts, "0", "4000").processes
+    (block,) = process.blocks
+
+    def word(op: int, size: int, source: int, ahead: int, overlap: int) -> int:
+        return size | op << 40 | source << 42 | (ahead % 4096) << 48 | overlap << 60 | 1 << 63
+
+    in_turn = [
+        word(0, 100, 5, 95, 0),
+        word(1, 1024, 0, 64, 1),
+        word(1, 300, 1, -65, 2),
+        word(2, 40, 0, 7, 0),
+    ]
+    begun = int(block["bursts_begun"])
+    told = block["bursts"][:begun].tolist()
+    assert 4 < begun <= blocks.BURSTS
+    for burst in told[1:]:  # what the C library copies before main is in the first
+        written = burst[: burst.index(0)] if 0 in burst else burst
+        first = in_turn.index(written[0])
+        assert written == [in_turn[(first + i) % 4] for i in range(len(written))]
+    # Of calls of up to 1024 bytes those behind the first of a sequence tell whether they go on where others were.
+    behind = [call & (1 << 40) - 1 for burst in told for call in burst[1:] if call]
+    small = block["order"][:, : blocks._group_of(blocks.EXACT) + 1, 0]
+    assert small.sum() == sum(size <= blocks.EXACT for size in behind)
+
+
+def test_sequences_are_of_all_of_the_run_alike(recorder, tmp_path, bursts):
+    """As many of its first half as of its second: 32 of each of 16 threads, half of them within five deviations."""
+    (process,) = Recorded(recorder, tmp_path / "records", bursts, "16", "500000").processes
+    sizes = [
+        int(burst[0]) & (1 << 40) - 1
+        for block in process.blocks
+        for burst in block["bursts"]
+        if block["bursts_begun"] > 2 * blocks.BURSTS
+    ]
+    assert len(sizes) == 16 * blocks.BURSTS
+    assert sizes.count(100) + sizes.count(200) == len(sizes)
+    assert abs(sizes.count(100) - sizes.count(200)) < 140
+
+
 # --- processes and threads ------------------------------------------------------------------------
 def test_fork(recorded):
     found = recorded("fork", "20")
