@@ -84,11 +84,26 @@ static void ignored(void)
     CHECK(all_right(true));
 }
 
+static void handled(void)
+{
+    calls = 0;
+    if (sigsetjmp(escape, 1) == 0)
+        crash_now();
+    CHECK(calls == 1);
+}
+static void crash_once_each(void)
+{
+    handled();
+    own(SIGSEGV, host_jumps, SA_RESETHAND);
+    begin();
+    handled();
+}
 static void once(void)
 {
     own(SIGSEGV, host_jumps, SA_RESETHAND);
     begin();
-    CHECK(end_of(crash_twice) == -SIGSEGV);
+    CHECK(end_of(handled) == 0 && end_of(crash_twice) == -SIGSEGV);
+    CHECK(end_of(crash_once_each) == 0); /* installed anew it has its one fault again */
 }
 
 /* A signal that somebody sends while a copy is at an instruction of the table is not a fault of that copy. */
