@@ -193,6 +193,26 @@ def test_a_pipe_that_a_recording_names_is_not_waited_for(tmp_path):
     assert f"'module': '{pipe}'" in done.stdout, done.stderr
 
 
+def test_callers_without_room_are_not_told_as_others(recorder, tmp_path):
+    """One makes half of the calls, and each of 2,000 one. Of these most have no room."""
+    from wherry.recording import callers
+
+    copy = '{ memcpy(to, from, 20000); __asm__(""); }'
+    each = [f"__attribute__((noinline)) static void once{i}(void) {copy}" for i in range(2000)]
+    often = f"__attribute__((noinline)) static void often(void) {{ for (int i = 0; i < 2000; i++) {copy} }}"
+    calls = "".join(f"once{i}(); " for i in range(2000))
+    source = "\n".join(["#include <string.h>", "static char from[20000], to[20000];", *each, often])
+    (tmp_path / "places.c").write_text(
+        f"{source}\nint main(void) {{ often(); {calls} return 0; }}\n"
+    )
+    run("cc", "-O1", "-fno-builtin", "-o", tmp_path / "places", tmp_path / "places.c")
+    found = Recorded(recorder, tmp_path / "records", tmp_path / "places").merger
+    told = {row["function"]: row["calls"] for row in callers.named(found.callers)}
+    assert 1990 <= told["often"] <= 2000
+    assert sum(own[0] for own in found.callers.values()) == pytest.approx(4000, abs=50)
+    assert found.callers["copy", "", 0, 0, 0] == pytest.approx([1500, 1500 * 20000], rel=0.03)
+
+
 MANY = r"""
 #include <dlfcn.h>
 int main(int count, char **names)

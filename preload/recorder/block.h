@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum {
-    RECORDER_VERSION = 12,
+    RECORDER_VERSION = 13,
     PAGE = 4096,
     OPS = 3,          /* copy, move, set */
     FUNCTIONS = 32,   /* room for recorder_function */
@@ -71,6 +71,8 @@ enum recorder_op { OP_COPY, OP_MOVE, OP_SET };
 #define CALLER_ADDRESS (((uint64_t)1 << 61) - 1)
 #define CALLER_SETTLED ((uint64_t)1 << 61)
 #define CALLER_OFFSET_BITS 52
+/* In no mapping. */
+#define CALLER_NOWHERE ((uint64_t)1)
 
 struct recorder_caller {
     uint64_t address;                /* where the call returns to, its low bits; the op in the two highest */
@@ -122,7 +124,6 @@ struct recorder_block {
     uint64_t burst_place;        /* where it is written */
     uint64_t bursts_begun;
     uint64_t random;
-    uint64_t uncounted;                /* callers without room */
     uint64_t until_timed;              /* calls of ALWAYS_FROM and more, until the next that is timed */
     uint64_t timed, looks;             /* so far, in a trial; and that may be looked at */
     uint64_t larger, larger_bytes;     /* calls of more than EXACT bytes, so far */
@@ -140,7 +141,7 @@ struct recorder_block {
     uint64_t log_bytes[OPS][SIZES - EXACT - 1];
     uint64_t places[OPS - 1][PLACES];
     uint64_t set_places[SET_PLACES];
-    struct recorder_caller callers[CALLERS];
+    struct recorder_caller callers[CALLERS + OPS]; /* the last: of each op all callers without room, as one */
     recorded_call bursts[BURSTS][BURST];
     struct recorder_time times[OPS][TIME_CLASSES];
     struct recorder_order order[OPS][SIZE_GROUPS];

@@ -15,9 +15,15 @@ uint64_t recorder_about(struct recorder_block *block, uint64_t mean)
     return 1 + recorder_random(block) % (2 * mean - 1);
 }
 
+static void count_caller(struct recorder_caller *entry, size_t n, bool always)
+{
+    add(always ? &entry->always : &entry->sampled, 1);
+    add(always ? &entry->always_bytes : &entry->sampled_bytes, n);
+}
+
 void recorder_note_caller(struct recorder_block *block, enum recorder_op op, size_t n, uintptr_t caller, bool always)
 {
-    const uint64_t key = ((uint64_t)op << 62) | (caller & CALLER_ADDRESS);
+    const uint64_t own = (uint64_t)op << 62, key = own | (caller & CALLER_ADDRESS);
     uint64_t at = (key * 0x9e3779b97f4a7c15u) >> 40;
     for (unsigned tries = 0; tries < 32; tries++, at++) {
         struct recorder_caller *entry = &block->callers[at & (CALLERS - 1)];
@@ -26,12 +32,14 @@ void recorder_note_caller(struct recorder_block *block, enum recorder_op op, siz
             recorder_note_module(caller);
         }
         if (entry->address == key) {
-            add(always ? &entry->always : &entry->sampled, 1);
-            add(always ? &entry->always_bytes : &entry->sampled_bytes, n);
+            count_caller(entry, n, always);
             return;
         }
     }
-    add(&block->uncounted, 1);
+    /* Left out, their calls would be told as those of the callers that have room. */
+    struct recorder_caller *others = &block->callers[CALLERS + op];
+    others->address = own | CALLER_NOWHERE;
+    count_caller(others, n, always);
 }
 
 /* A burst stands for the samples since the one before it. It takes the place of one of those kept in proportion to that

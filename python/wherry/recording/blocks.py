@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-MAGIC, VERSION = b"WHERRYRC", 12
+MAGIC, VERSION = b"WHERRYRC", 13
 PAGE = 4096
 OPS = ("copy", "move", "set")
 FUNCTIONS = (
@@ -45,7 +45,6 @@ _BLOCK = np.dtype(
         ("burst_place", "<u8"),
         ("bursts_begun", "<u8"),
         ("random", "<u8"),
-        ("uncounted", "<u8"),
         ("until_timed", "<u8"),
         ("timed", "<u8"),
         ("looks", "<u8"),
@@ -66,7 +65,8 @@ _BLOCK = np.dtype(
         ("log_bytes", "<u8", (3, SIZES - EXACT - 1)),
         ("places", "<u8", (2, PLACES)),
         ("set_places", "<u8", SET_PLACES),
-        ("callers", "<u8", (CALLERS, 5)),
+        # the last of each op: those without room
+        ("callers", "<u8", (CALLERS + len(OPS), 5)),
         ("bursts", "<u8", (BURSTS, BURST)),
         # calls, bytes, ticks, faults, ticks of faults, late; then where both sides were
         ("times", "<u8", (3, TIME_CLASSES, TIME_FIELDS)),
