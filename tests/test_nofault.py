@@ -78,6 +78,11 @@ def test_scene(build_dir: Path, scene: str):
     play(program(build_dir, "own"), scene)
 
 
+def test_protection_keys_that_deny_nothing(build_dir: Path):
+    """Copies by system calls go another way where there are keys, which few machines have."""
+    play(build_dir / "tests/c/keys-test")
+
+
 def test_faults_that_are_made_up(build_dir: Path):
     """Of each entry of the table, and such as no program can bring about: tests/c/fix_test.c."""
     run(build_dir / "tests/c/fix-test", timeout=300)
