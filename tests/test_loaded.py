@@ -107,6 +107,51 @@ def test_a_wrong_copy_is_named(wherry_run: Path, tmp_path: Path):
     assert [name for _, name in cells(events)] == [IDLE, "libc"]
 
 
+WHERE = """
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static uintptr_t low[2] = {-1, -1}, high[2];
+static void note(int side, uintptr_t at)
+{
+    low[side] = at < low[side] ? at : low[side];
+    high[side] = at > high[side] ? at : high[side];
+}
+void *memcpy(void *d, const void *s, size_t n)
+{
+    if (syscall(SYS_gettid) != getpid()) {
+        note(0, (uintptr_t)s);
+        note(1, (uintptr_t)d);
+    }
+    return memmove(d, s, n);
+}
+__attribute__((destructor)) static void tell(void)
+{
+    FILE *file = fopen(PATH, "w");
+    fprintf(file, "%ld %ld %ld", high[0] - low[0], high[1] - low[1], low[1] - low[0]);
+    fclose(file);
+}
+"""
+
+
+@two_cpus
+def test_all_of_the_buffer_is_copied(wherry_run: Path, tmp_path: Path):
+    """A block after the other to the end: one block again and again would lie in a cache."""
+    (tmp_path / "where.c").write_text(WHERE)
+    flags = (f'-DPATH="{tmp_path}/told"', "-O1", "-fno-builtin", "-shared", "-fPIC")
+    run("cc", *flags, "-o", tmp_path / "where.so", tmp_path / "where.c")
+    words = f"rounds=10 calls=500000 buffer={4 * 16 * KIB} block={16 * KIB} others=1"
+    system(
+        wherry_run,
+        f"id=1 op=loaded {words} routines=where\n",
+        peers=(f"where={tmp_path}/where.so",),
+    )
+    from_range, to_range, apart = map(int, (tmp_path / "told").read_text().split())
+    assert from_range == to_range == 3 * 16 * KIB and apart == 4 * 16 * KIB
+
+
 @two_cpus
 def test_what_takes_multiples_only_is_skipped(wherry_run: Path):
     events, _ = system(wherry_run, f"id=1 {ROW} routines=idle,int4x8 block=1000\n")
