@@ -5,8 +5,9 @@
  *
  *   uint32_t (const void *p rdi, size_t n rsi, uint32_t sum edx)
  *
- * vpdpwssd takes four cycles and up to two begin in each: eight accumulators keep it busy. The order matters: in turns, an
- * exclusive or and a dot product take a tenth longer than two and two (Zen 4; docs/checksums.md).
+ * vpdpwssd takes four cycles and up to two begin in each: eight accumulators are just enough, and twelve, where there is
+ * time to bring them together, leave room for one that begins late. The order matters: in turns, an exclusive or and a dot
+ * product take a tenth longer than two and two (Zen 4; docs/checksums.md).
  *
  *   rsi what is left behind this part
  *   r8  the next line
@@ -17,6 +18,7 @@
 #include "../csum_short.h"
 
 #define PART 131072 /* bytes; 65536 words of 65535 are less than 2^32 */
+#define TWELVE_FROM 8192 /* bytes of whole lines; below, twelve accumulators gain nothing (Zen 5) */
 #define TOP_BITS %zmm30
 #define ONES %zmm31
 /* clang-format off */
@@ -75,6 +77,8 @@ ENTRY(wherry_routine_csum_vnni)
     ZERO(%zmm21)
     ZERO(%zmm22)
     ZERO(%zmm23)
+    cmpl    $TWELVE_FROM, %eax
+    jae     .Lmany
     .p2align 6
 .Leight:
     TWO(0, %zmm16, %zmm17)
@@ -84,6 +88,7 @@ ENTRY(wherry_routine_csum_vnni)
     addq    $512, %r8
     decl    %ecx
     jnz     .Leight
+.Leight_together:
     vpaddd  %zmm20, %zmm16, %zmm16
     vpaddd  %zmm21, %zmm17, %zmm17
     vpaddd  %zmm22, %zmm18, %zmm18
@@ -131,6 +136,33 @@ ENTRY(wherry_routine_csum_vnni)
     testq   %rsi, %rsi
     jnz     .Lnext_part
     ret
+
+.Lmany:
+    subl    $768, %eax
+    ZERO(%zmm26)
+    ZERO(%zmm27)
+    ZERO(%zmm28)
+    ZERO(%zmm29)
+    .p2align 6
+.Ltwelve:
+    TWO(0, %zmm16, %zmm17)
+    TWO(128, %zmm18, %zmm19)
+    TWO(256, %zmm20, %zmm21)
+    TWO(384, %zmm22, %zmm23)
+    TWO(512, %zmm26, %zmm27)
+    TWO(640, %zmm28, %zmm29)
+    addq    $768, %r8
+    subl    $768, %eax
+    jae     .Ltwelve
+    addl    $768, %eax
+    vpaddd  %zmm26, %zmm16, %zmm16
+    vpaddd  %zmm27, %zmm17, %zmm17
+    vpaddd  %zmm28, %zmm18, %zmm18
+    vpaddd  %zmm29, %zmm19, %zmm19
+    movl    $1, %ecx
+    cmpl    $512, %eax
+    jae     .Leight
+    jmp     .Leight_together
 
 /* An even number of bytes, so sums go on from part to part. */
 .Lfirst_part:
