@@ -355,8 +355,7 @@ def test_no_branch_of_513_to_1024_bytes_hangs_on_where_they_lie(public: Object):
     # By which of them this was built: where the page's end is a branch, only the first has no loop.
     looped = "move_step_apart" in public.symbols
     straight = (
-        "set_513_watched" if looped else "move_513_on",
-        f"{'set' if looped else 'move'}_last_128",
+        ("set_513_watched", "set_last_of_1024") if looped else ("move_513_on", "move_last_128")
     )
     onward = [own for own in between(*straight) if is_jump(own)]
     begin = public.symbols[straight[0]].place

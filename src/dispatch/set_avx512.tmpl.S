@@ -196,7 +196,6 @@ set_picked_by_halves:               /* here, where a line of code has room */
     jmp     set_by_halves_watched
 #endif
 
-/* To 512 bytes nothing is gained by fewer stores than this has. */
 #if WHERRY_EDGE_BRANCH
     .p2align 5
 set_257_on:
@@ -214,29 +213,29 @@ set_257_whole:
 #endif
     cmpl    $512, %edx
     ja      set_513_on
+/* Lines from either end, three and three, which meet or overlap to 448 bytes, wherever the first begins; above, one more. A
+ * store takes a cycle whether another has been there or not, and so few are the least that need no branch.
+ *
+ *   rcx the last line that the destination reaches
+ *   r8  the end
+ */
     PREFETCH_TO_512
-    movl    %edi, %ecx
-    negl    %ecx
-    andl    $63, %ecx               /* 0 .. 63, to the next line */
+    leaq    -1(%rdi,%rdx), %rcx
+    leaq    (%rdi,%rdx), %r8
+    andq    $-64, %rcx
     vmovdqu64 %zmm16, (%rdi)
-    vmovdqu64 %zmm16, -128(%rdi,%rdx)
-    vmovdqu64 %zmm16, -64(%rdi,%rdx)
-    addq    %rcx, %rdi
-    subl    %ecx, %edx              /* 194 .. 512 from there on */
-    movl    $320, %ecx              /* which three lines and which one beside the first three and the last two: ecx */
-    subl    %edx, %ecx              /* becomes 192 when n > 320, r8d 320 when n > 448, else 0 */
-    sarl    $31, %ecx
-    andl    $192, %ecx
-    movl    $448, %r8d
-    subl    %edx, %r8d
-    sarl    $31, %r8d
-    andl    $320, %r8d
-    vmovdqa64 %zmm16, (%rdi)
+    andq    $-64, %rdi
     vmovdqa64 %zmm16, 64(%rdi)
     vmovdqa64 %zmm16, 128(%rdi)
-    vmovdqa64 %zmm16, (%rdi,%rcx)
-    vmovdqa64 %zmm16, 64(%rdi,%rcx)
-    vmovdqa64 %zmm16, (%rdi,%r8)
+    vmovdqa64 %zmm16, 192(%rdi)
+    cmpl    $448, %edx
+    jbe     set_last_of_512
+    vmovdqa64 %zmm16, 256(%rdi)
+set_last_of_512:
+    vmovdqa64 %zmm16, -192(%rcx)
+    vmovdqa64 %zmm16, -128(%rcx)
+    vmovdqa64 %zmm16, -64(%rcx)
+    vmovdqu64 %zmm16, -64(%r8)
     ret
 
 #if WHERRY_EDGE_BRANCH
@@ -245,42 +244,48 @@ set_513_on:
     WATCH_PICK(wherry_watch_sets, %rdi, set_picked_at_513)
     jmp     set_forward
 #else
-/* The first block, lines as many as the size alone tells, wherever they lie, and two blocks that end where the buffer ends
- * (copy_avx512_lines.tmpl.S). By halves, as set_step.
+/* The first block, lines as many as the size alone tells, wherever they lie, three lines to the end and the block that ends
+ * there. By halves, as set_step.
  *
  *   r8  the end
+ *   r9  the last line that the destination reaches
  */
 #define SET_LINE(n)                            \
     vmovdqa64 %ymm16, 64*(n)(%rdi);            \
     vmovdqa64 %ymm16, 64*(n)+32(%rdi)
 #define SET_LINE_MORE(n)                       \
     subl    $64, %ecx;                         \
-    jbe     set_last_128;                      \
+    jbe     set_last_of_1024;                  \
     SET_LINE(n)
     .p2align 5
 set_513_on:
     WATCH_PICK(wherry_watch_sets, %rdi, set_picked_at_513)
 set_513_watched:
+    leaq    -1(%rdi,%rdx), %r9
     leal    -512(%rdx), %ecx
     vmovdqu64 %zmm16, (%rdi)
     leaq    (%rdi,%rdx), %r8
     andq    $-64, %rdi
+    andq    $-64, %r9
     SET_LINE(1)
     SET_LINE(2)
     SET_LINE(3)
     SET_LINE(4)
     SET_LINE(5)
-    SET_LINE(6)
-    SET_LINE(7)
+    SET_LINE_MORE(6)
+    SET_LINE_MORE(7)
     SET_LINE_MORE(8)
     SET_LINE_MORE(9)
     SET_LINE_MORE(10)
     SET_LINE_MORE(11)
     SET_LINE_MORE(12)
-    SET_LINE_MORE(13)
-    SET_LINE_MORE(14)
-set_last_128:
-    vmovdqu64 %zmm16, -128(%r8)
+set_last_of_1024:
+    vmovdqa64 %ymm16, -192(%r9)
+    vmovdqa64 %ymm16, -160(%r9)
+    vmovdqa64 %ymm16, -128(%r9)
+    vmovdqa64 %ymm16, -96(%r9)
+    vmovdqa64 %ymm16, -64(%r9)
+    vmovdqa64 %ymm16, -32(%r9)
     vmovdqu64 %zmm16, -64(%r8)
     ret
     UNCOUNTED(set_uncounted, wherry_watch_sets, %rdi, set_look_back)

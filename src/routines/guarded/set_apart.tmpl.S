@@ -57,7 +57,7 @@ AT(apart_129):
     xorl    %eax, %eax
     ret
 
-/* The first block and the last two, and between them six from a line on, of which those that n does not reach repeat others. */
+/* As in public.S: the first block, lines from either end, three and three, one more above 448 bytes, and the last block. */
     .p2align 5
 AT(apart_257):
     cmpq    $1024, %rdx
@@ -67,29 +67,69 @@ AT(apart_257):
     jne     AT(halves)
 #endif
     cmpl    $512, %edx
+#if WHERRY_EDGE_BRANCH
     ja      AT(forward)
+#else
+    ja      AT(apart_513)
+#endif
     PREFETCH_TO_512
-    movl    %edi, %eax
-    negl    %eax
-    andl    $63, %eax               /* 0 .. 63, to that line */
+    leaq    -1(%rdi,%rdx), %rax
+    movq    %rdi, %r8
+    andq    $-64, %rax
+    andq    $-64, %r8
     STORE(AT(redo), MOVE R(0), (%rdi))
-    STORE(AT(redo), MOVE R(0), -128(%rdi,%rdx))
+    STORE(AT(redo), MOVE R(0), 64(%r8))
+    STORE(AT(redo), MOVE R(0), 128(%r8))
+    STORE(AT(redo), MOVE R(0), 192(%r8))
+    cmpl    $448, %edx
+    jbe     AT(last_of_512)
+    STORE(AT(redo), MOVE R(0), 256(%r8))
+AT(last_of_512):
+    STORE(AT(redo), MOVE R(0), -192(%rax))
+    STORE(AT(redo), MOVE R(0), -128(%rax))
+    STORE(AT(redo), MOVE R(0), -64(%rax))
     STORE(AT(redo), MOVE R(0), -64(%rdi,%rdx))
-    addq    %rax, %rdi
-    subl    %eax, %edx              /* 194 .. 512 from there on */
-    movl    $320, %eax
-    subl    %edx, %eax
-    sarl    $31, %eax
-    andl    $192, %eax              /* 192 when n > 320 */
-    movl    $448, %r8d
-    subl    %edx, %r8d
-    sarl    $31, %r8d
-    andl    $320, %r8d              /* 320 when n > 448 */
-    STORE(AT(redo), MOVE R(0), (%rdi))
-    STORE(AT(redo), MOVE R(0), 64(%rdi))
-    STORE(AT(redo), MOVE R(0), 128(%rdi))
-    STORE(AT(redo), MOVE R(0), (%rdi,%rax))
-    STORE(AT(redo), MOVE R(0), 64(%rdi,%rax))
-    STORE(AT(redo), MOVE R(0), (%rdi,%r8))
     xorl    %eax, %eax
     ret
+
+#if !WHERRY_EDGE_BRANCH
+#define LINE(n)                                \
+    STORE(AT(redo), vmovdqa64 %ymm16, 64*(n)(%r8)); \
+    STORE(AT(redo), vmovdqa64 %ymm16, 64*(n)+32(%r8))
+#define LINE_MORE(n)                           \
+    subl    $64, %r9d;                         \
+    jbe     AT(last_of_1024);                  \
+    LINE(n)
+    .p2align 5
+AT(apart_513):
+    leaq    -1(%rdi,%rdx), %rax
+    movq    %rdi, %r8
+    leal    -512(%rdx), %r9d
+    STORE(AT(redo), MOVE R(0), (%rdi))
+    andq    $-64, %rax
+    andq    $-64, %r8
+    LINE(1)
+    LINE(2)
+    LINE(3)
+    LINE(4)
+    LINE(5)
+    LINE_MORE(6)
+    LINE_MORE(7)
+    LINE_MORE(8)
+    LINE_MORE(9)
+    LINE_MORE(10)
+    LINE_MORE(11)
+    LINE_MORE(12)
+AT(last_of_1024):
+    STORE(AT(redo), vmovdqa64 %ymm16, -192(%rax))
+    STORE(AT(redo), vmovdqa64 %ymm16, -160(%rax))
+    STORE(AT(redo), vmovdqa64 %ymm16, -128(%rax))
+    STORE(AT(redo), vmovdqa64 %ymm16, -96(%rax))
+    STORE(AT(redo), vmovdqa64 %ymm16, -64(%rax))
+    STORE(AT(redo), vmovdqa64 %ymm16, -32(%rax))
+    STORE(AT(redo), MOVE R(0), -64(%rdi,%rdx))
+    xorl    %eax, %eax
+    ret
+#undef LINE
+#undef LINE_MORE
+#endif
