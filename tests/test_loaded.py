@@ -146,7 +146,8 @@ def test_all_of_the_buffer_is_copied(wherry_run: Path, tmp_path: Path):
     system(
         wherry_run,
         f"id=1 op=loaded {words} routines=where\n",
-        peers=(f"where={tmp_path}/where.so",),
+        0,
+        *("--peer", f"where={tmp_path}/where.so"),
     )
     from_range, to_range, apart = map(int, (tmp_path / "told").read_text().split())
     assert from_range == to_range == 3 * 16 * KIB and apart == 4 * 16 * KIB
