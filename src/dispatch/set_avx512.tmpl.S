@@ -247,7 +247,6 @@ set_513_on:
 /* The first block, lines as many as the size alone tells, wherever they lie, three lines to the end and the block that ends
  * there. By halves, as set_step.
  *
- *   r8  the end
  *   r9  the last line that the destination reaches
  */
 #define SET_LINE(n)                            \
@@ -264,7 +263,6 @@ set_513_watched:
     leaq    -1(%rdi,%rdx), %r9
     leal    -512(%rdx), %ecx
     vmovdqu64 %zmm16, (%rdi)
-    leaq    (%rdi,%rdx), %r8
     andq    $-64, %rdi
     andq    $-64, %r9
     SET_LINE(1)
@@ -286,7 +284,7 @@ set_last_of_1024:
     vmovdqa64 %ymm16, -96(%r9)
     vmovdqa64 %ymm16, -64(%r9)
     vmovdqa64 %ymm16, -32(%r9)
-    vmovdqu64 %zmm16, -64(%r8)
+    vmovdqu64 %zmm16, -64(%rax,%rdx)
     ret
     UNCOUNTED(set_uncounted, wherry_watch_sets, %rdi, set_look_back)
 #endif
@@ -331,7 +329,12 @@ set_256_to_512:
     RETURN_WATCHED(wherry_watch_sets, set_look_back, set_uncounted)
 #endif
 
-/* As move_256_to_1024; two blocks at r11, since those from a line on reach to the end, 193 to 1024 bytes further. */
+/* As set_257_whole, with nine more lines: three behind the first three and so on, or, where the destination ends before them,
+ * the last three in their place.
+ *
+ *   ecx from the first line that the destination reaches to the last, 192 .. 1024
+ *   r9, r10, r11 the same, where it is less than 448, 640, 832, else that
+ */
     .p2align 5
 set_256_to_1024:
 #if !WHERRY_EDGE_BRANCH
@@ -342,32 +345,31 @@ set_256_to_1024:
 set_256_to_1024_whole:
 #endif
     PREFETCH_TO_512
-    movl    %edi, %ecx
-    negl    %ecx
-    andl    $63, %ecx
+    leaq    -1(%rdi,%rdx), %rcx
     vmovdqu64 %zmm16, (%rdi)
-    vmovdqu64 %zmm16, -128(%rdi,%rdx)
-    vmovdqu64 %zmm16, -64(%rdi,%rdx)
-    addq    %rcx, %rdi
-    subl    %ecx, %edx
-    FARTHEST_3
-    LIMITED(192, %r9d)
-    LIMITED(384, %r10d)
-    LIMITED(576, %r11d)
-    vmovdqa64 %zmm16, (%rdi)
+    andq    $-64, %rdi
+    andq    $-64, %rcx
+    subq    %rdi, %rcx
+    LIMITED(448, %r9d)
+    LIMITED(640, %r10d)
+    LIMITED(832, %r11d)
     vmovdqa64 %zmm16, 64(%rdi)
     vmovdqa64 %zmm16, 128(%rdi)
-    vmovdqa64 %zmm16, (%rdi,%r9)
-    vmovdqa64 %zmm16, 64(%rdi,%r9)
-    vmovdqa64 %zmm16, 128(%rdi,%r9)
-    vmovdqa64 %zmm16, (%rdi,%r10)
-    vmovdqa64 %zmm16, 64(%rdi,%r10)
-    vmovdqa64 %zmm16, 128(%rdi,%r10)
-    vmovdqa64 %zmm16, (%rdi,%r11)
-    vmovdqa64 %zmm16, 64(%rdi,%r11)
-    vmovdqa64 %zmm16, (%rdi,%rcx)
-    vmovdqa64 %zmm16, 64(%rdi,%rcx)
-    vmovdqa64 %zmm16, 128(%rdi,%rcx)
+    vmovdqa64 %zmm16, 192(%rdi)
+    vmovdqa64 %zmm16, -192(%rdi,%r9)
+    vmovdqa64 %zmm16, -128(%rdi,%r9)
+    vmovdqa64 %zmm16, -64(%rdi,%r9)
+    vmovdqa64 %zmm16, -192(%rdi,%r10)
+    vmovdqa64 %zmm16, -128(%rdi,%r10)
+    vmovdqa64 %zmm16, -64(%rdi,%r10)
+    vmovdqa64 %zmm16, -192(%rdi,%r11)
+    vmovdqa64 %zmm16, -128(%rdi,%r11)
+    vmovdqa64 %zmm16, -64(%rdi,%r11)
+    vmovdqa64 %zmm16, -192(%rdi,%rcx)
+    vmovdqa64 %zmm16, -128(%rdi,%rcx)
+    vmovdqa64 %zmm16, -64(%rdi,%rcx)
+    vmovdqu64 %zmm16, -64(%rax,%rdx)
+    movq    %rax, %rdi              /* where the hash that picks wants it */
     RETURN_WATCHED(wherry_watch_sets, set_look_back, set_uncounted)
 
 #if WHERRY_EDGE_BRANCH

@@ -29,36 +29,34 @@ AT(together_page_0):
     xorl    %eax, %eax
     ret
 
-/* The first block and the last two, and between them twelve from a line on: three there, three at r9, three at r10, two at r11
- * and three at rax, which is the least multiple of 64 from where three reach what the last two do not; r9, r10 and r11
- * are that where it is less than 192, 384 and 576, else these. */
+/* As set_256_to_1024 of public.S. rax is how far from the first line that the destination reaches the last one is; r9, r10 and
+ * r11 are that where it is less than 448, 640 and 832, else these. */
     .p2align 5
 AT(together_256):
-    movl    %edi, %eax
-    negl    %eax
-    andl    $63, %eax
+    leaq    -1(%rdi,%rdx), %rax
+    movq    %rdi, %r8
     STORE(AT(redo), MOVE R(0), (%rdi))
-    STORE(AT(redo), MOVE R(0), -128(%rdi,%rdx))
+    andq    $-64, %r8
+    andq    $-64, %rax
+    subq    %r8, %rax
+    LIMITED_PLACE(448, %r9d)
+    LIMITED_PLACE(640, %r10d)
+    LIMITED_PLACE(832, %r11d)
+    STORE(AT(redo), MOVE R(0), 64(%r8))
+    STORE(AT(redo), MOVE R(0), 128(%r8))
+    STORE(AT(redo), MOVE R(0), 192(%r8))
+    STORE(AT(redo), MOVE R(0), -192(%r8,%r9))
+    STORE(AT(redo), MOVE R(0), -128(%r8,%r9))
+    STORE(AT(redo), MOVE R(0), -64(%r8,%r9))
+    STORE(AT(redo), MOVE R(0), -192(%r8,%r10))
+    STORE(AT(redo), MOVE R(0), -128(%r8,%r10))
+    STORE(AT(redo), MOVE R(0), -64(%r8,%r10))
+    STORE(AT(redo), MOVE R(0), -192(%r8,%r11))
+    STORE(AT(redo), MOVE R(0), -128(%r8,%r11))
+    STORE(AT(redo), MOVE R(0), -64(%r8,%r11))
+    STORE(AT(redo), MOVE R(0), -192(%r8,%rax))
+    STORE(AT(redo), MOVE R(0), -128(%r8,%rax))
+    STORE(AT(redo), MOVE R(0), -64(%r8,%rax))
     STORE(AT(redo), MOVE R(0), -64(%rdi,%rdx))
-    addq    %rax, %rdi
-    subl    %eax, %edx              /* 193 .. 1024 from there on */
-    FARTHEST_PLACE
-    LIMITED_PLACE(192, %r9d)
-    LIMITED_PLACE(384, %r10d)
-    LIMITED_PLACE(576, %r11d)
-    STORE(AT(redo), MOVE R(0), (%rdi))
-    STORE(AT(redo), MOVE R(0), 64(%rdi))
-    STORE(AT(redo), MOVE R(0), 128(%rdi))
-    STORE(AT(redo), MOVE R(0), (%rdi,%r9))
-    STORE(AT(redo), MOVE R(0), 64(%rdi,%r9))
-    STORE(AT(redo), MOVE R(0), 128(%rdi,%r9))
-    STORE(AT(redo), MOVE R(0), (%rdi,%r10))
-    STORE(AT(redo), MOVE R(0), 64(%rdi,%r10))
-    STORE(AT(redo), MOVE R(0), 128(%rdi,%r10))
-    STORE(AT(redo), MOVE R(0), (%rdi,%r11))
-    STORE(AT(redo), MOVE R(0), 64(%rdi,%r11))
-    STORE(AT(redo), MOVE R(0), (%rdi,%rax))
-    STORE(AT(redo), MOVE R(0), 64(%rdi,%rax))
-    STORE(AT(redo), MOVE R(0), 128(%rdi,%rax))
     xorl    %eax, %eax
     ret
