@@ -214,7 +214,8 @@ set_257_whole:
     cmpl    $512, %edx
     ja      set_513_on
 /* Lines from either end, three and three, which meet or overlap to 448 bytes, wherever the first begins; above, one more. A
- * store takes a cycle whether another has been there or not, and so few are the least that need no branch.
+ * store takes a cycle whether another has been there or not, and so few are the least with one branch, which to 448 bytes
+ * always goes one way.
  *
  *   rcx the last line that the destination reaches
  *   r8  the end
